@@ -1,0 +1,4 @@
+//! Every rule of agentcfg.
+pub mod model;
+#[cfg(feature = "engine")]
+pub mod store;

@@ -1,0 +1,84 @@
+//! Identifiers: small types, so that one kind is never passed where another is meant.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use uuid::Uuid;
+
+/// The identifier of a workspace, a UUID.
+///
+/// Only the hyphenated form is read, in any case; it is written in lower case.
+/// (Interface specification, *General conventions*.)
+///
+/// ```
+/// use agentcfg_core::model::WorkspaceId;
+/// let id: WorkspaceId = "018F2D7C-0000-7000-8000-000000000001".parse()?;
+/// assert_eq!(id.to_string(), "018f2d7c-0000-7000-8000-000000000001");
+/// assert!("018f2d7c00007000800000000000000a".parse::<WorkspaceId>().is_err());
+/// # Ok::<(), agentcfg_core::model::InvalidId>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkspaceId(Uuid);
+
+/// Why a string is not an identifier: it is not a hyphenated UUID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be a UUID in its hyphenated form")]
+pub struct InvalidId;
+
+impl WorkspaceId {
+    /// Wraps a UUID.
+    pub const fn new(id: Uuid) -> Self {
+        Self(id)
+    }
+
+    /// The UUID itself.
+    pub const fn as_uuid(&self) -> &Uuid {
+        &self.0
+    }
+}
+
+/// Reads a UUID in its hyphenated form only, in any case.
+///
+/// # Errors
+///
+/// [`InvalidId`] for every other form, such as braces, `urn:uuid:` and bare hexadecimal digits.
+pub fn parse_uuid(text: &str) -> Result<Uuid, InvalidId> {
+    if text.len() != 36 {
+        return Err(InvalidId);
+    }
+    Uuid::try_parse(text).map_err(|_| InvalidId)
+}
+
+impl FromStr for WorkspaceId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        parse_uuid(text).map(Self)
+    }
+}
+
+impl fmt::Display for WorkspaceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_hyphenated().fmt(f)
+    }
+}
+
+impl fmt::Debug for WorkspaceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for WorkspaceId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for WorkspaceId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}

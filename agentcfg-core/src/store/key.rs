@@ -1,0 +1,206 @@
+//! Keys of records: which record, in which partition, and in which order.
+
+use std::fmt;
+
+use crate::model::WorkspaceId;
+
+/// What a key's record is spread by: everything in one partition can be changed in one commit.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Partition {
+    /// The records of one workspace.
+    Workspace(WorkspaceId),
+    /// What is looked up before a workspace is known, by the text given here: an API key by its
+    /// identifier, a user's memberships by the user's identifier.
+    Global(Box<str>),
+}
+
+/// The kind of record behind a key. The numbers are part of the file format: never reuse one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// A workspace's own record.
+    Workspace = 1,
+    /// A bounded counter, such as the number of active agents.
+    Counter = 2,
+    /// The head of a log: how many entries it has, and so the workspace's revision.
+    LogHead = 3,
+    /// A user's role in a workspace, by user.
+    Member = 4,
+    /// An agent's configuration, by `agent_id`.
+    Agent = 5,
+    /// An agent's last status report, by `agent_id`.
+    Status = 6,
+    /// That an API key belongs to a workspace, by key.
+    WorkspaceApiKey = 7,
+    /// A sealed provider credential, by provider.
+    ProviderKey = 8,
+    /// An entry of a log, by its number.
+    LogEntry = 9,
+    /// An API key, in a partition of its own.
+    ApiKey = 20,
+    /// When an API key was last used, in the key's partition.
+    KeyUse = 21,
+    /// That a user is a member of a workspace, in the user's partition, by workspace.
+    Membership = 22,
+    /// A fact about the whole store, in the partition `store`.
+    Meta = 30,
+}
+
+impl Kind {
+    /// Every kind, in the order of the keys.
+    pub const ALL: [Kind; 13] = [
+        Kind::Workspace,
+        Kind::Counter,
+        Kind::LogHead,
+        Kind::Member,
+        Kind::Agent,
+        Kind::Status,
+        Kind::WorkspaceApiKey,
+        Kind::ProviderKey,
+        Kind::LogEntry,
+        Kind::ApiKey,
+        Kind::KeyUse,
+        Kind::Membership,
+        Kind::Meta,
+    ];
+}
+
+/// The key of one record.
+///
+/// Keys are ordered by partition, then kind, then item, and [`Key::encode`] keeps that order in
+/// bytes. The text of an item and of a global partition never contains a NUL character: the rules
+/// for identifiers see to that before a key is made.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    partition: Partition,
+    kind: Kind,
+    item: Box<str>,
+}
+
+impl Key {
+    /// The key of `item` among the records of one kind in a partition.
+    pub fn new(partition: Partition, kind: Kind, item: impl Into<Box<str>>) -> Self {
+        Self { partition, kind, item: item.into() }
+    }
+
+    /// A key in a workspace's partition.
+    pub fn in_workspace(workspace: WorkspaceId, kind: Kind, item: impl Into<Box<str>>) -> Self {
+        Self::new(Partition::Workspace(workspace), kind, item)
+    }
+
+    /// A key in a partition of its own, outside any workspace.
+    pub fn global(partition: impl Into<Box<str>>, kind: Kind, item: impl Into<Box<str>>) -> Self {
+        Self::new(Partition::Global(partition.into()), kind, item)
+    }
+
+    /// The head of a workspace's log. Its record's value is the number of the last entry.
+    pub fn log_head(workspace: WorkspaceId) -> Self {
+        Self::in_workspace(workspace, Kind::LogHead, "")
+    }
+
+    /// The entry `number` of a workspace's log; numbers start at 1.
+    pub fn log_entry(workspace: WorkspaceId, number: u64) -> Self {
+        Self::in_workspace(workspace, Kind::LogEntry, format!("{number:020}"))
+    }
+
+    /// The partition.
+    pub fn partition(&self) -> &Partition {
+        &self.partition
+    }
+
+    /// The kind of record.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Which one among the records of that kind in that partition.
+    pub fn item(&self) -> &str {
+        &self.item
+    }
+
+    /// The key as bytes that sort as the keys do.
+    ///
+    /// A workspace's partition is `0x01` and the 16 bytes of its UUID; a global one is `0x02`, the
+    /// text and `0x00`. The kind's number and the item's text follow.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(24 + self.item.len());
+        match &self.partition {
+            Partition::Workspace(id) => {
+                bytes.push(1);
+                bytes.extend_from_slice(id.as_uuid().as_bytes());
+            }
+            Partition::Global(name) => {
+                bytes.push(2);
+                bytes.extend_from_slice(name.as_bytes());
+                bytes.push(0);
+            }
+        }
+        bytes.push(self.kind as u8);
+        bytes.extend_from_slice(self.item.as_bytes());
+        bytes
+    }
+
+    /// Reads what [`Key::encode`] wrote; `None` when the bytes are no key of a kind known here.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (partition, rest) = match bytes.split_first()? {
+            (1, rest) => {
+                let (id, rest) = rest.split_first_chunk::<16>()?;
+                (Partition::Workspace(WorkspaceId::new(uuid::Uuid::from_bytes(*id))), rest)
+            }
+            (2, rest) => {
+                let end = rest.iter().position(|byte| *byte == 0)?;
+                let name = std::str::from_utf8(&rest[..end]).ok()?;
+                (Partition::Global(name.into()), &rest[end + 1..])
+            }
+            _ => return None,
+        };
+        let (kind, item) = rest.split_first()?;
+        let kind = Kind::ALL.into_iter().find(|known| *known as u8 == *kind)?;
+        Some(Self::new(partition, kind, std::str::from_utf8(item).ok()?))
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.partition {
+            Partition::Workspace(id) => write!(f, "{id}")?,
+            Partition::Global(name) => write!(f, "{name}")?,
+        }
+        write!(f, "/{:?}/{}", self.kind, self.item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_key() -> impl Strategy<Value = Key> {
+        let partition = prop_oneof![
+            any::<u128>().prop_map(|n| Partition::Workspace(WorkspaceId::new(uuid::Uuid::from_u128(n)))),
+            "[^\0]{0,6}".prop_map(|name| Partition::Global(name.into())),
+        ];
+        (partition, proptest::sample::select(&Kind::ALL[..]), "[^\0]{0,6}")
+            .prop_map(|(partition, kind, item)| Key::new(partition, kind, item))
+    }
+
+    proptest! {
+        #[test]
+        fn a_key_reads_back_as_written(key in any_key()) {
+            prop_assert_eq!(Key::decode(&key.encode()), Some(key));
+        }
+
+        #[test]
+        fn bytes_sort_as_keys_do(a in any_key(), b in any_key()) {
+            prop_assert_eq!(a.cmp(&b), a.encode().cmp(&b.encode()));
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_key_are_refused() {
+        for bytes in [&b""[..], b"\x03x", b"\x01short", b"\x02no-end", b"\x02x\0\xff", b"\x02\xff\0\x14"] {
+            assert_eq!(Key::decode(bytes), None, "{bytes:?}");
+        }
+    }
+}

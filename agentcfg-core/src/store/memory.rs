@@ -1,0 +1,4 @@
+//! Placeholder.
+/// The in-memory store.
+#[derive(Debug, Default)]
+pub struct MemoryStore;

@@ -1,0 +1,213 @@
+//! The storage contract: three methods that fit an embedded file, SQL and a distributed key-value
+//! engine alike.
+//!
+//! A store keeps [`Record`]s under [`Key`]s. It knows nothing of agents or permissions: the rules
+//! live in [`service`](crate::service), which turns each mutation into exactly one [`Batch`].
+//!
+//! # What a store guarantees
+//!
+//! 1. **One snapshot a read.** What one call of [`Store::get`] or [`Store::scan`] returns was all
+//!    true at one moment, and that moment is not before the call began: a read that starts after a
+//!    commit was answered sees that commit, on every instance that shares the storage.
+//! 2. **All or nothing.** A batch whose checks fail, or whose bounded counter would leave its
+//!    bounds, changes nothing. Batches take effect one after another.
+//! 3. **Durable on `Ok`.** When [`Store::commit`] returns `Ok`, the change survives a crash of the
+//!    process and, for stores on disk, of the machine.
+//! 4. **Honest about doubt.** When a commit may or may not have taken effect, the error is
+//!    [`StoreError::OutcomeUnknown`]. Every other error means that nothing changed.
+//! 5. **Versions never return.** Each put gives its record a version that is greater than each that
+//!    the same key ever had, deletions included.
+//! 6. **Logs have no gaps.** The entries of a log are numbered 1, 2, 3, …; the order of the numbers
+//!    is the order of the commits.
+//!
+//! [`conformance`] turns this list into tests which any implementation can run.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod envelope;
+mod key;
+mod memory;
+#[cfg(feature = "redb")]
+pub mod redb;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+pub use self::key::{Key, Kind, Partition};
+pub use self::memory::MemoryStore;
+
+/// What is stored under a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Which write of the key this is; see guarantee 5 in the [module's text](self).
+    pub version: u64,
+    /// The value: a JSON text. A counter's value and a log head's is a decimal number.
+    pub value: Arc<[u8]>,
+}
+
+/// A bounded, ordered read of the records of one kind in one partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scan {
+    /// The partition to read.
+    pub partition: Partition,
+    /// The kind of record to read.
+    pub kind: Kind,
+    /// Start behind the record of this item, in the direction of the scan; `None` starts at the end
+    /// that comes first.
+    pub after: Option<Box<str>>,
+    /// Which way to go.
+    pub direction: Direction,
+    /// At most this many records.
+    pub limit: usize,
+    /// Keys to read in the same snapshot, such as the log head that says which revision was read.
+    pub with: Vec<Key>,
+}
+
+impl Scan {
+    /// Reads everything of one kind in one partition, in ascending order.
+    pub fn all(partition: Partition, kind: Kind) -> Self {
+        Self { partition, kind, after: None, direction: Direction::Ascending, limit: usize::MAX, with: Vec::new() }
+    }
+
+    /// Reads these keys in the same snapshot.
+    #[must_use]
+    pub fn with(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
+        self.with.extend(keys);
+        self
+    }
+}
+
+/// The direction of a [`Scan`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the smallest item to the greatest.
+    Ascending,
+    /// From the greatest item to the smallest.
+    Descending,
+}
+
+/// What a [`Scan`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scanned {
+    /// The records in the order of the scan.
+    pub entries: Vec<(Key, Record)>,
+    /// The records of [`Scan::with`], in that order.
+    pub with: Vec<Option<Record>>,
+}
+
+/// A condition on the state that a batch finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Check {
+    /// No record is stored under the key.
+    Absent(Key),
+    /// The record under the key has exactly this version.
+    Version(Key, u64),
+}
+
+/// One change of a batch. A batch names each key in at most one write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write {
+    /// Stores a value under a key, whatever was there.
+    Put(Key, Vec<u8>),
+    /// Removes a key; fine when nothing is stored there.
+    Delete(Key),
+    /// Adds to a counter that starts at 0. The batch fails with [`CommitError::Limit`] when the
+    /// result would be greater than `max` with a positive `delta`, or less than 0. Additions commute: two batches
+    /// that add to one counter do not conflict.
+    Add {
+        /// The counter's key.
+        counter: Key,
+        /// What to add; negative to take away.
+        delta: i64,
+        /// The greatest value that a positive `delta` may reach; `None` for no bound.
+        max: Option<u64>,
+    },
+    /// Appends an entry to a workspace's log. The store numbers it: the entry's key is
+    /// [`Key::log_entry`] and [`Key::log_head`] moves with it.
+    Append {
+        /// The workspace whose log grows.
+        log: crate::model::WorkspaceId,
+        /// The entry.
+        value: Vec<u8>,
+    },
+}
+
+/// Checks and writes that happen together or not at all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// What must hold for the writes to happen.
+    pub checks: Vec<Check>,
+    /// What happens then, in this order.
+    pub writes: Vec<Write>,
+}
+
+/// What a successful commit did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// One number for each write: the new version of a `Put`, 0 for a `Delete`, the new value of the
+    /// counter of an `Add`, the number of the entry of an `Append`.
+    pub numbers: Vec<u64>,
+}
+
+/// Why a commit changed nothing, or may have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommitError {
+    /// The check with this index did not hold. Nothing changed: read again and decide anew.
+    #[error("check {0} of the batch did not hold")]
+    Conflict(usize),
+    /// The `Add` at this index of the writes would have left its bounds. Nothing changed.
+    #[error("write {0} of the batch would leave its bounds")]
+    Limit(usize),
+    /// The store itself failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a store could not do its work. The text is for logs, never for clients.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Not now: the engine is out of reach, or more work waits than it takes. Nothing changed; try later.
+    #[error("storage is unavailable: {0}")]
+    Unavailable(String),
+    /// The commit may have taken effect: read before trying again.
+    #[error("the outcome of the commit is unknown: {0}")]
+    OutcomeUnknown(String),
+    /// What was read is not what was written.
+    #[error("stored data is damaged: {0}")]
+    Corrupt(String),
+    /// The data was written by a newer release. Nothing was touched.
+    #[error("stored data has format {found}, this release reads up to {supported}")]
+    TooNew {
+        /// The format that was found.
+        found: u32,
+        /// The newest format that this release reads.
+        supported: u32,
+    },
+}
+
+/// A place that keeps records: three methods with the guarantees in the [module's text](self).
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Reads records by their keys, in the order of the keys, in one snapshot.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`], [`StoreError::Corrupt`] or [`StoreError::TooNew`].
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError>;
+
+    /// Reads the records of one kind in one partition, in order, in one snapshot.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::get`].
+    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError>;
+
+    /// Checks and writes a batch: all of it or nothing, durable on `Ok`.
+    ///
+    /// # Errors
+    ///
+    /// [`CommitError::Conflict`] for the first check that does not hold; else [`CommitError::Limit`]
+    /// for the first counter that would leave its bounds; else what the engine answered.
+    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError>;
+}

@@ -1,0 +1,1 @@
+//! The examples are the files beside this one.

@@ -1,0 +1,1 @@
+//! End-to-end tests of agentcfg; everything lives in the test binary `it`.
