@@ -80,7 +80,11 @@ pub struct Key {
 impl Key {
     /// The key of `item` among the records of one kind in a partition.
     pub fn new(partition: Partition, kind: Kind, item: impl Into<Box<str>>) -> Self {
-        Self { partition, kind, item: item.into() }
+        Self {
+            partition,
+            kind,
+            item: item.into(),
+        }
     }
 
     /// A key in a workspace's partition.
@@ -145,7 +149,10 @@ impl Key {
         let (partition, rest) = match bytes.split_first()? {
             (1, rest) => {
                 let (id, rest) = rest.split_first_chunk::<16>()?;
-                (Partition::Workspace(WorkspaceId::new(uuid::Uuid::from_bytes(*id))), rest)
+                (
+                    Partition::Workspace(WorkspaceId::new(uuid::Uuid::from_bytes(*id))),
+                    rest,
+                )
             }
             (2, rest) => {
                 let end = rest.iter().position(|byte| *byte == 0)?;
@@ -199,7 +206,14 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_key_are_refused() {
-        for bytes in [&b""[..], b"\x03x", b"\x01short", b"\x02no-end", b"\x02x\0\xff", b"\x02\xff\0\x14"] {
+        for bytes in [
+            &b""[..],
+            b"\x03x",
+            b"\x01short",
+            b"\x02no-end",
+            b"\x02x\0\xff",
+            b"\x02\xff\0\x14",
+        ] {
             assert_eq!(Key::decode(bytes), None, "{bytes:?}");
         }
     }

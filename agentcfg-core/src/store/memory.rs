@@ -1,4 +1,96 @@
-//! Placeholder.
-/// The in-memory store.
+//! The store in memory: for tests, trials and services that need not remember.
+
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
+
+use async_trait::async_trait;
+
+use super::plan::{decode_key, plan, scan_range};
+use super::{Batch, CommitError, Committed, Direction, Key, Record, Scan, Scanned, Store, StoreError};
+
+/// A store that lives and ends with the process.
+///
+/// It keeps each guarantee of the [contract](super) but survival of a crash.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use agentcfg_core::store::{Batch, Check, Key, Kind, MemoryStore, Store, Write};
+///
+/// let store = MemoryStore::new();
+/// let key = Key::global("store", Kind::Meta, "name");
+/// let batch = Batch {
+///     checks: vec![Check::Absent(key.clone())],
+///     writes: vec![Write::Put(key.clone(), b"\"north\"".to_vec())],
+/// };
+/// store.commit(batch.clone()).await?;
+/// assert!(store.commit(batch).await.is_err());
+/// assert_eq!(&*store.get(&[key]).await?[0].as_ref().ok_or("absent")?.value, b"\"north\"");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
-pub struct MemoryStore;
+pub struct MemoryStore {
+    state: RwLock<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    records: BTreeMap<Vec<u8>, Record>,
+    last_version: u64,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(state.get(keys))
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let found = state.records.range(scan_range(scan));
+        let entries = match scan.direction {
+            Direction::Ascending => found.take(scan.limit).map(entry).collect::<Result<_, _>>()?,
+            Direction::Descending => found.rev().take(scan.limit).map(entry).collect::<Result<_, _>>()?,
+        };
+        Ok(Scanned {
+            entries,
+            with: state.get(&scan.with),
+        })
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let plan = plan(batch, state.last_version, |key| {
+            Ok::<_, CommitError>(state.records.get(key).cloned())
+        })?;
+        state.last_version = plan.last_version;
+        for (key, change) in plan.changes {
+            match change {
+                Some(record) => state.records.insert(key, record),
+                None => state.records.remove(&key),
+            };
+        }
+        Ok(Committed { numbers: plan.numbers })
+    }
+}
+
+impl State {
+    fn get(&self, keys: &[Key]) -> Vec<Option<Record>> {
+        keys.iter()
+            .map(|key| self.records.get(&key.encode()).cloned())
+            .collect()
+    }
+}
+
+fn entry((key, record): (&Vec<u8>, &Record)) -> Result<(Key, Record), StoreError> {
+    Ok((decode_key(key)?, record.clone()))
+}

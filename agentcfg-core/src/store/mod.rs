@@ -27,6 +27,7 @@ pub mod conformance;
 pub mod envelope;
 mod key;
 mod memory;
+mod plan;
 #[cfg(feature = "redb")]
 pub mod redb;
 
@@ -67,7 +68,14 @@ pub struct Scan {
 impl Scan {
     /// Reads everything of one kind in one partition, in ascending order.
     pub fn all(partition: Partition, kind: Kind) -> Self {
-        Self { partition, kind, after: None, direction: Direction::Ascending, limit: usize::MAX, with: Vec::new() }
+        Self {
+            partition,
+            kind,
+            after: None,
+            direction: Direction::Ascending,
+            limit: usize::MAX,
+            with: Vec::new(),
+        }
     }
 
     /// Reads these keys in the same snapshot.

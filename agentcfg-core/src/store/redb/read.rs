@@ -1,0 +1,74 @@
+//! Reads: one snapshot a call, on the caller's own thread, because a page from the cache takes
+//! about a microsecond.
+
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
+
+use super::super::plan::{decode_key, scan_range};
+use super::super::{Direction, Key, Record, Scan, Scanned, StoreError, envelope};
+use super::error::Fault;
+use super::schema::RECORDS;
+
+/// Why a read failed: the engine, or one record.
+#[derive(Debug)]
+pub(super) enum ReadFault {
+    /// The engine failed.
+    Engine(Fault),
+    /// A record could not be opened.
+    Record(StoreError),
+}
+
+impl<E: Into<Fault>> From<E> for ReadFault {
+    fn from(error: E) -> Self {
+        Self::Engine(error.into())
+    }
+}
+
+/// Reads records by their keys.
+pub(super) fn get(transaction: &ReadTransaction, keys: &[Key]) -> Result<Vec<Option<Record>>, ReadFault> {
+    get_from(&transaction.open_table(RECORDS)?, keys)
+}
+
+/// Reads what a scan asks for.
+pub(super) fn scan(transaction: &ReadTransaction, scan: &Scan) -> Result<Scanned, ReadFault> {
+    let table = transaction.open_table(RECORDS)?;
+    let (start, end) = scan_range(scan);
+    let mut range = table.range::<&[u8]>((
+        start.as_ref().map(|bytes| bytes.as_slice()),
+        end.as_ref().map(|bytes| bytes.as_slice()),
+    ))?;
+    let mut entries = Vec::new();
+    while entries.len() < scan.limit {
+        let next = match scan.direction {
+            Direction::Ascending => range.next(),
+            Direction::Descending => range.next_back(),
+        };
+        let Some(next) = next else { break };
+        let (key, sealed) = next?;
+        entries.push((
+            decode_key(key.value()).map_err(ReadFault::Record)?,
+            envelope::open(key.value(), sealed.value()).map_err(ReadFault::Record)?,
+        ));
+    }
+    Ok(Scanned {
+        entries,
+        with: get_from(&table, &scan.with)?,
+    })
+}
+
+/// Reads one record by its encoded key, also within a write transaction.
+pub(super) fn record(
+    table: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    key: &[u8],
+) -> Result<Option<Record>, ReadFault> {
+    match table.get(key)? {
+        Some(sealed) => envelope::open(key, sealed.value()).map(Some).map_err(ReadFault::Record),
+        None => Ok(None),
+    }
+}
+
+fn get_from(
+    table: &ReadOnlyTable<&'static [u8], &'static [u8]>,
+    keys: &[Key],
+) -> Result<Vec<Option<Record>>, ReadFault> {
+    keys.iter().map(|key| record(table, &key.encode())).collect()
+}

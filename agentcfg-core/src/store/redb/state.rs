@@ -1,0 +1,143 @@
+//! What the readers, the writer and the handle share: the open database, if it is open.
+
+use std::sync::mpsc::SyncSender;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
+use tokio::sync::watch;
+
+use super::super::StoreError;
+use super::error::{Fault, shielded};
+use super::read::ReadFault;
+use super::schema;
+use super::writer::Task;
+
+/// Whether a store can serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Reads and commits are served.
+    Ready,
+    /// The engine failed and its file is being opened anew; every call is answered with
+    /// [`StoreError::Unavailable`].
+    Healing,
+    /// The store was closed.
+    Closed,
+}
+
+/// The shared state of one store.
+#[derive(Debug)]
+pub(super) struct Shared {
+    database: RwLock<Slot>,
+    status: watch::Sender<Status>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    /// Counts the openings, so that a late complaint about a database that is gone is recognised.
+    generation: u64,
+    database: Option<Database>,
+}
+
+impl Shared {
+    pub(super) fn new(database: Database) -> Self {
+        let slot = Slot {
+            generation: 0,
+            database: Some(database),
+        };
+        Self {
+            database: RwLock::new(slot),
+            status: watch::Sender::new(Status::Ready),
+        }
+    }
+
+    pub(super) fn status(&self) -> Status {
+        *self.status.borrow()
+    }
+
+    pub(super) fn watch(&self) -> watch::Receiver<Status> {
+        self.status.subscribe()
+    }
+
+    /// Runs a read in a snapshot of its own, and tells the writer when the engine has failed.
+    pub(super) fn read<T>(
+        &self,
+        writer: &RwLock<Option<SyncSender<Task>>>,
+        work: impl FnOnce(&ReadTransaction) -> Result<T, ReadFault>,
+    ) -> Result<T, StoreError> {
+        let (generation, begun) = {
+            let slot = self.slot();
+            (
+                slot.generation,
+                shielded(|| slot.database.as_ref().map(Database::begin_read)),
+            )
+        };
+        // The lock is free again: a transaction outlives its database, which answers that it is closed.
+        let outcome = match begun {
+            Ok(Some(Ok(transaction))) => shielded(|| work(&transaction)),
+            Ok(Some(Err(error))) => Ok(Err(error.into())),
+            Ok(None) => return Err(self.absent()),
+            Err(panic) => Err(panic),
+        };
+        let fault = match outcome {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(ReadFault::Record(error))) => return Err(error),
+            Ok(Err(ReadFault::Engine(fault))) => fault,
+            Err(panic) => Fault::Damage(panic),
+        };
+        if matches!(fault, Fault::Engine(_)) {
+            // A full queue needs no hint: the writer is about to meet the fault itself.
+            if let Some(queue) = &*writer.read().unwrap_or_else(PoisonError::into_inner) {
+                let _ = queue.try_send(Task::Suspect(generation));
+            }
+        }
+        Err(fault.into_store_error())
+    }
+
+    /// Begins a write transaction.
+    pub(super) fn begin_write(&self) -> Result<WriteTransaction, Fault> {
+        match &self.slot().database {
+            Some(database) => schema::begin_write(database),
+            None => Err(Fault::Engine(self.absent().to_string())),
+        }
+    }
+
+    /// Which opening of the database is the current one.
+    pub(super) fn generation(&self) -> u64 {
+        self.slot().generation
+    }
+
+    /// Closes the database; each call is refused from now on.
+    pub(super) fn take_down(&self, status: Status) {
+        self.status.send_replace(status);
+        let database = self
+            .database
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .database
+            .take();
+        // A database that panicked may panic again on its way out. Its file is released either way.
+        let _ = shielded(|| drop(database));
+    }
+
+    /// Serves from a database that was opened anew.
+    pub(super) fn put_up(&self, database: Database) {
+        {
+            let mut slot = self.database.write().unwrap_or_else(PoisonError::into_inner);
+            slot.generation += 1;
+            slot.database = Some(database);
+        }
+        self.status.send_replace(Status::Ready);
+    }
+
+    fn slot(&self) -> RwLockReadGuard<'_, Slot> {
+        self.database.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn absent(&self) -> StoreError {
+        let why = match self.status() {
+            Status::Closed => "the store is closed",
+            Status::Ready | Status::Healing => "the store file is being opened anew",
+        };
+        StoreError::Unavailable(why.to_owned())
+    }
+}
