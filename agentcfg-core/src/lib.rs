@@ -1,4 +1,65 @@
-//! Every rule of agentcfg.
+//! Every rule of agentcfg: agents of a workspace, their live status, API keys, members, plans and an
+//! audit trail, over a store of three methods.
+//!
+//! ```
+//! use agentcfg_core::model::{NewAgent, NewWorkspace};
+//! use agentcfg_core::{AgentCfg, store::MemoryStore};
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let service = AgentCfg::builder(MemoryStore::new()).build();
+//! let ada = service.trusted_user("ada")?;
+//! let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+//! service.create_agent(&ada, NewAgent::new(studio.id, "writer", "Writer")).await?;
+//! let agents = service.list_agents(&ada, studio.id, &Default::default()).await?;
+//! assert_eq!(agents.value.agents()[0].agent_id, "writer");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Map
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | [`model`] | the resources and their values, as they travel and as they are stored |
+//! | [`validate`] | the limits of every field, and reports of all faults at once |
+//! | [`error`] | what can go wrong, and what the caller should do |
+//! | `service` | the handle [`AgentCfg`] with every operation |
+//! | `store` | the storage contract, the memory store and the redb store |
+//! | `session` | who verifies session tokens |
+//! | `rate_limit` | the windows that count requests |
+//! | `token` | the text of API keys |
+//! | `clock` | time, identifiers and randomness |
+//!
+//! # Features
+//!
+//! | feature | gives |
+//! |---|---|
+//! | none | [`model`], [`validate`], [`error`]: all that a client needs |
+//! | `engine` | the service and the memory store |
+//! | `redb` (default) | the embedded store in one file |
+//! | `conformance` | tests for your own store |
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod error;
 pub mod model;
+pub mod validate;
+
+mod body;
+
+#[cfg(feature = "engine")]
+pub mod clock;
+#[cfg(feature = "engine")]
+pub mod rate_limit;
+#[cfg(feature = "engine")]
+pub mod service;
+#[cfg(feature = "engine")]
+pub mod session;
 #[cfg(feature = "engine")]
 pub mod store;
+#[cfg(feature = "engine")]
+pub mod token;
+
+pub use error::{Error, ErrorKind};
+#[cfg(feature = "engine")]
+pub use service::{AgentCfg, Caller, Settings};

@@ -1,3 +1,31 @@
-//! The resources and their values.
+//! The resources and their values: what travels over the wire and into the store.
+//!
+//! Nothing here needs an engine; the client uses exactly these types.
+
+mod agent;
+mod api_key;
+mod audit;
 mod ids;
+mod named;
+mod patch;
+mod permission;
+mod rate;
+mod status;
+mod tag;
+mod time;
+mod wire;
+mod workspace;
+
+pub use agent::{Agent, AgentPatch, AgentType, NewAgent, Parameters};
+pub use api_key::{ApiKey, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, Environment, NewApiKey};
+pub use audit::{Action, Actor, ActorType, AuditEntry, Change, Changes, Target, TargetType};
 pub use ids::{InvalidId, WorkspaceId, parse_uuid};
+pub use named::UnknownWord;
+pub use patch::Patch;
+pub use permission::{Permission, PermissionSet, Role, Scope};
+pub use rate::RateStatus;
+pub use status::{AgentStatus, LiveStatus, StatusReport};
+pub use tag::{Precondition, Tag, Tagged};
+pub use time::{InvalidTimestamp, Timestamp};
+pub use wire::{ErrorBody, Success};
+pub use workspace::{Member, NewWorkspace, Plan, PlanLimits, RoleChange, Workspace, WorkspacePatch, WorkspaceView};

@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::model::WorkspaceId;
 
-/// What a key's record is spread by: everything in one partition can be changed in one commit.
+/// What a record is kept together by, and what an engine that spreads its data may spread it by.
+/// One commit may write to several partitions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Partition {
     /// The records of one workspace.

@@ -1,0 +1,135 @@
+//! JSON as it was written: a tree that keeps duplicate keys, so that they can be refused by name.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Number;
+
+use crate::validate::Invalid;
+
+/// A JSON value whose objects keep every entry in order.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Json {
+    Null,
+    Bool,
+    Number(Number),
+    String(String),
+    Array(Vec<Json>),
+    Object(Vec<(String, Json)>),
+}
+
+impl Json {
+    /// What kind of value this is, with its article.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool => "a boolean",
+            Self::Number(_) => "a number",
+            Self::String(_) => "a string",
+            Self::Array(_) => "an array",
+            Self::Object(_) => "an object",
+        }
+    }
+}
+
+/// Reads one JSON text.
+pub(super) fn parse(bytes: &[u8]) -> Result<Json, Invalid> {
+    if bytes.is_empty() {
+        return Err(Invalid::new("body", "must be a JSON object, got nothing"));
+    }
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        return Err(Invalid::new("body", "must not start with a byte order mark"));
+    }
+    if std::str::from_utf8(bytes).is_err() {
+        return Err(Invalid::new("body", "must be UTF-8"));
+    }
+    let path = RefCell::new(Vec::new());
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let value = Seed(&path)
+        .deserialize(&mut deserializer)
+        .and_then(|json| deserializer.end().map(|()| json));
+    value.map_err(|error| {
+        let path = path.borrow().concat();
+        if error.to_string().starts_with("number out of range") && !path.is_empty() {
+            return Invalid::new(
+                path.trim_start_matches('.'),
+                "must be a number that a finite double can hold",
+            );
+        }
+        Invalid::new("body", format!("must be valid JSON: {error}"))
+    })
+}
+
+/// Deserialises a value; `path` says where it got to when it fails.
+struct Seed<'a>(&'a RefCell<Vec<String>>);
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Json;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Json, E> {
+        Ok(Json::Bool)
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Json, E> {
+        Ok(Json::Number(number.into()))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Json, E> {
+        Ok(Json::Number(number.into()))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Json, E> {
+        Number::from_f64(number)
+            .map(Json::Number)
+            .ok_or_else(|| E::custom("number out of range"))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Json, E> {
+        Ok(Json::String(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Json, E> {
+        Ok(Json::String(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
+        let mut items = Vec::new();
+        self.0.borrow_mut().push("[0]".to_owned());
+        while let Some(item) = seq.next_element_seed(Seed(self.0))? {
+            items.push(item);
+            if let Some(step) = self.0.borrow_mut().last_mut() {
+                *step = format!("[{}]", items.len());
+            }
+        }
+        self.0.borrow_mut().pop();
+        Ok(Json::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(name) = map.next_key::<String>()? {
+            self.0.borrow_mut().push(format!(".{}", super::shown(&name)));
+            let value = map.next_value_seed(Seed(self.0))?;
+            self.0.borrow_mut().pop();
+            entries.push((name, value));
+        }
+        Ok(Json::Object(entries))
+    }
+}

@@ -1,0 +1,114 @@
+//! What can go wrong, and what the caller should do about it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::validate::Invalid;
+
+/// What kind of failure an [`Error`] is; each says what the caller should do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The request breaks a rule: change it. (400)
+    Invalid,
+    /// The credential is missing, wrong, expired or revoked: get a new one. (401)
+    Unauthorized,
+    /// The credential does not allow this: ask somebody for the permission. (403)
+    Forbidden,
+    /// There is no such thing: look again. (404)
+    NotFound,
+    /// The record changed since it was read: read it again and decide anew. (412)
+    Precondition,
+    /// Something that exists stands in the way: choose another name or state. (409)
+    Conflict,
+    /// The plan allows no more: remove an agent or change the plan. (422)
+    PlanLimit,
+    /// Storage or a service behind it does not answer: nothing changed, try again later. (503)
+    Unavailable,
+    /// A change may or may not have been made: read before trying again. (503)
+    OutcomeUnknown,
+    /// A fault of this service: report it. (500)
+    Internal,
+}
+
+/// A failure: its kind, a message for people, and a cause for the log.
+///
+/// `Display` shows the message alone, which is safe to send to a client; the cause is reached by
+/// [`std::error::Error::source`].
+pub struct Error {
+    kind: ErrorKind,
+    message: Cow<'static, str>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// A failure of this kind with a message for people.
+    pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    /// Adds the cause, which is for the log.
+    #[must_use]
+    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What kind of failure this is.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The message for people.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.kind, self.message)?;
+        match &self.source {
+            Some(source) => write!(f, " ({source})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl From<Invalid> for Error {
+    fn from(invalid: Invalid) -> Self {
+        Self::new(ErrorKind::Invalid, invalid.to_string())
+    }
+}
+
+#[cfg(feature = "engine")]
+impl From<crate::store::StoreError> for Error {
+    fn from(error: crate::store::StoreError) -> Self {
+        use crate::store::StoreError as E;
+        let (kind, message) = match &error {
+            E::Unavailable(_) => (ErrorKind::Unavailable, "storage is unavailable, try again"),
+            E::OutcomeUnknown(_) => (
+                ErrorKind::OutcomeUnknown,
+                "storage failed while saving and the change may have been made: read before trying again",
+            ),
+            E::Corrupt(_) | E::TooNew { .. } => (ErrorKind::Internal, "stored data could not be read"),
+        };
+        Self::new(kind, message).because(error)
+    }
+}

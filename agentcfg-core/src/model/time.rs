@@ -1,0 +1,124 @@
+//! Points in time as the API shows them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::{DateTime, Datelike, SecondsFormat, TimeDelta, Utc};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A moment in UTC with millisecond precision, written as `2026-11-20T09:30:00.123Z`.
+///
+/// Any RFC 3339 offset is read; finer fractions are cut off. (Interface specification, *General
+/// conventions*: timestamps are ISO 8601 strings.)
+///
+/// ```
+/// use agentcfg_core::model::Timestamp;
+/// let at: Timestamp = "2026-11-20T10:30:00.1239+01:00".parse()?;
+/// assert_eq!(at.to_string(), "2026-11-20T09:30:00.123Z");
+/// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(DateTime<Utc>);
+
+/// Why a string is not a [`Timestamp`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be an RFC 3339 timestamp such as 2026-11-20T09:30:00Z")]
+pub struct InvalidTimestamp;
+
+impl Timestamp {
+    /// The moment so many milliseconds after the Unix epoch. Moments that no four-digit year can
+    /// show are moved to the nearest that can be shown.
+    pub fn from_unix_millis(millis: i64) -> Self {
+        const FIRST: i64 = -62_135_596_800_000; // 0001-01-01T00:00:00Z
+        const LAST: i64 = 253_402_300_799_999; // 9999-12-31T23:59:59.999Z
+        Self(DateTime::from_timestamp_millis(millis.clamp(FIRST, LAST)).unwrap_or_default())
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub fn unix_millis(self) -> i64 {
+        self.0.timestamp_millis()
+    }
+
+    /// The same moment as a `chrono` value.
+    pub fn as_datetime(self) -> DateTime<Utc> {
+        self.0
+    }
+
+    /// This moment moved by so many milliseconds.
+    #[must_use]
+    pub fn plus_millis(self, millis: i64) -> Self {
+        Self::from_unix_millis(self.unix_millis().saturating_add(millis))
+    }
+}
+
+impl From<DateTime<Utc>> for Timestamp {
+    fn from(at: DateTime<Utc>) -> Self {
+        Self::from_unix_millis(at.timestamp_millis())
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = InvalidTimestamp;
+
+    fn from_str(text: &str) -> Result<Self, InvalidTimestamp> {
+        let parsed = DateTime::parse_from_rfc3339(text).map_err(|_| InvalidTimestamp)?;
+        let utc = parsed.with_timezone(&Utc);
+        if !(1..=9999).contains(&utc.year()) {
+            return Err(InvalidTimestamp);
+        }
+        let fraction = TimeDelta::nanoseconds(i64::from(utc.timestamp_subsec_nanos()) % 1_000_000);
+        Ok(Self(utc - fraction))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_rfc3339_opts(SecondsFormat::Millis, true))
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn years_that_do_not_fit_are_refused() {
+        assert!("9999-12-31T23:59:59.999Z".parse::<Timestamp>().is_ok());
+        assert!("9999-12-31T23:59:59-01:00".parse::<Timestamp>().is_err());
+        assert!("0001-01-01T00:00:00+01:00".parse::<Timestamp>().is_err());
+        for text in ["2026-11-20", "2026-11-20T09:30:00", "tomorrow", "", "1700000000"] {
+            assert!(text.parse::<Timestamp>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn extremes_stay_printable() {
+        assert_eq!(
+            Timestamp::from_unix_millis(i64::MAX).to_string(),
+            "9999-12-31T23:59:59.999Z"
+        );
+        assert_eq!(
+            Timestamp::from_unix_millis(i64::MIN).to_string(),
+            "0001-01-01T00:00:00.000Z"
+        );
+    }
+}

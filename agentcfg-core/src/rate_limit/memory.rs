@@ -1,0 +1,110 @@
+//! Windows in the memory of one process.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+
+use super::{RateDecision, RateLimiter, Subject, Window};
+use crate::model::Timestamp;
+
+const SHARDS: usize = 64;
+/// A shard is swept of ended windows when it has grown to this, and again at each doubling.
+const SWEEP_AT: usize = 1024;
+
+/// Windows in the memory of one process; they are lost with it.
+#[derive(Debug)]
+pub struct MemoryLimiter {
+    hasher: RandomState,
+    shards: Vec<Mutex<Shard>>,
+}
+
+#[derive(Debug)]
+struct Shard {
+    windows: HashMap<Box<str>, Window>,
+    sweep_at: usize,
+}
+
+impl Default for MemoryLimiter {
+    fn default() -> Self {
+        let shard = || {
+            Mutex::new(Shard {
+                windows: HashMap::new(),
+                sweep_at: SWEEP_AT,
+            })
+        };
+        Self {
+            hasher: RandomState::new(),
+            shards: std::iter::repeat_with(shard).take(SHARDS).collect(),
+        }
+    }
+}
+
+impl MemoryLimiter {
+    /// Counts one request; see [`RateLimiter::hit`].
+    pub fn count(&self, subject: Subject<'_>, limit: u32, now: Timestamp) -> RateDecision {
+        // A key's identifier has 20 characters of base 62; the mark keeps users apart from keys.
+        let (mark, id) = match subject {
+            Subject::ApiKey(id) => ("", id),
+            Subject::User(id) => ("user ", id),
+        };
+        let owned;
+        let name = if mark.is_empty() {
+            id
+        } else {
+            owned = format!("{mark}{id}");
+            &owned
+        };
+        let shard = &self.shards[self.hasher.hash_one(name) as usize % SHARDS];
+        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(window) = shard.windows.get_mut(name) {
+            return window.hit(limit, now);
+        }
+        if shard.windows.len() >= shard.sweep_at {
+            shard.windows.retain(|_, window| !window.has_ended(now.unix_millis()));
+            shard.sweep_at = (shard.windows.len() * 2).max(SWEEP_AT);
+        }
+        let mut window = Window::default();
+        let decision = window.hit(limit, now);
+        shard.windows.insert(name.into(), window);
+        decision
+    }
+}
+
+#[async_trait]
+impl RateLimiter for MemoryLimiter {
+    async fn hit(&self, subject: Subject<'_>, limit: u32, now: Timestamp) -> RateDecision {
+        self.count(subject, limit, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_and_a_user_of_one_name_have_a_window_each() {
+        let limiter = MemoryLimiter::default();
+        let now = Timestamp::from_unix_millis(1_800_000_000_000);
+        assert!(limiter.count(Subject::ApiKey("x"), 1, now).allowed);
+        assert!(limiter.count(Subject::User("x"), 1, now).allowed);
+        assert!(!limiter.count(Subject::ApiKey("x"), 1, now).allowed);
+    }
+
+    #[test]
+    fn ended_windows_are_swept() {
+        let limiter = MemoryLimiter::default();
+        let start = Timestamp::from_unix_millis(1_800_000_000_000);
+        for i in 0..20 * SHARDS * SWEEP_AT as usize / 4 {
+            limiter.count(Subject::ApiKey(&format!("k{i}")), 1, start.plus_millis(i as i64 * 100));
+        }
+        let kept: usize = limiter
+            .shards
+            .iter()
+            .map(|shard| shard.lock().unwrap().windows.len())
+            .sum();
+        assert!(kept <= SHARDS * SWEEP_AT, "{kept} windows are kept");
+    }
+}

@@ -1,0 +1,157 @@
+//! What a caller may do in a workspace.
+
+use super::AgentCfg;
+use super::authn::{Caller, Kind};
+use super::schema;
+use crate::error::{Error, ErrorKind};
+use crate::model::{Actor, Member, Permission, PermissionSet, Role, WorkspaceId};
+use crate::store::{Check, Direction, Scan};
+
+/// The proof that a caller may act in a workspace. Only authorisation makes one, and every access to
+/// a workspace's records takes its workspace from here.
+pub(super) struct Access {
+    workspace: WorkspaceId,
+    pub(super) actor: Actor,
+    /// What the decision rests on: a mutation checks in its commit that it still stands.
+    pub(super) guard: Check,
+    /// Whether a failed guard means that the credential itself is gone.
+    pub(super) by_key: bool,
+    pub(super) role: Option<Role>,
+    permissions: PermissionSet,
+}
+
+impl Access {
+    pub(super) fn workspace(&self) -> WorkspaceId {
+        self.workspace
+    }
+
+    /// The access of someone who needs no membership: the founder of a workspace, and an operator
+    /// who changes its plan.
+    pub(super) fn without_membership(workspace: WorkspaceId, actor: Actor, guard: Check) -> Self {
+        Self {
+            workspace,
+            actor,
+            guard,
+            by_key: false,
+            role: None,
+            permissions: PermissionSet::default(),
+        }
+    }
+
+    /// The same access under another name in the audit log.
+    pub(super) fn acting_as(self, actor: Actor) -> Self {
+        Self { actor, ..self }
+    }
+
+    /// Whether the permission is among the caller's.
+    pub(super) fn require(&self, permission: Permission) -> Result<(), Error> {
+        if self.permissions.contains(permission) {
+            return Ok(());
+        }
+        let who = self
+            .role
+            .map_or_else(|| "this API key".to_owned(), |role| format!("the role {role}"));
+        Err(Error::new(
+            ErrorKind::Forbidden,
+            format!("{who} lacks the permission {permission}"),
+        ))
+    }
+}
+
+impl AgentCfg {
+    /// Decides whether a caller may do something in a workspace.
+    ///
+    /// A workspace that does not exist and one that the user is no member of get the same answer.
+    pub(super) async fn access(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        permission: Permission,
+    ) -> Result<Access, Error> {
+        let access = self.membership(caller, workspace).await?;
+        access.require(permission)?;
+        Ok(access)
+    }
+
+    /// As [`Self::access`], when the caller may leave the workspace out: an API key has one, and a
+    /// user with a single membership means that one.
+    pub(super) async fn access_default(
+        &self,
+        caller: &Caller,
+        workspace: Option<WorkspaceId>,
+        permission: Permission,
+    ) -> Result<Access, Error> {
+        let workspace = match (workspace, &caller.0) {
+            (Some(workspace), _) => workspace,
+            (None, Kind::ApiKey { known, .. }) => known.record.workspace_id,
+            (None, Kind::User { user_id }) => self.only_workspace(user_id).await?,
+        };
+        self.access(caller, workspace, permission).await
+    }
+
+    /// What a caller is in a workspace, whatever that allows.
+    pub(super) async fn membership(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Access, Error> {
+        match &caller.0 {
+            Kind::ApiKey { known, permissions } => {
+                if known.record.workspace_id != workspace {
+                    return Err(Error::new(
+                        ErrorKind::Forbidden,
+                        "the API key belongs to another workspace",
+                    ));
+                }
+                Ok(Access {
+                    workspace,
+                    actor: caller.actor(),
+                    guard: Check::Version(schema::api_key(&known.record.id), known.version),
+                    by_key: true,
+                    role: None,
+                    permissions: *permissions,
+                })
+            }
+            Kind::User { user_id } => {
+                let key = schema::member(workspace, user_id);
+                let record = self.store().get(std::slice::from_ref(&key)).await?.pop().flatten();
+                let Some(record) = record else {
+                    return Err(Error::new(
+                        ErrorKind::Forbidden,
+                        "you are not a member of this workspace",
+                    ));
+                };
+                let member: Member = schema::decode(&key, &record)?;
+                Ok(Access {
+                    workspace,
+                    actor: caller.actor(),
+                    guard: Check::Version(key, record.version),
+                    by_key: false,
+                    role: Some(member.role),
+                    permissions: member.role.permissions(),
+                })
+            }
+        }
+    }
+
+    async fn only_workspace(&self, user_id: &str) -> Result<WorkspaceId, Error> {
+        let scan = Scan {
+            limit: 2,
+            direction: Direction::Ascending,
+            ..Scan::all(schema::memberships(user_id), crate::store::Kind::Membership)
+        };
+        let entries = self.store().scan(&scan).await?.entries;
+        let why = match &entries[..] {
+            [(key, _)] => return membership_workspace(key),
+            [] => "you are a member of no workspace",
+            _ => "you are a member of several workspaces",
+        };
+        Err(Error::new(
+            ErrorKind::Invalid,
+            format!("workspace_id is required: {why}"),
+        ))
+    }
+}
+
+/// The workspace that a membership's key names.
+pub(super) fn membership_workspace(key: &crate::store::Key) -> Result<WorkspaceId, Error> {
+    key.item().parse().map_err(|error| {
+        Error::new(ErrorKind::Internal, "stored data could not be read").because(format!("{key:?}: {error}"))
+    })
+}

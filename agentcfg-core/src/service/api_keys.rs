@@ -1,0 +1,157 @@
+//! API keys: create, list, revoke.
+
+use super::change::{self, Applied, Attempt, Change};
+use super::schema::{self, StoredApiKey, StoredUse};
+use super::{AgentCfg, Caller, not_found};
+use crate::error::{Error, ErrorKind};
+use crate::model::{
+    Action, ApiKey, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, NewApiKey, Permission, Success, TargetType, WorkspaceId,
+};
+use crate::store::{Check, Key, Kind, Partition, Scan};
+use crate::token;
+use crate::validate::Invalid;
+
+impl AgentCfg {
+    /// The API keys of a workspace in the order of their creation, revoked and expired ones too.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] without `api_keys:read` in the workspace.
+    pub async fn list_api_keys(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<ApiKey>, Error> {
+        let access = self.access(caller, workspace, Permission::ApiKeysRead).await?;
+        let scan = Scan::all(Partition::Workspace(access.workspace()), Kind::WorkspaceApiKey);
+        let index = self.store().scan(&scan).await?.entries;
+        let keys: Vec<Key> = index
+            .iter()
+            .flat_map(|(key, _)| [schema::api_key(key.item()), schema::key_use(key.item())])
+            .collect();
+        let records = self.store().get(&keys).await?;
+        let mut listed = Vec::with_capacity(index.len());
+        for (keys, records) in keys.chunks_exact(2).zip(records.chunks_exact(2)) {
+            let Some(record) = &records[0] else { continue };
+            let stored: StoredApiKey = schema::decode(&keys[0], record)?;
+            let written = match &records[1] {
+                Some(record) => Some(schema::decode::<StoredUse>(&keys[1], record)?.last_used_at),
+                None => None,
+            };
+            let last_used_at = self.inner.uses.pending(&stored.id).max(written);
+            listed.push(stored.listed(last_used_at));
+        }
+        listed.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        Ok(listed)
+    }
+
+    /// Creates an API key. Its plaintext is in the answer and nowhere else.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] for a field out of its bounds or an expiry in the past,
+    /// [`ErrorKind::Forbidden`] without `api_keys:manage` in the workspace.
+    pub async fn create_api_key(&self, caller: &Caller, new: NewApiKey) -> Result<CreatedApiKey, Error> {
+        new.validate()?;
+        if new.expires_at.is_some_and(|end| end <= self.now()) {
+            return Err(Invalid::new("expires_at", "must be in the future").into());
+        }
+        // Refuse before the work of hashing is done.
+        self.access(caller, new.workspace_id, Permission::ApiKeysManage).await?;
+        let minted = token::mint(new.environment, self.entropy())?;
+        let plaintext = minted.plaintext.clone();
+        let inner = std::sync::Arc::clone(&self.inner);
+        let hash = self
+            .inner
+            .authenticator
+            .hash(move || token::hash(&plaintext, &*inner.entropy))
+            .await??;
+        let record = self
+            .settle(|| self.try_create_api_key(caller, &new, &minted.id, &hash))
+            .await?;
+        Ok(CreatedApiKey {
+            record,
+            key: minted.plaintext.to_string(),
+        })
+    }
+
+    async fn try_create_api_key(
+        &self,
+        caller: &Caller,
+        new: &NewApiKey,
+        id: &str,
+        hash: &str,
+    ) -> Result<Attempt<ApiKey>, Error> {
+        let access = self.access(caller, new.workspace_id, Permission::ApiKeysManage).await?;
+        let now = self.now();
+        let stored = StoredApiKey {
+            id: id.to_owned(),
+            workspace_id: access.workspace(),
+            name: new.name.clone(),
+            environment: new.environment,
+            scope: new.scope,
+            rate_limit: new.rate_limit.unwrap_or(DEFAULT_KEY_RATE_LIMIT),
+            expires_at: new.expires_at,
+            created_at: now,
+            revoked_at: None,
+            hash: hash.to_owned(),
+        };
+        let key = schema::api_key(id);
+        let change = Change::new(&access, now, Action::ApiKeyCreated, TargetType::ApiKey, id)
+            .changes(change::changes(None, Some(&stored))?)
+            .check(Check::Absent(key.clone()))
+            .put(key, &stored)?
+            .put(schema::workspace_api_key(access.workspace(), id), &schema::Present {})?;
+        Ok(match self.apply(change).await? {
+            Applied::Done(_) => Attempt::Done(stored.listed(None)),
+            Applied::Raced | Applied::Limit => Attempt::Raced,
+        })
+    }
+
+    /// Revokes an API key: the next request with it is refused, on every instance.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] for a key that is unknown, revoked already, or of a workspace that
+    /// the user is no member of; [`ErrorKind::Forbidden`] without `api_keys:manage`.
+    pub async fn revoke_api_key(&self, caller: &Caller, key_id: &str) -> Result<Success, Error> {
+        caller.user_id()?;
+        self.settle(|| self.try_revoke_api_key(caller, key_id)).await
+    }
+
+    async fn try_revoke_api_key(&self, caller: &Caller, key_id: &str) -> Result<Attempt<Success>, Error> {
+        let unknown = || not_found("API key", key_id);
+        if key_id.is_empty() || !key_id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Err(unknown());
+        }
+        let key = schema::api_key(key_id);
+        let record = self
+            .store()
+            .get(std::slice::from_ref(&key))
+            .await?
+            .pop()
+            .flatten()
+            .ok_or_else(unknown)?;
+        let before: StoredApiKey = schema::decode(&key, &record)?;
+        let access = self
+            .membership(caller, before.workspace_id)
+            .await
+            .map_err(|error| match error.kind() {
+                ErrorKind::Forbidden => unknown(),
+                _ => error,
+            })?;
+        access.require(Permission::ApiKeysManage)?;
+        if before.revoked_at.is_some() {
+            return Err(unknown());
+        }
+        let now = self.now();
+        let after = StoredApiKey {
+            revoked_at: Some(now),
+            ..before.clone()
+        };
+        let change = Change::new(&access, now, Action::ApiKeyRevoked, TargetType::ApiKey, key_id)
+            .changes(change::changes(Some(&before), Some(&after))?)
+            .check(Check::Version(key.clone(), record.version))
+            .put(key, &after)?;
+        Ok(match self.apply(change).await? {
+            Applied::Done(_) => Attempt::Done(Success::OK),
+            Applied::Raced | Applied::Limit => Attempt::Raced,
+        })
+    }
+}

@@ -1,0 +1,251 @@
+//! The service: every rule of agentcfg behind one handle.
+//!
+//! [`AgentCfg`] is cheap to clone and safe to share. Each method takes the caller first, decides on
+//! current state whether the caller may, and makes each mutation one commit of the store with its
+//! audit entry inside.
+
+mod access;
+mod agents;
+mod api_keys;
+mod audit;
+mod authn;
+mod change;
+mod lists;
+mod members;
+mod schema;
+mod status;
+mod uses;
+mod workspaces;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+pub use self::agents::AgentFilter;
+use self::authn::Authenticator;
+pub use self::authn::Caller;
+pub use self::lists::AgentList;
+use self::lists::Lists;
+use self::uses::KeyUses;
+use crate::clock::{Clock, Entropy, EntropyError, Ids, SystemClock, SystemEntropy};
+use crate::error::{Error, ErrorKind};
+use crate::model::{Plan, PlanLimits, Timestamp};
+use crate::rate_limit::{MemoryLimiter, RateLimiter};
+use crate::session::{Session, SessionError, SessionVerifier};
+use crate::store::{Key, Kind, Store};
+
+/// What a deployment chooses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// How many active agents each plan allows.
+    pub plan_limits: PlanLimits,
+    /// The plan of a new workspace.
+    pub default_plan: Plan,
+    /// Requests per minute of each user; at least 1.
+    pub session_rate_limit: u32,
+    /// How long a status report is live, in seconds.
+    pub status_ttl_seconds: u32,
+    /// Whether keys of scope `write` may configure agents.
+    pub write_scope_configures_agents: bool,
+    /// Users who may change the plan of any workspace.
+    pub operators: BTreeSet<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            plan_limits: PlanLimits::default(),
+            default_plan: Plan::Free,
+            session_rate_limit: 600,
+            status_ttl_seconds: 120,
+            write_scope_configures_agents: true,
+            operators: BTreeSet::new(),
+        }
+    }
+}
+
+/// The service. Clones share everything.
+///
+/// ```
+/// use agentcfg_core::model::{NewAgent, NewWorkspace};
+/// use agentcfg_core::{AgentCfg, store::MemoryStore};
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let service = AgentCfg::builder(MemoryStore::new()).build();
+/// let ada = service.trusted_user("ada")?;
+/// let workspace = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+/// let writer = service.create_agent(&ada, NewAgent::new(workspace.id, "writer", "Writer")).await?;
+/// assert!(writer.value.is_active);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct AgentCfg {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    sessions: Arc<dyn SessionVerifier>,
+    limiter: Arc<dyn RateLimiter>,
+    settings: Settings,
+    ids: Ids,
+    authenticator: Authenticator,
+    lists: Lists,
+    uses: KeyUses,
+}
+
+/// Puts a service together; see [`AgentCfg::builder`].
+pub struct Builder {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    sessions: Arc<dyn SessionVerifier>,
+    limiter: Arc<dyn RateLimiter>,
+    settings: Settings,
+    list_cache_bytes: u64,
+}
+
+impl Builder {
+    /// Chooses the settings.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Chooses who verifies session tokens. Without one, no session token is good.
+    #[must_use]
+    pub fn sessions(mut self, verifier: impl SessionVerifier) -> Self {
+        self.sessions = Arc::new(verifier);
+        self
+    }
+
+    /// Chooses where requests are counted. The default counts in this process.
+    #[must_use]
+    pub fn rate_limiter(mut self, limiter: impl RateLimiter) -> Self {
+        self.limiter = Arc::new(limiter);
+        self
+    }
+
+    /// Chooses the clock, for tests.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Chooses the source of randomness, for tests.
+    #[must_use]
+    pub fn entropy(mut self, entropy: Arc<dyn Entropy>) -> Self {
+        self.entropy = entropy;
+        self
+    }
+
+    /// Chooses how many bytes of agent lists are kept ready; 64 MiB by default.
+    #[must_use]
+    pub fn list_cache_bytes(mut self, bytes: u64) -> Self {
+        self.list_cache_bytes = bytes;
+        self
+    }
+
+    /// The service.
+    pub fn build(self) -> AgentCfg {
+        AgentCfg {
+            inner: Arc::new(Inner {
+                store: self.store,
+                clock: self.clock,
+                entropy: self.entropy,
+                sessions: self.sessions,
+                limiter: self.limiter,
+                settings: self.settings,
+                ids: Ids::default(),
+                authenticator: Authenticator::default(),
+                lists: Lists::new(self.list_cache_bytes),
+                uses: KeyUses::default(),
+            }),
+        }
+    }
+}
+
+impl AgentCfg {
+    /// Starts a service on a store.
+    pub fn builder(store: impl Store) -> Builder {
+        Self::builder_on(Arc::new(store))
+    }
+
+    /// Starts a service on a store that others share.
+    pub fn builder_on(store: Arc<dyn Store>) -> Builder {
+        Builder {
+            store,
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            sessions: Arc::new(NoSessions),
+            limiter: Arc::new(MemoryLimiter::default()),
+            settings: Settings::default(),
+            list_cache_bytes: 64 << 20,
+        }
+    }
+
+    /// What the deployment chose.
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    /// Whether storage answers.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unavailable`] when it does not.
+    pub async fn ready(&self) -> Result<(), Error> {
+        self.inner
+            .store
+            .get(&[Key::global("store", Kind::Meta, "ready")])
+            .await?;
+        Ok(())
+    }
+
+    fn store(&self) -> &dyn Store {
+        &*self.inner.store
+    }
+
+    fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    fn entropy(&self) -> &dyn Entropy {
+        &*self.inner.entropy
+    }
+
+    fn new_id(&self, now: Timestamp) -> Result<Uuid, Error> {
+        Ok(self.inner.ids.next(now, self.entropy())?)
+    }
+
+    fn agent_limit(&self, plan: Plan) -> Option<u32> {
+        self.settings().plan_limits.of(plan)
+    }
+}
+
+impl From<EntropyError> for Error {
+    fn from(error: EntropyError) -> Self {
+        Self::new(ErrorKind::Internal, "the server could not draw randomness").because(error)
+    }
+}
+
+/// The verifier of a service that has none.
+struct NoSessions;
+
+#[async_trait::async_trait]
+impl SessionVerifier for NoSessions {
+    async fn verify(&self, _: &str, _: Timestamp) -> Result<Session, SessionError> {
+        Err(SessionError::Invalid("no identity provider is configured"))
+    }
+}
+
+fn not_found(what: &str, id: &str) -> Error {
+    let shown: String = id.chars().take(60).collect();
+    Error::new(ErrorKind::NotFound, format!("{what} {shown:?} not found"))
+}

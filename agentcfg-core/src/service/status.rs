@@ -1,0 +1,106 @@
+//! Live status: reports that are true for a while.
+
+use std::collections::HashMap;
+
+use super::change::Attempt;
+use super::schema::{self, StoredStatus};
+use super::{AgentCfg, Caller};
+use crate::error::Error;
+use crate::model::{Agent, AgentStatus, LiveStatus, Permission, StatusReport, Timestamp, WorkspaceId};
+use crate::store::{Batch, CommitError, Kind, Partition, Scan, Write};
+
+impl AgentCfg {
+    /// The live status of every active agent, in the order of the list. (Interface specification,
+    /// *Agent status*.)
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:read` in the workspace.
+    pub async fn agent_status(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<AgentStatus>, Error> {
+        let access = self.access(caller, workspace, Permission::AgentsRead).await?;
+        let list = self.agent_list(&access).await?;
+        let scanned = self
+            .store()
+            .scan(&Scan::all(Partition::Workspace(access.workspace()), Kind::Status))
+            .await?;
+        let now = self.now();
+        let mut live = HashMap::with_capacity(scanned.entries.len());
+        for (key, record) in &scanned.entries {
+            let stored: StoredStatus = schema::decode(key, record)?;
+            if self.is_live(&stored, now) {
+                live.insert(key.item(), stored);
+            }
+        }
+        Ok(list
+            .agents()
+            .iter()
+            .map(|agent| entry(agent, live.remove(agent.agent_id.as_str())))
+            .collect())
+    }
+
+    /// Reports what an agent is doing now. The report is live for
+    /// [`Settings::status_ttl_seconds`](super::Settings::status_ttl_seconds).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) when the task does not fit the status,
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `tasks:update`,
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown or deleted agent.
+    pub async fn report_status(
+        &self,
+        caller: &Caller,
+        workspace: Option<WorkspaceId>,
+        agent_id: &str,
+        report: StatusReport,
+    ) -> Result<AgentStatus, Error> {
+        report.validate()?;
+        self.settle(|| self.try_report_status(caller, workspace, agent_id, &report))
+            .await
+    }
+
+    async fn try_report_status(
+        &self,
+        caller: &Caller,
+        workspace: Option<WorkspaceId>,
+        agent_id: &str,
+        report: &StatusReport,
+    ) -> Result<Attempt<AgentStatus>, Error> {
+        let access = self.access_default(caller, workspace, Permission::TasksUpdate).await?;
+        let (agent, unchanged) = self.active_agent_checked(&access, agent_id).await?;
+        let stored = StoredStatus {
+            status: report.status,
+            current_task_id: report.current_task_id.clone(),
+            current_task_title: report.current_task_title.clone(),
+            reported_at: self.now(),
+        };
+        let write = Write::Put(schema::status(access.workspace(), agent_id), schema::encode(&stored)?);
+        let batch = Batch {
+            checks: vec![access.guard, unchanged],
+            writes: vec![write],
+        };
+        match self.store().commit(batch).await {
+            Ok(_) => Ok(Attempt::Done(entry(&agent, Some(stored)))),
+            Err(CommitError::Conflict(_)) => Ok(Attempt::Raced),
+            Err(error) => Err(super::change::failed(error)),
+        }
+    }
+
+    fn is_live(&self, stored: &StoredStatus, now: Timestamp) -> bool {
+        let ttl = i64::from(self.settings().status_ttl_seconds) * 1000;
+        now.unix_millis() < stored.reported_at.unix_millis().saturating_add(ttl)
+    }
+}
+
+fn entry(agent: &Agent, report: Option<StoredStatus>) -> AgentStatus {
+    let (status, current_task_id, current_task_title) = match report {
+        Some(report) => (report.status, report.current_task_id, report.current_task_title),
+        None => (LiveStatus::Offline, None, None),
+    };
+    AgentStatus {
+        agent_id: agent.agent_id.clone(),
+        display_name: agent.display_name.clone(),
+        status,
+        current_task_id,
+        current_task_title,
+    }
+}

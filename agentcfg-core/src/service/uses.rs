@@ -1,0 +1,84 @@
+//! When API keys were last used: noted in memory, written now and then.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+
+use super::AgentCfg;
+use super::authn::KnownKey;
+use super::schema::{self, StoredUse};
+use crate::error::Error;
+use crate::model::Timestamp;
+use crate::store::{Batch, Write};
+
+/// A use is noted again after so many milliseconds.
+const NOTE_EVERY: i64 = 15_000;
+/// At most so many uses are written in one commit.
+const BATCH: usize = 256;
+
+/// Uses that are not written yet.
+#[derive(Default)]
+pub(super) struct KeyUses {
+    pending: Mutex<HashMap<String, Timestamp>>,
+}
+
+impl KeyUses {
+    /// Notes that a key is used now. Costs two atomic operations unless some time has passed.
+    pub(super) fn note(&self, known: &KnownKey, now: Timestamp) {
+        let at = now.unix_millis();
+        let last = known.noted.load(Ordering::Relaxed);
+        if last != i64::MIN && at.saturating_sub(last) < NOTE_EVERY {
+            return;
+        }
+        if known
+            .noted
+            .compare_exchange(last, at, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+        {
+            self.put(known.record.id.clone(), now);
+        }
+    }
+
+    /// What is noted and not yet written.
+    pub(super) fn pending(&self, key_id: &str) -> Option<Timestamp> {
+        self.lock().get(key_id).copied()
+    }
+
+    fn put(&self, key_id: String, at: Timestamp) {
+        let mut pending = self.lock();
+        let noted = pending.entry(key_id).or_insert(at);
+        *noted = at.max(*noted);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Timestamp>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AgentCfg {
+    /// Writes down when API keys were last used. Call it about twice a minute and before the end;
+    /// what is not written by then is lost, and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// When storage fails; what was not written is kept for the next call.
+    pub async fn flush(&self) -> Result<(), Error> {
+        let mut uses: Vec<_> = self.inner.uses.lock().drain().collect();
+        while !uses.is_empty() {
+            let rest = uses.split_off(uses.len().min(BATCH));
+            let mut batch = Batch::default();
+            for (key_id, at) in &uses {
+                let value = schema::encode(&StoredUse { last_used_at: *at })?;
+                batch.writes.push(Write::Put(schema::key_use(key_id), value));
+            }
+            if let Err(error) = self.store().commit(batch).await {
+                for (key_id, at) in uses.into_iter().chain(rest) {
+                    self.inner.uses.put(key_id, at);
+                }
+                return Err(super::change::failed(error));
+            }
+            uses = rest;
+        }
+        Ok(())
+    }
+}

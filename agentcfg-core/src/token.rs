@@ -1,0 +1,175 @@
+//! API keys as text: minting, reading and checking them.
+//!
+//! A key is a prefix that names its environment, 20 characters of identifier, 43 characters of
+//! secret and 6 of checksum, all `0-9A-Za-z`. The checksum tells a typing error from a wrong key
+//! without a look into storage, and lets a secret scanner be sure. What is stored is the identifier
+//! and an argon2id hash of the whole text. (Interface specification, *API keys*.)
+
+use argon2::password_hash::phc::PasswordHash;
+use argon2::{Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier, Version};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use crate::clock::{Entropy, EntropyError};
+use crate::model::Environment;
+
+const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const PREFIX: usize = 9;
+const ID: usize = 20;
+const SECRET: usize = 43;
+const CHECKSUM: usize = 6;
+const BODY: usize = PREFIX + ID + SECRET;
+
+/// The length of every API key.
+pub const LENGTH: usize = BODY + CHECKSUM;
+
+/// What every API key starts with, and no session token does.
+pub const MARK: &str = "svc_";
+
+/// How much work one hash is. The secret has 256 bits, so the hash needs no stretching: the cost is
+/// kept low enough that a burst of first uses does no harm.
+const ARGON2_KIB: u32 = 4096;
+
+/// A freshly made API key.
+pub struct Minted {
+    /// The identifier: the 20 characters behind the prefix.
+    pub id: String,
+    /// The whole text; wiped from memory when dropped.
+    pub plaintext: Zeroizing<String>,
+}
+
+/// Makes a new key.
+///
+/// # Errors
+///
+/// When there is no randomness.
+///
+/// ```
+/// use agentcfg_core::{clock::SystemEntropy, model::Environment, token};
+/// let key = token::mint(Environment::Production, &SystemEntropy)?;
+/// assert!(key.plaintext.starts_with("svc_live_"));
+/// assert_eq!(token::parse(&key.plaintext), Some(key.id.as_str()));
+/// # Ok::<(), agentcfg_core::clock::EntropyError>(())
+/// ```
+pub fn mint(environment: Environment, entropy: &dyn Entropy) -> Result<Minted, EntropyError> {
+    let mut plaintext = Zeroizing::new(String::with_capacity(LENGTH));
+    plaintext.push_str(environment.prefix());
+    push_random(&mut plaintext, ID + SECRET, entropy)?;
+    let checksum = checksum(plaintext.as_bytes());
+    for digit in checksum {
+        plaintext.push(char::from(digit));
+    }
+    Ok(Minted {
+        id: plaintext[PREFIX..PREFIX + ID].to_owned(),
+        plaintext,
+    })
+}
+
+/// Appends characters of the alphabet, each as likely as any other: 43 of them carry 256 bits.
+fn push_random(text: &mut String, count: usize, entropy: &dyn Entropy) -> Result<(), EntropyError> {
+    let mut left = count;
+    let mut pool = Zeroizing::new([0_u8; 128]);
+    while left > 0 {
+        entropy.fill(&mut pool[..])?;
+        // A byte of 248 or more would favour the first characters.
+        for byte in pool.iter().filter(|byte| **byte < 248).take(left) {
+            text.push(char::from(ALPHABET[usize::from(byte % 62)]));
+            left -= 1;
+        }
+    }
+    Ok(())
+}
+
+/// The CRC-32 of the text as six digits of base 62, the most significant first.
+fn checksum(text: &[u8]) -> [u8; CHECKSUM] {
+    let mut rest = crc32fast::hash(text);
+    let mut digits = [b'0'; CHECKSUM];
+    for digit in digits.iter_mut().rev() {
+        *digit = ALPHABET[(rest % 62) as usize];
+        rest /= 62;
+    }
+    digits
+}
+
+/// The identifier in a key, when its form and its checksum are right.
+///
+/// This costs no look into storage and no hash.
+pub fn parse(text: &str) -> Option<&str> {
+    let bytes = text.as_bytes();
+    if bytes.len() != LENGTH
+        || !Environment::ALL
+            .iter()
+            .any(|environment| text.starts_with(environment.prefix()))
+    {
+        return None;
+    }
+    let (body, check) = bytes.split_at(BODY);
+    let well_formed = body[PREFIX..].iter().all(u8::is_ascii_alphanumeric) && checksum(body) == check;
+    well_formed.then(|| &text[PREFIX..PREFIX + ID])
+}
+
+/// The hash of a key as a PHC string with a salt of its own.
+///
+/// # Errors
+///
+/// When there is no randomness, or no memory for the hash.
+pub fn hash(plaintext: &str, entropy: &dyn Entropy) -> Result<String, EntropyError> {
+    let mut salt = [0; 16];
+    entropy.fill(&mut salt)?;
+    let failed = |error: &dyn std::fmt::Display| EntropyError(format!("argon2: {error}"));
+    let params = Params::new(ARGON2_KIB, 1, 1, None).map_err(|error| failed(&error))?;
+    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+    let hash: PasswordHash = argon2
+        .hash_password_with_salt(plaintext.as_bytes(), &salt)
+        .map_err(|error| failed(&error))?;
+    Ok(hash.to_string())
+}
+
+/// Whether a key is the one that was hashed. This is the slow check.
+pub fn verify(plaintext: &str, phc: &str) -> bool {
+    PasswordHash::new(phc).is_ok_and(|hash| Argon2::default().verify_password(plaintext.as_bytes(), &hash).is_ok())
+}
+
+/// A fingerprint of the whole key, for remembering that it was verified.
+pub(crate) fn fingerprint(plaintext: &str) -> [u8; 32] {
+    Sha256::digest(plaintext.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemEntropy;
+
+    #[test]
+    fn a_key_is_read_and_verified() {
+        for environment in Environment::ALL {
+            let key = mint(*environment, &SystemEntropy).unwrap();
+            assert_eq!(key.plaintext.len(), LENGTH);
+            assert_eq!(parse(&key.plaintext), Some(key.id.as_str()));
+            let phc = hash(&key.plaintext, &SystemEntropy).unwrap();
+            assert!(phc.starts_with("$argon2id$v=19$m=4096,t=1,p=1$"), "{phc}");
+            assert!(verify(&key.plaintext, &phc));
+            assert!(!verify(&key.plaintext.replace("svc_", "svd_"), &phc));
+            assert!(!verify(&key.plaintext, "not a hash"));
+        }
+    }
+
+    #[test]
+    fn every_changed_character_is_noticed() {
+        let key = mint(Environment::Production, &SystemEntropy).unwrap();
+        for i in 0..LENGTH {
+            let mut bytes = key.plaintext.as_bytes().to_vec();
+            bytes[i] = if bytes[i] == b'x' { b'y' } else { b'x' };
+            assert_eq!(parse(std::str::from_utf8(&bytes).unwrap()), None, "position {i}");
+        }
+        assert_eq!(parse(&key.plaintext[1..]), None);
+        assert_eq!(parse(&format!("{}0", *key.plaintext)), None);
+        assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn the_checksum_is_the_documented_one() {
+        // CRC-32 of "123456789" is 0xCBF43926 = 3421780262.
+        assert_eq!(&checksum(b"123456789"), b"3jZRME");
+    }
+}
