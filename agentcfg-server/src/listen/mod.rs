@@ -6,6 +6,7 @@
 mod accept;
 mod answers;
 mod connection;
+mod files;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tower_service::Service;
+
+pub use files::fit_to_open_files;
 
 use crate::config::Config;
 
