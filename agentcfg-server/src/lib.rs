@@ -5,5 +5,6 @@
 
 pub mod cli;
 pub mod config;
+pub mod datadir;
 pub mod listen;
 pub mod signals;
