@@ -5,6 +5,7 @@
 
 pub mod cli;
 pub mod config;
+pub mod control;
 pub mod datadir;
 pub mod listen;
 pub mod signals;
