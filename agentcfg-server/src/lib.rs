@@ -9,3 +9,4 @@ pub mod control;
 pub mod datadir;
 pub mod listen;
 pub mod signals;
+pub mod telemetry;
