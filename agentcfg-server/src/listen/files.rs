@@ -18,7 +18,7 @@ pub fn fit_to_open_files(limits: &mut Limits) {
     if files.current.is_some_and(|current| current < wanted) {
         let raised = files.maximum.map_or(wanted, |maximum| maximum.min(wanted));
         let soft = files.current.replace(raised);
-        if let Err(error) = setrlimit(Resource::Nofile, files.clone()) {
+        if let Err(error) = setrlimit(Resource::Nofile, files) {
             tracing::debug!(%error, "cannot raise the limit of open files");
             files.current = soft;
         }
