@@ -1,1 +1,12 @@
-//! placeholder
+//! The REST API of agentcfg as a library: everything behind the `agentcfg-server` binary.
+//!
+//! The library owns no globals. It installs no subscriber, no panic hook and no signal handler unless the binary
+//! asks for it through [`telemetry`] and [`signals`].
+
+pub mod cli;
+pub mod config;
+pub mod control;
+pub mod datadir;
+pub mod listen;
+pub mod signals;
+pub mod telemetry;

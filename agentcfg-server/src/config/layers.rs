@@ -1,0 +1,244 @@
+//! Reading the layers and putting them on top of each other.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use super::value::Value;
+use super::{Config, ConfigError, Flags, SETTINGS, Setting};
+
+const PREFIX: &str = "AGENTCFG_";
+const FILE_SUFFIX: &str = "_FILE";
+
+pub(super) fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Config, ConfigError> {
+    let mut layers = Layers {
+        config: Config::default(),
+        problems: Vec::new(),
+    };
+    if let Some(path) = &flags.config {
+        layers.file(path);
+    }
+    layers.environment(env);
+    layers.flags(&flags);
+    if layers.problems.is_empty() {
+        Ok(layers.config)
+    } else {
+        Err(ConfigError {
+            problems: layers.problems,
+        })
+    }
+}
+
+struct Layers {
+    config: Config,
+    problems: Vec<String>,
+}
+
+impl Layers {
+    fn file(&mut self, path: &Path) {
+        let shown = path.display();
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) => return self.problems.push(format!("--config: cannot read {shown}: {error}")),
+        };
+        let table = match DeTable::parse(&text) {
+            Ok(table) => table.into_inner(),
+            Err(error) => {
+                let line = line_of(&text, error.span().map_or(0, |span| span.start));
+                return self
+                    .problems
+                    .push(format!("{shown}:{line}: {}", error.message().replace('\n', "; ")));
+            }
+        };
+        for (key, value) in &table {
+            let name = key.get_ref().as_ref();
+            let place = format!("{shown}:{}", line_of(&text, key.span().start));
+            match find(name) {
+                Some(setting) => self.set(setting, &Value::Toml(value.get_ref()), name, &place),
+                None => self
+                    .problems
+                    .push(format!("unknown setting {name} ({place}){}", suggestion(name))),
+            }
+        }
+    }
+
+    fn environment(&mut self, env: impl IntoIterator<Item = (OsString, OsString)>) {
+        // Sorted, so that messages do not depend on the order of the environment.
+        let ours: BTreeMap<OsString, OsString> = env
+            .into_iter()
+            .filter(|(name, _)| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+            .collect();
+        for (variable, value) in &ours {
+            let Some(variable) = variable.to_str() else {
+                self.problems
+                    .push(format!("unknown environment variable {}", variable.display()));
+                continue;
+            };
+            let key = &variable[PREFIX.len()..];
+            let Some(name) = lower(key) else {
+                self.problems.push(unknown_variable(variable, key));
+                continue;
+            };
+            if let Some(setting) = find(&name) {
+                self.variable(setting, variable, value);
+            } else if let Some(setting) = name.strip_suffix("_file").and_then(find).filter(|s| s.secret) {
+                if ours.contains_key(OsStr::new(&setting.env())) {
+                    self.problems
+                        .push(format!("{} and {variable} are both set; keep one", setting.env()));
+                } else {
+                    self.secret_file(setting, variable, value);
+                }
+            } else if !is_service_link(key) {
+                self.problems.push(unknown_variable(variable, key));
+            }
+        }
+    }
+
+    fn variable(&mut self, setting: &Setting, variable: &str, value: &OsStr) {
+        match value.to_str() {
+            Some(text) => self.set(setting, &Value::Text(text), variable, "environment"),
+            None => self.problems.push(format!("{variable} (environment): must be UTF-8")),
+        }
+    }
+
+    fn secret_file(&mut self, setting: &Setting, variable: &str, path: &OsStr) {
+        match fs::read_to_string(path) {
+            // Editors and `echo` end a file with a newline that is no part of the secret.
+            Ok(text) => {
+                let text = text.strip_suffix('\n').unwrap_or(&text);
+                let text = text.strip_suffix('\r').unwrap_or(text);
+                self.set(
+                    setting,
+                    &Value::Text(text),
+                    variable,
+                    &format!("file {}", path.display()),
+                );
+            }
+            Err(error) => self
+                .problems
+                .push(format!("{variable}: cannot read {}: {error}", path.display())),
+        }
+    }
+
+    fn flags(&mut self, flags: &Flags) {
+        if let Some(path) = &flags.data {
+            if path.as_os_str().is_empty() {
+                self.problems
+                    .push("--data (command line): must be a path, got \"\"".to_owned());
+            }
+            self.config.data.clone_from(path);
+        }
+        if let (Some(text), Some(setting)) = (&flags.listen, find("listen")) {
+            self.set(setting, &Value::Text(text), "--listen", "command line");
+        }
+    }
+
+    fn set(&mut self, setting: &Setting, value: &Value<'_>, name: &str, place: &str) {
+        if let Err(fault) = (setting.set)(&mut self.config, value) {
+            // A secret that breaks its rule is still a secret.
+            let fault = if setting.secret {
+                fault.split(", got ").next().unwrap_or_default()
+            } else {
+                &fault
+            };
+            self.problems.push(format!("{name} ({place}): {fault}"));
+        }
+    }
+}
+
+fn find(name: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.name == name)
+}
+
+/// The key of a variable in lower case, if it was all upper case.
+fn lower(key: &str) -> Option<String> {
+    (!key.bytes().any(|b| b.is_ascii_lowercase())).then(|| key.to_ascii_lowercase())
+}
+
+fn unknown_variable(variable: &str, key: &str) -> String {
+    let name = key.to_ascii_lowercase();
+    if let Some(setting) = name
+        .strip_suffix("_file")
+        .and_then(find)
+        .filter(|setting| !setting.secret)
+    {
+        return format!(
+            "unknown environment variable {variable}: only secrets are read from files, set {}",
+            setting.env()
+        );
+    }
+    let nearest = nearest(&name).map(|setting| format!("; did you mean {}?", setting.env()));
+    format!("unknown environment variable {variable}{}", nearest.unwrap_or_default())
+}
+
+fn suggestion(name: &str) -> String {
+    nearest(name)
+        .map(|setting| format!("; did you mean {}?", setting.name))
+        .unwrap_or_default()
+}
+
+/// The setting with the fewest edits from `name`, when they are few.
+fn nearest(name: &str) -> Option<&'static Setting> {
+    let lowered = name.to_ascii_lowercase().replace('-', "_");
+    let bare = lowered
+        .strip_suffix(&FILE_SUFFIX.to_ascii_lowercase())
+        .unwrap_or(&lowered);
+    SETTINGS
+        .iter()
+        .map(|setting| (edits(bare, setting.name), setting))
+        .min_by_key(|(edits, _)| *edits)
+        .filter(|(edits, setting)| *edits <= setting.name.len().div_ceil(3))
+        .map(|(_, setting)| setting)
+}
+
+/// Levenshtein distance in bytes.
+fn edits(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let cost = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// Whether a variable is one that Kubernetes sets in every container for a service that is named `agentcfg` or
+/// `agentcfg-<something>`. They are nobody's typing error.
+fn is_service_link(key: &str) -> bool {
+    let port_of = |marker: &str| key == &marker[1..] || key.ends_with(marker);
+    if port_of("_SERVICE_HOST") || port_of("_SERVICE_PORT") || port_of("_PORT") {
+        return true;
+    }
+    if key.starts_with("SERVICE_PORT_") || key.contains("_SERVICE_PORT_") {
+        return true;
+    }
+    // PORT_<n>_TCP, and the same with _ADDR, _PORT or _PROTO.
+    let Some((_, rest)) = key
+        .split_once("PORT_")
+        .filter(|(before, _)| before.is_empty() || before.ends_with('_'))
+    else {
+        return false;
+    };
+    let Some((number, protocol)) = rest.split_once('_') else {
+        return false;
+    };
+    let protocol = ["_ADDR", "_PORT", "_PROTO"]
+        .iter()
+        .find_map(|end| protocol.strip_suffix(end))
+        .unwrap_or(protocol);
+    number.parse::<u16>().is_ok() && ["TCP", "UDP", "SCTP"].contains(&protocol)
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.as_bytes()[..offset.min(text.len())]
+        .iter()
+        .filter(|b| **b == b'\n')
+        .count()
+}

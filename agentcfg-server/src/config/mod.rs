@@ -1,0 +1,168 @@
+//! Every setting, where it may come from, and what it may be.
+//!
+//! A setting is one row of [`SETTINGS`]. The layers are the command line, the environment, a TOML file and the defaults;
+//! the first that names a setting wins. All faults of all layers are reported together.
+
+mod layers;
+mod secret;
+mod settings;
+mod value;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use secret::Secret;
+pub use settings::{SETTINGS, Setting};
+
+/// The default configuration as a commented TOML file.
+pub const DEFAULT_TOML: &str = include_str!("../config.default.toml");
+
+/// Every setting of the server, as plain data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Address of the API.
+    pub listen: SocketAddr,
+    /// Data directory.
+    pub data: PathBuf,
+    /// User ids that may change the plan of any workspace.
+    pub operators: Vec<String>,
+    /// Plan of a new workspace.
+    pub default_plan: PlanName,
+    /// Active agents allowed on the free plan; 0 is unlimited.
+    pub plan_limit_free: u64,
+    /// Active agents allowed on the pro plan; 0 is unlimited.
+    pub plan_limit_pro: u64,
+    /// Active agents allowed on the team plan; 0 is unlimited.
+    pub plan_limit_team: u64,
+    /// Active agents allowed on the enterprise plan; 0 is unlimited.
+    pub plan_limit_enterprise: u64,
+    /// Requests a minute of one session user.
+    pub session_rate_limit: u32,
+    /// How long a status report counts.
+    pub status_ttl: Duration,
+    /// Whether API keys of scope `write` may configure agents.
+    pub write_scope_configures_agents: bool,
+    /// Origins that browsers may call from.
+    pub cors_origins: Vec<String>,
+    /// HS256 secret of the local identity provider, instead of the file in the data directory.
+    pub session_secret: Option<Secret>,
+    /// Address of `GET /metrics`; off when absent.
+    pub metrics_listen: Option<SocketAddr>,
+    /// Log filter, such as `info` or `agentcfg_server=debug,warn`.
+    pub log: String,
+    /// Shape of log lines.
+    pub log_format: LogFormat,
+    /// Connections served at a time.
+    pub max_connections: usize,
+    /// Time for a request head to arrive.
+    pub header_timeout: Duration,
+    /// Time for a request body to arrive, and for a stalled response to move on.
+    pub body_timeout: Duration,
+    /// Time that a connection may stay open between requests.
+    pub idle_timeout: Duration,
+    /// Time that requests in flight get to finish at shutdown.
+    pub shutdown_timeout: Duration,
+    /// Cache of the store, in MiB.
+    pub cache_mb: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
+            data: PathBuf::from("./agentcfg-data"),
+            operators: Vec::new(),
+            default_plan: PlanName::Free,
+            plan_limit_free: 3,
+            plan_limit_pro: 25,
+            plan_limit_team: 100,
+            plan_limit_enterprise: 0,
+            session_rate_limit: 600,
+            status_ttl: Duration::from_secs(120),
+            write_scope_configures_agents: true,
+            cors_origins: Vec::new(),
+            session_secret: None,
+            metrics_listen: None,
+            log: "info".to_owned(),
+            log_format: LogFormat::Text,
+            max_connections: 10_000,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(75),
+            shutdown_timeout: Duration::from_secs(30),
+            cache_mb: 128,
+        }
+    }
+}
+
+impl Config {
+    /// Puts the layers together: `flags` over `env` over the TOML file that `flags` may name over the defaults.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or any layer names an unknown setting or gives a value that breaks its rule. The
+    /// error lists every fault, with its key and its place.
+    pub fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Self, ConfigError> {
+        layers::load(flags, env)
+    }
+}
+
+/// The settings that the command line carries.
+#[derive(Debug, Clone, Default)]
+pub struct Flags {
+    /// `--config`: the TOML file.
+    pub config: Option<PathBuf>,
+    /// `--data`.
+    pub data: Option<PathBuf>,
+    /// `--listen`.
+    pub listen: Option<String>,
+}
+
+/// Shape of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Name of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanName {
+    /// `free`
+    Free,
+    /// `pro`
+    Pro,
+    /// `team`
+    Team,
+    /// `enterprise`
+    Enterprise,
+}
+
+/// Everything that is wrong with the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    problems: Vec<String>,
+}
+
+impl ConfigError {
+    /// The faults, one sentence each.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problems.join("\n"))
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+#[cfg(test)]
+mod tests;

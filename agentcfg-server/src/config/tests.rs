@@ -1,0 +1,236 @@
+use std::fs;
+use std::path::Path;
+
+use super::*;
+
+fn env(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+    pairs.iter().map(|(name, value)| (name.into(), value.into())).collect()
+}
+
+fn from_env(pairs: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    Config::load(Flags::default(), env(pairs))
+}
+
+fn fault(pairs: &[(&str, &str)]) -> String {
+    from_env(pairs).unwrap_err().to_string()
+}
+
+fn from_file(dir: &Path, text: &str) -> Result<Config, ConfigError> {
+    let path = dir.join("a.toml");
+    fs::write(&path, text).unwrap();
+    Config::load(
+        Flags {
+            config: Some(path),
+            ..Flags::default()
+        },
+        [],
+    )
+}
+
+#[test]
+fn the_default_file_equals_the_defaults_and_lists_every_setting_once() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(from_file(dir.path(), DEFAULT_TOML).unwrap(), Config::default());
+    let names: Vec<&str> = DEFAULT_TOML
+        .lines()
+        .filter_map(|line| line.trim_start_matches("# ").split_once(" = "))
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(names, SETTINGS.iter().map(|setting| setting.name).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_command_line_wins_over_the_environment_which_wins_over_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.toml");
+    fs::write(&path, "listen = '127.0.0.1:1'\ndata = 'file'\nstatus_ttl = 7\n").unwrap();
+    let flags = Flags {
+        config: Some(path),
+        data: None,
+        listen: Some("127.0.0.1:3".to_owned()),
+    };
+    let config = Config::load(
+        flags,
+        env(&[
+            ("AGENTCFG_LISTEN", "127.0.0.1:2"),
+            ("AGENTCFG_DATA", "env"),
+            ("PATH", "x"),
+        ]),
+    )
+    .unwrap();
+    assert_eq!(config.listen.port(), 3);
+    assert_eq!(config.data, Path::new("env"));
+    assert_eq!(config.status_ttl, Duration::from_secs(7));
+    assert_eq!(config.cache_mb, Config::default().cache_mb);
+}
+
+#[test]
+fn an_unknown_key_in_the_file_is_named_with_its_line_and_the_nearest_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = from_file(dir.path(), "# hello\nlisten = '127.0.0.1:1'\nstatus-tll = 5\n")
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("unknown setting status-tll"), "{error}");
+    assert!(error.contains("a.toml:3"), "{error}");
+    assert!(error.contains("did you mean status_ttl?"), "{error}");
+    let error = from_file(dir.path(), "[server]\nport = 1\n").unwrap_err().to_string();
+    assert!(error.contains("unknown setting server"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_no_toml_is_told_with_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = from_file(dir.path(), "listen = '127.0.0.1:1'\ndata = \n")
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("a.toml:2"), "{error}");
+    let missing = Flags {
+        config: Some(dir.path().join("none.toml")),
+        ..Flags::default()
+    };
+    let error = Config::load(missing, []).unwrap_err().to_string();
+    assert!(error.contains("none.toml"), "{error}");
+}
+
+#[test]
+fn all_faults_of_all_layers_come_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.toml");
+    fs::write(&path, "listen = 7420\nnope = 1\n").unwrap();
+    let flags = Flags {
+        config: Some(path),
+        listen: Some("x".to_owned()),
+        ..Flags::default()
+    };
+    let error = Config::load(flags, env(&[("AGENTCFG_CACHE_MB", "0")])).unwrap_err();
+    assert_eq!(error.problems().len(), 4, "{error}");
+    assert!(error.to_string().contains("listen ("), "{error}");
+    assert!(error.to_string().contains("got 7420"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("AGENTCFG_CACHE_MB (environment): must be a whole number from 1 to 1048576, got \"0\"")
+    );
+    assert!(
+        error
+            .to_string()
+            .contains("--listen (command line): must be an IP address and a port")
+    );
+}
+
+#[test]
+fn every_kind_of_value_has_its_rule() {
+    for (name, value) in [
+        ("LISTEN", "localhost"),
+        ("DATA", ""),
+        ("OPERATORS", "a,,b"),
+        ("DEFAULT_PLAN", "gold"),
+        ("PLAN_LIMIT_FREE", "-1"),
+        ("SESSION_RATE_LIMIT", "1000001"),
+        ("STATUS_TTL", "2m"),
+        ("WRITE_SCOPE_CONFIGURES_AGENTS", "yes"),
+        ("CORS_ORIGINS", "https://a.example/"),
+        ("SESSION_SECRET", "short"),
+        ("METRICS_LISTEN", "9090"),
+        ("LOG", "a=b=c"),
+        ("LOG_FORMAT", "xml"),
+        ("MAX_CONNECTIONS", "0"),
+        ("HEADER_TIMEOUT", "0"),
+        ("SHUTDOWN_TIMEOUT", ""),
+    ] {
+        let error = fault(&[(&format!("AGENTCFG_{name}"), value)]);
+        assert!(
+            error.starts_with(&format!("AGENTCFG_{name} (environment): must be")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn lists_are_separated_by_commas() {
+    let config = from_env(&[
+        ("AGENTCFG_OPERATORS", "ann, bob"),
+        ("AGENTCFG_CORS_ORIGINS", ""),
+        ("AGENTCFG_DEFAULT_PLAN", "team"),
+        ("AGENTCFG_LOG_FORMAT", "json"),
+        ("AGENTCFG_METRICS_LISTEN", "127.0.0.1:9"),
+    ])
+    .unwrap();
+    assert_eq!(config.operators, ["ann", "bob"]);
+    assert!(config.cors_origins.is_empty());
+    assert_eq!(config.default_plan, PlanName::Team);
+    assert_eq!(config.log_format, LogFormat::Json);
+    assert_eq!(config.metrics_listen.unwrap().port(), 9);
+}
+
+#[test]
+fn unknown_variables_are_errors_unless_kubernetes_set_them() {
+    assert!(fault(&[("AGENTCFG_LISTN", "x")]).contains("did you mean AGENTCFG_LISTEN?"));
+    assert!(fault(&[("AGENTCFG_listen", "x")]).contains("did you mean AGENTCFG_LISTEN?"));
+    assert!(fault(&[("AGENTCFG_LISTEN_FILE", "x")]).contains("only secrets are read from files"));
+    assert!(fault(&[("AGENTCFG_", "x")]).contains("unknown environment variable AGENTCFG_"));
+    assert!(fault(&[("AGENTCFG_PORT_X_TCP", "x")]).contains("unknown"));
+    let links = [
+        ("AGENTCFG_SERVICE_HOST", "10.0.0.1"),
+        ("AGENTCFG_SERVICE_PORT", "7420"),
+        ("AGENTCFG_SERVICE_PORT_HTTP", "7420"),
+        ("AGENTCFG_PORT", "tcp://10.0.0.1:7420"),
+        ("AGENTCFG_PORT_7420_TCP", "tcp://10.0.0.1:7420"),
+        ("AGENTCFG_PORT_7420_TCP_PROTO", "tcp"),
+        ("AGENTCFG_PORT_7420_TCP_PORT", "7420"),
+        ("AGENTCFG_PORT_7420_TCP_ADDR", "10.0.0.1"),
+        ("AGENTCFG_PORT_53_UDP_ADDR", "10.0.0.1"),
+        ("AGENTCFG_SERVER_SERVICE_HOST", "10.0.0.1"),
+        ("AGENTCFG_SERVER_SERVICE_PORT_HTTP", "1"),
+        ("AGENTCFG_SERVER_PORT_7420_TCP_ADDR", "10.0.0.1"),
+    ];
+    assert_eq!(from_env(&links).unwrap(), Config::default());
+}
+
+#[test]
+fn a_secret_may_come_from_a_file_and_never_shows() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s");
+    let long = "0123456789abcdef0123456789abcdef";
+    fs::write(&path, format!("{long}\n")).unwrap();
+    let file = path.to_str().unwrap();
+    let config = from_env(&[("AGENTCFG_SESSION_SECRET_FILE", file)]).unwrap();
+    assert_eq!(config.session_secret.as_ref().unwrap().expose(), long);
+    assert!(!format!("{config:?}").contains(long));
+
+    let error = fault(&[
+        ("AGENTCFG_SESSION_SECRET_FILE", file),
+        ("AGENTCFG_SESSION_SECRET", long),
+    ]);
+    assert!(error.contains("both set"), "{error}");
+    let error = fault(&[("AGENTCFG_SESSION_SECRET", "hunter2")]);
+    assert!(
+        error.contains("at least 32 bytes") && !error.contains("hunter2"),
+        "{error}"
+    );
+    let error = fault(&[("AGENTCFG_SESSION_SECRET_FILE", "/nonexistent/s")]);
+    assert!(error.contains("/nonexistent/s"), "{error}");
+}
+
+#[test]
+fn toml_values_keep_their_types() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = from_file(
+        dir.path(),
+        "operators = ['a']\nmax_connections = 1_000\ncache_mb = 0x10\n",
+    )
+    .unwrap();
+    assert_eq!((config.max_connections, config.cache_mb), (1000, 16));
+    assert_eq!(config.operators, ["a"]);
+    for bad in [
+        "operators = 'a'",
+        "operators = [1]",
+        "cache_mb = '1'",
+        "cache_mb = 1.5",
+        "log = true",
+        "status_ttl = -1",
+    ] {
+        let error = from_file(dir.path(), bad).unwrap_err().to_string();
+        assert!(error.contains("must be"), "{bad}: {error}");
+    }
+}

@@ -1,0 +1,110 @@
+//! What can be wrong with a data directory, with the way out.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a data directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataDirError {
+    /// There is nothing at the path.
+    #[error("{} does not exist; check --data, or run `agentcfg-server serve --data {}` to create it", .path.display(), .path.display())]
+    Missing {
+        /// The missing directory.
+        path: PathBuf,
+    },
+    /// There is something else at the path.
+    #[error("{} is a file; --data must name a directory", .path.display())]
+    NotADirectory {
+        /// What is no directory.
+        path: PathBuf,
+    },
+    /// The system denies access.
+    #[error("cannot {doing} {}: permission denied; run as the owner of the data directory, or name another with --data", .path.display())]
+    Denied {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+    },
+    /// The file system takes no writes.
+    #[error("cannot {doing} {}: the file system is read-only; name a writable directory with --data", .path.display())]
+    ReadOnly {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+    },
+    /// The disk or the quota is used up.
+    #[error("cannot {doing} {}: no space left; free some, or name another directory with --data", .path.display())]
+    Full {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+    },
+    /// Another process works on the directory.
+    #[error("{} is in use by {holder}; stop it first, or name another directory with --data", .path.display())]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+        /// The process, as far as it told.
+        holder: String,
+    },
+    /// A command needs a store and there is none.
+    #[error("{} has no store; check --data, or run `agentcfg-server serve --data {}` to make one", .path.display(), .path.display())]
+    NoStore {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A command would replace a store.
+    #[error("{} already has a store, which is left as it is; name an empty directory with --data", .path.display())]
+    HasStore {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Others can read a key.
+    #[error("{} is open to other users (mode {mode:03o}); if nobody read it, run `chmod 600 {}`, else delete it: all sessions end and the next start makes a new one", .path.display(), .path.display())]
+    KeyExposed {
+        /// The key file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A key file is not what this program wrote.
+    #[error("{} must hold 32 bytes, got {length}; put the original back, or delete it: all sessions end and the next start makes a new one", .path.display())]
+    KeyLength {
+        /// The key file.
+        path: PathBuf,
+        /// What it holds.
+        length: u64,
+    },
+    /// The system has no randomness to give.
+    #[error("cannot make a key: {0}")]
+    Randomness(String),
+    /// Anything else.
+    #[error("cannot {doing} {}: {source}", .path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl DataDirError {
+    pub(super) fn from_io(doing: &'static str, path: &Path, source: io::Error) -> Self {
+        use io::ErrorKind;
+        let path = path.to_owned();
+        match source.kind() {
+            ErrorKind::NotFound => Self::Missing { path },
+            ErrorKind::NotADirectory | ErrorKind::AlreadyExists => Self::NotADirectory { path },
+            ErrorKind::PermissionDenied => Self::Denied { doing, path },
+            ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { doing, path },
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::Full { doing, path },
+            _ => Self::Io { doing, path, source },
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The data directory: what lies where in it, who may use it, and what to do when that fails.
+//!
+//! | file | what |
+//! |---|---|
+//! | `store.redb` | the store |
+//! | `session.key` | the secret of the local identity provider, 32 bytes |
+//! | `lock` | held by the process that works on the store |
+//! | `control.sock` | where that process takes orders from the owner of the directory |
+
+mod error;
+mod lock;
+mod session_key;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+pub use error::DataDirError;
+pub use lock::DataLock;
+pub use session_key::SessionSecret;
+
+/// A data directory that exists.
+#[derive(Debug, Clone)]
+pub struct DataDir {
+    path: PathBuf,
+}
+
+impl DataDir {
+    /// Opens the directory at `path`, and creates it, for its owner alone, when there is nothing.
+    ///
+    /// # Errors
+    ///
+    /// When something else is there, or it cannot be created.
+    pub fn open_or_create(path: impl Into<PathBuf>) -> Result<Self, DataDirError> {
+        let path = path.into();
+        let failed = |source| DataDirError::from_io("create", &path, source);
+        match Self::open(&path) {
+            Err(DataDirError::Missing { .. }) => {}
+            other => return other,
+        }
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            fs::create_dir_all(parent).map_err(failed)?;
+        }
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
+            // Another process was faster, which is as good.
+            _ => Self::open(path),
+        }
+    }
+
+    /// Opens the directory at `path`.
+    ///
+    /// # Errors
+    ///
+    /// When there is no directory.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, DataDirError> {
+        let path = path.into();
+        match fs::metadata(&path) {
+            Ok(found) if found.is_dir() => Ok(Self { path }),
+            Ok(_) => Err(DataDirError::NotADirectory { path }),
+            Err(source) => Err(DataDirError::from_io("open", &path, source)),
+        }
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// File of the embedded store.
+    pub fn store_path(&self) -> PathBuf {
+        self.path.join("store.redb")
+    }
+
+    /// Socket of the process that holds the lock.
+    pub fn socket_path(&self) -> PathBuf {
+        self.path.join("control.sock")
+    }
+
+    /// Whether there is a store.
+    ///
+    /// # Errors
+    ///
+    /// When that cannot be found out.
+    pub fn has_store(&self) -> Result<bool, DataDirError> {
+        let path = self.store_path();
+        path.try_exists()
+            .map_err(|source| DataDirError::from_io("look into", &self.path, source))
+    }
+
+    /// Insists on a store, for commands that work on one.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError::NoStore`] when there is none.
+    pub fn require_store(&self) -> Result<(), DataDirError> {
+        if self.has_store()? {
+            Ok(())
+        } else {
+            Err(DataDirError::NoStore {
+                path: self.path.clone(),
+            })
+        }
+    }
+
+    /// Insists on there being no store, for commands that bring one.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError::HasStore`] when there is one.
+    pub fn require_no_store(&self) -> Result<(), DataDirError> {
+        if self.has_store()? {
+            Err(DataDirError::HasStore {
+                path: self.path.clone(),
+            })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Takes the directory for this process, until the guard is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError::Locked`] when another process has it; others when the directory is not writable.
+    pub fn lock(&self) -> Result<DataLock, DataDirError> {
+        DataLock::take(self)
+    }
+
+    /// The secret of the local identity provider. The first call makes it; calls that race get the same one.
+    ///
+    /// Needs no lock, so that tokens can be made while a server runs.
+    ///
+    /// # Errors
+    ///
+    /// When the file is open to others, is not 32 bytes, or cannot be read or made.
+    pub fn session_secret(&self) -> Result<SessionSecret, DataDirError> {
+        session_key::load_or_create(&self.path)
+    }
+}

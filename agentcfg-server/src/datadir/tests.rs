@@ -1,0 +1,142 @@
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Barrier;
+
+use super::*;
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_new_directory_is_its_owners_alone() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("a/b");
+    let dir = DataDir::open_or_create(&path).unwrap();
+    assert_eq!(mode(dir.path()), 0o700);
+    assert!(!dir.has_store().unwrap());
+    DataDir::open_or_create(&path).unwrap();
+    DataDir::open(&path).unwrap();
+}
+
+#[test]
+fn a_missing_directory_and_a_file_are_told_apart() {
+    let temp = tempfile::tempdir().unwrap();
+    let missing = DataDir::open(temp.path().join("none")).unwrap_err();
+    assert!(matches!(missing, DataDirError::Missing { .. }));
+    assert!(
+        missing.to_string().contains("agentcfg-server serve --data"),
+        "{missing}"
+    );
+    let file = temp.path().join("file");
+    fs::write(&file, "").unwrap();
+    for path in [file.clone(), file.join("below")] {
+        let error = DataDir::open_or_create(&path).unwrap_err();
+        assert!(matches!(error, DataDirError::NotADirectory { .. }), "{error}");
+    }
+}
+
+#[test]
+fn what_the_system_denies_comes_with_a_way_out() {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem, StorageFull};
+    for (kind, words) in [
+        (PermissionDenied, "permission denied"),
+        (ReadOnlyFilesystem, "read-only"),
+        (StorageFull, "space"),
+    ] {
+        let text = DataDirError::from_io("create", Path::new("/d"), kind.into()).to_string();
+        assert!(
+            text.contains("cannot create /d") && text.contains(words) && text.contains("--data"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_directory_that_is_not_writable_cannot_be_locked() {
+    let temp = tempfile::tempdir().unwrap();
+    fs::set_permissions(temp.path(), fs::Permissions::from_mode(0o500)).unwrap();
+    if fs::write(temp.path().join("probe"), "").is_ok() {
+        eprintln!("NOT TESTED: this user may write to read-only directories");
+        return;
+    }
+    let dir = DataDir::open(temp.path()).unwrap();
+    assert!(matches!(dir.lock().unwrap_err(), DataDirError::Denied { .. }));
+    assert!(matches!(dir.session_secret().unwrap_err(), DataDirError::Denied { .. }));
+}
+
+#[test]
+fn the_second_one_learns_who_holds_the_lock() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = DataDir::open(temp.path()).unwrap();
+    let mut lock = dir.lock().unwrap();
+    let text = dir.lock().unwrap_err().to_string();
+    assert!(text.contains(&format!("process {};", std::process::id())), "{text}");
+    lock.announce("127.0.0.1:7420").unwrap();
+    let text = dir.lock().unwrap_err().to_string();
+    assert!(text.contains("which serves 127.0.0.1:7420; stop it first"), "{text}");
+    assert!(dir.session_secret().is_ok(), "tokens need no lock");
+    drop(lock);
+    let text = fs::read_to_string(dir.path().join("lock")).unwrap();
+    assert!(text.contains("listen"), "the file stays");
+    drop(dir.lock().unwrap());
+    assert_eq!(mode(&dir.path().join("lock")), 0o600);
+}
+
+#[test]
+fn the_session_secret_is_made_once() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = DataDir::open(temp.path()).unwrap();
+    let barrier = Barrier::new(8);
+    let secrets: Vec<SessionSecret> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    dir.session_secret().unwrap()
+                })
+            })
+            .collect();
+        all.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(secrets.iter().all(|secret| *secret == secrets[0]));
+    assert_eq!(mode(&dir.path().join("session.key")), 0o600);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no drafts stay behind");
+    assert_eq!(format!("{:?}", secrets[0]), "[redacted]");
+    let other = tempfile::tempdir().unwrap();
+    assert_ne!(
+        DataDir::open(other.path()).unwrap().session_secret().unwrap(),
+        secrets[0]
+    );
+}
+
+#[test]
+fn a_bad_session_key_is_refused_and_left_as_it_is() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = DataDir::open(temp.path()).unwrap();
+    let path = dir.path().join("session.key");
+    fs::write(&path, [7; 32]).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    let error = dir.session_secret().unwrap_err();
+    assert!(matches!(error, DataDirError::KeyExposed { mode: 0o640, .. }));
+    assert!(error.to_string().contains("chmod 600"), "{error}");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
+    assert_eq!(dir.session_secret().unwrap().as_bytes(), [7; 32]);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&path, "short").unwrap();
+    assert!(matches!(
+        dir.session_secret().unwrap_err(),
+        DataDirError::KeyLength { length: 5, .. }
+    ));
+    assert_eq!(fs::read(&path).unwrap(), b"short");
+}
+
+#[test]
+fn commands_can_insist_on_a_store_or_on_none() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = DataDir::open(temp.path()).unwrap();
+    assert!(matches!(dir.require_store(), Err(DataDirError::NoStore { .. })));
+    dir.require_no_store().unwrap();
+    fs::write(dir.store_path(), "").unwrap();
+    dir.require_store().unwrap();
+    assert!(matches!(dir.require_no_store(), Err(DataDirError::HasStore { .. })));
+}

@@ -1,0 +1,77 @@
+//! Accepting, also when the system is out of something.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long to leave the listener alone after it failed.
+#[derive(Debug, Default)]
+pub(super) struct Backoff {
+    last: Option<Duration>,
+}
+
+/// The next connection.
+pub(super) async fn next(listener: &TcpListener, backoff: &mut Backoff) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                backoff.last = None;
+                // Answers are small and complete: waiting to fill a segment only delays them.
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "cannot set TCP_NODELAY");
+                }
+                return stream;
+            }
+            Err(error) => {
+                let first = backoff.last.is_none();
+                if let Some(pause) = backoff.after(&error) {
+                    if first {
+                        tracing::error!(%error, "cannot accept connections, trying again");
+                    }
+                    tokio::time::sleep(pause).await;
+                }
+            }
+        }
+    }
+}
+
+impl Backoff {
+    /// A connection that died in the backlog concerns nobody. Anything else, such as being out of file descriptors,
+    /// would fail again at once and spin.
+    fn after(&mut self, error: &io::Error) -> Option<Duration> {
+        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+        if matches!(
+            error.kind(),
+            ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
+        ) {
+            return None;
+        }
+        let pause = self.last.map_or(FIRST_PAUSE, |last| (last * 2).min(LONGEST_PAUSE));
+        self.last = Some(pause);
+        Some(pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn running_out_of_descriptors_pauses_longer_each_time() {
+        let mut backoff = Backoff::default();
+        let full = io::Error::from_raw_os_error(24);
+        let pauses: Vec<_> = (0..8).map(|_| backoff.after(&full).unwrap()).collect();
+        assert_eq!(pauses[0], FIRST_PAUSE);
+        assert!(pauses.is_sorted());
+        assert_eq!(pauses[7], LONGEST_PAUSE);
+    }
+
+    #[test]
+    fn a_connection_that_died_in_the_backlog_does_not() {
+        assert_eq!(Backoff::default().after(&io::ErrorKind::ConnectionAborted.into()), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! The answers that no service gives: to requests that are no HTTP, and in place of a call that panicked.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+
+/// Header that ties an answer to a line of the log.
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+const LONGEST_ID: usize = 128;
+
+/// The caller's request id if it may be echoed, else a new one.
+pub(super) fn request_id(sent: Option<&HeaderValue>) -> HeaderValue {
+    let echo = |id: &&HeaderValue| {
+        let bytes = id.as_bytes();
+        (1..=LONGEST_ID).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
+    };
+    match sent.filter(echo) {
+        Some(id) => id.clone(),
+        // A UUID is visible ASCII, so the fallback is never taken.
+        None => HeaderValue::try_from(fresh_id()).unwrap_or(HeaderValue::from_static("unknown")),
+    }
+}
+
+/// The response to a request whose service call panicked.
+pub(super) fn panicked(id: HeaderValue) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from_static(br#"{"error":"internal error"}"#)));
+    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
+}
+
+/// A complete response in place of the bodiless one that hyper is about to send, or `None` when `start` is not the
+/// start of such a one. `line_seen` tells whether the request line had ended.
+///
+/// The caller knows that no service was asked, so the status alone says what hyper disliked.
+pub(super) fn instead_of(start: &[u8], line_seen: bool) -> Option<Bytes> {
+    let status = match start
+        .strip_prefix(b"HTTP/1.1 ")
+        .or_else(|| start.strip_prefix(b"HTTP/1.0 "))?
+        .get(..3)?
+    {
+        b"400" => StatusCode::BAD_REQUEST,
+        b"414" => StatusCode::URI_TOO_LONG,
+        // hyper gave up on its buffer being full; what filled it was a request line.
+        b"431" if !line_seen => StatusCode::URI_TOO_LONG,
+        b"431" => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        _ => return None,
+    };
+    let message = match status {
+        StatusCode::URI_TOO_LONG => "request line must be at most 8192 bytes",
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
+            "request headers must be at most 100 and at most 16384 bytes in total"
+        }
+        _ => "request is not valid HTTP/1.1",
+    };
+    let body = format!(r#"{{"error":"{message}"}}"#);
+    let id = fresh_id();
+    tracing::info!(status = status.as_u16(), request_id = %id, "refused a malformed request");
+    let reason = status.canonical_reason().unwrap_or_default();
+    Some(Bytes::from(format!(
+        "HTTP/1.1 {} {reason}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nx-request-id: {id}\r\n\
+         connection: close\r\n\r\n{body}",
+        status.as_u16(),
+        body.len(),
+    )))
+}
+
+fn fresh_id() -> String {
+    uuid::Uuid::now_v7().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_hypers_refusals_are_replaced() {
+        for other in [
+            "",
+            "HTTP/1.1 ",
+            "HTTP/1.1 200 OK\r\n",
+            "HTTP/1.1 100 Continue\r\n",
+            "HTTP/2 400",
+            "garbage",
+        ] {
+            assert_eq!(instead_of(other.as_bytes(), true), None, "{other}");
+        }
+        let cases = [
+            ("400 Bad Request", true, "400"),
+            ("431 x", true, "431"),
+            ("431 x", false, "414"),
+            ("414 x", true, "414"),
+        ];
+        for (line, seen, status) in cases {
+            let answer = instead_of(format!("HTTP/1.1 {line}\r\n").as_bytes(), seen).unwrap();
+            assert!(
+                answer.starts_with(format!("HTTP/1.1 {status} ").as_bytes()),
+                "{answer:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_request_id_is_echoed_when_it_is_harmless() {
+        assert_eq!(request_id(Some(&HeaderValue::from_static("abc-1"))), "abc-1");
+        let long = HeaderValue::try_from("a".repeat(129)).unwrap();
+        for bad in [HeaderValue::from_static(""), HeaderValue::from_static("a b"), long] {
+            assert_eq!(request_id(Some(&bad)).len(), 36);
+        }
+        assert_ne!(request_id(None), request_id(None));
+    }
+}

@@ -1,0 +1,108 @@
+//! One connection from its first byte to its last.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+
+use bytes::Bytes;
+use http_body_util::Either;
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tower_service::Service;
+
+use super::Limits;
+use super::answers::{self, REQUEST_ID};
+use super::socket::Socket;
+use super::turn::{Phase, Tracked, Turn};
+
+/// What hyper reads of a request head before it gives up. It is well over the limits of the service, so that the service
+/// can refuse with its own words, and below 64 KiB, which is more than a header name can hold.
+const READ_BUFFER: usize = 65_000;
+
+/// Serves `stream` until either side is done with it. `closing` turns true at shutdown.
+pub(super) async fn run<S, B>(stream: TcpStream, service: S, limits: Limits, mut closing: watch::Receiver<bool>)
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let turn = Turn::default();
+    let socket = Socket::new(stream, turn.clone(), &limits);
+    let answering = turn.clone();
+    let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+        let guard = answering.begin(!request.body().is_end_stream());
+        let sent_id = request.headers().get(REQUEST_ID).cloned();
+        let call = call(service.clone(), request);
+        async move {
+            let response = match catch(call).await {
+                Ok(response) => response.map(Either::Left),
+                Err(panic) => {
+                    let id = answers::request_id(sent_id.as_ref());
+                    tracing::error!(request_id = ?id, panic = panic_message(&*panic), "a service call panicked");
+                    answers::panicked(id).map(Either::Right)
+                }
+            };
+            Ok::<_, Infallible>(response.map(|body| Tracked::new(body, guard)))
+        }
+    });
+    // The socket has its own clocks, which tell idle connections from slow heads; hyper's timeout covers both alike.
+    let connection = http1::Builder::new()
+        .header_read_timeout(None)
+        .half_close(true)
+        .max_buf_size(READ_BUFFER)
+        .serve_connection(TokioIo::new(socket), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        biased;
+        ended = connection.as_mut() => ended,
+        _ = async { closing.wait_for(|closing| *closing).await.is_ok() } => {
+            if turn.phase() == Phase::Asking {
+                turn.nothing_is_sent();
+            }
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(error = &error as &dyn Error, "connection ended early");
+    }
+}
+
+async fn call<S, B>(mut service: S, request: Request<Incoming>) -> Response<B>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+{
+    let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
+    let Ok(response) = service.call(request).await;
+    response
+}
+
+/// Runs a future to its end, or to its panic.
+async fn catch<F: Future>(future: F) -> std::thread::Result<F::Output> {
+    let mut future = pin!(future);
+    // The future is not polled again after a panic, so that nothing sees what it left half done.
+    poll_fn(
+        move |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+            Err(panic) => Poll::Ready(Err(panic)),
+        },
+    )
+    .await
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}

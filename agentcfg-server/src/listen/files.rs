@@ -1,0 +1,68 @@
+//! Connections need file descriptors, and the system hands out few by default.
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+use super::Limits;
+
+/// Descriptors left for the store, the logs and calls to others.
+const SPARE: u64 = 128;
+
+/// Makes room for [`max_connections`](Limits::max_connections): raises the soft limit of open files of this process as
+/// far as the hard one allows and, where that is not enough, lowers the number of connections and says so.
+///
+/// Without this a server that is full would fail to open its own files. It changes the whole process, so that only the
+/// binary calls it.
+pub fn fit_to_open_files(limits: &mut Limits) {
+    let mut files = getrlimit(Resource::Nofile);
+    let wanted = (limits.max_connections as u64).saturating_add(SPARE);
+    if files.current.is_some_and(|current| current < wanted) {
+        let raised = files.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+        let soft = files.current.replace(raised);
+        if let Err(error) = setrlimit(Resource::Nofile, files) {
+            tracing::debug!(%error, "cannot raise the limit of open files");
+            files.current = soft;
+        }
+    }
+    let room = room(files.current);
+    if room < limits.max_connections {
+        tracing::warn!(
+            max_connections = limits.max_connections,
+            lowered_to = room,
+            "the limit of open files (ulimit -n) allows fewer connections than configured"
+        );
+        limits.max_connections = room;
+    }
+}
+
+/// Connections that fit under a limit of open files.
+fn room(files: Option<u64>) -> usize {
+    files.map_or(usize::MAX, |files| {
+        usize::try_from(files.saturating_sub(SPARE).max(1)).unwrap_or(usize::MAX)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_room_for_other_files() {
+        assert_eq!(room(None), usize::MAX);
+        assert_eq!(room(Some(1024)), 896);
+        assert_eq!(room(Some(10)), 1);
+    }
+
+    #[test]
+    fn the_soft_limit_follows_the_wanted_connections() {
+        let before = getrlimit(Resource::Nofile);
+        let mut limits = Limits {
+            max_connections: usize::MAX,
+            ..Limits::default()
+        };
+        fit_to_open_files(&mut limits);
+        let after = getrlimit(Resource::Nofile);
+        assert_eq!(after.current, before.maximum.or(after.current));
+        assert_eq!(limits.max_connections, room(after.current));
+        setrlimit(Resource::Nofile, before).unwrap();
+    }
+}

@@ -1,0 +1,213 @@
+//! From a listening socket to calls of a service: accepting, timeouts, limits and draining.
+//!
+//! Nothing here knows a route. What this module answers by itself is exactly what never reaches the service: requests
+//! that are no HTTP, and service calls that panicked.
+
+mod accept;
+mod answers;
+mod connection;
+mod files;
+mod socket;
+#[cfg(test)]
+mod tests;
+mod turn;
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::io;
+use std::pin::pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Incoming};
+use hyper::{Request, Response};
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tower_service::Service;
+
+pub use files::fit_to_open_files;
+
+use crate::config::Config;
+
+/// How much one listener serves, and how patient it is.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Connections served at a time. Further ones wait in the backlog.
+    pub max_connections: usize,
+    /// Time for the head of a request to arrive, counted from its first byte or, for the first request of a connection,
+    /// from the moment the connection was accepted.
+    pub header_timeout: Duration,
+    /// Time for the body of a request to arrive.
+    pub body_timeout: Duration,
+    /// Time that a client may leave a response unread before the connection is dropped.
+    pub write_timeout: Duration,
+    /// Time that a connection may stay open between requests.
+    pub idle_timeout: Duration,
+    /// Time that requests in flight get to finish at shutdown.
+    pub shutdown_timeout: Duration,
+    /// Follows the number of open connections.
+    pub open_connections: Gauge,
+}
+
+impl From<&Config> for Limits {
+    fn from(config: &Config) -> Self {
+        Self {
+            max_connections: config.max_connections,
+            header_timeout: config.header_timeout,
+            body_timeout: config.body_timeout,
+            write_timeout: config.body_timeout,
+            idle_timeout: config.idle_timeout,
+            shutdown_timeout: config.shutdown_timeout,
+            open_connections: Gauge::default(),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::from(&Config::default())
+    }
+}
+
+/// How a listener ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drained {
+    /// Connections that did not finish in time and were cut.
+    pub cut: usize,
+}
+
+impl Drained {
+    /// Whether every request in flight was answered.
+    pub fn is_complete(self) -> bool {
+        self.cut == 0
+    }
+}
+
+/// Serves HTTP/1 on `listener` until `shutdown` resolves, then finishes what is in flight.
+///
+/// The service is cloned for each request. A call that panics is answered with 500 and harms nobody else. At shutdown
+/// nothing new is accepted and idle connections close at once; requests in flight get
+/// [`shutdown_timeout`](Limits::shutdown_timeout).
+///
+/// A client that shuts its sending side down after the request still gets the response.
+pub async fn serve<S, B>(
+    listener: TcpListener,
+    service: S,
+    limits: Limits,
+    shutdown: impl Future<Output = ()>,
+) -> Drained
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let (closing, watched) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    let mut backoff = accept::Backoff::default();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let free = connections.len() < limits.max_connections;
+        tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            Some(ended) = connections.join_next(), if !connections.is_empty() => report(ended),
+            accepted = accept::next(&listener, &mut backoff), if free => {
+                let open = Open::new(&limits.open_connections);
+                let connection = connection::run(accepted, service.clone(), limits.clone(), watched.clone());
+                connections.spawn(async move {
+                    let _open = open;
+                    connection.await;
+                });
+            }
+        }
+    }
+    drop(listener);
+    closing.send_replace(true);
+    let drained = tokio::time::timeout(limits.shutdown_timeout, async {
+        while let Some(ended) = connections.join_next().await {
+            report(ended);
+        }
+    });
+    if drained.await.is_ok() {
+        return Drained { cut: 0 };
+    }
+    let cut = connections.len();
+    tracing::warn!(
+        cut,
+        "requests still in flight after the shutdown timeout, cutting their connections"
+    );
+    connections.shutdown().await;
+    Drained { cut }
+}
+
+/// Makes a service of an async function, for [`serve`].
+pub fn service_fn<F>(call: F) -> ServiceFn<F> {
+    ServiceFn { call }
+}
+
+/// See [`service_fn`].
+#[derive(Debug, Clone, Copy)]
+pub struct ServiceFn<F> {
+    call: F,
+}
+
+impl<F, Fut, B> Service<Request<Incoming>> for ServiceFn<F>
+where
+    F: Fn(Request<Incoming>) -> Fut,
+    Fut: Future<Output = Result<Response<B>, Infallible>>,
+{
+    type Response = Response<B>;
+    type Error = Infallible;
+    type Future = Fut;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Incoming>) -> Fut {
+        (self.call)(request)
+    }
+}
+
+/// Whether reading a request body failed because the client took longer than [`Limits::body_timeout`].
+pub fn is_body_timeout(error: &hyper::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if error
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// Counts one connection while it lives.
+struct Open(Gauge);
+
+impl Open {
+    fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+fn report(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        tracing::error!(%error, "a connection panicked outside of a service call");
+    }
+}

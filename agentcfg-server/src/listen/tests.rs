@@ -1,0 +1,488 @@
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http_body_util::{BodyExt, Full};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+
+use super::*;
+
+/// A served test service, which counts its calls.
+struct Server {
+    address: SocketAddr,
+    calls: Arc<AtomicUsize>,
+    /// Lets one `/wait` answer.
+    release: Arc<Notify>,
+    /// Tells that a `/wait` has begun.
+    waiting: Arc<Notify>,
+    open: Gauge,
+    stop: Option<oneshot::Sender<()>>,
+    done: JoinHandle<Drained>,
+}
+
+impl Server {
+    async fn start(limits: Limits) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (calls, release, waiting) = (
+            Arc::new(AtomicUsize::new(0)),
+            Arc::new(Notify::new()),
+            Arc::new(Notify::new()),
+        );
+        let shared = (calls.clone(), release.clone(), waiting.clone());
+        let service = service_fn(move |request: Request<Incoming>| answer(request, shared.clone()));
+        let (stop, stopped) = oneshot::channel();
+        let open = limits.open_connections.clone();
+        let done = tokio::spawn(serve(listener, service, limits, async {
+            let _ = stopped.await;
+        }));
+        Self {
+            address,
+            calls,
+            release,
+            waiting,
+            open,
+            stop: Some(stop),
+            done,
+        }
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends `bytes` and reads until the server closes.
+    async fn exchange(&self, bytes: &[u8]) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(bytes).await.unwrap();
+        read_to_end(&mut stream).await
+    }
+
+    fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    fn stop(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    (calls, release, waiting): (Arc<AtomicUsize>, Arc<Notify>, Arc<Notify>),
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    calls.fetch_add(1, Ordering::SeqCst);
+    let body = match request.uri().path() {
+        "/echo" => match request.into_body().collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) if is_body_timeout(&error) => Bytes::from_static(b"body timed out"),
+            Err(_) => Bytes::from_static(b"body broke"),
+        },
+        "/wait" => {
+            waiting.notify_one();
+            release.notified().await;
+            Bytes::from_static(b"waited")
+        }
+        "/panic" => panic!("as asked"),
+        "/big" => Bytes::from(vec![b'x'; 64 << 20]),
+        // What hyper's own refusal looks like, from the service.
+        "/lookalike" => Bytes::from_static(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"),
+        "/refuse" => {
+            let mut response = Response::new(Full::default());
+            *response.status_mut() = hyper::StatusCode::BAD_REQUEST;
+            return Ok(response);
+        }
+        path => Bytes::from(format!("{} bytes of path", path.len())),
+    };
+    Ok(Response::new(Full::new(body)))
+}
+
+async fn read_to_end(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    // A reset after the answer would show as an error here.
+    stream.read_to_end(&mut bytes).await.unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Reads until `end` was read.
+async fn read_until(stream: &mut TcpStream, end: &str) -> String {
+    let mut text = String::new();
+    while !text.ends_with(end) {
+        let byte = stream
+            .read_u8()
+            .await
+            .unwrap_or_else(|error| panic!("{error} after {text:?}"));
+        text.push(byte as char);
+    }
+    text
+}
+
+fn short() -> Duration {
+    Duration::from_millis(60)
+}
+
+#[track_caller]
+fn assert_error(answer: &str, status: u16) {
+    let (head, body) = answer
+        .split_once("\r\n\r\n")
+        .unwrap_or_else(|| panic!("no head in {answer:?}"));
+    assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+    assert!(head.contains("content-type: application/json"), "{answer}");
+    assert!(head.contains("x-request-id: "), "{answer}");
+    assert!(head.contains(&format!("content-length: {}", body.len())), "{answer}");
+    let value: serde_json::Value = serde_json::from_str(body).unwrap();
+    let fields = value.as_object().unwrap();
+    assert!(fields.len() == 1 && fields["error"].is_string(), "{answer}");
+}
+
+#[tokio::test]
+async fn what_is_no_http_gets_a_json_400() {
+    let server = Server::start(Limits::default()).await;
+    let cases: &[&[u8]] = &[
+        b"garbage\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello of TLS\r\n\r\n",
+        b"\0\0\0\0",
+        b"G(ET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/2.0\r\n\r\n",
+        b"GET  / HTTP/1.1\r\n\r\n",
+        b"GET /a b HTTP/1.1\r\n\r\n",
+        b"GET /\x01 HTTP/1.1\r\n\r\n",
+        b"GET http://[ HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nbad name: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\n: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nname : x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
+        b"GET / HTTP/1.1\r\nname: a\x00b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nname: a\r\n folded\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\ncontent-length: x\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\ncontent-length: +5\r\n\r\nhello",
+        b"POST /echo HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\ncontent-length: 5, 6\r\n\r\nhello",
+        b"POST /echo HTTP/1.1\r\ncontent-length: 99999999999999999999\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello",
+        b"POST /echo HTTP/1.1\r\ntransfer-encoding: gzip\r\n\r\nhello",
+        b"POST /echo HTTP/1.1\r\ntransfer-encoding: chunked, gzip\r\n\r\n0\r\n\r\n",
+        b"POST /echo HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    ];
+    for case in cases {
+        let answer = server.exchange(case).await;
+        assert!(!answer.is_empty(), "no answer to {:?}", case.escape_ascii().to_string());
+        assert_error(&answer, 400);
+        assert!(answer.contains("connection: close"), "{answer}");
+    }
+    assert_eq!(server.calls(), 0);
+}
+
+#[tokio::test]
+async fn what_does_not_fit_gets_a_json_414_or_431() {
+    let server = Server::start(Limits::default()).await;
+    let path = "a".repeat(1 << 20);
+    assert_error(
+        &server
+            .exchange(format!("GET /{path} HTTP/1.1\r\n\r\n").as_bytes())
+            .await,
+        414,
+    );
+    assert_error(&server.exchange(format!("\r\n\r\nGET /{path}").as_bytes()).await, 414);
+    assert_error(
+        &server
+            .exchange(format!("GET / HTTP/1.1\r\nname: {path}\r\n\r\n").as_bytes())
+            .await,
+        431,
+    );
+    assert_error(
+        &server
+            .exchange(format!("GET / HTTP/1.1\r\n{path}: x\r\n\r\n").as_bytes())
+            .await,
+        431,
+    );
+    let many = "a: b\r\n".repeat(101);
+    assert_error(
+        &server
+            .exchange(format!("GET / HTTP/1.1\r\n{many}\r\n").as_bytes())
+            .await,
+        431,
+    );
+    assert_eq!(server.calls(), 0);
+}
+
+#[tokio::test]
+async fn the_limits_of_the_service_are_reached_first() {
+    let server = Server::start(Limits::default()).await;
+    let path = "a".repeat(30_000);
+    let many = "a: b\r\n".repeat(98);
+    let head = format!("GET /{path} HTTP/1.1\r\nname: {path}\r\n{many}connection: close\r\n\r\n");
+    let answer = server.exchange(head.as_bytes()).await;
+    assert!(answer.ends_with("30001 bytes of path"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_refusal_after_good_requests_is_replaced_too() {
+    let server = Server::start(Limits::default()).await;
+    for body in [
+        "POST /echo HTTP/1.1\r\ncontent-length: 5\r\n\r\nhello",
+        "GET /refuse HTTP/1.1\r\n\r\n",
+        "HEAD / HTTP/1.1\r\n\r\n",
+    ] {
+        let answer = server.exchange(format!("{body}{body}garbage\r\n\r\n").as_bytes()).await;
+        let last = answer.rfind("HTTP/1.1 400 ").unwrap();
+        assert_error(&answer[last..], 400);
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 3, "{answer}");
+    }
+    // The same on separate packets.
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /ok HTTP/1.1\r\n\r\n").await.unwrap();
+    read_until(&mut stream, "3 bytes of path").await;
+    stream.write_all(b"garbage\r\n\r\n").await.unwrap();
+    assert_error(&read_to_end(&mut stream).await, 400);
+}
+
+#[tokio::test]
+async fn responses_of_the_service_are_left_alone() {
+    let server = Server::start(Limits::default()).await;
+    let answer = server
+        .exchange(b"GET /refuse HTTP/1.1\r\nconnection: close\r\n\r\n")
+        .await;
+    assert!(
+        answer.starts_with("HTTP/1.1 400 Bad Request\r\n") && answer.contains("content-length: 0"),
+        "{answer}"
+    );
+    let answer = server
+        .exchange(b"GET /lookalike HTTP/1.1\r\nconnection: close\r\n\r\n")
+        .await;
+    assert!(
+        answer.ends_with("\r\n\r\nHTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"),
+        "{answer}"
+    );
+    let answer = server
+        .exchange(b"POST /echo HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi")
+        .await;
+    assert!(
+        answer.starts_with("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n") && answer.ends_with("hi"),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn a_missing_host_and_old_http_are_fine() {
+    let server = Server::start(Limits::default()).await;
+    assert!(
+        server
+            .exchange(b"GET /a HTTP/1.0\r\n\r\n")
+            .await
+            .ends_with("2 bytes of path")
+    );
+    assert!(
+        server
+            .exchange(b"GET /a HTTP/1.1\r\nconnection: close\r\n\r\n")
+            .await
+            .ends_with("2 bytes of path")
+    );
+    let same = b"POST /echo HTTP/1.1\r\ncontent-length: 2\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi";
+    assert!(server.exchange(same).await.ends_with("hi"));
+}
+
+#[tokio::test]
+async fn nothing_is_smuggled_behind_two_framings() {
+    let server = Server::start(Limits::default()).await;
+    for framing in [
+        "content-length: 40\r\ntransfer-encoding: chunked",
+        "transfer-encoding: chunked\r\ncontent-length: 3",
+    ] {
+        let before = server.calls();
+        let request = format!("POST /echo HTTP/1.1\r\n{framing}\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n");
+        let answer = server.exchange(request.as_bytes()).await;
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
+        assert_eq!(server.calls() - before, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_panic_answers_500_and_harms_nobody() {
+    let server = Server::start(Limits::default()).await;
+    let mut other = server.connect().await;
+    let mut stream = server.connect().await;
+    stream
+        .write_all(b"GET /panic HTTP/1.1\r\nx-request-id: mine\r\n\r\n")
+        .await
+        .unwrap();
+    let answer = read_until(&mut stream, "}").await;
+    assert_error(&answer, 500);
+    assert!(
+        answer.contains("x-request-id: mine\r\n") && !answer.contains("as asked"),
+        "{answer}"
+    );
+    for stream in [&mut stream, &mut other] {
+        stream.write_all(b"GET /ok HTTP/1.1\r\n\r\n").await.unwrap();
+        read_until(stream, "3 bytes of path").await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_before_the_end_of_the_body_arrives_whole() {
+    let server = Server::start(Limits::default()).await;
+    let mut stream = server.connect().await;
+    stream
+        .write_all(b"POST /refuse HTTP/1.1\r\ncontent-length: 8000000\r\n\r\n")
+        .await
+        .unwrap();
+    // Far more than the buffers of the system hold, so that closing early would reset the connection.
+    stream.write_all(&vec![b'x'; 8_000_000]).await.unwrap();
+    assert!(read_to_end(&mut stream).await.starts_with("HTTP/1.1 400 "));
+}
+
+#[tokio::test]
+async fn a_client_that_stops_sending_still_gets_its_answer() {
+    let server = Server::start(Limits::default()).await;
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /wait HTTP/1.1\r\n\r\n").await.unwrap();
+    stream.shutdown().await.unwrap();
+    server.waiting.notified().await;
+    server.release.notify_one();
+    assert!(read_to_end(&mut stream).await.ends_with("waited"));
+}
+
+#[tokio::test]
+async fn slow_heads_and_silent_connections_are_closed() {
+    let server = Server::start(Limits {
+        header_timeout: short(),
+        ..Limits::default()
+    })
+    .await;
+    assert_eq!(server.exchange(b"").await, "");
+    assert_eq!(server.exchange(b"GET / HTTP/1.1\r\nname: ").await, "");
+    // Trickling does not help, and a timeout counts for each head anew.
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /ok HTTP/1.1\r\n\r\n").await.unwrap();
+    read_until(&mut stream, "3 bytes of path").await;
+    let (mut reading, mut writing) = stream.into_split();
+    let trickle = tokio::spawn(async move {
+        while writing.write_all(b"G").await.is_ok() {
+            tokio::time::sleep(short() / 10).await;
+        }
+    });
+    let mut rest = Vec::new();
+    let _ = reading.read_to_end(&mut rest).await;
+    assert!(rest.is_empty());
+    trickle.await.unwrap();
+    assert_eq!(server.calls(), 1);
+}
+
+#[tokio::test]
+async fn idle_connections_are_closed_by_their_own_clock() {
+    let server = Server::start(Limits {
+        idle_timeout: short(),
+        ..Limits::default()
+    })
+    .await;
+    for request in [
+        "GET /ok HTTP/1.1\r\n\r\n",
+        "POST /echo HTTP/1.1\r\ncontent-length: 15\r\n\r\n3 bytes of path",
+    ] {
+        let mut stream = server.connect().await;
+        for _ in 0..2 {
+            stream.write_all(request.as_bytes()).await.unwrap();
+            read_until(&mut stream, "3 bytes of path").await;
+        }
+        assert_eq!(read_to_end(&mut stream).await, "");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_told_to_the_service() {
+    let server = Server::start(Limits {
+        body_timeout: short(),
+        ..Limits::default()
+    })
+    .await;
+    let answer = server
+        .exchange(b"POST /echo HTTP/1.1\r\ncontent-length: 5\r\n\r\nhe")
+        .await;
+    assert!(answer.ends_with("body timed out"), "{answer}");
+    // A call may take as long as it likes when it has its body.
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /wait HTTP/1.1\r\n\r\n").await.unwrap();
+    server.waiting.notified().await;
+    tokio::time::sleep(short() * 2).await;
+    server.release.notify_one();
+    read_until(&mut stream, "waited").await;
+}
+
+#[tokio::test]
+async fn a_response_that_nobody_reads_is_given_up() {
+    let server = Server::start(Limits {
+        write_timeout: short(),
+        ..Limits::default()
+    })
+    .await;
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /big HTTP/1.1\r\n\r\n").await.unwrap();
+    read_until(&mut stream, "\r\n\r\n").await;
+    while server.open.get() > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest).await;
+    assert!(rest.len() < 64 << 20);
+}
+
+#[tokio::test]
+async fn more_connections_than_allowed_wait_their_turn() {
+    let server = Server::start(Limits {
+        max_connections: 1,
+        ..Limits::default()
+    })
+    .await;
+    let mut first = server.connect().await;
+    first.write_all(b"GET /ok HTTP/1.1\r\n\r\n").await.unwrap();
+    read_until(&mut first, "3 bytes of path").await;
+    let mut second = server.connect().await;
+    second.write_all(b"GET /ok HTTP/1.1\r\n\r\n").await.unwrap();
+    assert!(tokio::time::timeout(short(), second.read_u8()).await.is_err());
+    drop(first);
+    read_until(&mut second, "3 bytes of path").await;
+    assert_eq!(server.open.get(), 1);
+}
+
+#[tokio::test]
+async fn shutdown_finishes_what_is_in_flight_and_closes_the_idle() {
+    let mut server = Server::start(Limits::default()).await;
+    let mut idle = server.connect().await;
+    idle.write_all(b"POST /echo HTTP/1.1\r\ncontent-length: 2\r\n\r\nhi")
+        .await
+        .unwrap();
+    read_until(&mut idle, "hi").await;
+    let mut busy = server.connect().await;
+    busy.write_all(b"GET /wait HTTP/1.1\r\n\r\n").await.unwrap();
+    server.waiting.notified().await;
+    server.stop();
+    assert_eq!(read_to_end(&mut idle).await, "");
+    assert!(TcpStream::connect(server.address).await.is_err());
+    assert!(!server.done.is_finished());
+    server.release.notify_one();
+    let answer = read_to_end(&mut busy).await;
+    assert!(
+        answer.ends_with("waited") && answer.contains("connection: close"),
+        "{answer}"
+    );
+    assert!(server.done.await.unwrap().is_complete());
+}
+
+#[tokio::test]
+async fn shutdown_cuts_what_does_not_finish() {
+    let mut server = Server::start(Limits {
+        shutdown_timeout: short(),
+        ..Limits::default()
+    })
+    .await;
+    let mut busy = server.connect().await;
+    busy.write_all(b"GET /wait HTTP/1.1\r\n\r\n").await.unwrap();
+    server.waiting.notified().await;
+    server.stop();
+    assert_eq!(server.done.await.unwrap(), Drained { cut: 1 });
+    assert_eq!(server.open.get(), 0);
+}

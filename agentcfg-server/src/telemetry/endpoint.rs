@@ -1,0 +1,101 @@
+//! `GET /metrics`, on a listener of its own.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use tokio::net::TcpListener;
+
+use super::Metrics;
+use crate::listen::{Drained, Limits, serve, service_fn};
+
+/// Scrapers are few.
+const MAX_CONNECTIONS: usize = 64;
+
+/// Serves `GET /metrics` on `listener` until `shutdown` resolves. `limits` are those of the API; the number of
+/// connections is lower and counted apart.
+pub async fn serve_metrics(
+    listener: TcpListener,
+    metrics: Arc<Metrics>,
+    limits: Limits,
+    shutdown: impl Future<Output = ()>,
+) -> Drained {
+    let limits = Limits {
+        max_connections: MAX_CONNECTIONS,
+        open_connections: Default::default(),
+        ..limits
+    };
+    let service = service_fn(move |request: Request<Incoming>| {
+        let response = answer(&request, &metrics);
+        async { Ok::<_, Infallible>(response) }
+    });
+    serve(listener, service, limits, shutdown).await
+}
+
+fn answer(request: &Request<Incoming>, metrics: &Metrics) -> Response<Full<Bytes>> {
+    if request.uri().path() != "/metrics" {
+        return error(StatusCode::NOT_FOUND, r#"{"error":"only /metrics is here"}"#);
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut response = error(
+            StatusCode::METHOD_NOT_ALLOWED,
+            r#"{"error":"only GET and HEAD are allowed"}"#,
+        );
+        response
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return response;
+    }
+    let mut response = Response::new(Full::from(metrics.render()));
+    let format = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, format);
+    response
+}
+
+fn error(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(body));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn metrics_are_scraped_and_nothing_else_is() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let limits = Limits::default();
+        let api_connections = limits.open_connections.clone();
+        let server = serve_metrics(listener, Arc::new(Metrics::new()), limits, std::future::pending());
+        tokio::spawn(server);
+        for (line, start) in [
+            ("GET /metrics", "HTTP/1.1 200 "),
+            ("HEAD /metrics", "HTTP/1.1 200 "),
+            ("POST /metrics", "HTTP/1.1 405 "),
+            ("GET /", "HTTP/1.1 404 "),
+        ] {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream
+                .write_all(format!("{line} HTTP/1.1\r\nconnection: close\r\n\r\n").as_bytes())
+                .await
+                .unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with(start), "{answer}");
+            assert_eq!(answer.ends_with("# EOF\n"), line == "GET /metrics", "{answer}");
+        }
+        assert_eq!(api_connections.get(), 0);
+    }
+}

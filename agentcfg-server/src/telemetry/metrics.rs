@@ -1,0 +1,161 @@
+//! The numbers that the server counts.
+
+use std::time::Duration;
+
+use hyper::Method;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+/// All metrics of one server. Counters and gauges are handles: a clone counts into the same number.
+#[derive(Debug)]
+pub struct Metrics {
+    /// Connections that are open now.
+    pub open_connections: Gauge,
+    /// Requests that were answered 429.
+    pub rate_limited: Counter,
+    /// Keys whose hash was computed, which is costly and happens once for each key.
+    pub key_hashes: Counter,
+    /// Requests that could not be counted together with other instances.
+    pub local_rate_windows: Counter,
+    /// 1 while the store answers, else 0.
+    pub storage_ready: Gauge,
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<RouteLabels, Histogram>,
+    registry: Registry,
+}
+
+/// Seconds. The first bounds tell a cached read from a commit, the last a stall from a timeout.
+const BOUNDS: [f64; 14] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    method: &'static str,
+    route: &'static str,
+    status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    method: &'static str,
+    route: &'static str,
+}
+
+impl Metrics {
+    /// All zero.
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("agentcfg");
+        let open_connections = Gauge::default();
+        let rate_limited = Counter::default();
+        let key_hashes = Counter::default();
+        let local_rate_windows = Counter::default();
+        let storage_ready = Gauge::default();
+        let requests = Family::default();
+        let durations = Family::new_with_constructor((|| Histogram::new(BOUNDS)) as fn() -> Histogram);
+        registry.register(
+            "open_connections",
+            "Connections that are open now",
+            open_connections.clone(),
+        );
+        registry.register("rate_limited_requests", "Requests answered 429", rate_limited.clone());
+        registry.register("key_hashes", "API key hashes computed", key_hashes.clone());
+        registry.register(
+            "local_rate_windows",
+            "Requests counted by this instance alone because the shared count was out of reach",
+            local_rate_windows.clone(),
+        );
+        registry.register(
+            "storage_ready",
+            "1 while the store answers, else 0",
+            storage_ready.clone(),
+        );
+        registry.register("http_requests", "Requests answered", requests.clone());
+        registry.register_with_unit(
+            "http_request_duration",
+            "Time from the head of a request to the head of its response",
+            Unit::Seconds,
+            durations.clone(),
+        );
+        Self {
+            open_connections,
+            rate_limited,
+            key_hashes,
+            local_rate_windows,
+            storage_ready,
+            requests,
+            durations,
+            registry,
+        }
+    }
+
+    /// Counts one answered request. `route` is the template of the route, never the path that the client sent: the
+    /// number of series must not be the client's choice.
+    pub fn answered(&self, method: &Method, route: &'static str, status: u16, took: Duration) {
+        let method = name(method);
+        self.requests
+            .get_or_create(&RequestLabels { method, route, status })
+            .inc();
+        self.durations
+            .get_or_create(&RouteLabels { method, route })
+            .observe(took.as_secs_f64());
+    }
+
+    /// Everything in the OpenMetrics text format.
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn name(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_rendered() {
+        let metrics = Metrics::new();
+        metrics.answered(&Method::GET, "/api/agents/configs", 200, Duration::from_millis(3));
+        metrics.answered(&Method::from_bytes(b"BREW").unwrap(), "none", 405, Duration::ZERO);
+        metrics.storage_ready.set(1);
+        metrics.open_connections.clone().inc();
+        let text = metrics.render();
+        for line in [
+            r#"agentcfg_http_requests_total{method="GET",route="/api/agents/configs",status="200"} 1"#,
+            r#"agentcfg_http_requests_total{method="other",route="none",status="405"} 1"#,
+            r#"agentcfg_http_request_duration_seconds_bucket{le="0.005",method="GET",route="/api/agents/configs"} 1"#,
+            "agentcfg_storage_ready 1",
+            "agentcfg_open_connections 1",
+            "agentcfg_rate_limited_requests_total 0",
+            "# EOF",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+    }
+}
