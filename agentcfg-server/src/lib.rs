@@ -3,10 +3,17 @@
 //! The library owns no globals. It installs no subscriber, no panic hook and no signal handler unless the binary
 //! asks for it through [`telemetry`] and [`signals`].
 
+pub mod app;
 pub mod cli;
 pub mod config;
 pub mod control;
+pub mod cors;
 pub mod datadir;
+pub mod errors;
+pub mod handlers;
 pub mod listen;
+pub mod request;
+pub mod response;
+pub mod routes;
 pub mod signals;
 pub mod telemetry;

@@ -1,0 +1,282 @@
+//! One request from its head to its response, top to bottom.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use agentcfg_core::model::RateStatus;
+use agentcfg_core::{AgentCfg, Caller};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Body as HttpBody;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+
+use crate::cors::Cors;
+use crate::errors::Failure;
+use crate::handlers::{self, Answer, Call};
+use crate::request::{self, Query};
+use crate::response::{self, Body, add_rate};
+use crate::routes::{self, Match, Needs, Route};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The API as a function from requests to responses; clones share everything.
+///
+/// It is a [`tower_service::Service`], so that an app with a router of its own can mount it under a
+/// prefix.
+#[derive(Clone)]
+pub struct App {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    service: AgentCfg,
+    cors: Cors,
+    request_ids: RequestIds,
+}
+
+impl App {
+    /// The API of a service.
+    pub fn new(service: AgentCfg, cors: Cors) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                service,
+                cors,
+                request_ids: RequestIds::new(),
+            }),
+        }
+    }
+
+    /// Answers one request.
+    pub async fn respond<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: std::error::Error + 'static,
+    {
+        let Shared {
+            service,
+            cors,
+            request_ids,
+        } = &*self.shared;
+        let (head, mut body) = request.into_parts();
+        let path = head.uri.path();
+        let request_id = request_ids.of(&head.headers);
+        let mut rate = None;
+        let answer = async {
+            request::check_head(&head.method, &head.uri, head.version, &head.headers)?;
+            let route = match routes::find(&head.method, path) {
+                Match::Route(route) => route,
+                other => return unrouted(other, cors, &head.method, path, &head.headers),
+            };
+            let call = Incoming {
+                route,
+                query: head.uri.query(),
+                headers: &head.headers,
+                body: &mut body,
+            };
+            answer(service, call, &mut rate)
+                .await
+                .map(response::Reply::into_response)
+        };
+        let mut response = match answer.await {
+            Ok(response) => response,
+            Err(failure) => {
+                log(&failure, &head.method, path, &request_id);
+                let mut response = failure.to_response();
+                if failure.status == StatusCode::METHOD_NOT_ALLOWED {
+                    response::insert(response.headers_mut(), header::ALLOW, &routes::allowed(path));
+                }
+                if !body.is_end_stream() && !head.headers.contains_key(header::EXPECT) {
+                    request::discard(&mut body).await;
+                }
+                response
+            }
+        };
+        let headers = response.headers_mut();
+        if let Some(rate) = &rate {
+            add_rate(headers, &rate.status);
+            if let Some(seconds) = rate.retry_after {
+                headers.insert(header::RETRY_AFTER, seconds.into());
+            }
+        }
+        headers.insert(REQUEST_ID, request_id);
+        cors.expose(&head.headers, headers);
+        if head.method == Method::HEAD {
+            without_body(response)
+        } else {
+            response
+        }
+    }
+}
+
+/// What the rate limit says of this request.
+struct Rate {
+    status: RateStatus,
+    /// Seconds to wait, when the request is refused.
+    retry_after: Option<i64>,
+}
+
+/// A request whose route is known.
+struct Incoming<'a, B> {
+    route: &'static Route,
+    query: Option<&'a str>,
+    headers: &'a HeaderMap,
+    body: &'a mut B,
+}
+
+/// Credential, rate limit, scope, query, body, operation: in this order.
+async fn answer<B>(service: &AgentCfg, incoming: Incoming<'_, B>, rate: &mut Option<Rate>) -> Answer
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: std::error::Error + 'static,
+{
+    let Incoming {
+        route,
+        query,
+        headers,
+        body,
+    } = incoming;
+    if route.needs == Needs::Nothing {
+        return handlers::run_open(route.operation, service).await;
+    }
+    let caller = service.authenticate(request::bearer(headers)?).await?;
+    let decision = service.admit(&caller).await;
+    let retry_after = (!decision.allowed).then(|| (decision.retry_after_millis + 999) / 1000);
+    *rate = Some(Rate {
+        status: decision.status,
+        retry_after,
+    });
+    if let Some(seconds) = retry_after {
+        let message = format!(
+            "rate limit of {} requests per minute exceeded, try again in {seconds} s",
+            decision.status.limit
+        );
+        return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, message));
+    }
+    check_needs(route.needs, &caller)?;
+    let query = Query::parse(query)?;
+    request::check_encoding(headers)?;
+    let body = if route.body {
+        request::json_body(headers, body).await?
+    } else {
+        Bytes::new()
+    };
+    handlers::run(
+        route.operation,
+        Call {
+            service,
+            caller: &caller,
+            query,
+            headers,
+            body,
+        },
+    )
+    .await
+}
+
+fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
+    match needs {
+        Needs::Nothing | Needs::Credential => {}
+        Needs::Session => {
+            caller.user_id()?;
+        }
+        Needs::Permission(permission) => caller.could(permission)?,
+        Needs::SessionWith(permission) => {
+            caller.user_id()?;
+            caller.could(permission)?;
+        }
+    }
+    Ok(())
+}
+
+/// The answer where no route fits: a preflight, 405 or 404.
+fn unrouted(
+    found: Match,
+    cors: &Cors,
+    method: &Method,
+    path: &str,
+    headers: &HeaderMap,
+) -> Result<Response<Body>, Failure> {
+    match found {
+        Match::OtherMethods => cors.preflight(method, path, headers).ok_or_else(|| {
+            let message = format!("{method} is not allowed here, use {}", routes::allowed(path));
+            Failure::new(StatusCode::METHOD_NOT_ALLOWED, message)
+        }),
+        Match::Route(_) | Match::Nothing => Err(Failure::new(
+            StatusCode::NOT_FOUND,
+            "there is nothing at this path, see /openapi.json for what there is",
+        )),
+    }
+}
+
+/// Failures of this side go to the log, with the cause that the caller is not told.
+fn log(failure: &Failure, method: &Method, path: &str, request_id: &HeaderValue) {
+    if !failure.status.is_server_error() {
+        return;
+    }
+    let request_id = request_id.to_str().unwrap_or_default();
+    let cause = failure.cause.as_deref().unwrap_or_default();
+    tracing::error!(%method, path, request_id, status = failure.status.as_u16(), cause, "{}", failure.message);
+}
+
+/// The response to `HEAD`: the fields of `GET` and no body.
+fn without_body(response: Response<Body>) -> Response<Body> {
+    let (mut head, body) = response.into_parts();
+    if let Some(length) = body.size_hint().exact()
+        && head.status != StatusCode::NOT_MODIFIED
+    {
+        head.headers.insert(header::CONTENT_LENGTH, length.into());
+    }
+    Response::from_parts(head, Full::default())
+}
+
+/// Numbers requests, so that an answer can be found in the log.
+struct RequestIds {
+    /// Tells this process from others and from its own earlier runs.
+    process: String,
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    fn new() -> Self {
+        use agentcfg_core::clock::{Clock, SystemClock};
+        let started = SystemClock.now().unix_millis();
+        Self {
+            process: format!("{started:x}{:x}", std::process::id()),
+            next: AtomicU64::new(1),
+        }
+    }
+
+    /// The caller's own identifier when it can be echoed, else a new one.
+    fn of(&self, headers: &HeaderMap) -> HeaderValue {
+        let given = headers
+            .get(REQUEST_ID)
+            .filter(|id| (1..=128).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic));
+        given.cloned().unwrap_or_else(|| {
+            let id = format!("{}-{:x}", self.process, self.next.fetch_add(1, Ordering::Relaxed));
+            HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("0"))
+        })
+    }
+}
+
+impl<B> tower_service::Service<Request<B>> for App
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: std::error::Error + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let app = self.clone();
+        Box::pin(async move { Ok(app.respond(request).await) })
+    }
+}
