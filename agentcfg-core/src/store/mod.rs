@@ -30,6 +30,8 @@ mod memory;
 mod plan;
 #[cfg(feature = "redb")]
 pub mod redb;
+#[cfg(all(test, feature = "conformance"))]
+mod tests;
 
 use std::sync::Arc;
 
