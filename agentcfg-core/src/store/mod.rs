@@ -27,6 +27,8 @@ pub mod conformance;
 pub mod envelope;
 mod key;
 mod memory;
+#[cfg(test)]
+mod model_tests;
 mod plan;
 #[cfg(feature = "redb")]
 pub mod redb;
