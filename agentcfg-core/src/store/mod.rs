@@ -27,9 +27,13 @@ pub mod conformance;
 pub mod envelope;
 mod key;
 mod memory;
+#[cfg(test)]
+mod model_tests;
 mod plan;
 #[cfg(feature = "redb")]
 pub mod redb;
+#[cfg(all(test, feature = "conformance"))]
+mod tests;
 
 use std::sync::Arc;
 

@@ -5,12 +5,18 @@
 //! When the engine fails, the same thread opens the file anew until it serves again; meanwhile each
 //! call is answered with [`StoreError::Unavailable`].
 
+mod backup;
+mod check;
 mod error;
 mod heal;
 mod open;
+mod overlay;
 mod read;
 mod schema;
 mod state;
+mod stream;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::path::Path;
@@ -28,6 +34,8 @@ use self::state::Shared;
 use self::writer::Task;
 use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Store, StoreError};
 
+pub use self::backup::{BackupError, BackupSummary, RestoreError, restore};
+pub use self::check::{CheckReport, Problem, check};
 pub use self::error::OpenError;
 pub use self::state::Status;
 

@@ -67,7 +67,7 @@ pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, mut healer: Heal
 
 /// Commits what can be committed of a group; one verdict for each batch, and the fault that calls
 /// for a new opening.
-fn commit_group(shared: &Shared, batches: Vec<Batch>) -> (Vec<Verdict>, Option<Fault>) {
+pub(super) fn commit_group(shared: &Shared, batches: Vec<Batch>) -> (Vec<Verdict>, Option<Fault>) {
     if batches.is_empty() {
         return (Vec::new(), None);
     }

@@ -1,0 +1,196 @@
+//! The store contract as tests, for whoever writes a [`Store`].
+//!
+//! [`run`] puts an implementation through all of it. Each test is also a function of its own, which
+//! takes one fresh, empty store, so that a test runner can name what failed. A test reports a
+//! failure by panicking.
+//!
+//! The races are real only on a runtime of several threads; on one thread the tests hold too, but
+//! find less.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use agentcfg_core::store::{MemoryStore, Store, conformance};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! conformance::run(async || Arc::new(MemoryStore::new()) as Arc<dyn Store>).await;
+//! # }
+//! ```
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod atomicity;
+mod counters;
+mod logs;
+mod races;
+mod reads;
+mod writes;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Batch, Check, CommitError, Committed, Direction, Key, Kind, Partition, Record, Scan, Store, Write};
+use crate::model::WorkspaceId;
+
+pub use self::atomicity::{
+    a_failed_add_leaves_nothing, a_failed_check_leaves_nothing, checks_see_the_state_before_the_batch,
+    conflicts_come_before_limits, the_first_failed_check_is_named,
+};
+pub use self::counters::{
+    additions_commute, counters_never_fall_below_zero, counters_respect_their_maximum, counters_start_at_zero,
+    counters_stop_at_the_end_of_their_range, one_batch_may_add_to_several,
+};
+pub use self::logs::{
+    a_failed_batch_takes_no_log_number, entries_are_scanned_in_the_order_of_their_numbers,
+    logs_are_numbered_without_gaps, logs_of_workspaces_are_apart,
+};
+pub use self::races::{
+    one_of_many_creates_a_key, one_of_many_replaces_a_version, parallel_additions_all_count,
+    parallel_additions_stop_at_the_maximum, parallel_appends_leave_no_gap, reads_see_whole_batches,
+};
+pub use self::reads::{
+    get_answers_in_the_order_of_the_keys, reads_see_what_was_committed, scans_go_both_ways,
+    scans_order_items_by_their_bytes, scans_read_more_keys_along, scans_start_behind_an_item, scans_stay_in_their_kind,
+    scans_stay_in_their_partition, scans_stop_at_their_limit,
+};
+pub use self::writes::{
+    a_delete_removes, a_put_replaces, an_empty_batch_succeeds, numbers_answer_each_write, values_come_back_as_written,
+    versions_check_one_write, versions_never_return,
+};
+
+/// Runs the whole suite, each test on a store of its own.
+///
+/// # Panics
+///
+/// At the first guarantee that does not hold.
+pub async fn run<F, Fut>(make: F)
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = Arc<dyn Store>>,
+{
+    macro_rules! each {
+        ($($test:ident),* $(,)?) => { $( $test(make().await).await; )* };
+    }
+    each!(
+        get_answers_in_the_order_of_the_keys,
+        reads_see_what_was_committed,
+        scans_go_both_ways,
+        scans_order_items_by_their_bytes,
+        scans_read_more_keys_along,
+        scans_start_behind_an_item,
+        scans_stay_in_their_kind,
+        scans_stay_in_their_partition,
+        scans_stop_at_their_limit,
+        a_delete_removes,
+        a_put_replaces,
+        an_empty_batch_succeeds,
+        numbers_answer_each_write,
+        values_come_back_as_written,
+        versions_check_one_write,
+        versions_never_return,
+        a_failed_add_leaves_nothing,
+        a_failed_check_leaves_nothing,
+        checks_see_the_state_before_the_batch,
+        conflicts_come_before_limits,
+        the_first_failed_check_is_named,
+        additions_commute,
+        counters_never_fall_below_zero,
+        counters_respect_their_maximum,
+        counters_start_at_zero,
+        counters_stop_at_the_end_of_their_range,
+        one_batch_may_add_to_several,
+        a_failed_batch_takes_no_log_number,
+        entries_are_scanned_in_the_order_of_their_numbers,
+        logs_of_workspaces_are_apart,
+        logs_are_numbered_without_gaps,
+        one_of_many_creates_a_key,
+        one_of_many_replaces_a_version,
+        parallel_appends_leave_no_gap,
+        parallel_additions_all_count,
+        parallel_additions_stop_at_the_maximum,
+        reads_see_whole_batches,
+    );
+}
+
+fn workspace(number: u128) -> WorkspaceId {
+    WorkspaceId::new(uuid::Uuid::from_u128(number))
+}
+
+fn agent(item: &str) -> Key {
+    Key::in_workspace(workspace(1), Kind::Agent, item)
+}
+
+fn counter(item: &str) -> Key {
+    Key::in_workspace(workspace(1), Kind::Counter, item)
+}
+
+fn put(key: &Key, value: impl Into<Value>) -> Write {
+    Write::Put(key.clone(), value.into().to_string().into_bytes())
+}
+
+fn add(key: &Key, delta: i64, max: Option<u64>) -> Write {
+    Write::Add {
+        counter: key.clone(),
+        delta,
+        max,
+    }
+}
+
+fn append(workspace: WorkspaceId, value: impl Into<Value>) -> Write {
+    Write::Append {
+        log: workspace,
+        value: value.into().to_string().into_bytes(),
+    }
+}
+
+async fn try_commit(
+    store: &Arc<dyn Store>,
+    checks: impl IntoIterator<Item = Check>,
+    writes: impl IntoIterator<Item = Write>,
+) -> Result<Committed, CommitError> {
+    let batch = Batch {
+        checks: checks.into_iter().collect(),
+        writes: writes.into_iter().collect(),
+    };
+    store.commit(batch).await
+}
+
+async fn write(store: &Arc<dyn Store>, writes: impl IntoIterator<Item = Write>) -> Vec<u64> {
+    try_commit(store, [], writes)
+        .await
+        .expect("a batch without checks and bounds succeeds")
+        .numbers
+}
+
+async fn read(store: &Arc<dyn Store>, key: &Key) -> Option<Record> {
+    let mut found = store.get(std::slice::from_ref(key)).await.expect("a read succeeds");
+    assert_eq!(found.len(), 1, "one answer for one key");
+    found.remove(0)
+}
+
+/// The value under a key; `Null` when there is none.
+async fn value(store: &Arc<dyn Store>, key: &Key) -> Value {
+    read(store, key).await.map_or(Value::Null, |record| parse(&record))
+}
+
+/// Engines may write a JSON text in their own way, so values are compared and not bytes.
+fn parse(record: &Record) -> Value {
+    serde_json::from_slice(&record.value).expect("a value is a JSON text")
+}
+
+async fn items(store: &Arc<dyn Store>, scan: &Scan) -> Vec<String> {
+    let found = store.scan(scan).await.expect("a scan succeeds");
+    found.entries.iter().map(|(key, _)| key.item().to_owned()).collect()
+}
+
+fn agents() -> Scan {
+    Scan::all(Partition::Workspace(workspace(1)), Kind::Agent)
+}
+
+fn descending(scan: Scan) -> Scan {
+    Scan {
+        direction: Direction::Descending,
+        ..scan
+    }
+}

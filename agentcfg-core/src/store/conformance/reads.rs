@@ -1,0 +1,171 @@
+//! Guarantee 1, but for races: what reads find and in which order.
+
+use super::*;
+
+/// Items that are easily put in a wrong order: prefixes of each other, and characters that
+/// collations and UTF-16 order otherwise than bytes do.
+const ITEMS: [&str; 11] = ["-", "0", "A", "_", "a", "a-", "a0", "aa", "b", "ä", "\u{10400}"];
+
+async fn filled(store: &Arc<dyn Store>) {
+    // Neither in order nor in one batch, so that nothing is in order by chance.
+    for item in ITEMS.iter().rev() {
+        write(store, [put(&agent(item), *item)]).await;
+    }
+}
+
+/// [`Store::get`] answers key by key, also for absent and repeated keys, and for no keys at all.
+pub async fn get_answers_in_the_order_of_the_keys(store: Arc<dyn Store>) {
+    write(&store, [put(&agent("a"), 1), put(&agent("b"), 2)]).await;
+    let found = store
+        .get(&[agent("b"), agent("c"), agent("a"), agent("b")])
+        .await
+        .unwrap();
+    let found: Vec<_> = found.iter().map(|record| record.as_ref().map(parse)).collect();
+    assert_eq!(found, [Some(2.into()), None, Some(1.into()), Some(2.into())]);
+    assert_eq!(store.get(&[]).await.unwrap(), []);
+}
+
+/// A read that starts after a commit was answered sees it, whoever asks.
+pub async fn reads_see_what_was_committed(store: Arc<dyn Store>) {
+    for number in 0..50 {
+        write(&store, [put(&agent("a"), number)]).await;
+        let store = store.clone();
+        let seen = tokio::spawn(async move { value(&store, &agent("a")).await });
+        assert_eq!(seen.await.unwrap(), number);
+    }
+}
+
+/// A scan goes through all items, upwards or downwards.
+pub async fn scans_go_both_ways(store: Arc<dyn Store>) {
+    assert!(items(&store, &agents()).await.is_empty(), "a fresh store is empty");
+    filled(&store).await;
+    let upwards = items(&store, &agents()).await;
+    let mut downwards = items(&store, &descending(agents())).await;
+    downwards.reverse();
+    assert_eq!(upwards, downwards);
+    assert_eq!(upwards.len(), ITEMS.len());
+}
+
+/// Items are in the order of their UTF-8 bytes, and come with their own values.
+pub async fn scans_order_items_by_their_bytes(store: Arc<dyn Store>) {
+    filled(&store).await;
+    let found = store.scan(&agents()).await.unwrap();
+    for ((key, record), item) in found.entries.iter().zip(ITEMS) {
+        assert_eq!((key, parse(record)), (&agent(item), item.into()));
+    }
+    assert_eq!(found.entries.len(), ITEMS.len());
+}
+
+/// [`Scan::with`] is answered like a [`Store::get`], wherever its keys are.
+pub async fn scans_read_more_keys_along(store: Arc<dyn Store>) {
+    let elsewhere = Key::global("user", Kind::Membership, "x");
+    write(
+        &store,
+        [put(&agent("a"), 1), put(&elsewhere, 2), append(workspace(1), "entry")],
+    )
+    .await;
+    let scan = agents().with([elsewhere, agent("absent"), Key::log_head(workspace(1)), agent("a")]);
+    let found = store.scan(&scan).await.unwrap();
+    let with: Vec<_> = found.with.iter().map(|record| record.as_ref().map(parse)).collect();
+    assert_eq!(with, [Some(2.into()), None, Some(1.into()), Some(1.into())]);
+    assert_eq!(found.entries.len(), 1, "what is read along is no entry");
+    let none = store.scan(&Scan { limit: 0, ..scan }).await.unwrap();
+    assert_eq!((none.entries.len(), none.with.len()), (0, 4));
+}
+
+/// [`Scan::after`] leaves out the item it names and all before it, whether it exists or not.
+pub async fn scans_start_behind_an_item(store: Arc<dyn Store>) {
+    filled(&store).await;
+    for after in ITEMS.into_iter().chain(["", "a00", "zz", "\u{10ffff}"]) {
+        let scan = Scan {
+            after: Some(after.into()),
+            ..agents()
+        };
+        let above: Vec<_> = ITEMS.into_iter().filter(|item| *item > after).collect();
+        assert_eq!(items(&store, &scan).await, above, "after {after:?}");
+        let below: Vec<_> = ITEMS.into_iter().rev().filter(|item| *item < after).collect();
+        assert_eq!(items(&store, &descending(scan)).await, below, "down from {after:?}");
+    }
+}
+
+/// A scan does not stray into the kinds before and behind its own.
+pub async fn scans_stay_in_their_kind(store: Arc<dyn Store>) {
+    for kind in Kind::ALL {
+        for item in ["", "a", "\u{10ffff}"] {
+            write(&store, [put(&Key::in_workspace(workspace(1), kind, item), kind as u8)]).await;
+        }
+    }
+    for kind in Kind::ALL {
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let scan = Scan {
+                direction,
+                ..Scan::all(Partition::Workspace(workspace(1)), kind)
+            };
+            let found = store.scan(&scan).await.unwrap().entries;
+            assert_eq!(found.len(), 3, "{kind:?}");
+            assert!(
+                found
+                    .iter()
+                    .all(|(key, record)| key.kind() == kind && parse(record) == kind as u8)
+            );
+        }
+    }
+}
+
+/// A scan does not stray into neighbouring partitions, not even of a name that begins alike.
+pub async fn scans_stay_in_their_partition(store: Arc<dyn Store>) {
+    let mut partitions: Vec<_> = [0, 1, 2, 256, u128::MAX]
+        .map(|n| Partition::Workspace(workspace(n)))
+        .into();
+    partitions.extend(["", "a", "aa", "b", "ä", "\u{1}", "\u{10ffff}"].map(|name| Partition::Global(name.into())));
+    for (number, partition) in partitions.iter().enumerate() {
+        for item in ["", "x", "\u{10ffff}"] {
+            write(&store, [put(&Key::new(partition.clone(), Kind::Agent, item), number)]).await;
+        }
+    }
+    for (number, partition) in partitions.iter().enumerate() {
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let scan = Scan {
+                direction,
+                ..Scan::all(partition.clone(), Kind::Agent)
+            };
+            let found = store.scan(&scan).await.unwrap().entries;
+            assert_eq!(found.len(), 3, "{partition:?}");
+            assert!(
+                found
+                    .iter()
+                    .all(|(key, record)| key.partition() == partition && parse(record) == number)
+            );
+        }
+    }
+}
+
+/// [`Scan::limit`] cuts the end that the scan reaches last, and pages put together are the whole.
+pub async fn scans_stop_at_their_limit(store: Arc<dyn Store>) {
+    filled(&store).await;
+    for scan in [agents(), descending(agents())] {
+        let whole = items(&store, &scan).await;
+        for limit in [0, 1, 3, ITEMS.len(), ITEMS.len() + 1] {
+            let page = items(&store, &Scan { limit, ..scan.clone() }).await;
+            assert_eq!(page, whole[..limit.min(whole.len())], "limit {limit}");
+        }
+        let mut pages = Vec::new();
+        loop {
+            let after = pages.last().map(|item: &String| item.as_str().into());
+            let page = items(
+                &store,
+                &Scan {
+                    limit: 2,
+                    after,
+                    ..scan.clone()
+                },
+            )
+            .await;
+            if page.is_empty() {
+                break;
+            }
+            pages.extend(page);
+        }
+        assert_eq!(pages, whole);
+    }
+}

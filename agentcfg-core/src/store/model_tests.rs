@@ -1,0 +1,318 @@
+//! Both stores and a plain map, put through the same random batches, agree on every answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::WorkspaceId;
+
+/// The contract once more, as plainly as it can be said: batches work on a copy of all state.
+#[derive(Default, Clone)]
+struct Model {
+    records: BTreeMap<Key, (u64, String)>,
+    last_version: u64,
+}
+
+impl Model {
+    fn commit(&mut self, batch: &Batch) -> Result<Vec<Option<u64>>, CommitError> {
+        for (index, check) in batch.checks.iter().enumerate() {
+            let holds = match check {
+                Check::Absent(key) => !self.records.contains_key(key),
+                Check::Version(key, version) => self.records.get(key).map(|record| record.0) == Some(*version),
+            };
+            if !holds {
+                return Err(CommitError::Conflict(index));
+            }
+        }
+        let mut next = self.clone();
+        let mut numbers = Vec::new();
+        for (index, write) in batch.writes.iter().enumerate() {
+            numbers.push(next.write(write).ok_or(CommitError::Limit(index))?);
+        }
+        *self = next;
+        Ok(numbers)
+    }
+
+    /// `None` for a limit; within it `None` for a version, which is the store's own choice.
+    fn write(&mut self, write: &Write) -> Option<Option<u64>> {
+        match write {
+            Write::Put(key, value) => {
+                self.put(key.clone(), String::from_utf8(value.clone()).unwrap());
+                Some(None)
+            }
+            Write::Delete(key) => {
+                self.records.remove(key);
+                Some(Some(0))
+            }
+            Write::Add { counter, delta, max } => {
+                let sum = i128::from(self.number(counter)) + i128::from(*delta);
+                let above = *delta > 0 && sum > i128::from(max.unwrap_or(u64::MAX));
+                let sum = u64::try_from(sum).ok().filter(|_| !above)?;
+                self.put(counter.clone(), sum.to_string());
+                Some(Some(sum))
+            }
+            Write::Append { log, value } => {
+                let number = self.number(&Key::log_head(*log)) + 1;
+                self.put(Key::log_entry(*log, number), String::from_utf8(value.clone()).unwrap());
+                self.put(Key::log_head(*log), number.to_string());
+                Some(Some(number))
+            }
+        }
+    }
+
+    fn number(&self, key: &Key) -> u64 {
+        self.records.get(key).map_or(0, |record| record.1.parse().unwrap())
+    }
+
+    fn put(&mut self, key: Key, value: String) {
+        self.last_version += 1;
+        self.records.insert(key, (self.last_version, value));
+    }
+
+    fn scan(&self, scan: &Scan) -> Vec<(Key, String)> {
+        let mut found: Vec<_> = self
+            .records
+            .iter()
+            .filter(|(key, _)| *key.partition() == scan.partition && key.kind() == scan.kind)
+            .map(|(key, record)| (key.clone(), record.1.clone()))
+            .collect();
+        if scan.direction == Direction::Descending {
+            found.reverse();
+        }
+        found.retain(|(key, _)| match (&scan.after, scan.direction) {
+            (None, _) => true,
+            (Some(after), Direction::Ascending) => *key.item() > **after,
+            (Some(after), Direction::Descending) => *key.item() < **after,
+        });
+        found.truncate(scan.limit);
+        found
+    }
+}
+
+/// A step of a test. Versions of checks are chosen when it runs, from what is there.
+#[derive(Debug, Clone)]
+enum Step {
+    Commit {
+        absent: Vec<Key>,
+        current: Vec<Key>,
+        stale: Vec<Key>,
+        writes: Vec<Write>,
+    },
+    Scan(Scan),
+}
+
+fn workspace() -> impl Strategy<Value = WorkspaceId> {
+    (1_u128..3).prop_map(|number| WorkspaceId::new(uuid::Uuid::from_u128(number)))
+}
+
+fn item() -> impl Strategy<Value = String> {
+    proptest::sample::select(vec!["", "a", "ab", "b", "ä", "\u{10400}"]).prop_map(str::to_owned)
+}
+
+fn partition() -> impl Strategy<Value = Partition> {
+    prop_oneof![
+        3 => workspace().prop_map(Partition::Workspace),
+        1 => proptest::sample::select(vec!["a", "ab"]).prop_map(|name| Partition::Global(name.into())),
+    ]
+}
+
+fn key() -> impl Strategy<Value = Key> {
+    (
+        partition(),
+        proptest::sample::select(vec![Kind::Member, Kind::Agent]),
+        item(),
+    )
+        .prop_map(|(partition, kind, item)| Key::new(partition, kind, item))
+}
+
+fn counter() -> impl Strategy<Value = Key> {
+    (partition(), item()).prop_map(|(partition, item)| Key::new(partition, Kind::Counter, item))
+}
+
+fn delta() -> impl Strategy<Value = i64> {
+    prop_oneof![6 => -3_i64..6, 1 => Just(i64::MAX), 1 => Just(i64::MIN)]
+}
+
+fn write() -> impl Strategy<Value = Write> {
+    let max = proptest::option::of(prop_oneof![0_u64..12, Just(u64::MAX)]);
+    prop_oneof![
+        4 => (key(), any::<u16>()).prop_map(|(key, value)| Write::Put(key, value.to_string().into_bytes())),
+        2 => key().prop_map(Write::Delete),
+        1 => counter().prop_map(Write::Delete),
+        4 => (counter(), delta(), max).prop_map(|(counter, delta, max)| Write::Add { counter, delta, max }),
+        2 => (workspace(), any::<u16>())
+            .prop_map(|(log, value)| Write::Append { log, value: value.to_string().into_bytes() }),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let few = |max| proptest::collection::vec(key(), 0..max);
+    let commit = (few(2), few(3), few(2), proptest::collection::vec(write(), 0..6)).prop_map(
+        |(absent, current, stale, writes)| Step::Commit {
+            absent,
+            current,
+            stale,
+            writes,
+        },
+    );
+    let kinds = vec![Kind::Counter, Kind::LogHead, Kind::Member, Kind::Agent, Kind::LogEntry];
+    let direction = proptest::sample::select(vec![Direction::Ascending, Direction::Descending]);
+    let scan = (
+        partition(),
+        proptest::sample::select(kinds),
+        proptest::option::of(item()),
+        direction,
+        0_usize..6,
+    )
+        .prop_map(|(partition, kind, after, direction, limit)| {
+            let after = after.map(Into::into);
+            Step::Scan(Scan {
+                after,
+                direction,
+                limit,
+                ..Scan::all(partition, kind)
+            })
+        });
+    prop_oneof![4 => commit, 1 => scan]
+}
+
+/// A store under test, and the versions that it has given to the model's records.
+struct Subject {
+    store: Arc<dyn Store>,
+    versions: BTreeMap<Key, u64>,
+}
+
+impl Subject {
+    async fn commit(&mut self, model: &Model, before: &Model, step: &Step) -> Option<Result<Committed, CommitError>> {
+        let Step::Commit {
+            absent,
+            current,
+            stale,
+            writes,
+        } = step
+        else {
+            return None;
+        };
+        let known = |key: &Key| before.records.contains_key(key).then(|| self.versions[key]);
+        let mut checks: Vec<_> = absent.iter().cloned().map(Check::Absent).collect();
+        checks.extend(
+            current
+                .iter()
+                .filter_map(|key| Some(Check::Version(key.clone(), known(key)?))),
+        );
+        checks.extend(
+            stale
+                .iter()
+                .map(|key| Check::Version(key.clone(), known(key).unwrap_or(0) + 1_000_000)),
+        );
+        let outcome = self
+            .store
+            .commit(Batch {
+                checks,
+                writes: writes.clone(),
+            })
+            .await;
+        // Each version that changed has grown, and what was not written has kept its own.
+        let keys: Vec<_> = model.records.keys().cloned().collect();
+        let found = self.store.get(&keys).await.unwrap();
+        for (key, record) in keys.into_iter().zip(found) {
+            let record = record.unwrap_or_else(|| panic!("{key:?} is absent"));
+            assert_eq!(record.value, model.records[&key].1.as_bytes().into(), "{key:?}");
+            let last = self.versions.insert(key.clone(), record.version).unwrap_or(0);
+            match before.records.get(&key) == model.records.get(&key) {
+                true => assert_eq!(record.version, last, "{key:?} was not written"),
+                false => assert!(record.version > last, "{key:?} has a version again"),
+            }
+        }
+        Some(outcome)
+    }
+}
+
+async fn agree(store: Arc<dyn Store>, steps: &[Step]) {
+    let mut model = Model::default();
+    let mut subject = Subject {
+        store,
+        versions: BTreeMap::new(),
+    };
+    for step in steps {
+        match step {
+            Step::Scan(scan) => {
+                let found = subject.store.scan(scan).await.unwrap().entries;
+                let found: Vec<_> = found
+                    .into_iter()
+                    .map(|(key, record)| (key, String::from_utf8(record.value.to_vec()).unwrap()))
+                    .collect();
+                assert_eq!(found, model.scan(scan), "{scan:?}");
+            }
+            Step::Commit {
+                absent,
+                current,
+                stale,
+                writes,
+            } => {
+                let before = model.clone();
+                let version = |key: &Key| before.records.get(key).map(|record| record.0);
+                let mut checks: Vec<_> = absent.iter().cloned().map(Check::Absent).collect();
+                checks.extend(
+                    current
+                        .iter()
+                        .filter_map(|key| Some(Check::Version(key.clone(), version(key)?))),
+                );
+                checks.extend(stale.iter().map(|key| Check::Version(key.clone(), u64::MAX)));
+                let expected = model.commit(&Batch {
+                    checks,
+                    writes: writes.clone(),
+                });
+                let outcome = subject.commit(&model, &before, step).await;
+                match (outcome, expected) {
+                    (Some(Ok(committed)), Ok(expected)) => {
+                        assert_eq!(committed.numbers.len(), expected.len());
+                        for (number, expected) in committed.numbers.iter().zip(expected) {
+                            assert!(expected.is_none_or(|expected| expected == *number), "{writes:?}");
+                        }
+                    }
+                    (outcome, expected) => {
+                        assert_eq!(outcome.and_then(Result::err), expected.err());
+                    }
+                }
+            }
+        }
+    }
+    for kind in Kind::ALL {
+        for partition in [1, 2].map(|n| Partition::Workspace(WorkspaceId::new(uuid::Uuid::from_u128(n)))) {
+            let scan = Scan::all(partition, kind);
+            assert_eq!(
+                subject.store.scan(&scan).await.unwrap().entries.len(),
+                model.scan(&scan).len()
+            );
+        }
+    }
+}
+
+fn run(store: Arc<dyn Store>, steps: &[Step]) {
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(agree(store, steps));
+}
+
+proptest! {
+    #[test]
+    fn the_memory_store_agrees_with_the_model(steps in proptest::collection::vec(step(), 1..40)) {
+        run(Arc::new(MemoryStore::new()), &steps);
+    }
+}
+
+#[cfg(feature = "redb")]
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn the_redb_store_agrees_with_the_model(steps in proptest::collection::vec(step(), 1..40)) {
+        let place = tempfile::tempdir().unwrap();
+        let store = super::redb::RedbStore::open(place.path().join("store.redb"), Default::default()).unwrap();
+        run(Arc::new(store), &steps);
+    }
+}

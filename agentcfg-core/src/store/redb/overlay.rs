@@ -1,0 +1,162 @@
+//! A backend that shows a file and keeps all writes to itself, so that a check recovers and repairs
+//! a store in memory and leaves the evidence on disk alone.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use redb::backends::FileBackend;
+use redb::{BackendError, StorageBackend};
+
+const BLOCK: u64 = 4096;
+
+/// See the module's text. Locks are the file's own, so the check excludes a running server.
+#[derive(Debug)]
+pub(super) struct Overlay {
+    base: FileBackend,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    len: u64,
+    /// How much of the file still shows: what a shorter length cut off never comes back.
+    shown: u64,
+    /// The blocks that were written, by their number.
+    blocks: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Overlay {
+    pub(super) fn new(base: FileBackend) -> io::Result<Self> {
+        let len = base.len()?;
+        Ok(Self {
+            base,
+            state: Mutex::new(State {
+                len,
+                shown: len,
+                blocks: BTreeMap::new(),
+            }),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fills `out` from the file, and with zeros where it no longer shows.
+    fn read_base(&self, shown: u64, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let there = shown.saturating_sub(offset).min(out.len() as u64) as usize;
+        let (file, beyond) = out.split_at_mut(there);
+        beyond.fill(0);
+        if file.is_empty() {
+            Ok(())
+        } else {
+            self.base.read(offset, file)
+        }
+    }
+}
+
+/// Calls `visit` for each block that a range touches: its number, where in the block the range
+/// starts, and which part of the range lies in it.
+fn each_block(
+    offset: u64,
+    len: usize,
+    mut visit: impl FnMut(u64, usize, std::ops::Range<usize>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut done = 0;
+    while done < len {
+        let position = offset + done as u64;
+        let within = (position % BLOCK) as usize;
+        let part = (BLOCK as usize - within).min(len - done);
+        visit(position / BLOCK, within, done..done + part)?;
+        done += part;
+    }
+    Ok(())
+}
+
+impl StorageBackend for Overlay {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.state().len)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let state = self.state();
+        if offset.checked_add(out.len() as u64).is_none_or(|end| end > state.len) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        each_block(offset, out.len(), |number, within, part| {
+            match state.blocks.get(&number) {
+                Some(block) => {
+                    let len = part.len();
+                    out[part].copy_from_slice(&block[within..within + len]);
+                    Ok(())
+                }
+                None => self.read_base(state.shown, number * BLOCK + within as u64, &mut out[part]),
+            }
+        })
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut state = self.state();
+        state.shown = state.shown.min(len);
+        state.len = len;
+        state.blocks.split_off(&len.div_ceil(BLOCK));
+        if let Some(block) = state.blocks.get_mut(&(len / BLOCK)) {
+            block[(len % BLOCK) as usize..].fill(0);
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut state = self.state();
+        let end = offset
+            .checked_add(data.len() as u64)
+            .ok_or(io::ErrorKind::InvalidInput)?;
+        state.len = state.len.max(end);
+        let shown = state.shown;
+        each_block(offset, data.len(), |number, within, part| {
+            if !state.blocks.contains_key(&number) {
+                let mut block = vec![0; BLOCK as usize];
+                self.read_base(shown, number * BLOCK, &mut block)?;
+                state.blocks.insert(number, block);
+            }
+            if let Some(block) = state.blocks.get_mut(&number) {
+                block[within..within + part.len()].copy_from_slice(&data[part]);
+            }
+            Ok(())
+        })
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.base.close()
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.base.try_lock_range(start, end)
+    }
+
+    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.base.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.base.lock_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.base.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.base.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.base.query_lock_range(start, end)
+    }
+}

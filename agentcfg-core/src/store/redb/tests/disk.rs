@@ -1,0 +1,139 @@
+//! A disk in memory that fails on demand and survives its database.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use redb::StorageBackend;
+
+use super::super::heal::Healer;
+use super::super::open::{Opener, builder};
+use super::super::schema::{begin_write, initialise, verify_format};
+use super::super::{RedbOptions, RedbStore};
+
+type Hook = Box<dyn FnMut(Operation) -> io::Result<()> + Send>;
+
+/// What the engine asks of the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    Open,
+    Read,
+    Write,
+    Resize,
+    Sync,
+}
+
+/// Handles are clones of each other.
+#[derive(Clone, Default)]
+pub(super) struct Disk {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    hook: Arc<Mutex<Option<Hook>>>,
+}
+
+impl Disk {
+    /// Asks `hook` before each operation from now on.
+    pub(super) fn set_hook(&self, hook: impl FnMut(Operation) -> io::Result<()> + Send + 'static) {
+        *self.hook.lock().unwrap() = Some(Box::new(hook));
+    }
+
+    /// Lets these operations fail from now on.
+    pub(super) fn fail(&self, operations: &'static [Operation]) {
+        self.set_hook(move |operation| match operations.contains(&operation) {
+            true => Err(io::Error::other("the disk was told to fail")),
+            false => Ok(()),
+        });
+    }
+
+    pub(super) fn work(&self) {
+        *self.hook.lock().unwrap() = None;
+    }
+
+    pub(super) fn opener(&self, options: &RedbOptions) -> Opener {
+        let (disk, options) = (self.clone(), options.clone());
+        Box::new(move || {
+            disk.ask(Operation::Open)?;
+            let fresh = disk.bytes().is_empty();
+            let database = builder(&options).create_with_backend(disk.clone())?;
+            if fresh {
+                let transaction = begin_write(&database).unwrap();
+                initialise(&transaction, 0).unwrap();
+                transaction.commit().unwrap();
+            }
+            verify_format(&database)?;
+            Ok(database)
+        })
+    }
+
+    pub(super) fn healer(&self) -> Healer {
+        let options = options();
+        Healer {
+            opener: self.opener(&options),
+            shortest_pause: options.shortest_pause,
+            longest_pause: options.longest_pause,
+        }
+    }
+
+    pub(super) fn store(&self, options: &RedbOptions) -> RedbStore {
+        RedbStore::start(self.opener(options), options).unwrap()
+    }
+
+    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.bytes.lock().unwrap()
+    }
+
+    fn ask(&self, operation: Operation) -> io::Result<()> {
+        self.hook
+            .lock()
+            .unwrap()
+            .as_mut()
+            .map_or(Ok(()), |hook| hook(operation))
+    }
+}
+
+/// Options for a disk that comes back at once.
+pub(super) fn options() -> RedbOptions {
+    RedbOptions {
+        cache_bytes: 0,
+        shortest_pause: Duration::from_micros(100),
+        longest_pause: Duration::from_millis(1),
+        ..RedbOptions::default()
+    }
+}
+
+impl std::fmt::Debug for Disk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Disk")
+    }
+}
+
+impl StorageBackend for Disk {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.bytes().len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.ask(Operation::Read)?;
+        let bytes = self.bytes();
+        let found = bytes
+            .get(offset as usize..offset as usize + out.len())
+            .ok_or(io::ErrorKind::UnexpectedEof)?;
+        out.copy_from_slice(found);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.ask(Operation::Resize)?;
+        self.bytes().resize(len as usize, 0);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.ask(Operation::Sync)
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.ask(Operation::Write)?;
+        self.bytes()[offset as usize..offset as usize + data.len()].copy_from_slice(data);
+        Ok(())
+    }
+}

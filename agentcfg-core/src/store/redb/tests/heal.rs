@@ -1,0 +1,175 @@
+//! The store outlives failures of its disk.
+
+use std::io;
+
+use super::super::super::{CommitError, StoreError};
+use super::super::state::{Shared, Status};
+use super::super::writer::commit_group;
+use super::disk::{Disk, Operation, options};
+use super::*;
+
+use Operation::{Open, Read, Resize, Sync, Write as Put};
+
+fn unavailable<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> bool {
+    matches!(outcome, Err(StoreError::Unavailable(_)))
+}
+
+#[tokio::test]
+async fn a_failed_commit_has_an_unknown_outcome_and_the_store_heals() {
+    let disk = Disk::default();
+    let store = disk.store(&options());
+    store.commit(batch([], [put("a", "1")])).await.unwrap();
+
+    disk.fail(&[Open, Sync]);
+    let outcome = store.commit(batch([], [put("a", "2")])).await;
+    assert!(
+        matches!(outcome, Err(CommitError::Store(StoreError::OutcomeUnknown(_)))),
+        "{outcome:?}"
+    );
+    assert_eq!((store.status(), store.ready()), (Status::Healing, false));
+    assert!(unavailable(store.get(&[agent("a")]).await));
+    assert!(unavailable(
+        store
+            .scan(&Scan::all(Partition::Workspace(workspace()), Kind::Agent))
+            .await
+    ));
+    let refused = store.commit(batch([], [put("a", "3")])).await;
+    assert!(
+        matches!(refused, Err(CommitError::Store(StoreError::Unavailable(_)))),
+        "{refused:?}"
+    );
+
+    disk.work();
+    assert!(store.until_ready().await);
+    let found = store.get(&[agent("a")]).await.unwrap()[0].clone().unwrap();
+    assert!([&b"1"[..], b"2"].contains(&&*found.value), "{found:?}");
+    let check = Check::Version(agent("a"), found.version);
+    let committed = store.commit(batch([check], [put("a", "4")])).await.unwrap();
+    assert!(committed.numbers[0] > found.version);
+}
+
+#[tokio::test]
+async fn wherever_the_disk_fails_the_answer_is_true() {
+    // The disk fails from its nth operation on, for each n until a commit goes through untouched.
+    for allowed in 0_u32.. {
+        let disk = Disk::default();
+        let store = disk.store(&options());
+        fill(&store).await;
+        let before = dump(&store).await;
+
+        let mut left = allowed;
+        disk.set_hook(move |_| {
+            left = left
+                .checked_sub(1)
+                .ok_or(io::Error::other("the disk was told to fail"))?;
+            Ok(())
+        });
+        let long = format!("\"{}\"", "x".repeat(200_000));
+        let entry = Write::Append {
+            log: workspace(),
+            value: b"0".to_vec(),
+        };
+        let outcome = store.commit(batch([], [put("a", &long), entry])).await;
+        disk.work();
+        assert!(store.until_ready().await);
+
+        let after = dump(&store).await;
+        let applied = after.len() == before.len() + 2;
+        match &outcome {
+            Ok(_) => assert!(applied),
+            Err(CommitError::Store(StoreError::OutcomeUnknown(_))) => assert!(applied || after == before),
+            Err(CommitError::Store(StoreError::Unavailable(_))) => assert_eq!(after, before),
+            Err(other) => panic!("{other:?} after {allowed} operations"),
+        }
+        if outcome.is_ok() {
+            assert!(allowed > 4, "a commit takes more than {allowed} operations");
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_failed_read_makes_the_store_heal() {
+    let disk = Disk::default();
+    let store = disk.store(&options());
+    fill(&store).await;
+    disk.fail(&[Read]);
+    assert!(unavailable(store.get(&[agent("agent-1")]).await));
+    disk.work();
+    // The writer hears of it at some moment from now on.
+    while store.get(&[agent("agent-1")]).await.is_err() {
+        assert!(store.until_ready().await);
+        tokio::task::yield_now().await;
+    }
+    assert!(store.commit(batch([], [put("a", "1")])).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_heal_can_be_closed() {
+    let disk = Disk::default();
+    let store = disk.store(&options());
+    disk.fail(&[Open, Sync]);
+    assert!(store.commit(batch([], [put("a", "1")])).await.is_err());
+    store.close();
+    assert_eq!(store.status(), Status::Closed);
+    assert!(!store.until_ready().await);
+}
+
+#[test]
+fn a_failed_commit_answers_each_batch_of_its_group_by_itself() {
+    let disk = Disk::default();
+    let shared = Shared::new(disk.opener(&options())().unwrap());
+    let (verdicts, fault) = commit_group(&shared, vec![batch([], [put("there", "1")])]);
+    assert!(verdicts[0].is_ok() && fault.is_none());
+
+    disk.fail(&[Sync]);
+    let group = vec![
+        batch([Check::Absent(agent("there"))], [put("a", "1")]),
+        batch([], [put("b", "1")]),
+        batch([Check::Absent(agent("b"))], [put("b", "2")]),
+        batch([], [put("c", "1")]),
+    ];
+    let (verdicts, fault) = commit_group(&shared, group);
+    assert!(fault.is_some());
+    // Refused on what was committed before: true, whatever became of the group.
+    assert_eq!(verdicts[0], Err(CommitError::Conflict(0)));
+    assert!(matches!(
+        verdicts[1],
+        Err(CommitError::Store(StoreError::OutcomeUnknown(_)))
+    ));
+    // Refused on what the group itself wrote, which may not exist: nothing changed, but no conflict either.
+    assert!(matches!(
+        verdicts[2],
+        Err(CommitError::Store(StoreError::Unavailable(_)))
+    ));
+    assert!(matches!(
+        verdicts[3],
+        Err(CommitError::Store(StoreError::OutcomeUnknown(_)))
+    ));
+}
+
+#[test]
+fn a_group_that_fails_before_its_commit_is_unavailable() {
+    let disk = Disk::default();
+    let shared = Shared::new(disk.opener(&options())().unwrap());
+    disk.fail(&[Read, Put, Resize]);
+    let (verdicts, fault) = commit_group(&shared, vec![batch([], [put("a", "1")]), batch([], [put("b", "1")])]);
+    assert!(fault.is_some());
+    for verdict in verdicts {
+        assert!(
+            matches!(verdict, Err(CommitError::Store(StoreError::Unavailable(_)))),
+            "{verdict:?}"
+        );
+    }
+}
+
+#[test]
+fn a_complaint_about_a_database_that_is_gone_is_ignored() {
+    let disk = Disk::default();
+    let shared = Shared::new(disk.opener(&options())().unwrap());
+    let (_sender, queue) = std::sync::mpsc::sync_channel(1);
+    let before = shared.generation();
+    disk.healer().heal(&shared, &queue);
+    assert_ne!(shared.generation(), before);
+    assert_eq!(shared.status(), Status::Ready);
+}
