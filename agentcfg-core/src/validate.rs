@@ -208,7 +208,7 @@ pub fn parameters(parameters: &Parameters, faults: &mut Faults) {
         );
     }
     for name in parameters.keys() {
-        faults.text_from_one("the name of a parameter", name, MAX_ENTRY_NAME);
+        faults.text_from_one("parameters: each name", name, MAX_ENTRY_NAME);
     }
 }
 

@@ -119,8 +119,11 @@ impl App {
                 if failure.status == StatusCode::METHOD_NOT_ALLOWED {
                     response::insert(response.headers_mut(), header::ALLOW, &routes::allowed(path));
                 }
-                if !body.is_end_stream() && !head.headers.contains_key(header::EXPECT) {
-                    request::discard(&mut body).await;
+                // A client that waits for leave to send its body has sent none.
+                if head.headers.contains_key(header::EXPECT) || !request::discard(&mut body).await {
+                    response
+                        .headers_mut()
+                        .insert(header::CONNECTION, HeaderValue::from_static("close"));
                 }
                 response
             }

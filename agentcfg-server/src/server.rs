@@ -202,13 +202,9 @@ impl Server {
         let drained = listen::serve(listener, answering, limits, shutdown).await;
 
         let _ = stop.send(true);
-        for task in [
-            Some(maintenance),
-            metrics_server.map(|server| tokio::spawn(async { drop(server.await) })),
-        ] {
-            if let Some(task) = task {
-                let _ = task.await;
-            }
+        let _ = maintenance.await;
+        if let Some(server) = metrics_server {
+            let _ = server.await;
         }
         if let Err(error) = self.service.flush().await {
             tracing::warn!(?error, "could not write when API keys were last used");

@@ -72,7 +72,7 @@ impl Precondition {
             Self::None | Self::Exists => true,
             Self::OneOf(tags) => {
                 let current = tag.to_string();
-                tags.iter().any(|given| *given == current)
+                tags.contains(&current)
             }
         }
     }

@@ -35,12 +35,8 @@ pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
             print!("{}", welcome(address, &workspace, key.as_deref(), &token, &data));
             announce(address);
         };
-        let drained = server.run(listener, ready, shutdown).await?;
-        Ok(if drained.is_complete() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        })
+        server.run(listener, ready, shutdown).await?;
+        Ok(ExitCode::SUCCESS)
     })
 }
 
@@ -71,51 +67,41 @@ async fn workspace(service: &AgentCfg) -> Result<(Workspace, Option<String>), Co
 }
 
 fn welcome(address: SocketAddr, workspace: &Workspace, key: Option<&str>, token: &str, data: &str) -> String {
-    let id = workspace.id;
-    let (credential, key_line) = match key {
-        Some(key) => (
-            key,
-            format!("API key (admin)  {key}\n                 shown this once; only a hash of it is stored"),
-        ),
-        None => (
-            token,
-            format!(
-                "API key          was shown when this workspace was made; make another with\n                 \
-                 curl -X POST $URL/api/api-keys -H \"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/json' \
-                 -d '{{\"workspace_id\":\"{id}\",\"name\":\"another\",\"environment\":\"development\",\"scope\":\"admin\"}}'"
-            ),
-        ),
-    };
+    let (id, name, plan) = (workspace.id, &workspace.name, workspace.plan);
+    let credential = key.unwrap_or(token);
+    let key = key.map_or_else(
+        || "was shown when the workspace was made; the lines below use the session token".to_owned(),
+        |key| format!("{key}\n                 admin; shown this once, only a hash of it is stored"),
+    );
+    let configs = format!("http://{address}/api/agents/configs");
+    let auth = format!("-H 'Authorization: Bearer {credential}'");
+    let json = "-H 'Content-Type: application/json'";
     format!(
         r#"agentcfg for trying out. Everything is kept in {data}
 
 Workspace        {id} ({name}, plan {plan})
-{key_line}
+API key          {key}
 Session token    {token}
                  user {USER}, good for one hour; the next with: agentcfg-server token --user {USER} --data {data}
 
-Set these, and copy the lines below:
-
-URL=http://{address}
-KEY={credential}
-TOKEN={token}
-
 # list the agents
-curl "$URL/api/agents/configs?workspace_id={id}" -H "Authorization: Bearer $KEY"
+curl '{configs}?workspace_id={id}' {auth}
 
 # create one
-curl -X POST "$URL/api/agents/configs" -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' -d '{{"workspace_id":"{id}","agent_id":"writer","display_name":"Writer","parameters":{{"warmth":70}}}}'
+curl -X POST '{configs}' {auth} {json} -d '{{"workspace_id":"{id}","agent_id":"writer","display_name":"Writer","parameters":{{"warmth":70}}}}'
 
 # change it
-curl -X PATCH "$URL/api/agents/configs?agent_id=writer" -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' -d '{{"persona_prompt":"You write short sentences."}}'
+curl -X PATCH '{configs}?agent_id=writer' {auth} {json} -d '{{"persona_prompt":"You write short sentences."}}'
 
 # delete it
-curl -X DELETE "$URL/api/agents/configs?agent_id=writer" -H "Authorization: Bearer $KEY"
+curl -X DELETE '{configs}?agent_id=writer' {auth}
 
-Everything else: $URL/openapi.json        Stop: Ctrl-C        Start over: remove {data}
+# make another API key
+curl -X POST 'http://{address}/api/api-keys' -H 'Authorization: Bearer {token}' {json} -d '{{"workspace_id":"{id}","name":"another","environment":"development","scope":"write"}}'
 
-"#,
-        name = workspace.name,
-        plan = workspace.plan,
+Everything else: http://{address}/openapi.json
+Stop: Ctrl-C. Start over: remove {data}
+
+"#
     )
 }

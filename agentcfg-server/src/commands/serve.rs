@@ -22,12 +22,8 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
         } else {
             tracing::info!(data = %server.dir().path().display(), "using the data directory");
         }
-        let drained = server.run(listener, announce, shutdown).await?;
-        Ok(if drained.is_complete() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        })
+        server.run(listener, announce, shutdown).await?;
+        Ok(ExitCode::SUCCESS)
     })
 }
 
