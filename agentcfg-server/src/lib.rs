@@ -12,6 +12,7 @@ pub mod datadir;
 pub mod errors;
 pub mod handlers;
 pub mod listen;
+pub mod openapi;
 pub mod request;
 pub mod response;
 pub mod routes;
