@@ -60,12 +60,12 @@ pub fn bearer(headers: &HeaderMap) -> Result<&str, Failure> {
     if fields.next().is_some() {
         return unauthorized("invalid credentials: the Authorization header must be sent once");
     }
-    let Some((scheme, credential)) = field.to_str().ok().and_then(|field| field.split_once(' ')) else {
-        return unauthorized("invalid credentials: the Authorization header must be Bearer <credential>");
+    let Some((scheme, credential)) = field.to_str().unwrap_or_default().split_once(' ') else {
+        return unauthorized("invalid credentials");
     };
     let credential = credential.trim_matches(' ');
     if !scheme.eq_ignore_ascii_case("bearer") || credential.is_empty() {
-        return unauthorized("invalid credentials: the Authorization header must be Bearer <credential>");
+        return unauthorized("invalid credentials");
     }
     Ok(credential)
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use chrono::{DateTime, Datelike, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, Datelike, SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A moment in UTC with millisecond precision, written as `2026-11-20T09:30:00.123Z`.
@@ -66,8 +66,8 @@ impl FromStr for Timestamp {
         if !(1..=9999).contains(&utc.year()) {
             return Err(InvalidTimestamp);
         }
-        let fraction = TimeDelta::nanoseconds(i64::from(utc.timestamp_subsec_nanos()) % 1_000_000);
-        Ok(Self(utc - fraction))
+        // A leap second becomes the second after it, which every reader can show.
+        Ok(utc.into())
     }
 }
 
@@ -108,6 +108,12 @@ mod tests {
         for text in ["2026-11-20", "2026-11-20T09:30:00", "tomorrow", "", "1700000000"] {
             assert!(text.parse::<Timestamp>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_leap_second_is_shown_as_the_next() {
+        let at: Timestamp = "2016-12-31T23:59:60.5Z".parse().unwrap();
+        assert_eq!(at.to_string(), "2017-01-01T00:00:00.500Z");
     }
 
     #[test]

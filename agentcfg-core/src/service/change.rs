@@ -116,13 +116,8 @@ impl AgentCfg {
         });
         match self.store().commit(batch).await {
             Ok(committed) => Ok(Applied::Done(committed.numbers)),
-            // The guard is the first check. An API key's record changes only by its revocation.
-            Err(CommitError::Conflict(0)) if access.by_key => {
-                Err(Error::new(ErrorKind::Unauthorized, "invalid credentials"))
-            }
-            Err(CommitError::Conflict(_)) => Ok(Applied::Raced),
             Err(CommitError::Limit(_)) => Ok(Applied::Limit),
-            Err(CommitError::Store(error)) => Err(error.into()),
+            Err(error) => lost(access, error).map(|Raced| Applied::Raced),
         }
     }
 
@@ -144,6 +139,19 @@ impl AgentCfg {
     }
 }
 
+/// A batch whose first check is the guard lost a race.
+pub(super) struct Raced;
+
+/// What the failure of such a batch means: a lost race, or an error.
+pub(super) fn lost(access: &Access, error: CommitError) -> Result<Raced, Error> {
+    match error {
+        // An API key's record changes only by its revocation, so there is nothing to decide anew.
+        CommitError::Conflict(0) if access.by_key => Err(Error::new(ErrorKind::Unauthorized, "invalid credentials")),
+        CommitError::Conflict(_) => Ok(Raced),
+        error => Err(failed(error)),
+    }
+}
+
 /// The error of a commit that has no checks to fail.
 pub(super) fn failed(error: CommitError) -> Error {
     match error {
@@ -155,7 +163,15 @@ pub(super) fn failed(error: CommitError) -> Error {
 /// The fields in which two records differ; a record that is not there has none. What identifies a
 /// record and the times of its changes are not among them: the entry itself says those.
 pub(super) fn changes<T: Serialize>(from: Option<&T>, to: Option<&T>) -> Result<Changes, Error> {
-    const LEFT_OUT: [&str; 6] = ["id", "workspace_id", "agent_id", "created_at", "updated_at", "hash"];
+    const LEFT_OUT: [&str; 7] = [
+        "id",
+        "workspace_id",
+        "agent_id",
+        "user_id",
+        "created_at",
+        "updated_at",
+        "hash",
+    ];
     let fields = |record: Option<&T>| -> Result<Map<String, Value>, Error> {
         let value = record
             .map(serde_json::to_value)

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::change::Attempt;
+use super::change::{Attempt, lost};
 use super::schema::{self, StoredStatus};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
 use crate::model::{Agent, AgentStatus, LiveStatus, Permission, StatusReport, Timestamp, WorkspaceId};
-use crate::store::{Batch, CommitError, Kind, Partition, Scan, Write};
+use crate::store::{Batch, Kind, Partition, Scan, Write};
 
 impl AgentCfg {
     /// The live status of every active agent, in the order of the list. (Interface specification,
@@ -75,13 +75,12 @@ impl AgentCfg {
         };
         let write = Write::Put(schema::status(access.workspace(), agent_id), schema::encode(&stored)?);
         let batch = Batch {
-            checks: vec![access.guard, unchanged],
+            checks: vec![access.guard.clone(), unchanged],
             writes: vec![write],
         };
         match self.store().commit(batch).await {
             Ok(_) => Ok(Attempt::Done(entry(&agent, Some(stored)))),
-            Err(CommitError::Conflict(_)) => Ok(Attempt::Raced),
-            Err(error) => Err(super::change::failed(error)),
+            Err(error) => lost(&access, error).map(|_| Attempt::Raced),
         }
     }
 
