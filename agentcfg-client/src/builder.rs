@@ -212,13 +212,13 @@ mod tests {
     fn credentials_that_no_header_can_carry_are_refused() {
         let build = |secret: &str| Client::builder("http://host").api_key(secret).build();
         assert_eq!(build("").unwrap_err().to_string(), "the API key is empty");
-        for secret in ["canary\n", "can ary", "canäry"] {
+        for secret in ["zebra\n", "zeb ra", "zebrä"] {
             let error = build(secret).unwrap_err();
             assert_eq!(
                 error.to_string(),
                 "the API key holds a space, a line break or another character that cannot be sent"
             );
-            assert!(!format!("{error:?}").contains("can"), "{error:?}");
+            assert!(!format!("{error:?}").contains("zeb"), "{error:?}");
         }
     }
 }

@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tower_service::Service;
 
 use crate::Error;
+use crate::error::BoxError;
 
 /// The pooled HTTP client beneath a [`Client`](crate::Client).
 pub(crate) type Http = hyper_util::client::legacy::Client<Connector, Full<Bytes>>;
@@ -59,7 +60,6 @@ pub(crate) struct Connector {
 }
 
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Service<Uri> for Connector {
     type Response = Stream;

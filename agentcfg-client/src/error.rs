@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::RateLimit;
 use crate::retry::Outcome;
 
-type Source = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a call failed.
 ///
@@ -35,7 +35,7 @@ struct Inner {
     maybe_applied: bool,
     timed_out: bool,
     facts: Facts,
-    source: Option<Source>,
+    source: Option<BoxError>,
 }
 
 /// What an answer's head says besides its meaning.
@@ -170,7 +170,7 @@ impl Error {
         }))
     }
 
-    fn because(mut self, source: impl Into<Source>) -> Self {
+    fn because(mut self, source: impl Into<BoxError>) -> Self {
         self.0.source = Some(source.into());
         self
     }
@@ -218,7 +218,7 @@ impl Error {
     }
 
     /// The connection broke within an answer.
-    pub(crate) fn cut_off(facts: Facts, source: Source) -> Self {
+    pub(crate) fn cut_off(facts: Facts, source: BoxError) -> Self {
         Self::new(
             Kind::Exchange,
             Outcome::Unknown,

@@ -5,11 +5,11 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::HeaderMap;
 use hyper::Response;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, ETAG, HeaderName, LOCATION};
 use serde::de::DeserializeOwned;
 
-use crate::error::Facts;
+use crate::error::{BoxError, Facts};
 use crate::rate::{RateLimit, retry_after};
 use crate::{Error, Etag, Tagged};
 
@@ -40,15 +40,15 @@ impl Answer {
         } else {
             max_bytes.min(MAX_ERROR_BYTES)
         };
-        let body = match Limited::new(body, max_bytes).collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(error) if error.is::<LengthLimitError>() && success => {
+        let body = match read_body(body, max_bytes).await {
+            Ok(body) => body,
+            // The status alone says enough.
+            Err(_) if !success => Bytes::new(),
+            Err(Unread::TooLong) => {
                 let message = format!("the answer is longer than the {max_bytes} bytes allowed");
                 return Err(Error::unreadable(facts(status, &head.headers), message));
             }
-            Err(error) if success => return Err(Error::cut_off(facts(status, &head.headers), error)),
-            // The status alone says enough.
-            Err(_) => Bytes::new(),
+            Err(Unread::Broken(error)) => return Err(Error::cut_off(facts(status, &head.headers), error)),
         };
         let answer = Self {
             status,
@@ -107,6 +107,24 @@ impl Answer {
     fn text(&self, name: HeaderName) -> Option<String> {
         let text = self.headers.get(name)?.to_str().ok()?;
         Some(text.chars().take(MAX_QUOTED).collect())
+    }
+}
+
+/// Why a body was not read whole.
+enum Unread {
+    TooLong,
+    Broken(BoxError),
+}
+
+async fn read_body(body: Incoming, max_bytes: usize) -> Result<Bytes, Unread> {
+    // A length that is announced is refused before anything is read.
+    if body.size_hint().lower() > max_bytes as u64 {
+        return Err(Unread::TooLong);
+    }
+    match Limited::new(body, max_bytes).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Unread::TooLong),
+        Err(error) => Err(Unread::Broken(error)),
     }
 }
 
