@@ -60,6 +60,8 @@ pub struct RedbOptions {
     pub cache_bytes: usize,
     /// How many batches may wait for the writer; one more is [`StoreError::Unavailable`].
     pub queue_depth: usize,
+    /// At most how many batches share one transaction, so that none waits for ever; at least 1.
+    pub group_size: usize,
     /// After a failure, the pause before the second attempt to open the file anew. It doubles with
     /// each further one.
     pub shortest_pause: Duration,
@@ -72,6 +74,7 @@ impl Default for RedbOptions {
         Self {
             cache_bytes: 64 << 20,
             queue_depth: 1024,
+            group_size: 1024,
             shortest_pause: Duration::from_millis(50),
             longest_pause: Duration::from_secs(5),
         }
@@ -161,9 +164,10 @@ impl RedbStore {
             shortest_pause: options.shortest_pause,
             longest_pause: options.longest_pause,
         };
+        let group_size = options.group_size.max(1);
         let writer = thread::Builder::new().name("agentcfg-writer".into()).spawn({
             let shared = shared.clone();
-            move || writer::run(&shared, &queue, healer)
+            move || writer::run(&shared, &queue, group_size, healer)
         })?;
         Ok(Self {
             shared,

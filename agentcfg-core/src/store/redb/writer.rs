@@ -30,16 +30,13 @@ pub(super) enum Task {
     Suspect(u64),
 }
 
-/// The batches of one transaction are at most this many, so that none waits for ever.
-const GROUP: usize = 1024;
-
 /// Serves the queue until each sender is gone and all that waits is answered.
-pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, mut healer: Healer) {
+pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, group_size: usize, mut healer: Healer) {
     while let Ok(first) = queue.recv() {
         let mut answers = Vec::new();
         let mut batches = Vec::new();
         let mut suspect = false;
-        for task in std::iter::once(first).chain(queue.try_iter()).take(GROUP) {
+        for task in std::iter::once(first).chain(queue.try_iter()).take(group_size) {
             match task {
                 Task::Commit(batch, answer) => {
                     batches.push(batch);
