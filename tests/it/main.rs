@@ -4,4 +4,5 @@
 #![allow(clippy::disallowed_methods)]
 
 mod authorisation;
+mod decisions;
 mod specification;
