@@ -27,5 +27,5 @@ pub use server::{Builder, Server};
 pub use spawn::{NOBODY, scratch};
 pub use studio::{Key, Studio, unique};
 pub use tokens::{forged, unsigned};
-pub use wait::{eventually, until};
+pub use wait::{at_once, eventually, until};
 pub use wire::Wire;

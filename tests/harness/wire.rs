@@ -97,8 +97,10 @@ impl Wire {
 
     /// Whether the other side has closed the connection.
     pub fn is_closed(&mut self) -> bool {
-        matches!(self.more(), Ok(0))
-            || matches!(self.more(), Err(error) if error.kind() == io::ErrorKind::ConnectionReset)
+        match self.more() {
+            Ok(count) => count == 0,
+            Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
+        }
     }
 
     fn more(&mut self) -> io::Result<usize> {

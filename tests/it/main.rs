@@ -4,5 +4,9 @@
 #![allow(clippy::disallowed_methods)]
 
 mod authorisation;
+mod command_line;
 mod decisions;
+mod durability;
+mod races;
+mod secrets;
 mod specification;
