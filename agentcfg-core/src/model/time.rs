@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Timestamp(DateTime<Utc>);
+pub struct Timestamp(i64);
 
 /// Why a string is not a [`Timestamp`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -31,17 +31,17 @@ impl Timestamp {
     pub fn from_unix_millis(millis: i64) -> Self {
         const FIRST: i64 = -62_135_596_800_000; // 0001-01-01T00:00:00Z
         const LAST: i64 = 253_402_300_799_999; // 9999-12-31T23:59:59.999Z
-        Self(DateTime::from_timestamp_millis(millis.clamp(FIRST, LAST)).unwrap_or_default())
+        Self(millis.clamp(FIRST, LAST))
     }
 
     /// Milliseconds since the Unix epoch.
     pub fn unix_millis(self) -> i64 {
-        self.0.timestamp_millis()
+        self.0
     }
 
     /// The same moment as a `chrono` value.
     pub fn as_datetime(self) -> DateTime<Utc> {
-        self.0
+        DateTime::from_timestamp_millis(self.0).unwrap_or_default()
     }
 
     /// This moment moved by so many milliseconds.
@@ -73,7 +73,7 @@ impl FromStr for Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.to_rfc3339_opts(SecondsFormat::Millis, true))
+        f.write_str(&self.as_datetime().to_rfc3339_opts(SecondsFormat::Millis, true))
     }
 }
 

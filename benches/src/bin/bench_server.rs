@@ -4,6 +4,8 @@
 //! `bench-server store DATA`: hyper and the group-commit writer with no rules: a POST stores its body.
 //! `bench-server fixed FILE`: bare hyper; answers every request with the response in FILE.
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
+
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
