@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use chrono::{DateTime, Datelike, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, Datelike, SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A moment in UTC with millisecond precision, written as `2026-11-20T09:30:00.123Z`.
@@ -66,8 +66,8 @@ impl FromStr for Timestamp {
         if !(1..=9999).contains(&utc.year()) {
             return Err(InvalidTimestamp);
         }
-        let fraction = TimeDelta::nanoseconds(i64::from(utc.timestamp_subsec_nanos()) % 1_000_000);
-        Ok(Self(utc - fraction))
+        // Through milliseconds, so that a leap second becomes the moment that follows it.
+        Ok(utc.into())
     }
 }
 
@@ -107,6 +107,21 @@ mod tests {
         assert!("0001-01-01T00:00:00+01:00".parse::<Timestamp>().is_err());
         for text in ["2026-11-20", "2026-11-20T09:30:00", "tomorrow", "", "1700000000"] {
             assert!(text.parse::<Timestamp>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn finer_fractions_are_cut_off_and_a_leap_second_is_the_moment_after() {
+        for (text, shown) in [
+            ("2026-11-20T09:30:00.9999Z", "2026-11-20T09:30:00.999Z"),
+            ("1969-12-31T23:59:59.9999Z", "1969-12-31T23:59:59.999Z"),
+            ("2026-11-20t10:30:00+01:00", "2026-11-20T09:30:00.000Z"),
+            ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00.000Z"),
+            ("2016-12-31T23:59:60.25Z", "2017-01-01T00:00:00.250Z"),
+        ] {
+            let at: Timestamp = text.parse().unwrap();
+            assert_eq!(at.to_string(), shown, "{text}");
+            assert_eq!(at, Timestamp::from_unix_millis(at.unix_millis()), "{text}");
         }
     }
 
