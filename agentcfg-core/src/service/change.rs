@@ -114,12 +114,15 @@ impl AgentCfg {
             log: workspace_id,
             value: schema::encode(&entry)?,
         });
+        self.commit(batch, access.by_key).await
+    }
+
+    /// Commits a batch whose first check is the guard of the caller's access.
+    pub(super) async fn commit(&self, batch: Batch, by_key: bool) -> Result<Applied, Error> {
         match self.store().commit(batch).await {
             Ok(committed) => Ok(Applied::Done(committed.numbers)),
-            // The guard is the first check. An API key's record changes only by its revocation.
-            Err(CommitError::Conflict(0)) if access.by_key => {
-                Err(Error::new(ErrorKind::Unauthorized, "invalid credentials"))
-            }
+            // An API key's record changes only by its revocation.
+            Err(CommitError::Conflict(0)) if by_key => Err(Error::new(ErrorKind::Unauthorized, "invalid credentials")),
             Err(CommitError::Conflict(_)) => Ok(Applied::Raced),
             Err(CommitError::Limit(_)) => Ok(Applied::Limit),
             Err(CommitError::Store(error)) => Err(error.into()),
@@ -155,7 +158,15 @@ pub(super) fn failed(error: CommitError) -> Error {
 /// The fields in which two records differ; a record that is not there has none. What identifies a
 /// record and the times of its changes are not among them: the entry itself says those.
 pub(super) fn changes<T: Serialize>(from: Option<&T>, to: Option<&T>) -> Result<Changes, Error> {
-    const LEFT_OUT: [&str; 6] = ["id", "workspace_id", "agent_id", "created_at", "updated_at", "hash"];
+    const LEFT_OUT: [&str; 7] = [
+        "id",
+        "workspace_id",
+        "agent_id",
+        "user_id",
+        "created_at",
+        "updated_at",
+        "hash",
+    ];
     let fields = |record: Option<&T>| -> Result<Map<String, Value>, Error> {
         let value = record
             .map(serde_json::to_value)

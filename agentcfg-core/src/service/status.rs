@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::change::Attempt;
+use super::change::{Applied, Attempt};
 use super::schema::{self, StoredStatus};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
 use crate::model::{Agent, AgentStatus, LiveStatus, Permission, StatusReport, Timestamp, WorkspaceId};
-use crate::store::{Batch, CommitError, Kind, Partition, Scan, Write};
+use crate::store::{Batch, Kind, Partition, Scan, Write};
 
 impl AgentCfg {
     /// The live status of every active agent, in the order of the list. (Interface specification,
@@ -78,11 +78,10 @@ impl AgentCfg {
             checks: vec![access.guard, unchanged],
             writes: vec![write],
         };
-        match self.store().commit(batch).await {
-            Ok(_) => Ok(Attempt::Done(entry(&agent, Some(stored)))),
-            Err(CommitError::Conflict(_)) => Ok(Attempt::Raced),
-            Err(error) => Err(super::change::failed(error)),
-        }
+        Ok(match self.commit(batch, access.by_key).await? {
+            Applied::Done(_) => Attempt::Done(entry(&agent, Some(stored))),
+            Applied::Raced | Applied::Limit => Attempt::Raced,
+        })
     }
 
     fn is_live(&self, stored: &StoredStatus, now: Timestamp) -> bool {
