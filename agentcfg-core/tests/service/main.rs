@@ -3,6 +3,16 @@
 #![cfg(feature = "redb")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod access;
+mod agents;
+mod api_keys;
+mod audit;
+mod changes;
+mod conditions;
 mod faults;
+mod members;
+mod rates;
 mod sessions;
+mod status;
 mod support;
+mod workspaces;
