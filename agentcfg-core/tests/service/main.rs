@@ -11,6 +11,8 @@ mod changes;
 mod conditions;
 mod faults;
 mod members;
+mod model;
+mod races;
 mod rates;
 mod sessions;
 mod status;
