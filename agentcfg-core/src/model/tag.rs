@@ -70,10 +70,7 @@ impl Precondition {
     pub fn is_met_by(&self, tag: Tag) -> bool {
         match self {
             Self::None | Self::Exists => true,
-            Self::OneOf(tags) => {
-                let current = tag.to_string();
-                tags.iter().any(|given| *given == current)
-            }
+            Self::OneOf(tags) => tags.contains(&tag.to_string()),
         }
     }
 }

@@ -97,7 +97,7 @@ mod tests {
     fn ended_windows_are_swept() {
         let limiter = MemoryLimiter::default();
         let start = Timestamp::from_unix_millis(1_800_000_000_000);
-        for i in 0..20 * SHARDS * SWEEP_AT as usize / 4 {
+        for i in 0..20 * SHARDS * SWEEP_AT / 4 {
             limiter.count(Subject::ApiKey(&format!("k{i}")), 1, start.plus_millis(i as i64 * 100));
         }
         let kept: usize = limiter
