@@ -95,6 +95,7 @@ fn checksum(key: &[u8], bytes: &[u8]) -> u32 {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::Kind;
     use super::*;

@@ -2,7 +2,7 @@
 //! engine alike.
 //!
 //! A store keeps [`Record`]s under [`Key`]s. It knows nothing of agents or permissions: the rules
-//! live in [`service`](crate::service), which turns each mutation into exactly one [`Batch`].
+//! live in the `service` module, which turns each mutation into exactly one [`Batch`].
 //!
 //! # What a store guarantees
 //!
@@ -20,7 +20,8 @@
 //! 6. **Logs have no gaps.** The entries of a log are numbered 1, 2, 3, …; the order of the numbers
 //!    is the order of the commits.
 //!
-//! [`conformance`] turns this list into tests which any implementation can run.
+//! The module `conformance` (a feature of this crate) turns this list into tests which any
+//! implementation can run.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;

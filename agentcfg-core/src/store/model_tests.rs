@@ -1,4 +1,5 @@
 //! Both stores and a plain map, put through the same random batches, agree on every answer.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -145,3 +145,82 @@ impl<R> Planner<R> {
         self.last_version
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::Kind;
+    use super::*;
+    use crate::model::WorkspaceId;
+
+    fn key(item: &str) -> Key {
+        Key::global("p", Kind::Counter, item)
+    }
+
+    fn add(delta: i64, max: u64) -> Write {
+        Write::Add {
+            counter: key("c"),
+            delta,
+            max: Some(max),
+        }
+    }
+
+    /// Plans on a state in which every counter is 3.
+    fn on_three(writes: Vec<Write>) -> Result<Plan, CommitError> {
+        let three = Record {
+            version: 1,
+            value: b"3".as_slice().into(),
+        };
+        plan(
+            Batch {
+                checks: Vec::new(),
+                writes,
+            },
+            10,
+            |_| Ok(Some(three.clone())),
+        )
+    }
+
+    #[test]
+    fn writes_see_the_ones_before_them() {
+        assert_eq!(on_three(vec![add(1, 5), add(1, 5)]).unwrap().numbers, [4, 5]);
+        assert_eq!(on_three(vec![add(2, 5), add(1, 5)]).unwrap_err(), CommitError::Limit(1));
+        assert_eq!(
+            on_three(vec![add(-3, 5), add(-1, 5)]).unwrap_err(),
+            CommitError::Limit(1)
+        );
+        assert_eq!(
+            on_three(vec![Write::Delete(key("c")), add(1, 5)]).unwrap().numbers,
+            [0, 1]
+        );
+        assert_eq!(
+            on_three(vec![Write::Put(key("c"), b"9".to_vec()), add(-9, 5)])
+                .unwrap()
+                .numbers,
+            [11, 0]
+        );
+        let log = WorkspaceId::new(uuid::Uuid::nil());
+        let append = Write::Append {
+            log,
+            value: b"1".to_vec(),
+        };
+        let planned = on_three(vec![append.clone(), append]).unwrap();
+        assert_eq!(planned.numbers, [4, 5]);
+        assert_eq!(planned.changes.len(), 3, "two entries and one head");
+        assert_eq!(planned.last_version, 14);
+    }
+
+    #[test]
+    fn a_counter_that_is_no_number_is_damage() {
+        let bad = Record {
+            version: 1,
+            value: b"\"3\"".as_slice().into(),
+        };
+        let batch = Batch {
+            checks: Vec::new(),
+            writes: vec![add(1, 5)],
+        };
+        let outcome = plan::<CommitError>(batch, 0, |_| Ok(Some(bad.clone())));
+        assert!(matches!(outcome, Err(CommitError::Store(StoreError::Corrupt(_)))));
+    }
+}

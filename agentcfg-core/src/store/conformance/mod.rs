@@ -33,85 +33,79 @@ use serde_json::Value;
 use super::{Batch, Check, CommitError, Committed, Direction, Key, Kind, Partition, Record, Scan, Store, Write};
 use crate::model::WorkspaceId;
 
-pub use self::atomicity::{
-    a_failed_add_leaves_nothing, a_failed_check_leaves_nothing, checks_see_the_state_before_the_batch,
-    conflicts_come_before_limits, the_first_failed_check_is_named,
-};
-pub use self::counters::{
-    additions_commute, counters_never_fall_below_zero, counters_respect_their_maximum, counters_start_at_zero,
-    counters_stop_at_the_end_of_their_range, one_batch_may_add_to_several,
-};
-pub use self::logs::{
-    a_failed_batch_takes_no_log_number, entries_are_scanned_in_the_order_of_their_numbers,
-    logs_are_numbered_without_gaps, logs_of_workspaces_are_apart,
-};
-pub use self::races::{
-    one_of_many_creates_a_key, one_of_many_replaces_a_version, parallel_additions_all_count,
-    parallel_additions_stop_at_the_maximum, parallel_appends_leave_no_gap, reads_see_whole_batches,
-};
-pub use self::reads::{
-    get_answers_in_the_order_of_the_keys, reads_see_what_was_committed, scans_go_both_ways,
-    scans_order_items_by_their_bytes, scans_read_more_keys_along, scans_start_behind_an_item, scans_stay_in_their_kind,
-    scans_stay_in_their_partition, scans_stop_at_their_limit,
-};
-pub use self::writes::{
-    a_delete_removes, a_put_replaces, an_empty_batch_succeeds, numbers_answer_each_write, values_come_back_as_written,
-    versions_check_one_write, versions_never_return,
-};
-
-/// Runs the whole suite, each test on a store of its own.
-///
-/// # Panics
-///
-/// At the first guarantee that does not hold.
-pub async fn run<F, Fut>(make: F)
-where
-    F: Fn() -> Fut,
-    Fut: Future<Output = Arc<dyn Store>>,
-{
-    macro_rules! each {
-        ($($test:ident),* $(,)?) => { $( $test(make().await).await; )* };
-    }
-    each!(
-        get_answers_in_the_order_of_the_keys,
-        reads_see_what_was_committed,
-        scans_go_both_ways,
-        scans_order_items_by_their_bytes,
-        scans_read_more_keys_along,
-        scans_start_behind_an_item,
-        scans_stay_in_their_kind,
-        scans_stay_in_their_partition,
-        scans_stop_at_their_limit,
-        a_delete_removes,
-        a_put_replaces,
-        an_empty_batch_succeeds,
-        numbers_answer_each_write,
-        values_come_back_as_written,
-        versions_check_one_write,
-        versions_never_return,
-        a_failed_add_leaves_nothing,
-        a_failed_check_leaves_nothing,
-        checks_see_the_state_before_the_batch,
-        conflicts_come_before_limits,
-        the_first_failed_check_is_named,
-        additions_commute,
-        counters_never_fall_below_zero,
-        counters_respect_their_maximum,
-        counters_start_at_zero,
-        counters_stop_at_the_end_of_their_range,
-        one_batch_may_add_to_several,
-        a_failed_batch_takes_no_log_number,
-        entries_are_scanned_in_the_order_of_their_numbers,
-        logs_of_workspaces_are_apart,
-        logs_are_numbered_without_gaps,
-        one_of_many_creates_a_key,
-        one_of_many_replaces_a_version,
-        parallel_appends_leave_no_gap,
-        parallel_additions_all_count,
-        parallel_additions_stop_at_the_maximum,
-        reads_see_whole_batches,
-    );
+/// Hands the list of all tests to another macro, so that it stands in one place.
+macro_rules! for_all_tests {
+    ($then:ident) => {
+        $then! {
+            atomicity:
+                a_failed_add_leaves_nothing,
+                a_failed_check_leaves_nothing,
+                checks_see_the_state_before_the_batch,
+                conflicts_come_before_limits,
+                the_first_failed_check_is_named;
+            counters:
+                additions_commute,
+                counters_never_fall_below_zero,
+                counters_respect_their_maximum,
+                counters_start_at_zero,
+                counters_stop_at_the_end_of_their_range,
+                one_batch_may_add_to_several;
+            logs:
+                a_failed_batch_takes_no_log_number,
+                entries_are_scanned_in_the_order_of_their_numbers,
+                logs_are_numbered_without_gaps,
+                logs_of_workspaces_are_apart;
+            races:
+                one_of_many_creates_a_key,
+                one_of_many_replaces_a_version,
+                parallel_additions_all_count,
+                parallel_additions_stop_at_the_maximum,
+                parallel_appends_leave_no_gap,
+                reads_see_whole_batches;
+            reads:
+                get_answers_in_the_order_of_the_keys,
+                reads_see_what_was_committed,
+                scans_go_both_ways,
+                scans_order_items_by_their_bytes,
+                scans_read_more_keys_along,
+                scans_start_behind_an_item,
+                scans_stay_in_their_kind,
+                scans_stay_in_their_partition,
+                scans_stop_at_their_limit;
+            writes:
+                a_delete_removes,
+                a_put_replaces,
+                an_empty_batch_succeeds,
+                numbers_answer_each_write,
+                values_come_back_as_written,
+                versions_check_one_write,
+                versions_never_return;
+        }
+    };
 }
+#[cfg(test)]
+pub(crate) use for_all_tests;
+
+macro_rules! publish {
+    ($($module:ident: $($test:ident),*;)*) => {
+        $( pub use self::$module::{$($test),*}; )*
+
+        /// Runs the whole suite, each test on a store of its own.
+        ///
+        /// # Panics
+        ///
+        /// At the first guarantee that does not hold.
+        pub async fn run<F, Fut>(make: F)
+        where
+            F: Fn() -> Fut,
+            Fut: Future<Output = Arc<dyn Store>>,
+        {
+            $( $( $test(make().await).await; )* )*
+        }
+    };
+}
+
+for_all_tests!(publish);
 
 fn workspace(number: u128) -> WorkspaceId {
     WorkspaceId::new(uuid::Uuid::from_u128(number))

@@ -4,6 +4,20 @@
 //! thread, which puts all that wait into one transaction, syncs once and answers them together.
 //! When the engine fails, the same thread opens the file anew until it serves again; meanwhile each
 //! call is answered with [`StoreError::Unavailable`].
+//!
+//! # The form of a backup
+//!
+//! All numbers are big-endian.
+//!
+//! | part | bytes |
+//! | --- | --- |
+//! | head | the 8 bytes `AGENTCFG`, the format (4), the store's version sequence (8) |
+//! | each record, keys ascending | `01`, length of the key (4), length of the envelope (4), key, envelope |
+//! | end | `00`, the number of records (8), CRC-32 of everything before it (4) |
+//!
+//! Nothing follows. A stream that was cut has no end, and one that was changed has another
+//! checksum. Keys are as [`Key::encode`] writes them, records as
+//! [`envelope::seal`](super::envelope::seal) does.
 
 mod backup;
 mod check;

@@ -65,31 +65,39 @@ impl Draft {
         let Some(name) = place.file_name() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
         };
-        let mut draft = std::ffi::OsString::from(".");
-        draft.push(name);
-        draft.push(format!(
-            ".{}-{}.tmp",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        ));
-        let draft = place.with_file_name(draft);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&draft)?;
-        Ok((
-            Self {
-                draft,
-                place: place.to_owned(),
-            },
-            file,
-        ))
+        loop {
+            let mut draft = std::ffi::OsString::from(".");
+            draft.push(name);
+            draft.push(format!(
+                ".{}-{}.tmp",
+                std::process::id(),
+                COUNT.fetch_add(1, Ordering::Relaxed)
+            ));
+            let draft = place.with_file_name(draft);
+            match options.open(&draft) {
+                Ok(file) => {
+                    return Ok((
+                        Self {
+                            draft,
+                            place: place.to_owned(),
+                        },
+                        file,
+                    ));
+                }
+                // A process of the same number crashed over this one, as in containers where all are number 1.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Puts the file in its place for good, or fails with `AlreadyExists` when something is there.
     pub(super) fn publish(self) -> io::Result<()> {
-        File::open(&self.draft)?.sync_all()?;
+        OpenOptions::new().write(true).open(&self.draft)?.sync_all()?;
         // A link never replaces a file, a rename does: that one is only for file systems without links.
         match std::fs::hard_link(&self.draft, &self.place) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),

@@ -2,6 +2,7 @@
 //! a store in memory and leaves the evidence on disk alone.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -120,14 +121,15 @@ impl StorageBackend for Overlay {
         state.len = state.len.max(end);
         let shown = state.shown;
         each_block(offset, data.len(), |number, within, part| {
-            if !state.blocks.contains_key(&number) {
-                let mut block = vec![0; BLOCK as usize];
-                self.read_base(shown, number * BLOCK, &mut block)?;
-                state.blocks.insert(number, block);
-            }
-            if let Some(block) = state.blocks.get_mut(&number) {
-                block[within..within + part.len()].copy_from_slice(&data[part]);
-            }
+            let block = match state.blocks.entry(number) {
+                Entry::Occupied(block) => block.into_mut(),
+                Entry::Vacant(place) => {
+                    let mut block = vec![0; BLOCK as usize];
+                    self.read_base(shown, number * BLOCK, &mut block)?;
+                    place.insert(block)
+                }
+            };
+            block[within..within + part.len()].copy_from_slice(&data[part]);
             Ok(())
         })
     }

@@ -1,16 +1,5 @@
-//! The form of a backup: one stream of bytes, independent of the engine that it came from.
-//!
-//! All numbers are big-endian.
-//!
-//! | part | bytes |
-//! | --- | --- |
-//! | head | the 8 bytes `AGENTCFG`, the format (4), the store's version sequence (8) |
-//! | each record, keys ascending | `01`, length of the key (4), length of the envelope (4), key, envelope |
-//! | end | `00`, the number of records (8), CRC-32 of everything before it (4) |
-//!
-//! Nothing follows. A stream that was cut has no end, and one that was changed has another
-//! checksum. Keys are as [`Key::encode`](super::super::Key::encode) writes them, records as
-//! [`envelope::seal`](super::super::envelope::seal) does.
+//! The form of a backup, described in the [module above](super#the-form-of-a-backup): one stream of
+//! bytes, independent of the engine that it came from.
 
 use std::io::{self, Read, Write};
 
@@ -85,6 +74,9 @@ impl<W: Write> StreamWriter<W> {
     }
 }
 
+/// An encoded key and the envelope under it.
+pub(super) type Entry = (Vec<u8>, Vec<u8>);
+
 /// Reads a backup part by part.
 pub(super) struct StreamReader<R> {
     input: R,
@@ -118,7 +110,7 @@ impl<R: Read> StreamReader<R> {
     }
 
     /// The next key and envelope; `None` once the end was read and found right.
-    pub(super) fn next(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>, StreamFault> {
+    pub(super) fn next(&mut self) -> Result<Option<Entry>, StreamFault> {
         match self.take::<1>()? {
             [RECORD] => {}
             [END] => return self.finish().map(|()| None),

@@ -142,3 +142,20 @@ fn a_path_that_cannot_be_used_is_the_system_s_error() {
     assert!(matches!(check(place.path().join("absent.redb")), Err(OpenError::Io(_))));
     assert!(!place.path().join("absent.redb").exists());
 }
+
+#[test]
+fn a_draft_that_a_crash_left_behind_is_in_nobody_s_way() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.redb");
+    // Wherever the count is by now, the next drafts' names are taken.
+    for count in 0..2000 {
+        std::fs::write(
+            place
+                .path()
+                .join(format!(".store.redb.{}-{count}.tmp", std::process::id())),
+            b"",
+        )
+        .unwrap();
+    }
+    drop(open(&path));
+}

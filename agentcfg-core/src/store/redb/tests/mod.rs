@@ -1,4 +1,5 @@
 //! Tests of what the embedded store adds to the contract: its file, its writer, its backups.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod backup;
 mod check;

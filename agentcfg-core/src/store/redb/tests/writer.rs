@@ -2,11 +2,14 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::super::super::{CommitError, StoreError};
+use super::super::state::Shared;
+use super::super::writer::commit_group;
 use super::disk::{Disk, Operation, options};
 use super::*;
 
@@ -144,4 +147,37 @@ fn the_last_handle_may_be_dropped_on_the_thread_of_the_writer() {
         std::thread::yield_now();
     }
     assert_eq!(shared.status(), super::super::Status::Closed);
+}
+
+#[test]
+fn a_group_costs_as_many_syncs_as_one_batch_and_a_refusal_none() {
+    let disk = Disk::default();
+    let shared = Shared::new(disk.opener(&options())().unwrap());
+    let syncs = Arc::new(AtomicU32::new(0));
+    disk.set_hook({
+        let syncs = syncs.clone();
+        move |operation| {
+            syncs.fetch_add((operation == Operation::Sync).into(), Ordering::Relaxed);
+            Ok(())
+        }
+    });
+    let cost = |group: Vec<Batch>| {
+        let (verdicts, fault) = commit_group(&shared, group);
+        assert!(fault.is_none());
+        (
+            verdicts.iter().filter(|verdict| verdict.is_ok()).count(),
+            syncs.swap(0, Ordering::Relaxed),
+        )
+    };
+    // Two phases are two syncs: first the pages, then the switch to them.
+    assert_eq!(cost(vec![batch([], [put("a", "1")])]), (1, 2));
+    assert_eq!(
+        cost(
+            (0..50)
+                .map(|number| batch([], [put(&number.to_string(), "1")]))
+                .collect()
+        ),
+        (50, 2)
+    );
+    assert_eq!(cost(vec![batch([Check::Absent(agent("a"))], [put("a", "2")])]), (0, 0));
 }
