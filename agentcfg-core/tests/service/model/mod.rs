@@ -5,9 +5,7 @@ mod step;
 
 use std::sync::Arc;
 
-use agentcfg_core::model::{
-    AgentPatch, NewAgent, Patch, Plan, PlanLimits, StatusReport, Tag, WorkspaceId, WorkspacePatch,
-};
+use agentcfg_core::model::{NewAgent, Plan, PlanLimits, Tag, WorkspaceId, WorkspacePatch};
 use agentcfg_core::service::AgentFilter;
 use agentcfg_core::store::MemoryStore;
 use agentcfg_core::{Caller, Error, ErrorKind, Settings};
