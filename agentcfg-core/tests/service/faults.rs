@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use agentcfg_core::model::{AgentPatch, NewAgent, NewWorkspace, Role, Scope, StatusReport, WorkspaceId};
+use agentcfg_core::model::{
+    AgentPatch, NewAgent, NewWorkspace, Plan, Role, Scope, StatusReport, WorkspaceId, WorkspacePatch,
+};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 
 use super::support::{ANY, Fault, Faulty, World, kind, new_key};
@@ -154,6 +156,65 @@ async fn a_retry_sees_what_came_between() {
 }
 
 #[tokio::test]
+async fn a_retry_counts_with_the_plan_and_the_record_of_now() {
+    let (world, faulty, service, workspace) = setting().await;
+    let ada = world.user("ada");
+    let plan = |plan| WorkspacePatch {
+        name: None,
+        plan: Some(plan),
+    };
+    let meanwhile = |patch: WorkspacePatch| {
+        let (operator, root) = (world.service.clone(), world.user("root"));
+        Fault::After(Box::pin(async move {
+            operator.update_workspace(&root, workspace, patch).await.unwrap();
+        }))
+    };
+    // The plan shrinks between the read and the commit.
+    world.set_plan(workspace, Plan::Pro).await;
+    for agent_id in ["a", "b"] {
+        world.agent(workspace, "ada", agent_id).await;
+    }
+    faulty.script([meanwhile(plan(Plan::Free))]);
+    let created = service
+        .create_agent(&ada, NewAgent::new(workspace, "fourth", "F"))
+        .await;
+    assert_eq!(kind(created), ErrorKind::PlanLimit);
+    // The plan changes under a new name: neither is lost.
+    faulty.script([meanwhile(plan(Plan::Team))]);
+    let rename = WorkspacePatch {
+        name: Some("Atelier".into()),
+        plan: None,
+    };
+    let after = service.update_workspace(&ada, workspace, rename).await.unwrap();
+    assert_eq!((&*after.name, after.plan), ("Atelier", Plan::Team));
+    // The agent is deleted under a report.
+    let (rival, caller) = (world.service.clone(), ada.clone());
+    faulty.script([Fault::After(Box::pin(async move {
+        rival
+            .delete_agent(&caller, Some(workspace), "writer", ANY)
+            .await
+            .unwrap();
+    }))]);
+    let reported = service
+        .report_status(&ada, Some(workspace), "writer", StatusReport::idle())
+        .await;
+    assert_eq!(kind(reported), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_member_who_becomes_an_owner_meanwhile_is_out_of_an_admins_reach() {
+    let (world, faulty, service, workspace) = setting().await;
+    let adi = world.member(workspace, "ada", "adi", Role::Admin).await;
+    let (owner, ada) = (world.service.clone(), world.user("ada"));
+    faulty.script([Fault::After(Box::pin(async move {
+        owner.set_member(&ada, workspace, "mel", Role::Owner).await.unwrap();
+    }))]);
+    let removed = service.remove_member(&adi, workspace, "mel").await;
+    assert_eq!(kind(removed), ErrorKind::Forbidden);
+    assert_eq!(world.service.list_members(&adi, workspace).await.unwrap().len(), 3);
+}
+
+#[tokio::test]
 async fn a_key_that_is_revoked_meanwhile_changes_nothing() {
     for number in [0, 1, 2, 7] {
         let (world, faulty, service, workspace) = setting().await;
@@ -212,6 +273,18 @@ async fn uses_that_could_not_be_written_are_kept() {
             .last_used_at
             .is_some()
     );
+    // A use that comes meanwhile waits for the next time.
+    world.clock.advance_millis(60_000);
+    service.authenticate(&key).await.unwrap();
+    let (during, clock, again) = (service.clone(), Arc::clone(&world.clock), key.clone());
+    faulty.script([Fault::After(Box::pin(async move {
+        clock.advance_millis(60_000);
+        during.authenticate(&again).await.unwrap();
+    }))]);
+    service.flush().await.unwrap();
+    let listed = service.list_api_keys(&ada, workspace).await.unwrap();
+    assert_eq!(listed[0].last_used_at, Some(world.now()));
+    service.flush().await.unwrap();
     // Nothing is left to write.
     let commits = faulty.commits();
     service.flush().await.unwrap();

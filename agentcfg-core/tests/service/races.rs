@@ -227,6 +227,21 @@ fn the_count_of_active_agents_stays_exact() {
 }
 
 #[test]
+fn a_key_is_revoked_once() {
+    everywhere(None, |world| async move {
+        let workspace = world.workspace("ada").await;
+        let created = world.key(workspace, "ada", Scope::Read).await;
+        let results = at_once(4, |_| {
+            let (service, ada, id) = (world.service.clone(), world.user("ada"), created.record.id.clone());
+            async move { service.revoke_api_key(&ada, &id).await }
+        })
+        .await;
+        assert_eq!(tally(&results, ErrorKind::NotFound), (1, 3));
+        assert_eq!(world.log(workspace, "ada").await.len(), 3);
+    });
+}
+
+#[test]
 fn nothing_that_begins_after_a_revocation_succeeds() {
     everywhere(None, |world| async move {
         let workspace = world.workspace("ada").await;
