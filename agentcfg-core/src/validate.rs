@@ -261,9 +261,9 @@ pub fn workspace_name(text: &str, faults: &mut Faults) {
     faults.not_blank("name", text, MAX_NAME);
 }
 
-/// An API key's `name`: 1–100 characters, not blank.
+/// An API key's `name`: 1–100 characters.
 pub fn api_key_name(text: &str, faults: &mut Faults) {
-    faults.not_blank("name", text, MAX_NAME);
+    faults.text_from_one("name", text, MAX_NAME);
 }
 
 /// `rate_limit`: 1–1000000 requests per minute.

@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use agentcfg_core::model::RateStatus;
@@ -11,17 +10,17 @@ use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Body as HttpBody;
-use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::cors::Cors;
 use crate::errors::Failure;
 use crate::handlers::{self, Answer, Call};
 use crate::request::{self, Query};
+use crate::request_id::{self, REQUEST_ID, RequestIds};
 use crate::response::{self, Body, add_rate};
 use crate::routes::{self, Match, Needs, Route};
-
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+use crate::telemetry::Metrics;
 
 /// The API as a function from requests to responses; clones share everything.
 ///
@@ -36,16 +35,29 @@ struct Shared {
     service: AgentCfg,
     cors: Cors,
     request_ids: RequestIds,
+    metrics: Option<Arc<Metrics>>,
 }
 
 impl App {
     /// The API of a service.
     pub fn new(service: AgentCfg, cors: Cors) -> Self {
+        Self::make(service, cors, None)
+    }
+
+    /// The same API, with every answer counted.
+    #[must_use]
+    pub fn with_metrics(&self, metrics: Arc<Metrics>) -> Self {
+        Self::make(self.shared.service.clone(), self.shared.cors.clone(), Some(metrics))
+    }
+
+    fn make(service: AgentCfg, cors: Cors, metrics: Option<Arc<Metrics>>) -> Self {
+        let request_ids = RequestIds::new();
         Self {
             shared: Arc::new(Shared {
                 service,
                 cors,
-                request_ids: RequestIds::new(),
+                request_ids,
+                metrics,
             }),
         }
     }
@@ -56,14 +68,32 @@ impl App {
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: std::error::Error + 'static,
     {
+        let Some(metrics) = &self.shared.metrics else {
+            return self.respond_uncounted(request).await;
+        };
+        let (method, route) = (request.method().clone(), routes::template(request.uri().path()));
+        let started = metrics.start();
+        let response = self.respond_uncounted(request).await;
+        metrics.answered(&method, route, response.status().as_u16(), started.elapsed());
+        response
+    }
+
+    async fn respond_uncounted<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: std::error::Error + 'static,
+    {
         let Shared {
             service,
             cors,
             request_ids,
+            ..
         } = &*self.shared;
         let (head, mut body) = request.into_parts();
         let path = head.uri.path();
-        let request_id = request_ids.of(&head.headers);
+        let request_id = request_id::sent(&head.headers)
+            .cloned()
+            .unwrap_or_else(|| request_ids.next());
         let mut rate = None;
         let answer = async {
             request::check_head(&head.method, &head.uri, head.version, &head.headers)?;
@@ -89,8 +119,11 @@ impl App {
                 if failure.status == StatusCode::METHOD_NOT_ALLOWED {
                     response::insert(response.headers_mut(), header::ALLOW, &routes::allowed(path));
                 }
-                if !body.is_end_stream() && !head.headers.contains_key(header::EXPECT) {
-                    request::discard(&mut body).await;
+                // A client that waits for leave to send its body has sent none.
+                if head.headers.contains_key(header::EXPECT) || !request::discard(&mut body).await {
+                    response
+                        .headers_mut()
+                        .insert(header::CONNECTION, HeaderValue::from_static("close"));
                 }
                 response
             }
@@ -231,35 +264,6 @@ fn without_body(response: Response<Body>) -> Response<Body> {
         head.headers.insert(header::CONTENT_LENGTH, length.into());
     }
     Response::from_parts(head, Full::default())
-}
-
-/// Numbers requests, so that an answer can be found in the log.
-struct RequestIds {
-    /// Tells this process from others and from its own earlier runs.
-    process: String,
-    next: AtomicU64,
-}
-
-impl RequestIds {
-    fn new() -> Self {
-        use agentcfg_core::clock::{Clock, SystemClock};
-        let started = SystemClock.now().unix_millis();
-        Self {
-            process: format!("{started:x}{:x}", std::process::id()),
-            next: AtomicU64::new(1),
-        }
-    }
-
-    /// The caller's own identifier when it can be echoed, else a new one.
-    fn of(&self, headers: &HeaderMap) -> HeaderValue {
-        let given = headers
-            .get(REQUEST_ID)
-            .filter(|id| (1..=128).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic));
-        given.cloned().unwrap_or_else(|| {
-            let id = format!("{}-{:x}", self.process, self.next.fetch_add(1, Ordering::Relaxed));
-            HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("0"))
-        })
-    }
 }
 
 impl<B> tower_service::Service<Request<B>> for App

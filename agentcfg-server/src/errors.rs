@@ -13,6 +13,8 @@ pub struct Failure {
     pub message: String,
     /// The cause, for the log alone.
     pub cause: Option<String>,
+    /// After how many seconds it makes sense to try again, where the failure is a passing one.
+    pub retry_after: Option<u32>,
 }
 
 impl Failure {
@@ -22,17 +24,13 @@ impl Failure {
             status,
             message: message.into(),
             cause: None,
+            retry_after: None,
         }
     }
 
     /// A request that breaks a rule.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
-    }
-
-    /// After how many seconds it makes sense to try again, where the failure is a passing one.
-    pub fn retry_after_seconds(&self) -> Option<u32> {
-        (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some(1)
     }
 }
 
@@ -54,7 +52,10 @@ fn status(kind: ErrorKind) -> StatusCode {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let cause = std::error::Error::source(&error).map(ToString::to_string);
+        // Of a change that may have been made, nobody should try again without a look.
+        let retry_after = (error.kind() == ErrorKind::Unavailable).then_some(1);
         Self {
+            retry_after,
             status: status(error.kind()),
             message: error.message().to_owned(),
             cause,

@@ -5,6 +5,7 @@
 
 pub mod app;
 pub mod cli;
+pub mod commands;
 pub mod config;
 pub mod control;
 pub mod cors;
@@ -12,8 +13,11 @@ pub mod datadir;
 pub mod errors;
 pub mod handlers;
 pub mod listen;
+pub mod openapi;
 pub mod request;
+pub mod request_id;
 pub mod response;
 pub mod routes;
+pub mod server;
 pub mod signals;
 pub mod telemetry;

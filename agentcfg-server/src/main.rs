@@ -1,1 +1,14 @@
-fn main() {}
+//! The `agentcfg-server` binary: reads the command line and runs the command.
+
+use std::process::ExitCode;
+
+use agentcfg_server::cli::Cli;
+use agentcfg_server::commands;
+use clap::Parser;
+
+fn main() -> ExitCode {
+    commands::run(Cli::parse()).unwrap_or_else(|error| {
+        eprintln!("agentcfg-server: {error}");
+        ExitCode::FAILURE
+    })
+}

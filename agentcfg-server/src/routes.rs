@@ -165,6 +165,14 @@ pub fn allowed(path: &str) -> String {
     methods.join(", ")
 }
 
+/// The path of a route for a metric's label: what a client sends must not make new ones.
+pub fn template(path: &str) -> &'static str {
+    ROUTES
+        .iter()
+        .find(|route| route.path == path)
+        .map_or("none", |route| route.path)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -70,7 +70,10 @@ impl Precondition {
     pub fn is_met_by(&self, tag: Tag) -> bool {
         match self {
             Self::None | Self::Exists => true,
-            Self::OneOf(tags) => tags.contains(&tag.to_string()),
+            Self::OneOf(tags) => {
+                let current = tag.to_string();
+                tags.contains(&current)
+            }
         }
     }
 }

@@ -66,7 +66,7 @@ impl FromStr for Timestamp {
         if !(1..=9999).contains(&utc.year()) {
             return Err(InvalidTimestamp);
         }
-        // Through milliseconds, so that a leap second becomes the moment that follows it.
+        // A leap second becomes the second after it, which every reader can show.
         Ok(utc.into())
     }
 }

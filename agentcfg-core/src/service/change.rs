@@ -114,18 +114,10 @@ impl AgentCfg {
             log: workspace_id,
             value: schema::encode(&entry)?,
         });
-        self.commit(batch, access.by_key).await
-    }
-
-    /// Commits a batch whose first check is the guard of the caller's access.
-    pub(super) async fn commit(&self, batch: Batch, by_key: bool) -> Result<Applied, Error> {
         match self.store().commit(batch).await {
             Ok(committed) => Ok(Applied::Done(committed.numbers)),
-            // An API key's record changes only by its revocation.
-            Err(CommitError::Conflict(0)) if by_key => Err(Error::new(ErrorKind::Unauthorized, "invalid credentials")),
-            Err(CommitError::Conflict(_)) => Ok(Applied::Raced),
             Err(CommitError::Limit(_)) => Ok(Applied::Limit),
-            Err(CommitError::Store(error)) => Err(error.into()),
+            Err(error) => lost(access, error).map(|Raced| Applied::Raced),
         }
     }
 
@@ -144,6 +136,19 @@ impl AgentCfg {
             ErrorKind::Unavailable,
             "too many writers want this record, try again",
         ))
+    }
+}
+
+/// A batch whose first check is the guard lost a race.
+pub(super) struct Raced;
+
+/// What the failure of such a batch means: a lost race, or an error.
+pub(super) fn lost(access: &Access, error: CommitError) -> Result<Raced, Error> {
+    match error {
+        // An API key's record changes only by its revocation, so there is nothing to decide anew.
+        CommitError::Conflict(0) if access.by_key => Err(Error::new(ErrorKind::Unauthorized, "invalid credentials")),
+        CommitError::Conflict(_) => Ok(Raced),
+        error => Err(failed(error)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::change::{Applied, Attempt};
+use super::change::{Attempt, lost};
 use super::schema::{self, StoredStatus};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
@@ -75,13 +75,13 @@ impl AgentCfg {
         };
         let write = Write::Put(schema::status(access.workspace(), agent_id), schema::encode(&stored)?);
         let batch = Batch {
-            checks: vec![access.guard, unchanged],
+            checks: vec![access.guard.clone(), unchanged],
             writes: vec![write],
         };
-        Ok(match self.commit(batch, access.by_key).await? {
-            Applied::Done(_) => Attempt::Done(entry(&agent, Some(stored))),
-            Applied::Raced | Applied::Limit => Attempt::Raced,
-        })
+        match self.store().commit(batch).await {
+            Ok(_) => Ok(Attempt::Done(entry(&agent, Some(stored)))),
+            Err(error) => lost(&access, error).map(|_| Attempt::Raced),
+        }
     }
 
     fn is_live(&self, stored: &StoredStatus, now: Timestamp) -> bool {

@@ -98,7 +98,7 @@ fn reports_keys_and_workspaces() {
     );
     let key = NewApiKey {
         workspace_id: workspace(),
-        name: " ".into(),
+        name: String::new(),
         environment: Environment::Production,
         scope: Scope::Read,
         expires_at: None,
@@ -106,7 +106,7 @@ fn reports_keys_and_workspaces() {
     };
     assert_eq!(
         faults(key.validate()),
-        "name must not be blank; rate_limit must be an integer from 1 to 1000000"
+        "name must be 1 to 100 characters, got 0; rate_limit must be an integer from 1 to 1000000"
     );
     let patch = WorkspacePatch {
         name: Some("n".repeat(101)),

@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use agentcfg_core::model::Plan;
 pub use secret::Secret;
 pub use settings::{SETTINGS, Setting};
 
@@ -30,7 +31,7 @@ pub struct Config {
     /// User ids that may change the plan of any workspace.
     pub operators: Vec<String>,
     /// Plan of a new workspace.
-    pub default_plan: PlanName,
+    pub default_plan: Plan,
     /// Active agents allowed on the free plan; 0 is unlimited.
     pub plan_limit_free: u64,
     /// Active agents allowed on the pro plan; 0 is unlimited.
@@ -75,7 +76,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
             data: PathBuf::from("./agentcfg-data"),
             operators: Vec::new(),
-            default_plan: PlanName::Free,
+            default_plan: Plan::Free,
             plan_limit_free: 3,
             plan_limit_pro: 25,
             plan_limit_team: 100,
@@ -128,19 +129,6 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
-}
-
-/// Name of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlanName {
-    /// `free`
-    Free,
-    /// `pro`
-    Pro,
-    /// `team`
-    Team,
-    /// `enterprise`
-    Enterprise,
 }
 
 /// Everything that is wrong with the configuration.

@@ -1,7 +1,9 @@
 //! The one table of settings.
 
+use agentcfg_core::model::Plan;
+
 use super::value::Value;
-use super::{Config, LogFormat, PlanName, Secret};
+use super::{Config, LogFormat, Secret};
 
 /// One setting: its name in all layers, its meaning and its rule.
 #[derive(Debug, Clone, Copy)]
@@ -131,11 +133,11 @@ pub const SETTINGS: &[Setting] = &[
 
 const MANY: u64 = 1_000_000_000;
 
-const PLANS: &[(&str, PlanName)] = &[
-    ("free", PlanName::Free),
-    ("pro", PlanName::Pro),
-    ("team", PlanName::Team),
-    ("enterprise", PlanName::Enterprise),
+const PLANS: &[(&str, Plan)] = &[
+    ("free", Plan::Free),
+    ("pro", Plan::Pro),
+    ("team", Plan::Team),
+    ("enterprise", Plan::Enterprise),
 ];
 
 const LOG_FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];

@@ -158,7 +158,7 @@ fn lists_are_separated_by_commas() {
     .unwrap();
     assert_eq!(config.operators, ["ann", "bob"]);
     assert!(config.cors_origins.is_empty());
-    assert_eq!(config.default_plan, PlanName::Team);
+    assert_eq!(config.default_plan, Plan::Team);
     assert_eq!(config.log_format, LogFormat::Json);
     assert_eq!(config.metrics_listen.unwrap().port(), 9);
 }

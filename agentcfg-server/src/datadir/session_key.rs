@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
+use agentcfg_core::clock::{Entropy, SystemEntropy};
+
 use super::DataDirError;
 
 const NAME: &str = "session.key";
@@ -66,7 +68,9 @@ fn load(dir: &Path) -> Result<SessionSecret, DataDirError> {
 fn create(dir: &Path) -> Result<(), DataDirError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let mut secret = [0; LENGTH];
-    getrandom::fill(&mut secret).map_err(|error| DataDirError::Randomness(error.to_string()))?;
+    SystemEntropy
+        .fill(&mut secret)
+        .map_err(|error| DataDirError::Randomness(error.to_string()))?;
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let draft = dir.join(format!("{NAME}.{}.{number}.new", std::process::id()));
     let path = dir.join(NAME);

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::Answer;
+use crate::openapi::DOCUMENT;
 use crate::response::Reply;
 
 pub(super) fn health() -> Answer {
@@ -17,5 +18,5 @@ pub(super) async fn ready(service: &AgentCfg) -> Answer {
 }
 
 pub(super) fn openapi() -> Reply {
-    Reply::bytes(Bytes::from_static(include_bytes!("../openapi.json")))
+    Reply::bytes(Bytes::from_static(DOCUMENT.as_bytes()))
 }

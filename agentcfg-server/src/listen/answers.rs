@@ -2,26 +2,10 @@
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 
-/// Header that ties an answer to a line of the log.
-pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-const LONGEST_ID: usize = 128;
-
-/// The caller's request id if it may be echoed, else a new one.
-pub(super) fn request_id(sent: Option<&HeaderValue>) -> HeaderValue {
-    let echo = |id: &&HeaderValue| {
-        let bytes = id.as_bytes();
-        (1..=LONGEST_ID).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
-    };
-    match sent.filter(echo) {
-        Some(id) => id.clone(),
-        // A UUID is visible ASCII, so the fallback is never taken.
-        None => HeaderValue::try_from(fresh_id()).unwrap_or(HeaderValue::from_static("unknown")),
-    }
-}
+use crate::request_id::{REQUEST_ID, RequestIds};
 
 /// The response to a request whose service call panicked.
 pub(super) fn panicked(id: HeaderValue) -> Response<Full<Bytes>> {
@@ -59,7 +43,8 @@ pub(super) fn instead_of(start: &[u8], line_seen: bool) -> Option<Bytes> {
         _ => "request is not valid HTTP/1.1",
     };
     let body = format!(r#"{{"error":"{message}"}}"#);
-    let id = fresh_id();
+    let id = RequestIds::new().next();
+    let id = id.to_str().unwrap_or_default();
     tracing::info!(status = status.as_u16(), request_id = %id, "refused a malformed request");
     let reason = status.canonical_reason().unwrap_or_default();
     Some(Bytes::from(format!(
@@ -68,10 +53,6 @@ pub(super) fn instead_of(start: &[u8], line_seen: bool) -> Option<Bytes> {
         status.as_u16(),
         body.len(),
     )))
-}
-
-fn fresh_id() -> String {
-    uuid::Uuid::now_v7().to_string()
 }
 
 #[cfg(test)]
@@ -103,15 +84,5 @@ mod tests {
                 "{answer:?}"
             );
         }
-    }
-
-    #[test]
-    fn a_request_id_is_echoed_when_it_is_harmless() {
-        assert_eq!(request_id(Some(&HeaderValue::from_static("abc-1"))), "abc-1");
-        let long = HeaderValue::try_from("a".repeat(129)).unwrap();
-        for bad in [HeaderValue::from_static(""), HeaderValue::from_static("a b"), long] {
-            assert_eq!(request_id(Some(&bad)).len(), 36);
-        }
-        assert_ne!(request_id(None), request_id(None));
     }
 }

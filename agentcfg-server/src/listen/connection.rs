@@ -18,9 +18,10 @@ use tokio::sync::watch;
 use tower_service::Service;
 
 use super::Limits;
-use super::answers::{self, REQUEST_ID};
+use super::answers;
 use super::socket::Socket;
 use super::turn::{Phase, Tracked, Turn};
+use crate::request_id::{self, RequestIds};
 
 /// What hyper reads of a request head before it gives up. It is well over the limits of the service, so that the service
 /// can refuse with its own words, and below 64 KiB, which is more than a header name can hold.
@@ -39,13 +40,13 @@ where
     let answering = turn.clone();
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let guard = answering.begin(!request.body().is_end_stream());
-        let sent_id = request.headers().get(REQUEST_ID).cloned();
+        let sent_id = request_id::sent(request.headers()).cloned();
         let call = call(service.clone(), request);
         async move {
             let response = match catch(call).await {
                 Ok(response) => response.map(Either::Left),
                 Err(panic) => {
-                    let id = answers::request_id(sent_id.as_ref());
+                    let id = sent_id.unwrap_or_else(|| RequestIds::new().next());
                     tracing::error!(request_id = ?id, panic = panic_message(&*panic), "a service call panicked");
                     answers::panicked(id).map(Either::Right)
                 }

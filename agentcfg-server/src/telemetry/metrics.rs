@@ -1,6 +1,6 @@
 //! The numbers that the server counts.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::Method;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -18,10 +18,6 @@ pub struct Metrics {
     pub open_connections: Gauge,
     /// Requests that were answered 429.
     pub rate_limited: Counter,
-    /// Keys whose hash was computed, which is costly and happens once for each key.
-    pub key_hashes: Counter,
-    /// Requests that could not be counted together with other instances.
-    pub local_rate_windows: Counter,
     /// 1 while the store answers, else 0.
     pub storage_ready: Gauge,
     requests: Family<RequestLabels, Counter>,
@@ -53,8 +49,6 @@ impl Metrics {
         let mut registry = Registry::with_prefix("agentcfg");
         let open_connections = Gauge::default();
         let rate_limited = Counter::default();
-        let key_hashes = Counter::default();
-        let local_rate_windows = Counter::default();
         let storage_ready = Gauge::default();
         let requests = Family::default();
         let durations = Family::new_with_constructor((|| Histogram::new(BOUNDS)) as fn() -> Histogram);
@@ -64,12 +58,6 @@ impl Metrics {
             open_connections.clone(),
         );
         registry.register("rate_limited_requests", "Requests answered 429", rate_limited.clone());
-        registry.register("key_hashes", "API key hashes computed", key_hashes.clone());
-        registry.register(
-            "local_rate_windows",
-            "Requests counted by this instance alone because the shared count was out of reach",
-            local_rate_windows.clone(),
-        );
         registry.register(
             "storage_ready",
             "1 while the store answers, else 0",
@@ -85,8 +73,6 @@ impl Metrics {
         Self {
             open_connections,
             rate_limited,
-            key_hashes,
-            local_rate_windows,
             storage_ready,
             requests,
             durations,
@@ -94,10 +80,22 @@ impl Metrics {
         }
     }
 
+    /// The moment from which [`Metrics::answered`] is told the time.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a duration for a metric, no time that a rule depends on"
+    )]
+    pub fn start(&self) -> Instant {
+        Instant::now()
+    }
+
     /// Counts one answered request. `route` is the template of the route, never the path that the client sent: the
     /// number of series must not be the client's choice.
     pub fn answered(&self, method: &Method, route: &'static str, status: u16, took: Duration) {
         let method = name(method);
+        if status == 429 {
+            self.rate_limited.inc();
+        }
         self.requests
             .get_or_create(&RequestLabels { method, route, status })
             .inc();

@@ -42,6 +42,10 @@ impl Healer {
 
 /// Refuses what comes for this long; `false` when nothing can come any more.
 fn turn_away(queue: &Receiver<Task>, pause: Duration) -> bool {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a pause between two attempts, no time that a rule depends on"
+    )]
     let start = Instant::now();
     loop {
         match queue.recv_timeout(pause.saturating_sub(start.elapsed())) {

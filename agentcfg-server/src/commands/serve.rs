@@ -1,0 +1,55 @@
+//! `serve`: the server in production.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use super::CommandError;
+use crate::cli::ServeArgs;
+use crate::config::{Config, Flags};
+use crate::server::{self, Server};
+use crate::{signals, telemetry};
+
+pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
+    let config = Config::load(Flags::from(args), std::env::vars_os())?;
+    telemetry::init(&config.log, config.log_format)?;
+    runtime()?.block_on(async {
+        let listener = server::bind(config.listen, "--listen").await?;
+        let shutdown = signals::shutdown()?;
+        let server = Server::open(config)?;
+        if server.is_new() {
+            introduce(&server);
+        } else {
+            tracing::info!(data = %server.dir().path().display(), "using the data directory");
+        }
+        server.run(listener, announce, shutdown).await?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The one line on standard output that says the server is ready.
+pub(super) fn announce(address: SocketAddr) {
+    // Whoever started the server may have closed its end; the server serves all the same.
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "listening on http://{address}").and_then(|()| out.flush());
+}
+
+/// What an operator wants to know at the very first start.
+fn introduce(server: &Server) {
+    let data = server.dir().path();
+    let data = std::fs::canonicalize(data).unwrap_or_else(|_| data.to_owned());
+    let data = data.display();
+    eprintln!(
+        "Made a new data directory: {data}\n\
+         It holds the store and the secret of the session tokens; only its owner can read it.\n\
+         Next: agentcfg-server token --user YOUR_ID --data {data}\n\
+         prints a session token; POST /api/workspaces with it makes the first workspace.\n\
+         Back up with: agentcfg-server backup --data {data} --out FILE\n\
+         Stop with Ctrl-C or SIGTERM."
+    );
+}
+
+/// The runtime of the server: a worker for each core.
+pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}

@@ -1,0 +1,140 @@
+//! `backup`, `restore` and `check`: the store as a whole.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use agentcfg_core::store::redb::{self, RestoreError};
+
+use super::CommandError;
+use crate::cli::{BackupArgs, CheckArgs, RestoreArgs};
+use crate::config::Config;
+use crate::control;
+use crate::datadir::{DataDir, DataDirError};
+use crate::server::open_store;
+
+pub(super) fn backup(args: &BackupArgs) -> Result<ExitCode, CommandError> {
+    let dir = DataDir::open(&args.data)?;
+    dir.require_store()?;
+    let mut draft = Draft::create(&args.out)?;
+    match dir.lock() {
+        Ok(lock) => {
+            let store = open_store(&lock, Config::default().cache_mb)?;
+            store.backup(&mut draft.file)?;
+        }
+        // A server works on the directory: ask it.
+        Err(DataDirError::Locked { path, holder }) => {
+            control::request_backup(&dir, &mut draft.file).map_err(|error| {
+                format!(
+                    "{} is in use by {holder}, and it did not give a copy: {error}",
+                    path.display()
+                )
+            })?;
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let bytes = draft.keep(&args.out)?;
+    println!(
+        "wrote {bytes} bytes to {out}\n\
+         put it back with: agentcfg-server restore --from {out} --data NEW_DIR",
+        out = args.out.display()
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn restore(args: &RestoreArgs) -> Result<ExitCode, CommandError> {
+    let from = &args.from;
+    let input = File::open(from).map_err(|error| format!("cannot read {}: {error}", from.display()))?;
+    let dir = DataDir::open_or_create(&args.data)?;
+    dir.require_no_store()?;
+    let _lock = dir.lock()?;
+    let restored = redb::restore(input, dir.store_path()).map_err(|error| match error {
+        RestoreError::Exists => DataDirError::HasStore {
+            path: dir.path().to_owned(),
+        }
+        .into(),
+        other => CommandError::from(format!("cannot restore {}: {other}", from.display())),
+    })?;
+    println!(
+        "restored {} records into {data}\n\
+         start with: agentcfg-server serve --data {data}",
+        restored.records,
+        data = dir.path().display()
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
+    let dir = DataDir::open(&args.data)?;
+    dir.require_store()?;
+    let _lock = dir.lock()?;
+    let report = redb::check(dir.store_path())
+        .map_err(|error| format!("the store in {} is not sound: {error}", dir.path().display()))?;
+    for problem in &report.problems {
+        println!("{problem}");
+    }
+    let records: u64 = report.records.values().sum();
+    if report.is_sound() {
+        println!("sound: {records} records in {}", dir.path().display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!(
+        "{} problems, {records} sound records in {}; restore a backup into a new directory with `agentcfg-server restore`",
+        report.problems.len(),
+        dir.path().display()
+    );
+    Ok(ExitCode::FAILURE)
+}
+
+/// A file in the making beside its final place; it goes away unless it is kept.
+struct Draft {
+    path: PathBuf,
+    file: File,
+}
+
+impl Draft {
+    fn create(out: &Path) -> Result<Self, CommandError> {
+        if out.try_exists()? {
+            return Err(format!(
+                "{} exists already and is left as it is; name a new file with --out",
+                out.display()
+            )
+            .into());
+        }
+        let mut path = out.as_os_str().to_owned();
+        path.push(".partial");
+        let path = PathBuf::from(path);
+        // What it holds is for the owner alone: names, prompts and hashes of keys.
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&path);
+        let file = file.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        Ok(Self { path, file })
+    }
+
+    /// Gives the file its final name, once all of it is on disk.
+    fn keep(mut self, out: &Path) -> io::Result<u64> {
+        self.file.flush()?;
+        self.file.sync_all()?;
+        let bytes = self.file.metadata()?.len();
+        // A hard link, unlike a rename, never replaces what has come there meanwhile.
+        fs::hard_link(&self.path, out)?;
+        let parent = out
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        File::open(parent)?.sync_all()?;
+        Ok(bytes)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,19 @@
+//! `token`: a session token of the local identity provider.
+
+use std::process::ExitCode;
+
+use agentcfg_core::clock::{Clock, SystemClock};
+
+use super::CommandError;
+use crate::cli::TokenArgs;
+use crate::config::{Config, Flags};
+use crate::datadir::DataDir;
+use crate::server::local_sessions;
+
+pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
+    let config = Config::load(Flags::from(args), std::env::vars_os())?;
+    let dir = DataDir::open_or_create(&config.data)?;
+    let token = local_sessions(&config, &dir)?.issue(&args.user, args.ttl, SystemClock.now())?;
+    println!("{token}");
+    Ok(ExitCode::SUCCESS)
+}

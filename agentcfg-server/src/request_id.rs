@@ -1,0 +1,76 @@
+//! The identifier that ties a response to a line of the log.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use agentcfg_core::clock::{Entropy, SystemEntropy};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+
+/// The header that carries it, both ways.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+const LONGEST: usize = 128;
+
+/// The caller's own identifier, when it can be echoed: 1–128 visible ASCII characters.
+pub fn sent(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let visible =
+        |id: &&HeaderValue| (1..=LONGEST).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic);
+    headers.get(REQUEST_ID).filter(visible)
+}
+
+/// Gives out identifiers: a random part for the process, and a number.
+#[derive(Debug)]
+pub struct RequestIds {
+    process: u64,
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    /// Starts a series of its own.
+    pub fn new() -> Self {
+        let mut random = [0; 8];
+        // Without randomness the identifiers of two processes look alike, which harms nobody.
+        let _ = SystemEntropy.fill(&mut random);
+        Self {
+            process: u64::from_be_bytes(random),
+            next: AtomicU64::new(1),
+        }
+    }
+
+    /// A new identifier.
+    pub fn next(&self) -> HeaderValue {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{:016x}-{number:x}", self.process);
+        HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+    }
+}
+
+impl Default for RequestIds {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identifier_is_echoed_when_it_is_harmless() {
+        let echoed = |id: &str| {
+            let headers = HeaderMap::from_iter([(REQUEST_ID, HeaderValue::from_str(id).unwrap())]);
+            sent(&headers).is_some()
+        };
+        assert!(echoed("abc-1"));
+        assert!(echoed(&"x".repeat(128)));
+        assert!(!echoed(""));
+        assert!(!echoed("two words"));
+        assert!(!echoed(&"x".repeat(129)));
+    }
+
+    #[test]
+    fn no_two_are_alike() {
+        let ids = RequestIds::new();
+        assert_ne!(ids.next(), ids.next());
+        assert_ne!(RequestIds::new().next(), ids.next());
+    }
+}

@@ -1,0 +1,264 @@
+//! The server as a whole: data directory, store, core, listener, and their orderly end.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentcfg_core::model::PlanLimits;
+use agentcfg_core::session::LocalSessions;
+use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore};
+use agentcfg_core::{AgentCfg, Settings};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::app::App;
+use crate::config::Config;
+use crate::control;
+use crate::cors::Cors;
+use crate::datadir::{DataDir, DataDirError, DataLock};
+use crate::listen::{self, Drained, Limits};
+use crate::telemetry::{self, Metrics};
+
+/// How often the server looks after what no request does.
+const MAINTENANCE_EVERY: Duration = Duration::from_secs(10);
+
+/// Why the server did not start, with the way out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The store in it cannot be opened.
+    #[error("cannot open the store in {dir}: {source}{}", way_out(.source))]
+    Store {
+        /// The data directory.
+        dir: String,
+        /// What the store said.
+        source: OpenError,
+    },
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; stop what uses it, or choose another with {setting}")]
+    Listen {
+        /// The address.
+        address: std::net::SocketAddr,
+        /// What chooses it.
+        setting: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Something else of the system failed.
+    #[error("cannot start: {0}")]
+    Io(#[from] io::Error),
+}
+
+fn way_out(error: &OpenError) -> &'static str {
+    match error {
+        OpenError::Held => "; stop that process first, or name another directory with --data",
+        OpenError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
+        OpenError::Damaged(_) => {
+            "; restore a backup into a new directory with `agentcfg-server restore`, nothing was changed"
+        }
+        _ => "",
+    }
+}
+
+/// Opens the store in a data directory that this process holds.
+///
+/// # Errors
+///
+/// [`StartError::Store`] with the way out.
+pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, StartError> {
+    let cache_bytes = usize::try_from(cache_mb << 20).unwrap_or(usize::MAX);
+    let options = RedbOptions {
+        cache_bytes,
+        ..RedbOptions::default()
+    };
+    RedbStore::open(lock.dir().store_path(), options).map_err(|source| StartError::Store {
+        dir: lock.dir().path().display().to_string(),
+        source,
+    })
+}
+
+/// Listens on an address.
+///
+/// # Errors
+///
+/// [`StartError::Listen`] with the way out.
+pub async fn bind(address: std::net::SocketAddr, setting: &'static str) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address).await.map_err(|source| StartError::Listen {
+        address,
+        setting,
+        source,
+    })
+}
+
+/// A server that has its data and does not listen yet.
+pub struct Server {
+    config: Config,
+    lock: DataLock,
+    store: Arc<RedbStore>,
+    service: AgentCfg,
+    sessions: LocalSessions,
+    is_new: bool,
+}
+
+impl Server {
+    /// Takes the data directory and opens the store in it, making both where there is nothing.
+    ///
+    /// # Errors
+    ///
+    /// See [`StartError`].
+    pub fn open(config: Config) -> Result<Self, StartError> {
+        let dir = DataDir::open_or_create(&config.data)?;
+        let lock = dir.lock()?;
+        let is_new = !dir.has_store()?;
+        let store = Arc::new(open_store(&lock, config.cache_mb)?);
+        let service = AgentCfg::builder_on(Arc::clone(&store) as _)
+            .settings(settings(&config))
+            .sessions(local_sessions(&config, &dir)?)
+            .build();
+        let sessions = local_sessions(&config, &dir)?;
+        Ok(Self {
+            config,
+            lock,
+            store,
+            service,
+            sessions,
+            is_new,
+        })
+    }
+
+    /// The core.
+    pub fn service(&self) -> &AgentCfg {
+        &self.service
+    }
+
+    /// The local identity provider.
+    pub fn sessions(&self) -> &LocalSessions {
+        &self.sessions
+    }
+
+    /// Whether the store was made just now.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// The data directory.
+    pub fn dir(&self) -> &DataDir {
+        self.lock.dir()
+    }
+
+    /// Serves until `shutdown` resolves; then finishes what is in flight and closes the store.
+    ///
+    /// `ready` is called when requests are answered.
+    ///
+    /// # Errors
+    ///
+    /// When the control socket or the metrics address cannot be had.
+    pub async fn run(
+        mut self,
+        listener: TcpListener,
+        ready: impl FnOnce(std::net::SocketAddr),
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<Drained, StartError> {
+        let address = listener.local_addr()?;
+        self.lock.announce(address)?;
+        let backed_up = Arc::clone(&self.store);
+        let _control = control::spawn(&self.lock, move |out| {
+            backed_up.backup(out).map(drop).map_err(io::Error::other)
+        })?;
+        let metrics = Arc::new(Metrics::new());
+        let mut limits = Limits {
+            open_connections: metrics.open_connections.clone(),
+            ..Limits::from(&self.config)
+        };
+        listen::fit_to_open_files(&mut limits);
+
+        let (stop, stopped) = watch::channel(false);
+        let mut app = App::new(self.service.clone(), Cors::new(self.config.cors_origins.clone()));
+        let metrics_server = match self.config.metrics_listen {
+            Some(address) => {
+                let listener = bind(address, "metrics_listen").await?;
+                app = app.with_metrics(Arc::clone(&metrics));
+                let serving =
+                    telemetry::serve_metrics(listener, Arc::clone(&metrics), limits.clone(), until(stopped.clone()));
+                Some(tokio::spawn(serving))
+            }
+            None => None,
+        };
+        let maintenance = tokio::spawn(maintain(
+            self.service.clone(),
+            Arc::clone(&self.store),
+            metrics,
+            until(stopped),
+        ));
+
+        ready(address);
+        let answering = listen::service_fn(move |request| {
+            let app = app.clone();
+            async move { Ok(app.respond(request).await) }
+        });
+        let drained = listen::serve(listener, answering, limits, shutdown).await;
+
+        let _ = stop.send(true);
+        let _ = maintenance.await;
+        if let Some(server) = metrics_server {
+            let _ = server.await;
+        }
+        if let Err(error) = self.service.flush().await {
+            tracing::warn!(?error, "could not write when API keys were last used");
+        }
+        self.store.close();
+        Ok(drained)
+    }
+}
+
+async fn until(mut stopped: watch::Receiver<bool>) {
+    // An error means that the sender is gone, which is as good as a stop.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}
+
+/// Looks after what no request does: when keys were last used, and whether storage answers.
+async fn maintain(service: AgentCfg, store: Arc<RedbStore>, metrics: Arc<Metrics>, stopped: impl Future<Output = ()>) {
+    let mut stopped = std::pin::pin!(stopped);
+    loop {
+        metrics.storage_ready.set(i64::from(store.ready()));
+        tokio::select! {
+            () = &mut stopped => return,
+            () = tokio::time::sleep(MAINTENANCE_EVERY) => {}
+        }
+        if let Err(error) = service.flush().await {
+            tracing::warn!(?error, "could not write when API keys were last used, trying again");
+        }
+    }
+}
+
+/// The local identity provider with the deployment's secret.
+///
+/// # Errors
+///
+/// When the secret in the data directory cannot be had.
+pub fn local_sessions(config: &Config, dir: &DataDir) -> Result<LocalSessions, DataDirError> {
+    Ok(match &config.session_secret {
+        Some(secret) => LocalSessions::new(secret.expose().as_bytes()),
+        None => LocalSessions::new(dir.session_secret()?.as_bytes()),
+    })
+}
+
+fn settings(config: &Config) -> Settings {
+    let limit = |agents: u64| (agents > 0).then(|| u32::try_from(agents).unwrap_or(u32::MAX));
+    Settings {
+        plan_limits: PlanLimits {
+            free: limit(config.plan_limit_free),
+            pro: limit(config.plan_limit_pro),
+            team: limit(config.plan_limit_team),
+            enterprise: limit(config.plan_limit_enterprise),
+        },
+        default_plan: config.default_plan,
+        session_rate_limit: config.session_rate_limit,
+        status_ttl_seconds: u32::try_from(config.status_ttl.as_secs()).unwrap_or(u32::MAX),
+        write_scope_configures_agents: config.write_scope_configures_agents,
+        operators: config.operators.iter().cloned().collect(),
+    }
+}

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Runs every check and every test. Installs what is missing when it may (root on Debian); else it says what to install.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+step() { printf '\n== %s\n' "$*"; }
+fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+need() { # command, Debian package
+    command -v "$1" >/dev/null && return
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$2" ||
+            { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$2"; }
+    fi
+    command -v "$1" >/dev/null || fail "$1 is missing; install it with: apt-get install $2"
+}
+
+need cargo cargo
+need cc gcc
+
+step "format"
+cargo fmt --all --check
+
+step "lints"
+cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+# The published crates must stand with each of their feature sets.
+for features in "" engine redb conformance; do
+    cargo clippy -p agentcfg-core --locked --no-default-features --features "$features" -- -D warnings
+done
+
+step "dependencies"
+scripts/check-dependencies.sh
+
+step "documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --all-features
+
+step "binaries"
+cargo build --locked --release -p agentcfg-server
+cargo build --locked --workspace --examples --benches --all-features
+
+step "tests"
+export AGENTCFG_TEST_BINARY="$PWD/target/release/agentcfg-server"
+export AGENTCFG_TEST_EXAMPLES="$PWD/target/debug/examples"
+cargo test --locked --workspace --all-features --doc
+if command -v cargo-nextest >/dev/null; then
+    cargo nextest run --locked --workspace --all-features --no-fail-fast
+else
+    cargo test --locked --workspace --all-features --lib --bins --tests --no-fail-fast
+fi
