@@ -1,6 +1,7 @@
 //! Bodies as callers send them: what is read, and what is refused with which message.
 
 mod agents;
+mod collections;
 mod json;
 mod numbers;
 mod others;
