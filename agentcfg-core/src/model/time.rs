@@ -111,9 +111,18 @@ mod tests {
     }
 
     #[test]
-    fn a_leap_second_is_shown_as_the_next() {
-        let at: Timestamp = "2016-12-31T23:59:60.5Z".parse().unwrap();
-        assert_eq!(at.to_string(), "2017-01-01T00:00:00.500Z");
+    fn finer_fractions_are_cut_off_and_a_leap_second_is_the_moment_after() {
+        for (text, shown) in [
+            ("2026-11-20T09:30:00.9999Z", "2026-11-20T09:30:00.999Z"),
+            ("1969-12-31T23:59:59.9999Z", "1969-12-31T23:59:59.999Z"),
+            ("2026-11-20t10:30:00+01:00", "2026-11-20T09:30:00.000Z"),
+            ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00.000Z"),
+            ("2016-12-31T23:59:60.25Z", "2017-01-01T00:00:00.250Z"),
+        ] {
+            let at: Timestamp = text.parse().unwrap();
+            assert_eq!(at.to_string(), shown, "{text}");
+            assert_eq!(at, Timestamp::from_unix_millis(at.unix_millis()), "{text}");
+        }
     }
 
     #[test]
