@@ -103,11 +103,17 @@ impl Run {
         self
     }
 
-    /// Runs this copy of the binary as this user, which takes root.
+    /// Runs another binary in place of the one under test.
     #[must_use]
-    pub fn as_user(mut self, user: u32, binary: impl AsRef<Path>) -> Self {
-        self.user = Some(user);
+    pub fn binary(mut self, binary: impl AsRef<Path>) -> Self {
         self.binary = binary.as_ref().to_owned();
+        self
+    }
+
+    /// Runs as this user, which takes root.
+    #[must_use]
+    pub fn as_user(mut self, user: u32) -> Self {
+        self.user = Some(user);
         self
     }
 

@@ -50,9 +50,9 @@ impl Hall {
     }
 
     fn run(&self, arguments: &[&str]) -> Finished {
-        let run = Run::new(arguments).in_dir(self.dir.path());
+        let run = Run::new(arguments).binary(&self.binary).in_dir(self.dir.path());
         match self.user {
-            Some(user) => run.as_user(user, &self.binary).finish(),
+            Some(user) => run.as_user(user).finish(),
             None => run.finish(),
         }
     }
