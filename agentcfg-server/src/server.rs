@@ -69,9 +69,11 @@ fn way_out(error: &OpenError) -> &'static str {
 ///
 /// [`StartError::Store`] with the way out.
 pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, StartError> {
-    let cache_bytes = usize::try_from(cache_mb << 20).unwrap_or(usize::MAX);
+    // One half for pages of the file, the other for records that are read often.
+    let half = usize::try_from(cache_mb << 19).unwrap_or(usize::MAX);
     let options = RedbOptions {
-        cache_bytes,
+        cache_bytes: half,
+        hot_bytes: half,
         ..RedbOptions::default()
     };
     RedbStore::open(lock.dir().store_path(), options).map_err(|source| StartError::Store {
