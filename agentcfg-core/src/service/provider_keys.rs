@@ -1,10 +1,13 @@
 //! Provider keys: a workspace's own credentials for model providers, sealed at rest.
 
+use super::access::Access;
 use super::change::{self, Applied, Attempt, Change};
 use super::schema::{self, StoredMasterKeys, StoredProviderKey};
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Action, Permission, Plan, Provider, ProviderKeyInfo, Success, TargetType, WorkspaceId};
+use crate::model::{
+    Action, Actor, ActorType, Permission, Plan, Provider, ProviderKeyInfo, Success, TargetType, WorkspaceId,
+};
 use crate::secret::ProviderCredential;
 use crate::store::{Check, Write};
 
@@ -194,12 +197,36 @@ impl AgentCfg {
         provider: Provider,
     ) -> Result<Attempt<Success>, Error> {
         let access = self.access(caller, workspace, Permission::ProviderKeysManage).await?;
+        self.remove_provider_key(&access, provider).await
+    }
+
+    /// As [`Self::delete_provider_key`] in the name of an operator, who needs no membership.
+    pub(super) async fn try_discard_provider_key(
+        &self,
+        workspace: WorkspaceId,
+        provider: Provider,
+        operator: &str,
+    ) -> Result<Attempt<Success>, Error> {
+        let key = schema::sealed_key(workspace, provider);
+        let record = self.store().get(std::slice::from_ref(&key)).await?.pop().flatten();
+        let Some(record) = record else {
+            return Ok(Attempt::Done(Success::OK));
+        };
+        let actor = Actor {
+            kind: ActorType::Operator,
+            id: operator.to_owned(),
+        };
+        let access = Access::without_membership(workspace, actor, Check::Version(key, record.version));
+        self.remove_provider_key(&access, provider).await
+    }
+
+    async fn remove_provider_key(&self, access: &Access, provider: Provider) -> Result<Attempt<Success>, Error> {
         let key = schema::provider_key(access.workspace(), provider);
         let record = self.store().get(std::slice::from_ref(&key)).await?.pop().flatten();
         let record = record.ok_or_else(|| not_found("provider key", provider.as_str()))?;
         let before: StoredProviderKey = schema::decode(&key, &record)?;
         let change = Change::new(
-            &access,
+            access,
             self.now(),
             Action::ProviderKeyDeleted,
             TargetType::ProviderKey,

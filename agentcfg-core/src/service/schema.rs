@@ -162,6 +162,10 @@ impl StoredMasterKeys {
     pub(super) fn sealing_key(&self) -> Option<KeyId> {
         self.keys.first().map(Sealed::key_id)
     }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = KeyId> {
+        self.keys.iter().map(Sealed::key_id)
+    }
 }
 
 /// Writes a record's value.

@@ -136,6 +136,11 @@ impl MasterKey {
         &self.bytes
     }
 
+    #[cfg(test)]
+    pub(super) fn with_id_of(key: Self, id: KeyId) -> Self {
+        Self { id, ..key }
+    }
+
     fn of(bytes: Box<Zeroizing<[u8; KEY]>>) -> Self {
         let mut hash = Sha256::new();
         hash.update(b"agentcfg master key id\0");
