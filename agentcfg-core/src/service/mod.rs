@@ -17,6 +17,8 @@ mod models;
 mod provider_keys;
 mod schema;
 mod status;
+#[cfg(test)]
+mod tests;
 mod uses;
 mod workspaces;
 
