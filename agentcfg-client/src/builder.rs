@@ -39,6 +39,7 @@ pub struct Builder {
     timeouts: Timeouts,
     retry: RetryPolicy,
     max_response_bytes: usize,
+    roots: Vec<u8>,
 }
 
 impl Builder {
@@ -49,6 +50,7 @@ impl Builder {
             timeouts: Timeouts::default(),
             retry: RetryPolicy::default(),
             max_response_bytes: 64 * 1024 * 1024,
+            roots: Vec::new(),
         }
     }
 
@@ -89,14 +91,23 @@ impl Builder {
         self
     }
 
+    /// Trusts the certificates in this PEM text too, for a server with a certificate of a private
+    /// authority. The public roots stay trusted.
+    #[must_use]
+    pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
+        self.roots.extend_from_slice(pem.as_ref());
+        self.roots.push(b'\n');
+        self
+    }
+
     /// Makes the client. It connects with the first call, not now.
     ///
     /// Without a credential, only [`Client::healthy`] and [`Client::ready`] will succeed.
     ///
     /// # Errors
     ///
-    /// For a URL that is not `http` or `https` with a host and perhaps a path, and for a credential
-    /// that is empty or cannot be sent in a header.
+    /// For a URL that is not `http` or `https` with a host and perhaps a path, for a credential that
+    /// is empty or cannot be sent in a header, and for root certificates that are none.
     pub fn build(self) -> Result<Client, Error> {
         let base = base_url(&self.url)?;
         let credential = match &self.credential {
@@ -104,7 +115,7 @@ impl Builder {
             None => Credential::none(),
         };
         let shared = Shared {
-            http: connect::http(self.timeouts.connect)?,
+            http: connect::http(self.timeouts.connect, &self.roots)?,
             base,
             timeouts: self.timeouts,
             retry: self.retry,

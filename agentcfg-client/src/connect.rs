@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +14,9 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tower_service::Service;
 
@@ -28,16 +32,15 @@ const POOL_IDLE: Duration = Duration::from_secs(20);
 const POOL_SIZE: usize = 64;
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// Builds the pool; connects to nothing.
-pub(crate) fn http(connect_timeout: Duration) -> Result<Http, Error> {
+/// Builds the pool; connects to nothing. The roots are PEM text, trusted besides the public ones.
+pub(crate) fn http(connect_timeout: Duration, roots: &[u8]) -> Result<Http, Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(KEEPALIVE));
     tcp.set_connect_timeout(Some(connect_timeout));
     let https = HttpsConnectorBuilder::new()
-        .with_provider_and_webpki_roots(ring::default_provider())
-        .map_err(|error| Error::input(format!("TLS cannot be set up: {error}")))?
+        .with_tls_config(tls(roots)?)
         .https_or_http()
         .enable_http1()
         .wrap_connector(tcp);
@@ -50,6 +53,24 @@ pub(crate) fn http(connect_timeout: Duration) -> Result<Http, Error> {
         .pool_idle_timeout(POOL_IDLE)
         .pool_max_idle_per_host(POOL_SIZE)
         .build(connector))
+}
+
+/// The provider is named here, so that none has to be installed for the whole process.
+fn tls(roots: &[u8]) -> Result<ClientConfig, Error> {
+    let mut trusted = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    for root in CertificateDer::pem_slice_iter(roots) {
+        let root = root.map_err(|error| Error::input(format!("the root certificates are not PEM: {error}")))?;
+        trusted
+            .add(root)
+            .map_err(|error| Error::input(format!("a root certificate cannot be used: {error}")))?;
+    }
+    if trusted.len() == webpki_roots::TLS_SERVER_ROOTS.len() && !roots.is_empty() {
+        return Err(Error::input("the root certificates hold no certificate in PEM"));
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::input(format!("TLS cannot be set up: {error}")))?;
+    Ok(config.with_root_certificates(trusted).with_no_client_auth())
 }
 
 /// Connects within a time limit that covers names, TCP and the TLS handshake.

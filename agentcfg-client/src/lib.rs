@@ -36,7 +36,8 @@
 //!   [`Error::may_have_been_applied`]: whether to look before trying again.
 //!
 //! Calls need a Tokio runtime with its timer and I/O; [`Builder::build`] needs none. `https` trusts
-//! the roots of the Mozilla programme, and nothing global is installed for it.
+//! the roots of the Mozilla programme and those given to [`Builder::root_certificates`]; nothing
+//! global is installed for it.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

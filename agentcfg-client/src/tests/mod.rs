@@ -1,6 +1,7 @@
 //! Tests against a server that follows a script.
 
 mod answers;
+mod encrypted;
 mod repeats;
 mod requests;
 mod server;

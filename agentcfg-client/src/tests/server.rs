@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 /// What happens after a request was read.
 pub(super) enum Reply {
@@ -51,6 +52,11 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) async fn start(script: impl IntoIterator<Item = Reply>) -> Self {
+        Self::start_with(script, None).await
+    }
+
+    /// A server that speaks TLS, if it is told how.
+    pub(super) async fn start_with(script: impl IntoIterator<Item = Reply>, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Arc::new(Mutex::new(Seen {
@@ -62,7 +68,14 @@ impl Server {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 shared.lock().unwrap().connections += 1;
-                tokio::spawn(serve(stream, Arc::clone(&shared)));
+                match &tls {
+                    None => drop(tokio::spawn(serve(stream, Arc::clone(&shared)))),
+                    Some(tls) => {
+                        if let Ok(stream) = tls.accept(stream).await {
+                            tokio::spawn(serve(stream, Arc::clone(&shared)));
+                        }
+                    }
+                }
             }
         });
         Self { address, seen }
@@ -85,7 +98,7 @@ impl Server {
     }
 }
 
-async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Seen>>) {
+async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, seen: Arc<Mutex<Seen>>) {
     while let Some(request) = read_request(&mut stream).await {
         let reply = {
             let mut seen = seen.lock().unwrap();
@@ -112,7 +125,7 @@ async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Seen>>) {
 }
 
 /// One request with its body, if one comes.
-async fn read_request(stream: &mut TcpStream) -> Option<String> {
+async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     let mut text = Vec::new();
     loop {
         let so_far = String::from_utf8_lossy(&text).into_owned();
