@@ -286,12 +286,11 @@ async fn finish_rotation(service: AgentCfg) {
 
 /// Runs a future to its end from a place that cannot wait for it, within a runtime or without.
 fn wait<T: Send>(future: impl Future<Output = T> + Send) -> io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| runtime.block_on(future));
-        waiting
-            .join()
-            .map_err(|_| io::Error::other("a step of the start panicked"))
+        // A runtime must neither be used nor dropped on a thread of another one.
+        let waiting = scope.spawn(|| Ok(tokio::runtime::Builder::new_current_thread().build()?.block_on(future)));
+        let panicked = |_| io::Error::other("a step of the start panicked");
+        waiting.join().map_err(panicked).flatten()
     })
 }
 
