@@ -13,6 +13,7 @@ pub mod datadir;
 pub mod errors;
 pub mod handlers;
 pub mod listen;
+pub mod master_keys;
 pub mod openapi;
 pub mod request;
 pub mod request_id;
