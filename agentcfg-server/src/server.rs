@@ -12,10 +12,11 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::control;
 use crate::cors::Cors;
 use crate::datadir::{DataDir, DataDirError, DataLock};
+use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits};
 use crate::telemetry::{self, Metrics};
 
@@ -26,6 +27,9 @@ const MAINTENANCE_EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
+    /// Settings do not fit together.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The data directory cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
@@ -99,7 +103,7 @@ pub struct Server {
     lock: DataLock,
     store: Arc<RedbStore>,
     service: AgentCfg,
-    sessions: LocalSessions,
+    identity: Identity,
     is_new: bool,
 }
 
@@ -110,21 +114,22 @@ impl Server {
     ///
     /// See [`StartError`].
     pub fn open(config: Config) -> Result<Self, StartError> {
+        config.provider()?;
         let dir = DataDir::open_or_create(&config.data)?;
         let lock = dir.lock()?;
         let is_new = !dir.has_store()?;
         let store = Arc::new(open_store(&lock, config.cache_mb)?);
+        let identity = Identity::new(&config, &dir)?;
         let service = AgentCfg::builder_on(Arc::clone(&store) as _)
             .settings(settings(&config))
-            .sessions(local_sessions(&config, &dir)?)
+            .sessions(identity.verifier())
             .build();
-        let sessions = local_sessions(&config, &dir)?;
         Ok(Self {
             config,
             lock,
             store,
             service,
-            sessions,
+            identity,
             is_new,
         })
     }
@@ -134,9 +139,9 @@ impl Server {
         &self.service
     }
 
-    /// The local identity provider.
-    pub fn sessions(&self) -> &LocalSessions {
-        &self.sessions
+    /// The local identity provider, where tokens are issued by this server.
+    pub fn sessions(&self) -> Option<&LocalSessions> {
+        self.identity.local()
     }
 
     /// Whether the store was made just now.
@@ -191,9 +196,10 @@ impl Server {
             self.service.clone(),
             Arc::clone(&self.store),
             metrics,
-            until(stopped),
+            until(stopped.clone()),
         ));
 
+        let keeping_keys = tokio::spawn(self.identity.clone().keep(until(stopped.clone())));
         ready(address);
         let answering = listen::service_fn(move |request| {
             let app = app.clone();
@@ -203,6 +209,7 @@ impl Server {
 
         let _ = stop.send(true);
         let _ = maintenance.await;
+        let _ = keeping_keys.await;
         if let Some(server) = metrics_server {
             let _ = server.await;
         }
