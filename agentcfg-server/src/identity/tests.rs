@@ -179,7 +179,10 @@ async fn silence_ends_after_two_seconds_for_those_who_wait_for_a_turn_too() {
         assert!(matches!(said, Err(SessionError::Unavailable(_))));
     }
     let took = started.elapsed();
-    assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(4), "{took:?}");
+    assert!(
+        took >= Duration::from_secs(2) && took < Duration::from_secs(4),
+        "{took:?}"
+    );
     // What timed out holds no turn.
     stub.leave.add_permits(10_000);
     assert!(verify(&provider, "t").await.is_ok());
