@@ -14,6 +14,7 @@ pub mod errors;
 pub mod handlers;
 pub mod identity;
 pub mod listen;
+pub mod master_keys;
 pub mod openapi;
 pub mod outbound;
 pub mod request;

@@ -4,7 +4,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentcfg_core::model::PlanLimits;
+use agentcfg_core::model::{PlanLimits, Provider};
+use agentcfg_core::routing::{Catalogue, InvalidCatalogue};
+use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::service::RewrapProgress;
 use agentcfg_core::session::LocalSessions;
 use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore};
 use agentcfg_core::{AgentCfg, Settings};
@@ -13,11 +16,12 @@ use tokio::sync::watch;
 
 use crate::app::App;
 use crate::config::{Config, ConfigError};
-use crate::control;
+use crate::control::{self, Order};
 use crate::cors::Cors;
 use crate::datadir::{DataDir, DataDirError, DataLock};
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits};
+use crate::master_keys::{self, MasterKeyFault};
 use crate::telemetry::{self, Metrics};
 
 /// How often the server looks after what no request does.
@@ -41,6 +45,15 @@ pub enum StartError {
         /// What the store said.
         source: OpenError,
     },
+    /// The master keys cannot be used, or are not those of the store.
+    #[error(transparent)]
+    MasterKeys(#[from] MasterKeyFault),
+    /// The models or the addresses of the providers break a rule.
+    #[error("the configuration of the models: {0}")]
+    Models(#[from] InvalidCatalogue),
+    /// A managed credential breaks a rule.
+    #[error("the managed credential for {0} must be 1 to 500 visible ASCII characters")]
+    ManagedCredential(Provider),
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {source}; stop what uses it, or choose another with {setting}")]
     Listen {
@@ -73,9 +86,11 @@ fn way_out(error: &OpenError) -> &'static str {
 ///
 /// [`StartError::Store`] with the way out.
 pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, StartError> {
-    let cache_bytes = usize::try_from(cache_mb << 20).unwrap_or(usize::MAX);
+    // One half for pages of the file, the other for records that are read often.
+    let half = usize::try_from(cache_mb << 19).unwrap_or(usize::MAX);
     let options = RedbOptions {
-        cache_bytes,
+        cache_bytes: half,
+        hot_bytes: half,
         ..RedbOptions::default()
     };
     RedbStore::open(lock.dir().store_path(), options).map_err(|source| StartError::Store {
@@ -118,12 +133,22 @@ impl Server {
         let dir = DataDir::open_or_create(&config.data)?;
         let lock = dir.lock()?;
         let is_new = !dir.has_store()?;
+        // Before the store: a crash between the two leaves a key without a store, never the other way round.
+        let vault = master_keys::find(&config, &dir, is_new)?;
         let store = Arc::new(open_store(&lock, config.cache_mb)?);
         let identity = Identity::new(&config, &dir)?;
-        let service = AgentCfg::builder_on(Arc::clone(&store) as _)
+        let mut builder = AgentCfg::builder_on(Arc::clone(&store) as _)
             .settings(settings(&config))
             .sessions(identity.verifier())
-            .build();
+            .catalogue(catalogue(&config)?);
+        for (provider, credential) in managed_credentials(&config)? {
+            builder = builder.managed_credential(provider, credential);
+        }
+        if let Some(vault) = vault {
+            builder = builder.vault(vault);
+        }
+        let service = builder.build();
+        wait(master_keys::fit(&service, &config, &dir))??;
         Ok(Self {
             config,
             lock,
@@ -154,6 +179,33 @@ impl Server {
         self.lock.dir()
     }
 
+    /// What the owner of the data directory can order while the server runs.
+    fn obey(&self) -> impl Fn(Order, &mut dyn io::Write) -> io::Result<()> + Send + Sync + 'static {
+        let (store, service, dir) = (Arc::clone(&self.store), self.service.clone(), self.dir().clone());
+        let configured = !self.config.master_keys.is_empty();
+        let runtime = tokio::runtime::Handle::current();
+        move |order, out| match order {
+            Order::Backup => store.backup(out).map(drop).map_err(io::Error::other),
+            Order::RotateMasterKey { .. } if configured => Err(io::Error::other(MasterKeyFault::FromConfiguration)),
+            Order::RotateMasterKey { drop_old } => {
+                let (sender, lines) = std::sync::mpsc::channel::<String>();
+                let (service, dir) = (service.clone(), dir.clone());
+                let rotation = runtime.spawn(async move {
+                    let mut say = |line: String| {
+                        tracing::info!("master key: {line}");
+                        // Whoever asked may have gone; the rotation goes on.
+                        let _ = sender.send(line);
+                    };
+                    master_keys::rotate(&service, &dir, drop_old, &mut say).await
+                });
+                for line in lines {
+                    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+                }
+                runtime.block_on(rotation)?.map_err(io::Error::other)
+            }
+        }
+    }
+
     /// Serves until `shutdown` resolves; then finishes what is in flight and closes the store.
     ///
     /// `ready` is called when requests are answered.
@@ -169,10 +221,7 @@ impl Server {
     ) -> Result<Drained, StartError> {
         let address = listener.local_addr()?;
         self.lock.announce(address)?;
-        let backed_up = Arc::clone(&self.store);
-        let _control = control::spawn(&self.lock, move |out| {
-            backed_up.backup(out).map(drop).map_err(io::Error::other)
-        })?;
+        let _control = control::spawn(&self.lock, self.obey())?;
         let metrics = Arc::new(Metrics::new());
         let mut limits = Limits {
             open_connections: metrics.open_connections.clone(),
@@ -192,6 +241,9 @@ impl Server {
             }
             None => None,
         };
+        if master_keys::is_pending(&self.service).await? {
+            tokio::spawn(finish_rotation(self.service.clone()));
+        }
         let maintenance = tokio::spawn(maintain(
             self.service.clone(),
             Arc::clone(&self.store),
@@ -219,6 +271,36 @@ impl Server {
         self.store.close();
         Ok(drained)
     }
+}
+
+/// Seals what is still under an older master key: a rotation was killed, or the configured keys have a new first one.
+async fn finish_rotation(service: AgentCfg) {
+    let mut report = |progress: RewrapProgress| {
+        tracing::info!(
+            examined = progress.examined,
+            rewrapped = progress.rewrapped,
+            "sealing provider keys under the first master key"
+        );
+    };
+    match service.rewrap_provider_keys(&mut report).await {
+        Ok(done) => tracing::info!(
+            examined = done.examined,
+            rewrapped = done.rewrapped,
+            unreadable = done.unreadable,
+            "every provider key is sealed under the first master key, no other one is needed any more"
+        ),
+        Err(error) => tracing::warn!(%error, "could not seal every provider key under the first master key"),
+    }
+}
+
+/// Runs a future to its end from a place that cannot wait for it, within a runtime or without.
+fn wait<T: Send>(future: impl Future<Output = T> + Send) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        // A runtime must neither be used nor dropped on a thread of another one.
+        let waiting = scope.spawn(|| Ok(tokio::runtime::Builder::new_current_thread().build()?.block_on(future)));
+        let panicked = |_| io::Error::other("a step of the start panicked");
+        waiting.join().map_err(panicked).flatten()
+    })
 }
 
 async fn until(mut stopped: watch::Receiver<bool>) {
@@ -251,6 +333,31 @@ pub fn local_sessions(config: &Config, dir: &DataDir) -> Result<LocalSessions, D
         Some(secret) => LocalSessions::new(secret.expose().as_bytes()),
         None => LocalSessions::new(dir.session_secret()?.as_bytes()),
     })
+}
+
+fn catalogue(config: &Config) -> Result<Catalogue, InvalidCatalogue> {
+    Catalogue::default()
+        .with_models(config.models.clone())?
+        .with_base_url(Provider::OpenAi, &config.openai_base_url)?
+        .with_base_url(Provider::Anthropic, &config.anthropic_base_url)
+}
+
+fn managed_credentials(config: &Config) -> Result<Vec<(Provider, ProviderCredential)>, StartError> {
+    let configured = [
+        (Provider::OpenAi, &config.openai_api_key),
+        (Provider::Anthropic, &config.anthropic_api_key),
+    ];
+    let given = configured
+        .into_iter()
+        .filter_map(|(provider, secret)| secret.as_ref().map(|secret| (provider, secret)));
+    given
+        .map(|(provider, secret)| {
+            let credential = ProviderCredential::new(secret.expose());
+            credential
+                .map(|credential| (provider, credential))
+                .map_err(|_| StartError::ManagedCredential(provider))
+        })
+        .collect()
 }
 
 fn settings(config: &Config) -> Settings {

@@ -11,14 +11,19 @@ mod audit;
 mod authn;
 mod change;
 mod lists;
+mod master_keys;
 mod members;
+mod models;
+mod provider_keys;
 mod schema;
 mod status;
+#[cfg(test)]
+mod tests;
 mod uses;
 mod workspaces;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use uuid::Uuid;
 
@@ -27,13 +32,18 @@ use self::authn::Authenticator;
 pub use self::authn::Caller;
 pub use self::lists::AgentList;
 use self::lists::Lists;
+pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
+pub use self::models::{ModelCall, ModelRoute};
 use self::uses::KeyUses;
 use crate::clock::{Clock, Entropy, EntropyError, Ids, SystemClock, SystemEntropy};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Plan, PlanLimits, Timestamp};
+use crate::model::{Plan, PlanLimits, Provider, Timestamp};
 use crate::rate_limit::{MemoryLimiter, RateLimiter};
+use crate::routing::Catalogue;
+use crate::secret::ProviderCredential;
 use crate::session::{Session, SessionError, SessionVerifier};
 use crate::store::{Key, Kind, Store};
+use crate::vault::Vault;
 
 /// What a deployment chooses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +102,9 @@ struct Inner {
     sessions: Arc<dyn SessionVerifier>,
     limiter: Arc<dyn RateLimiter>,
     settings: Settings,
+    catalogue: Catalogue,
+    managed: Managed,
+    vault: RwLock<Option<Arc<Vault>>>,
     ids: Ids,
     authenticator: Authenticator,
     lists: Lists,
@@ -106,8 +119,14 @@ pub struct Builder {
     sessions: Arc<dyn SessionVerifier>,
     limiter: Arc<dyn RateLimiter>,
     settings: Settings,
+    catalogue: Catalogue,
+    managed: Managed,
+    vault: Option<Vault>,
     list_cache_bytes: u64,
 }
+
+/// The deployment's own credentials, by provider.
+type Managed = [Option<ProviderCredential>; Provider::ALL.len()];
 
 impl Builder {
     /// Chooses the settings.
@@ -130,6 +149,28 @@ impl Builder {
     #[must_use]
     pub fn rate_limiter(mut self, limiter: impl RateLimiter) -> Self {
         self.limiter = Arc::new(limiter);
+        self
+    }
+
+    /// Chooses the models that are offered and where their providers are.
+    #[must_use]
+    pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
+        self.catalogue = catalogue;
+        self
+    }
+
+    /// Gives the deployment's own credential for a provider, for the calls of workspaces that use none
+    /// of theirs.
+    #[must_use]
+    pub fn managed_credential(mut self, provider: Provider, credential: ProviderCredential) -> Self {
+        self.managed[provider as usize] = Some(credential);
+        self
+    }
+
+    /// Gives the master keys that seal provider keys. Without them, none can be saved.
+    #[must_use]
+    pub fn vault(mut self, vault: Vault) -> Self {
+        self.vault = Some(vault);
         self
     }
 
@@ -164,6 +205,9 @@ impl Builder {
                 sessions: self.sessions,
                 limiter: self.limiter,
                 settings: self.settings,
+                catalogue: self.catalogue,
+                managed: self.managed,
+                vault: RwLock::new(self.vault.map(Arc::new)),
                 ids: Ids::default(),
                 authenticator: Authenticator::default(),
                 lists: Lists::new(self.list_cache_bytes),
@@ -188,6 +232,9 @@ impl AgentCfg {
             sessions: Arc::new(NoSessions),
             limiter: Arc::new(MemoryLimiter::default()),
             settings: Settings::default(),
+            catalogue: Catalogue::default(),
+            managed: Managed::default(),
+            vault: None,
             list_cache_bytes: 64 << 20,
         }
     }
@@ -195,6 +242,26 @@ impl AgentCfg {
     /// What the deployment chose.
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
+    }
+
+    /// The models that are offered and where their providers are.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.inner.catalogue
+    }
+
+    /// The master keys in use.
+    pub fn vault(&self) -> Option<Arc<Vault>> {
+        self.inner.vault.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts other master keys in use, for this handle and all its clones. Keys that something is
+    /// sealed under must be among them.
+    pub fn set_vault(&self, vault: Vault) {
+        *self.inner.vault.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(vault));
+    }
+
+    fn managed(&self, provider: Provider) -> Option<&ProviderCredential> {
+        self.inner.managed[provider as usize].as_ref()
     }
 
     /// Whether storage answers and session tokens can be verified.

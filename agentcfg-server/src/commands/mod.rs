@@ -1,6 +1,7 @@
 //! What each command of the binary does.
 
 mod dev;
+mod rotate;
 mod serve;
 mod store;
 mod token;
@@ -40,6 +41,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Backup(args) => store::backup(&args),
         Command::Restore(args) => store::restore(&args),
         Command::Check(args) => store::check(&args),
+        Command::RotateMasterKey(args) => rotate::run(&args),
     }
 }
 

@@ -48,7 +48,12 @@ fn introduce(server: &Server) {
     };
     eprintln!(
         "Made a new data directory: {data}\n\
+<<<<<<< HEAD
          It holds {holds}; only its owner can read it.\n\
+=======
+         It holds the store, the secret of the session tokens and the master key of saved provider keys; only its owner can\n\
+         read it. Backups do not contain master.key: keep a copy of it.\n\
+>>>>>>> main
          Next: {token}; POST /api/workspaces with it makes the first workspace.\n\
          Back up with: agentcfg-server backup --data {data} --out FILE\n\
          Stop with Ctrl-C or SIGTERM."

@@ -4,6 +4,7 @@
 //! the first that names a setting wins. All faults of all layers are reported together.
 
 mod layers;
+mod models;
 mod provider;
 mod secret;
 mod settings;
@@ -15,9 +16,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agentcfg_core::model::Plan;
+use agentcfg_core::model::{Plan, Provider};
+use agentcfg_core::routing::{Catalogue, CatalogueModel};
 use hyper::Uri;
-pub use provider::{Provider, SessionProvider};
+pub use provider::{IdentityProvider, SessionProvider};
 pub use secret::Secret;
 pub use settings::{SETTINGS, Setting};
 
@@ -53,6 +55,18 @@ pub struct Config {
     pub cors_origins: Vec<String>,
     /// HS256 secret of the local identity provider, instead of the file in the data directory.
     pub session_secret: Option<Secret>,
+    /// Models on offer, in the order of the list.
+    pub models: Vec<CatalogueModel>,
+    /// Address of OpenAI's API.
+    pub openai_base_url: String,
+    /// Address of Anthropic's API.
+    pub anthropic_base_url: String,
+    /// Managed credential for OpenAI.
+    pub openai_api_key: Option<Secret>,
+    /// Managed credential for Anthropic.
+    pub anthropic_api_key: Option<Secret>,
+    /// Master keys of the provider keys, instead of the file in the data directory; the first one seals.
+    pub master_keys: Vec<Secret>,
     /// Where session tokens come from.
     pub session_provider: SessionProvider,
     /// The `iss` of the identity provider's tokens.
@@ -107,6 +121,12 @@ impl Default for Config {
             write_scope_configures_agents: true,
             cors_origins: Vec::new(),
             session_secret: None,
+            models: Catalogue::default().models().to_vec(),
+            openai_base_url: Catalogue::default().base_url(Provider::OpenAi).to_owned(),
+            anthropic_base_url: Catalogue::default().base_url(Provider::Anthropic).to_owned(),
+            openai_api_key: None,
+            anthropic_api_key: None,
+            master_keys: Vec::new(),
             session_provider: SessionProvider::Local,
             oidc_issuer: None,
             oidc_audience: None,

@@ -1,9 +1,12 @@
 //! The one table of settings.
 
-use agentcfg_core::model::Plan;
+use agentcfg_core::model::{Plan, Provider};
+use agentcfg_core::routing::Catalogue;
+use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::vault::{MasterKey, Vault};
 
 use super::value::Value;
-use super::{Config, LogFormat, Secret, SessionProvider};
+use super::{Config, LogFormat, Secret, SessionProvider, models};
 use crate::identity::is_plain_url;
 
 /// One setting: its name in all layers, its meaning and its rule.
@@ -89,6 +92,26 @@ pub const SETTINGS: &[Setting] = &[
                     .map(|s| Some(Secret::new(s))),
             )
         },
+    ),
+    setting("models", "models on offer, a list of tables in the file", |c, v| {
+        put(&mut c.models, models::read(v))
+    }),
+    setting("openai_base_url", "address of OpenAI's API", |c, v| {
+        put(&mut c.openai_base_url, base_url(v))
+    }),
+    setting("anthropic_base_url", "address of Anthropic's API", |c, v| {
+        put(&mut c.anthropic_base_url, base_url(v))
+    }),
+    secret("openai_api_key", "managed credential for OpenAI", |c, v| {
+        put(&mut c.openai_api_key, provider_key(v))
+    }),
+    secret("anthropic_api_key", "managed credential for Anthropic", |c, v| {
+        put(&mut c.anthropic_api_key, provider_key(v))
+    }),
+    secret(
+        "master_keys",
+        "master keys of the provider keys, the first one seals, instead of the file in the data directory",
+        |c, v| put(&mut c.master_keys, master_keys(v)),
     ),
     setting("session_provider", "where session tokens come from", |c, v| {
         put(&mut c.session_provider, v.choice(SESSION_PROVIDERS))
@@ -222,6 +245,40 @@ const fn secret(name: &'static str, doc: &'static str, set: Set) -> Setting {
 fn put<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
     *place = value?;
     Ok(())
+}
+
+fn base_url(value: &Value<'_>) -> Result<String, String> {
+    const RULE: &str = "an address such as https://api.example.com or http://127.0.0.1:8080/prefix, without credentials, \
+                        query or fragment";
+    let normal = |text: &str| {
+        let catalogue = Catalogue::default().with_base_url(Provider::OpenAi, text).ok()?;
+        Some(catalogue.base_url(Provider::OpenAi).to_owned())
+    };
+    match value.text(RULE, |_| true).map(|text| (normal(&text), text)) {
+        Ok((Some(url), _)) => Ok(url),
+        // What stands before an @ may be a password.
+        Ok((None, text)) if text.contains('@') => Err(format!("must be {RULE}")),
+        Ok((None, _)) => value.text(RULE, |_| false),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn provider_key(value: &Value<'_>) -> Result<Option<Secret>, String> {
+    let fits = |text: &str| ProviderCredential::new(text).is_ok();
+    let text = value.text("1 to 500 visible ASCII characters", fits)?;
+    Ok(Some(Secret::new(text)))
+}
+
+fn master_keys(value: &Value<'_>) -> Result<Vec<Secret>, String> {
+    const RULE: &str = "a list of keys of 32 bytes, each as 64 hexadecimal digits or base64, and none twice";
+    let texts = value.words();
+    let keys: Option<Vec<MasterKey>> = texts.iter().flatten().map(|text| text.parse().ok()).collect();
+    match (texts, keys) {
+        (Some(texts), Some(keys)) if keys.is_empty() || Vault::new(keys.clone()).is_ok() => {
+            Ok(texts.into_iter().map(Secret::new).collect())
+        }
+        _ => Err(format!("must be {RULE}")),
+    }
 }
 
 fn user_id(text: &str) -> bool {
