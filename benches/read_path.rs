@@ -1,6 +1,8 @@
 //! What the whole read path costs in process, with no sockets: `GET /api/agents/configs` with an API
 //! key, against a function that answers with the same fields and bytes.
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
+
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -3,6 +3,9 @@
 //! `bench-server api DATA AGENTS [--single]`: the product; with `--single`, one transaction for each request.
 //! `bench-server store DATA`: hyper and the group-commit writer with no rules: a POST stores its body.
 //! `bench-server fixed FILE`: bare hyper; answers every request with the response in FILE.
+//! `bench-server listen FILE`: the same through the product's listener with its timeouts and limits.
+
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -40,7 +43,8 @@ async fn main() -> Result<(), Failure> {
             api(Path::new(data), agents.parse()?, options).await
         }
         ["store", data] => store(Path::new(data)).await,
-        ["fixed", file] => fixed(Path::new(file)).await,
+        ["fixed", file] => fixed(Path::new(file), false).await,
+        ["listen", file] => fixed(Path::new(file), true).await,
         _ => Err("usage: bench-server api DATA AGENTS [--single] | store DATA | fixed FILE".into()),
     }
 }
@@ -59,8 +63,13 @@ async fn api(data: &Path, agents: usize, options: RedbOptions) -> Result<(), Fai
     let service = AgentCfg::builder(store)
         .settings(agentcfg_benches::fixture::unlimited())
         .build();
-    let made = agentcfg_benches::fixture::make(&service, agents, 1).await;
-    println!("workspace={}\nkey={}", made.workspace, made.keys[0]);
+    let made = agentcfg_benches::fixture::make(&service, agents, 16).await;
+    println!(
+        "workspace={}\nkey={}\nkeys={}",
+        made.workspace,
+        made.keys[0],
+        made.keys.join(",")
+    );
     let app = App::new(service, Cors::default());
     let listener = listener().await?;
     announce(&listener)?;
@@ -101,7 +110,7 @@ async fn store(data: &Path) -> Result<(), Failure> {
 }
 
 /// Answers with the response that was captured from the product: the same status, fields and bytes.
-async fn fixed(file: &Path) -> Result<(), Failure> {
+async fn fixed(file: &Path, through_listen: bool) -> Result<(), Failure> {
     let captured = std::fs::read(file)?;
     let end = captured
         .windows(4)
@@ -118,7 +127,7 @@ async fn fixed(file: &Path) -> Result<(), Failure> {
         }
     }
     let fields = Arc::new(fields);
-    bare(move |_| {
+    let answer = move |_: Request<Incoming>| {
         let (fields, body) = (Arc::clone(&fields), body.clone());
         async move {
             let mut response = Response::new(Full::new(body));
@@ -127,8 +136,20 @@ async fn fixed(file: &Path) -> Result<(), Failure> {
             }
             Ok(response)
         }
-    })
-    .await
+    };
+    if !through_listen {
+        return bare(answer).await;
+    }
+    let listener = listener().await?;
+    announce(&listener)?;
+    listen::serve(
+        listener,
+        listen::service_fn(answer),
+        Limits::default(),
+        std::future::pending(),
+    )
+    .await;
+    Ok(())
 }
 
 /// hyper and nothing else.

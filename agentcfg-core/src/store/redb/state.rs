@@ -72,12 +72,13 @@ impl Shared {
         writer: &RwLock<Option<SyncSender<Task>>>,
         keys: &[Key],
     ) -> Result<Vec<Option<Record>>, StoreError> {
+        if let [key] = keys
+            && let Some(record) = self.hot.get(&key.encode())
+        {
+            return Ok(vec![Some(record)]);
+        }
         let encoded: Vec<Vec<u8>> = keys.iter().map(Key::encode).collect();
-        let hit = match &encoded[..] {
-            [key] => self.hot.get(key).map(|record| vec![Some(record)]),
-            keys => self.hot.get_all(keys),
-        };
-        if let Some(records) = hit {
+        if let Some(records) = self.hot.get_all(&encoded) {
             return Ok(records);
         }
         let marks: Vec<_> = encoded.iter().map(|key| self.hot.mark(key)).collect();
