@@ -40,6 +40,7 @@
 //! | none | [`model`], [`validate`], [`error`]: all that a client needs |
 //! | `engine` | the service and the memory store |
 //! | `redb` (default) | the embedded store in one file |
+//! | `jwks` | sessions of OpenID Connect providers |
 //! | `conformance` | tests for your own store |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

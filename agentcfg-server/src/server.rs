@@ -15,10 +15,11 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::control::{self, Order};
 use crate::cors::Cors;
 use crate::datadir::{DataDir, DataDirError, DataLock};
+use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits};
 use crate::master_keys::{self, MasterKeyFault};
 use crate::telemetry::{self, Metrics};
@@ -30,6 +31,9 @@ const MAINTENANCE_EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
+    /// Settings do not fit together.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The data directory cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
@@ -112,7 +116,7 @@ pub struct Server {
     lock: DataLock,
     store: Arc<RedbStore>,
     service: AgentCfg,
-    sessions: LocalSessions,
+    identity: Identity,
     is_new: bool,
 }
 
@@ -123,15 +127,17 @@ impl Server {
     ///
     /// See [`StartError`].
     pub fn open(config: Config) -> Result<Self, StartError> {
+        config.provider()?;
         let dir = DataDir::open_or_create(&config.data)?;
         let lock = dir.lock()?;
         let is_new = !dir.has_store()?;
         // Before the store: a crash between the two leaves a key without a store, never the other way round.
         let vault = master_keys::find(&config, &dir, is_new)?;
         let store = Arc::new(open_store(&lock, config.cache_mb)?);
+        let identity = Identity::new(&config, &dir)?;
         let mut builder = AgentCfg::builder_on(Arc::clone(&store) as _)
             .settings(settings(&config))
-            .sessions(local_sessions(&config, &dir)?)
+            .sessions(identity.verifier())
             .catalogue(catalogue(&config)?);
         for (provider, credential) in managed_credentials(&config)? {
             builder = builder.managed_credential(provider, credential);
@@ -141,13 +147,12 @@ impl Server {
         }
         let service = builder.build();
         wait(master_keys::fit(&service, &config, &dir))??;
-        let sessions = local_sessions(&config, &dir)?;
         Ok(Self {
             config,
             lock,
             store,
             service,
-            sessions,
+            identity,
             is_new,
         })
     }
@@ -157,9 +162,9 @@ impl Server {
         &self.service
     }
 
-    /// The local identity provider.
-    pub fn sessions(&self) -> &LocalSessions {
-        &self.sessions
+    /// The local identity provider, where tokens are issued by this server.
+    pub fn sessions(&self) -> Option<&LocalSessions> {
+        self.identity.local()
     }
 
     /// Whether the store was made just now.
@@ -241,9 +246,10 @@ impl Server {
             self.service.clone(),
             Arc::clone(&self.store),
             metrics,
-            until(stopped),
+            until(stopped.clone()),
         ));
 
+        let keeping_keys = tokio::spawn(self.identity.clone().keep(until(stopped.clone())));
         ready(address);
         let answering = listen::service_fn(move |request| {
             let app = app.clone();
@@ -253,6 +259,7 @@ impl Server {
 
         let _ = stop.send(true);
         let _ = maintenance.await;
+        let _ = keeping_keys.await;
         if let Some(server) = metrics_server {
             let _ = server.await;
         }

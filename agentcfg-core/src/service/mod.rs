@@ -137,6 +137,8 @@ impl Builder {
     }
 
     /// Chooses who verifies session tokens. Without one, no session token is good.
+    ///
+    /// A verifier that is chosen at run time comes as an `Arc<dyn SessionVerifier>` or a `Box` of one.
     #[must_use]
     pub fn sessions(mut self, verifier: impl SessionVerifier) -> Self {
         self.sessions = Arc::new(verifier);
@@ -262,17 +264,26 @@ impl AgentCfg {
         self.inner.managed[provider as usize].as_ref()
     }
 
-    /// Whether storage answers.
+    /// Whether storage answers and session tokens can be verified.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unavailable`] when it does not.
+    /// [`ErrorKind::Unavailable`] when not.
     pub async fn ready(&self) -> Result<(), Error> {
         self.inner
             .store
             .get(&[Key::global("store", Kind::Meta, "ready")])
             .await?;
-        Ok(())
+        self.inner.sessions.ready().map_err(|error| {
+            let why = match error {
+                SessionError::Unavailable(why) => why,
+                SessionError::Invalid(why) => why.to_owned(),
+            };
+            Error::new(
+                ErrorKind::Unavailable,
+                format!("session tokens cannot be verified: {why}"),
+            )
+        })
     }
 
     fn store(&self) -> &dyn Store {
@@ -309,6 +320,10 @@ struct NoSessions;
 impl SessionVerifier for NoSessions {
     async fn verify(&self, _: &str, _: Timestamp) -> Result<Session, SessionError> {
         Err(SessionError::Invalid("no identity provider is configured"))
+    }
+
+    fn ready(&self) -> Result<(), SessionError> {
+        Ok(())
     }
 }
 

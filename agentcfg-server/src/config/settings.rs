@@ -6,7 +6,8 @@ use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::vault::{MasterKey, Vault};
 
 use super::value::Value;
-use super::{Config, LogFormat, Secret, models};
+use super::{Config, LogFormat, Secret, SessionProvider, models};
+use crate::identity::is_plain_url;
 
 /// One setting: its name in all layers, its meaning and its rule.
 #[derive(Debug, Clone, Copy)]
@@ -112,6 +113,53 @@ pub const SETTINGS: &[Setting] = &[
         "master keys of the provider keys, the first one seals, instead of the file in the data directory",
         |c, v| put(&mut c.master_keys, master_keys(v)),
     ),
+    setting("session_provider", "where session tokens come from", |c, v| {
+        put(&mut c.session_provider, v.choice(SESSION_PROVIDERS))
+    }),
+    setting("oidc_issuer", "iss of the identity provider's tokens", |c, v| {
+        put(&mut c.oidc_issuer, v.text(TEXT, is_text).map(Some))
+    }),
+    setting("oidc_audience", "aud of tokens for this service", |c, v| {
+        put(&mut c.oidc_audience, v.text(TEXT, is_text).map(Some))
+    }),
+    setting(
+        "oidc_jwks_url",
+        "URL of the identity provider's keys, instead of discovery",
+        |c, v| put(&mut c.oidc_jwks_url, v.text(URL, is_plain_url).map(|s| s.parse().ok())),
+    ),
+    setting(
+        "introspection_url",
+        "URL that is asked about each token (RFC 7662)",
+        |c, v| {
+            put(
+                &mut c.introspection_url,
+                v.text(URL, is_plain_url).map(|s| s.parse().ok()),
+            )
+        },
+    ),
+    setting(
+        "introspection_client_id",
+        "client that asks introspection_url",
+        |c, v| put(&mut c.introspection_client_id, v.text(TEXT, is_text).map(Some)),
+    ),
+    secret("introspection_client_secret", "secret of that client", |c, v| {
+        put(
+            &mut c.introspection_client_secret,
+            v.text(TEXT, is_text).map(|s| Some(Secret::new(s))),
+        )
+    }),
+    setting(
+        "userinfo_url",
+        "URL that is asked with each token who its bearer is",
+        |c, v| put(&mut c.userinfo_url, v.text(URL, is_plain_url).map(|s| s.parse().ok())),
+    ),
+    secret("userinfo_apikey", "header apikey for userinfo_url", |c, v| {
+        put(
+            &mut c.userinfo_apikey,
+            v.text("visible ASCII characters", is_visible)
+                .map(|s| Some(Secret::new(s))),
+        )
+    }),
     setting("metrics_listen", "address of GET /metrics, off when empty", |c, v| {
         put(&mut c.metrics_listen, v.optional_address())
     }),
@@ -162,6 +210,15 @@ const PLANS: &[(&str, Plan)] = &[
     ("team", Plan::Team),
     ("enterprise", Plan::Enterprise),
 ];
+
+const SESSION_PROVIDERS: &[(&str, SessionProvider)] = &[
+    ("local", SessionProvider::Local),
+    ("jwks", SessionProvider::Jwks),
+    ("introspection", SessionProvider::Introspection),
+];
+
+const TEXT: &str = "text without control characters";
+const URL: &str = "an http or https URL without credentials and fragment";
 
 const LOG_FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
 
@@ -226,6 +283,14 @@ fn master_keys(value: &Value<'_>) -> Result<Vec<Secret>, String> {
 
 fn user_id(text: &str) -> bool {
     (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control)
+}
+
+fn is_text(text: &str) -> bool {
+    !text.is_empty() && !text.chars().any(char::is_control)
+}
+
+pub(super) fn is_visible(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn log_filter(text: &str) -> bool {

@@ -133,6 +133,15 @@ fn every_kind_of_value_has_its_rule() {
         ("WRITE_SCOPE_CONFIGURES_AGENTS", "yes"),
         ("CORS_ORIGINS", "https://a.example/"),
         ("SESSION_SECRET", "short"),
+        ("SESSION_PROVIDER", "ldap"),
+        ("OIDC_ISSUER", ""),
+        ("OIDC_AUDIENCE", "a\u{7}"),
+        ("OIDC_JWKS_URL", "keys"),
+        ("INTROSPECTION_URL", "ftp://a.example"),
+        ("INTROSPECTION_CLIENT_ID", ""),
+        ("INTROSPECTION_CLIENT_SECRET", ""),
+        ("USERINFO_URL", "https://user:pass@a.example/me"),
+        ("USERINFO_APIKEY", "a b"),
         ("METRICS_LISTEN", "9090"),
         ("LOG", "a=b=c"),
         ("LOG_FORMAT", "xml"),
@@ -234,5 +243,63 @@ fn toml_values_keep_their_types() {
     ] {
         let error = from_file(dir.path(), bad).unwrap_err().to_string();
         assert!(error.contains("must be"), "{bad}: {error}");
+    }
+}
+
+#[test]
+fn an_identity_provider_needs_its_settings() {
+    let with = |pairs: &[(&str, &str)]| {
+        let pairs: Vec<(String, &str)> = pairs
+            .iter()
+            .map(|(name, value)| (format!("AGENTCFG_{name}"), *value))
+            .collect();
+        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        from_env(&pairs)
+    };
+    let jwks = ("SESSION_PROVIDER", "jwks");
+    let asked = ("SESSION_PROVIDER", "introspection");
+    let issuer = ("OIDC_ISSUER", "https://id.example/tenant/");
+    let audience = ("OIDC_AUDIENCE", "agentcfg");
+    let url = ("INTROSPECTION_URL", "https://id.example/introspect");
+    let id = ("INTROSPECTION_CLIENT_ID", "us");
+    let secret = ("INTROSPECTION_CLIENT_SECRET", "hush");
+    let user = ("USERINFO_URL", "http://auth:9999/user");
+    for good in [
+        &[][..],
+        &[issuer, url, user],
+        &[jwks, issuer, audience],
+        &[
+            jwks,
+            ("OIDC_ISSUER", "tenant-7"),
+            audience,
+            ("OIDC_JWKS_URL", "http://id/keys?tenant=7"),
+        ],
+        &[asked, url, id, secret],
+        &[asked, url, id, secret, issuer, audience],
+        &[asked, user],
+        &[asked, user, ("USERINFO_APIKEY", "anon")],
+    ] {
+        assert!(with(good).is_ok(), "{good:?}: {:?}", with(good));
+    }
+    for (bad, named) in [
+        (&[jwks][..], &["oidc_issuer", "oidc_audience"][..]),
+        (&[jwks, issuer], &["oidc_audience"]),
+        (&[jwks, audience, ("OIDC_JWKS_URL", "http://id/keys")], &["oidc_issuer"]),
+        (&[jwks, ("OIDC_ISSUER", "tenant-7"), audience], &["oidc_jwks_url"]),
+        (
+            &[jwks, ("OIDC_ISSUER", "https://id.example/?a"), audience],
+            &["oidc_issuer"],
+        ),
+        (&[asked], &["introspection_url", "userinfo_url"]),
+        (
+            &[asked, url],
+            &["introspection_client_id", "introspection_client_secret"],
+        ),
+        (&[asked, url, id], &["introspection_client_secret"]),
+        (&[asked, url, id, secret, user], &["introspection_url", "userinfo_url"]),
+    ] {
+        let error = with(bad).unwrap_err().to_string();
+        assert!(named.iter().all(|name| error.contains(name)), "{bad:?}: {error}");
+        assert!(!error.contains("hush"));
     }
 }
