@@ -19,7 +19,7 @@ mod tests {
 
     use super::DOCUMENT;
     use crate::request::Query;
-    use crate::routes::{Needs, Operation, ROUTES, Route};
+    use crate::routes::{Content, Needs, Operation, ROUTES, Route};
 
     static DOC: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(DOCUMENT).unwrap());
 
@@ -219,7 +219,7 @@ mod tests {
             if !matches!(route.needs, Needs::Nothing | Needs::Credential) {
                 wanted.push("403");
             }
-            if route.body {
+            if route.content != Content::Nothing {
                 wanted.extend(["408", "413"]);
             }
             wanted.extend(match route.operation {
@@ -238,7 +238,7 @@ mod tests {
             assert_eq!(keys(responses), wanted, "{} {}", route.method, route.path);
             assert_eq!(
                 described(route).get("requestBody").is_some(),
-                route.body,
+                route.content != Content::Nothing,
                 "{}",
                 route.path
             );
