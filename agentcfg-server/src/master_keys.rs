@@ -3,6 +3,9 @@
 //! They come from the setting `master_keys`, else from the file `master.key` in the data directory. That file is made
 //! together with a new data directory and never again: a store that has lost its key is not given another without a word.
 
+#[cfg(test)]
+mod tests;
+
 use agentcfg_core::AgentCfg;
 use agentcfg_core::service::{MasterKeyError, RewrapProgress};
 use agentcfg_core::vault::{KeyId, MasterKey, Vault};

@@ -87,9 +87,11 @@ fn way_out(error: &OpenError) -> &'static str {
 ///
 /// [`StartError::Store`] with the way out.
 pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, StartError> {
-    let cache_bytes = usize::try_from(cache_mb << 20).unwrap_or(usize::MAX);
+    // One half for pages of the file, the other for records that are read often.
+    let half = usize::try_from(cache_mb << 19).unwrap_or(usize::MAX);
     let options = RedbOptions {
-        cache_bytes,
+        cache_bytes: half,
+        hot_bytes: half,
         ..RedbOptions::default()
     };
     RedbStore::open(lock.dir().store_path(), options).map_err(|source| StartError::Store {
@@ -299,12 +301,11 @@ async fn finish_rotation(service: AgentCfg) {
 
 /// Runs a future to its end from a place that cannot wait for it, within a runtime or without.
 fn wait<T: Send>(future: impl Future<Output = T> + Send) -> io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| runtime.block_on(future));
-        waiting
-            .join()
-            .map_err(|_| io::Error::other("a step of the start panicked"))
+        // A runtime must neither be used nor dropped on a thread of another one.
+        let waiting = scope.spawn(|| Ok(tokio::runtime::Builder::new_current_thread().build()?.block_on(future)));
+        let panicked = |_| io::Error::other("a step of the start panicked");
+        waiting.join().map_err(panicked).flatten()
     })
 }
 

@@ -114,16 +114,24 @@ impl AgentCfg {
             }
             None => (vault.sealing_key(), Check::Absent(master_key.clone())),
         };
-        let sealed = vault
-            .seal_under(sealing, access.workspace(), provider, credential, self.entropy())?
-            .ok_or_else(|| {
-                Error::new(
-                    ErrorKind::NotConfigured,
-                    "this server was not given the master key that provider keys are sealed with now; its operator can \
-                     configure it",
-                )
-            })?;
-
+        let sealed = vault.seal_under(sealing, access.workspace(), provider, credential, self.entropy())?;
+        let Some(sealed) = sealed else {
+            let now = self
+                .store()
+                .get(std::slice::from_ref(&master_key))
+                .await?
+                .pop()
+                .flatten();
+            if version(now.as_ref()) != version(records[2].as_ref()) {
+                // A whole rotation has passed between the read and the look at the keyring.
+                return Ok(Attempt::Raced);
+            }
+            return Err(Error::new(
+                ErrorKind::NotConfigured,
+                "this server was not given the master key that provider keys are sealed with now; its operator can \
+                 configure it",
+            ));
+        };
         let before: Option<StoredProviderKey> = records[1]
             .as_ref()
             .map(|record| schema::decode(&key, record))

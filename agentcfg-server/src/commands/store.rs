@@ -1,5 +1,8 @@
 //! `backup`, `restore` and `check`: the store as a whole.
 
+#[cfg(test)]
+mod tests;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;

@@ -16,10 +16,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agentcfg_core::model::{self, Plan};
+use agentcfg_core::model::{Plan, Provider};
 use agentcfg_core::routing::{Catalogue, CatalogueModel};
 use hyper::Uri;
-pub use provider::{Provider, SessionProvider};
+pub use provider::{IdentityProvider, SessionProvider};
 pub use secret::Secret;
 pub use settings::{SETTINGS, Setting};
 
@@ -126,8 +126,8 @@ impl Default for Config {
             cors_origins: Vec::new(),
             session_secret: None,
             models: Catalogue::default().models().to_vec(),
-            openai_base_url: Catalogue::default().base_url(model::Provider::OpenAi).to_owned(),
-            anthropic_base_url: Catalogue::default().base_url(model::Provider::Anthropic).to_owned(),
+            openai_base_url: Catalogue::default().base_url(Provider::OpenAi).to_owned(),
+            anthropic_base_url: Catalogue::default().base_url(Provider::Anthropic).to_owned(),
             openai_api_key: None,
             anthropic_api_key: None,
             master_keys: Vec::new(),

@@ -19,7 +19,7 @@ pub enum SessionProvider {
 
 /// An identity provider with its settings, as [`Config::provider`] finds them complete.
 #[derive(Debug, Clone, Copy)]
-pub enum Provider<'a> {
+pub enum IdentityProvider<'a> {
     /// This server itself.
     Local,
     /// A provider that publishes its keys.
@@ -59,17 +59,17 @@ impl Config {
     /// # Errors
     ///
     /// When a setting is missing that it needs, or two contradict each other. Every fault is named.
-    pub fn provider(&self) -> Result<Provider<'_>, ConfigError> {
+    pub fn provider(&self) -> Result<IdentityProvider<'_>, ConfigError> {
         let mut problems = Vec::new();
         let provider = match self.session_provider {
-            SessionProvider::Local => Some(Provider::Local),
+            SessionProvider::Local => Some(IdentityProvider::Local),
             SessionProvider::Jwks => self.jwks(&mut problems),
             SessionProvider::Introspection => self.asked(&mut problems),
         };
         provider.filter(|_| problems.is_empty()).ok_or(ConfigError { problems })
     }
 
-    fn jwks(&self, problems: &mut Vec<String>) -> Option<Provider<'_>> {
+    fn jwks(&self, problems: &mut Vec<String>) -> Option<IdentityProvider<'_>> {
         let mut need = |name: &str, value: &Option<String>| {
             if value.is_none() {
                 problems.push(format!("session_provider is jwks, which needs {name}"));
@@ -84,14 +84,14 @@ impl Config {
                  must say where the keys are; got {issuer:?}"
             ));
         }
-        Some(Provider::Jwks {
+        Some(IdentityProvider::Jwks {
             issuer,
             audience: self.oidc_audience.as_deref()?,
             jwks_url: self.oidc_jwks_url.as_ref(),
         })
     }
 
-    fn asked(&self, problems: &mut Vec<String>) -> Option<Provider<'_>> {
+    fn asked(&self, problems: &mut Vec<String>) -> Option<IdentityProvider<'_>> {
         match (&self.introspection_url, &self.userinfo_url) {
             (None, None) => {
                 problems
@@ -107,7 +107,7 @@ impl Config {
                 if apikey.is_some_and(|apikey| !is_visible(apikey.expose())) {
                     problems.push("userinfo_apikey must be visible ASCII characters".into());
                 }
-                Some(Provider::UserInfo { url, apikey })
+                Some(IdentityProvider::UserInfo { url, apikey })
             }
             (Some(url), None) => {
                 if self.introspection_client_id.is_none() {
@@ -116,7 +116,7 @@ impl Config {
                 if self.introspection_client_secret.is_none() {
                     problems.push("introspection_url is set, which needs introspection_client_secret".into());
                 }
-                Some(Provider::Introspection {
+                Some(IdentityProvider::Introspection {
                     url,
                     client_id: self.introspection_client_id.as_deref()?,
                     client_secret: self.introspection_client_secret.as_ref()?,

@@ -1,5 +1,8 @@
 //! Provider keys.
 
+#[cfg(test)]
+mod tests;
+
 use agentcfg_core::model::{Permission, Provider, WorkspaceId};
 use agentcfg_core::secret::ProviderCredential;
 use hyper::StatusCode;

@@ -14,7 +14,7 @@ use hyper::Uri;
 
 use self::asked::{AskedProvider, Question, basic, sensitive};
 use self::published::PublishedKeys;
-use crate::config::{Config, Provider};
+use crate::config::{Config, IdentityProvider};
 use crate::datadir::DataDir;
 use crate::outbound::{Options, Outbound};
 use crate::server::{StartError, local_sessions};
@@ -46,8 +46,8 @@ impl Identity {
     pub fn new(config: &Config, dir: &DataDir) -> Result<Self, StartError> {
         let outbound = || Outbound::new(&Options::default());
         let kind = match config.provider()? {
-            Provider::Local => Kind::Local(Arc::new(local_sessions(config, dir)?)),
-            Provider::Jwks {
+            IdentityProvider::Local => Kind::Local(Arc::new(local_sessions(config, dir)?)),
+            IdentityProvider::Jwks {
                 issuer,
                 audience,
                 jwks_url,
@@ -58,7 +58,7 @@ impl Identity {
                 };
                 Kind::Published(JwksSessions::new(issuer, audience, keys))
             }
-            Provider::Introspection {
+            IdentityProvider::Introspection {
                 url,
                 client_id,
                 client_secret,
@@ -73,7 +73,7 @@ impl Identity {
                 };
                 Kind::Asked(Arc::new(AskedProvider::new(outbound()?, question)))
             }
-            Provider::UserInfo { url, apikey } => {
+            IdentityProvider::UserInfo { url, apikey } => {
                 let question = Question::User {
                     url: url.clone(),
                     apikey: apikey.and_then(|apikey| sensitive(apikey.expose())),

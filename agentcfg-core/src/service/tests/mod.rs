@@ -5,6 +5,7 @@ mod models;
 mod provider_keys;
 mod rotation;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -124,5 +125,38 @@ impl Store for Failing {
             }
             Err(_) => Err(StoreError::Unavailable("killed".into()).into()),
         }
+    }
+}
+
+/// A store in which something happens between a decision and its commit, once.
+struct Meanwhile {
+    inner: Arc<dyn Store>,
+    happens: tokio::sync::Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
+}
+
+impl Meanwhile {
+    fn on(inner: &Arc<dyn Store>, happens: impl Future<Output = ()> + Send + 'static) -> Arc<dyn Store> {
+        Arc::new(Self {
+            inner: Arc::clone(inner),
+            happens: tokio::sync::Mutex::new(Some(Box::pin(happens))),
+        })
+    }
+}
+
+#[async_trait]
+impl Store for Meanwhile {
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        self.inner.get(keys).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+        self.inner.scan(scan).await
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        if let Some(happens) = self.happens.lock().await.take() {
+            happens.await;
+        }
+        self.inner.commit(batch).await
     }
 }

@@ -143,6 +143,56 @@ async fn nothing_is_sealed_under_an_old_key_once_a_new_one_is_named() {
     assert_eq!(next(&new, workspaces[0].id, Provider::OpenAi).await.unwrap(), "sk-late");
 }
 
+#[tokio::test]
+async fn a_save_that_a_whole_rotation_overtakes_seals_under_the_new_key() {
+    let store = memory();
+    let studio = filled(&store, 1).await.remove(0);
+    let rotating = service(&store, &[2, 1]);
+    let slow = Meanwhile::on(&store, async move {
+        rewrap(&rotating).await.unwrap();
+    });
+    // A first key of this provider, so that the rotation finds nothing to seal anew.
+    let late = service(&slow, &[1, 2]);
+    late.save_provider_key(&ada(&late), studio.id, Provider::Anthropic, &credential("sk-late"))
+        .await
+        .unwrap();
+    let new_alone = service(&store, &[2]);
+    new_alone.adopt_master_keys().await.unwrap();
+    assert_eq!(
+        next(&new_alone, studio.id, Provider::Anthropic).await.unwrap(),
+        "sk-late"
+    );
+}
+
+#[tokio::test]
+async fn a_key_saved_while_it_is_sealed_anew_is_the_one_that_stays() {
+    let store = memory();
+    let studio = filled(&store, 1).await.remove(0);
+    let both = service(&store, &[2, 1]);
+    both.adopt_master_keys().await.unwrap();
+    let slow = Meanwhile::on(&store, async move {
+        save(&both, studio.id, "sk-late").await.unwrap();
+    });
+    let (done, _) = rewrap(&service(&slow, &[2, 1])).await.unwrap();
+    assert_eq!(done.rewrapped, 0, "it is sealed under the new key already");
+    assert_eq!(
+        next(&service(&store, &[2]), studio.id, Provider::OpenAi).await.unwrap(),
+        "sk-late"
+    );
+}
+
+#[tokio::test]
+async fn a_plan_that_drops_while_a_key_is_saved_wins() {
+    let store = memory();
+    let studio = filled(&store, 1).await.remove(0);
+    let operator = service(&store, &[1]);
+    let slow = Meanwhile::on(&store, async move {
+        set_plan(&operator, studio.id, crate::model::Plan::Free).await;
+    });
+    let error = save(&service(&slow, &[1]), studio.id, "sk-late").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Forbidden);
+}
+
 /// Saves and calls that run beside rotations, which must never notice them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rotations_disturb_nobody() {
