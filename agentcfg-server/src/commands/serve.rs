@@ -41,19 +41,18 @@ fn introduce(server: &Server) {
     let data = data.display();
     let (holds, token) = match server.sessions() {
         Some(_) => (
-            "the store and the secret of the session tokens",
+            "the store, the secret of the session tokens and the master key of saved provider keys",
             format!("agentcfg-server token --user YOUR_ID --data {data}\nprints a session token"),
         ),
-        None => ("the store", "get a session token from the identity provider".to_owned()),
+        None => (
+            "the store and the master key of saved provider keys",
+            "get a session token from the identity provider".to_owned(),
+        ),
     };
     eprintln!(
         "Made a new data directory: {data}\n\
-<<<<<<< HEAD
          It holds {holds}; only its owner can read it.\n\
-=======
-         It holds the store, the secret of the session tokens and the master key of saved provider keys; only its owner can\n\
-         read it. Backups do not contain master.key: keep a copy of it.\n\
->>>>>>> main
+         Backups do not contain master.key: keep a copy of it.\n\
          Next: {token}; POST /api/workspaces with it makes the first workspace.\n\
          Back up with: agentcfg-server backup --data {data} --out FILE\n\
          Stop with Ctrl-C or SIGTERM."
