@@ -39,20 +39,20 @@ fn introduce(server: &Server) {
     let data = server.dir().path();
     let data = std::fs::canonicalize(data).unwrap_or_else(|_| data.to_owned());
     let data = data.display();
-    let mut holds = String::from("the store");
-    let mut token = "get a session token from the identity provider".to_owned();
-    if server.sessions().is_some() {
-        holds += ", the secret of the session tokens";
-        token = format!("agentcfg-server token --user YOUR_ID --data {data}\nprints a session token");
-    }
-    let mut keep = "";
-    if server.dir().master_key_path().exists() {
-        holds += ", the master key of saved provider keys";
-        keep = "\nBackups do not contain master.key: keep a copy of it.";
-    }
+    let (holds, token) = match server.sessions() {
+        Some(_) => (
+            "the store, the secret of the session tokens and the master key of saved provider keys",
+            format!("agentcfg-server token --user YOUR_ID --data {data}\nprints a session token"),
+        ),
+        None => (
+            "the store and the master key of saved provider keys",
+            "get a session token from the identity provider".to_owned(),
+        ),
+    };
     eprintln!(
         "Made a new data directory: {data}\n\
-         It holds {holds}; only its owner can read it.{keep}\n\
+         It holds {holds}; only its owner can read it.\n\
+         Backups do not contain master.key: keep a copy of it.\n\
          Next: {token}; POST /api/workspaces with it makes the first workspace.\n\
          Back up with: agentcfg-server backup --data {data} --out FILE\n\
          Stop with Ctrl-C or SIGTERM."
