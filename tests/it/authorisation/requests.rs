@@ -1,6 +1,6 @@
 //! For each route a request that succeeds for whoever may make it, again and again.
 
-use agentcfg_tests::harness::{Request, Response, Studio, unique};
+use agentcfg_tests::harness::{Request, Response, Studio, concrete, unique};
 use serde_json::{Value, json};
 
 use super::credentials::Credential;
@@ -82,6 +82,7 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
         ("GET", "/api/models" | "/api/provider-keys") => with(Before::Nothing, WORKSPACE, None),
         ("PUT", "/api/provider-keys") => with(Before::Nothing, PROVIDER, Some(r#"{"api_key": "{fresh}"}"#)),
         ("DELETE", "/api/provider-keys") => with(Before::ProviderKey, PROVIDER, None),
+        ("POST", "/api/agents/model-calls/{provider}/{path}") => with(Before::Agent, AGENT, Some("{}")),
         ("DELETE", "/api/api-keys") => with(Before::Key, "key_id={item}", None),
         _ => return None,
     })
@@ -169,8 +170,8 @@ impl Recipe {
                 .replace("{fresh}", &unique("fresh"))
         };
         let target = match self.query {
-            "" => self.path.to_owned(),
-            query => format!("{}?{}", self.path, fill(query)),
+            "" => concrete(self.path),
+            query => format!("{}?{}", concrete(self.path), fill(query)),
         };
         let mut request: Request = place.studio.server.request(method, target);
         if let Some(credential) = &credential.text {
