@@ -31,6 +31,8 @@ mod memory;
 #[cfg(test)]
 mod model_tests;
 mod plan;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "redb")]
 pub mod redb;
 #[cfg(all(test, feature = "conformance"))]
