@@ -40,6 +40,7 @@
 //! | `conformance` | tests for your own store |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod error;
 pub mod model;

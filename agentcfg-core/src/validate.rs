@@ -3,6 +3,9 @@
 //! Lengths count Unicode scalar values. Nothing is trimmed or normalised: a text is kept as it was
 //! sent or refused. (Interface specification, *Field size limits*.)
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 use crate::model::{
@@ -54,8 +57,9 @@ impl Invalid {
 /// All faults, joined by `; `.
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// A body of a megabyte can have a hundred thousand faults; nobody reads past these.
-        const SHOWN: usize = 50;
+        /// More than all known fields of a body can have. A body of a megabyte can have a hundred
+        /// thousand unknown ones; nobody reads past these.
+        const SHOWN: usize = 500;
         let shown = self.faults.len().min(SHOWN);
         f.write_str(&self.faults[..shown].join("; "))?;
         match self.faults.len() - shown {
@@ -90,10 +94,15 @@ impl Faults {
         }
     }
 
-    fn text(&mut self, field: impl fmt::Display, text: &str, max: usize) {
+    /// A text without a NUL character, which no identifier or text may have.
+    pub(crate) fn without_nul(&mut self, field: impl fmt::Display, text: &str) {
         if text.contains('\0') {
-            self.push(&field, "must not contain a NUL character");
+            self.push(field, "must not contain a NUL character");
         }
+    }
+
+    fn text(&mut self, field: impl fmt::Display, text: &str, max: usize) {
+        self.without_nul(&field, text);
         let length = text.chars().count();
         if length > max {
             self.push(&field, format_args!("must be at most {max} characters, got {length}"));
@@ -208,26 +217,43 @@ pub fn parameters(parameters: &Parameters, faults: &mut Faults) {
         );
     }
     for name in parameters.keys() {
-        faults.text_from_one("parameters: each name", name, MAX_ENTRY_NAME);
+        faults.text_from_one(
+            format_args!("the name of parameters.{}", shown(name)),
+            name,
+            MAX_ENTRY_NAME,
+        );
+    }
+}
+
+/// `current_task_id`: 1–100 characters.
+pub fn current_task_id(text: &str, faults: &mut Faults) {
+    faults.text_from_one("current_task_id", text, MAX_NAME);
+}
+
+/// `current_task_title`: 1–200 characters.
+pub fn current_task_title(text: &str, faults: &mut Faults) {
+    faults.text_from_one("current_task_title", text, MAX_TASK_TITLE);
+}
+
+/// Whether a field of a task is there when the status is `working`, and not else.
+pub(crate) fn task_fits(status: LiveStatus, field: &str, present: bool, faults: &mut Faults) {
+    match (status, present) {
+        (LiveStatus::Working, false) => faults.push(field, "is required when status is working"),
+        (LiveStatus::Idle | LiveStatus::Offline, true) => {
+            faults.push(field, format_args!("must be absent when status is {status}"));
+        }
+        (LiveStatus::Working, true) | (LiveStatus::Idle | LiveStatus::Offline, false) => {}
     }
 }
 
 /// A status report: `working` needs a task, `idle` and `offline` take none.
 pub fn status_report(report: &StatusReport, faults: &mut Faults) {
-    let task = [
-        ("current_task_id", &report.current_task_id, MAX_NAME),
-        ("current_task_title", &report.current_task_title, MAX_TASK_TITLE),
-    ];
-    for (field, value, max) in task {
-        match (report.status, value) {
-            (LiveStatus::Working, None) => faults.push(field, "is required when status is working"),
-            (LiveStatus::Working, Some(text)) => faults.text_from_one(field, text, max),
-            (LiveStatus::Idle | LiveStatus::Offline, Some(_)) => {
-                faults.push(field, format_args!("must be absent when status is {}", report.status));
-            }
-            (LiveStatus::Idle | LiveStatus::Offline, None) => {}
-        }
-    }
+    let id = report.current_task_id.as_deref();
+    let title = report.current_task_title.as_deref();
+    task_fits(report.status, "current_task_id", id.is_some(), faults);
+    id.into_iter().for_each(|text| current_task_id(text, faults));
+    task_fits(report.status, "current_task_title", title.is_some(), faults);
+    title.into_iter().for_each(|text| current_task_title(text, faults));
 }
 
 /// A workspace's `name`: 1–100 characters, not blank.
@@ -252,12 +278,25 @@ pub fn rate_limit(limit: u32, faults: &mut Faults) {
 
 /// `user_id`: 1–200 characters without control characters.
 pub fn user_id(text: &str, faults: &mut Faults) {
-    if !is_user_id(text) {
+    let length = text.chars().count();
+    if !(1..=MAX_USER_ID).contains(&length) {
         faults.push(
             "user_id",
-            format_args!("must be 1 to {MAX_USER_ID} characters without control characters"),
+            format_args!("must be 1 to {MAX_USER_ID} characters, got {length}"),
         );
     }
+    if text.chars().any(char::is_control) {
+        faults.push("user_id", "must not contain control characters");
+    }
+}
+
+/// A name from a caller as it can stand in a message: printable and short.
+pub(crate) fn shown(name: &str) -> String {
+    let mut shown: String = name.chars().take(60).flat_map(char::escape_debug).collect();
+    if name.chars().nth(60).is_some() {
+        shown.push('…');
+    }
+    if shown.is_empty() { "\"\"".to_owned() } else { shown }
 }
 
 fn check(rules: impl FnOnce(&mut Faults)) -> Result<(), Invalid> {

@@ -96,7 +96,7 @@ impl App {
             .unwrap_or_else(|| request_ids.next());
         let mut rate = None;
         let answer = async {
-            request::check_head(&head.method, &head.uri, head.version, &head.headers)?;
+            request::check_head(&head.method, &head.uri, &head.headers)?;
             let route = match routes::find(&head.method, path) {
                 Match::Route(route) => route,
                 other => return unrouted(other, cors, &head.method, path, &head.headers),

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use hyper::header::{self, HeaderMap, HeaderName};
-use hyper::{Method, StatusCode, Uri, Version};
+use hyper::{Method, StatusCode, Uri};
 
 use crate::errors::Failure;
 
@@ -24,12 +24,12 @@ pub const MAX_BODY: usize = 1 << 20;
 /// # Errors
 ///
 /// 414 for the request line, 431 for the header fields.
-pub fn check_head(method: &Method, uri: &Uri, version: Version, headers: &HeaderMap) -> Result<(), Failure> {
+pub fn check_head(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Failure> {
     let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
     let authority = uri
         .authority()
         .map_or(0, |authority| authority.as_str().len() + "http://".len());
-    let line = method.as_str().len() + 1 + authority + target + 1 + format_args!("{version:?}").to_string().len();
+    let line = method.as_str().len() + 1 + authority + target + 1 + "HTTP/1.1".len();
     if line > MAX_REQUEST_LINE {
         let message = format!("the request line must be at most {MAX_REQUEST_LINE} bytes, got {line}");
         return Err(Failure::new(StatusCode::URI_TOO_LONG, message));

@@ -9,6 +9,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 const LONGEST: usize = 128;
+const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// The caller's own identifier, when it can be echoed: 1–128 visible ASCII characters.
 pub fn sent(headers: &HeaderMap) -> Option<&HeaderValue> {
@@ -20,7 +21,7 @@ pub fn sent(headers: &HeaderMap) -> Option<&HeaderValue> {
 /// Gives out identifiers: a random part for the process, and a number.
 #[derive(Debug)]
 pub struct RequestIds {
-    process: u64,
+    process: [u8; 16],
     next: AtomicU64,
 }
 
@@ -30,17 +31,30 @@ impl RequestIds {
         let mut random = [0; 8];
         // Without randomness the identifiers of two processes look alike, which harms nobody.
         let _ = SystemEntropy.fill(&mut random);
+        let digit = |i: usize| HEX[usize::from(random[i / 2] >> (4 * (1 - i % 2)) & 15)];
         Self {
-            process: u64::from_be_bytes(random),
+            process: std::array::from_fn(digit),
             next: AtomicU64::new(1),
         }
     }
 
-    /// A new identifier.
+    /// A new identifier: 16 hexadecimal digits, a dash, and the number in hexadecimal.
     pub fn next(&self) -> HeaderValue {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let id = format!("{:016x}-{number:x}", self.process);
-        HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+        let mut text = [0; 33];
+        let mut length = 33;
+        let mut number = self.next.fetch_add(1, Ordering::Relaxed);
+        loop {
+            length -= 1;
+            text[length] = HEX[(number % 16) as usize];
+            number /= 16;
+            if number == 0 {
+                break;
+            }
+        }
+        length -= 1;
+        text[length] = b'-';
+        text[length - 16..length].copy_from_slice(&self.process);
+        HeaderValue::from_bytes(&text[length - 16..]).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-use crate::validate::Invalid;
+use crate::validate::{Invalid, shown};
 
 /// A JSON value whose objects keep every entry in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -125,7 +125,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
         let mut entries = Vec::new();
         while let Some(name) = map.next_key::<String>()? {
-            self.0.borrow_mut().push(format!(".{}", super::shown(&name)));
+            self.0.borrow_mut().push(format!(".{}", shown(&name)));
             let value = map.next_value_seed(Seed(self.0))?;
             self.0.borrow_mut().pop();
             entries.push((name, value));

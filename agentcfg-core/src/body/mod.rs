@@ -5,12 +5,14 @@
 
 mod json;
 mod requests;
+#[cfg(test)]
+mod tests;
 mod value;
 
 use self::json::Json;
 use self::value::FromJson;
 use crate::model::Patch;
-use crate::validate::{Faults, Invalid};
+use crate::validate::{Faults, Invalid, shown};
 
 /// The fields of a JSON object, taken one by one, with the faults found on the way.
 struct Fields {
@@ -40,6 +42,13 @@ impl Fields {
                 format!("must be a JSON object, got {}", other.kind()),
             )),
         }
+    }
+
+    /// Whether the field is there and not null.
+    fn is_given(&self, name: &str) -> bool {
+        self.entries
+            .iter()
+            .any(|(key, value)| key == name && *value != Json::Null)
     }
 
     fn take(&mut self, name: &str) -> Found {
@@ -127,13 +136,4 @@ impl Fields {
         self.faults.into_result()?;
         value.ok_or_else(|| Invalid::new("body", "is incomplete"))
     }
-}
-
-/// A name from a caller as it can stand in a message: printable and short.
-fn shown(name: &str) -> String {
-    let mut shown: String = name.chars().take(60).flat_map(char::escape_debug).collect();
-    if name.chars().nth(60).is_some() {
-        shown.push('…');
-    }
-    if shown.is_empty() { "\"\"".to_owned() } else { shown }
 }

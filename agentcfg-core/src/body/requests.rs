@@ -70,7 +70,8 @@ impl AgentPatch {
         let mut fields = Fields::parse(bytes)?;
         let patch = Self {
             workspace_id: fields.optional("workspace_id", any),
-            agent_id: fields.optional("agent_id", any),
+            // Whether it is the agent's own is for the service to say, once it has found the agent.
+            agent_id: fields.optional("agent_id", |v: &String, f| f.without_nul("agent_id", v)),
             display_name: fields.optional("display_name", |v: &String, f| validate::display_name(v, f)),
             role: fields.patch("role", |v: &String, f| validate::role(v, f)),
             description: fields.patch("description", |v: &String, f| validate::description(v, f)),
@@ -94,17 +95,24 @@ impl StatusReport {
     pub fn from_json(bytes: &[u8]) -> Result<Self, Invalid> {
         let mut fields = Fields::parse(bytes)?;
         let status = fields.required::<LiveStatus>("status", any);
-        let current_task_id = fields.nullable::<String>("current_task_id", any);
-        let current_task_title = fields.nullable::<String>("current_task_title", any);
+        let current_task_id = fields.task(status, "current_task_id", |v, f| validate::current_task_id(v, f));
+        let current_task_title = fields.task(status, "current_task_title", |v, f| validate::current_task_title(v, f));
         let report = status.map(|status| Self {
             status,
             current_task_id,
             current_task_title,
         });
-        if let Some(report) = &report {
-            validate::status_report(report, &mut fields.faults);
-        }
         fields.finish(&["agent_id", "display_name"], report)
+    }
+}
+
+impl Fields {
+    /// A field of a status report that must be there with some statuses and must not with others.
+    fn task(&mut self, status: Option<LiveStatus>, name: &str, rule: impl Fn(&String, &mut Faults)) -> Option<String> {
+        if let Some(status) = status {
+            validate::task_fits(status, name, self.is_given(name), &mut self.faults);
+        }
+        self.nullable(name, rule)
     }
 }
 

@@ -3,9 +3,8 @@
 use serde_json::Number;
 
 use super::json::Json;
-use super::shown;
 use crate::model::{AgentType, Environment, LiveStatus, Parameters, Plan, Role, Scope, Timestamp, WorkspaceId};
-use crate::validate::Faults;
+use crate::validate::{Faults, shown};
 
 /// A type that a field of a body can have. A fault is noted under the field's name.
 pub(super) trait FromJson: Sized {
@@ -54,15 +53,13 @@ impl FromJson for u32 {
         let Json::Number(number) = json else {
             return mismatch(&json, field, "an integer", faults);
         };
-        match number.as_u64() {
-            Some(value) => Some(Self::try_from(value).unwrap_or(Self::MAX)),
-            // Negative and fractional numbers: zero lets the field's own rule name its bounds.
-            None if number.is_i64() => Some(0),
-            None => {
-                faults.push(field, format!("must be an integer, got {number}"));
-                None
-            }
-        }
+        // As in JSON Schema, a number without a fraction is an integer however it is written. What is
+        // none, or does not fit, becomes 0 or the maximum: the field's own rule names its bounds.
+        let whole = |number: f64| if number.fract() == 0.0 { number as Self } else { 0 };
+        Some(match number.as_u64() {
+            Some(value) => Self::try_from(value).unwrap_or(Self::MAX),
+            None => number.as_f64().map_or(0, whole),
+        })
     }
 }
 
@@ -71,12 +68,11 @@ impl FromJson for Vec<String> {
         let Json::Array(items) = json else {
             return mismatch(&json, field, "an array of strings", faults);
         };
-        let texts: Vec<_> = items
-            .into_iter()
-            .enumerate()
-            .map(|(i, item)| String::from_json(item, &format!("{field}[{i}]"), faults))
-            .collect();
-        texts.into_iter().collect()
+        let texts = items.into_iter().enumerate().map(|(i, item)| {
+            // The stand-in keeps the places of the others, so that their faults are found as well.
+            String::from_json(item, &format!("{field}[{i}]"), faults).unwrap_or_else(|| "-".to_owned())
+        });
+        Some(texts.collect())
     }
 }
 
@@ -86,23 +82,20 @@ impl FromJson for Parameters {
             return mismatch(&json, field, "an object of numbers", faults);
         };
         let mut parameters = Self::new();
-        let mut whole = true;
         for (name, value) in entries {
             let place = format!("{field}.{}", shown(&name));
-            match value {
-                Json::Number(number) => {
-                    let number: Number = number;
-                    if parameters.insert(name, number).is_some() {
-                        faults.push(place, "must not appear more than once");
-                        whole = false;
-                    }
-                }
+            // The stand-in lets the rules for the whole find the other faults.
+            let number = match value {
+                Json::Number(number) => number,
                 other => {
-                    faults.push(place, format!("must be a number, got {}", other.kind()));
-                    whole = false;
+                    faults.push(&place, format!("must be a number, got {}", other.kind()));
+                    Number::from(0)
                 }
+            };
+            if parameters.insert(name, number).is_some() {
+                faults.push(place, "must not appear more than once");
             }
         }
-        whole.then_some(parameters)
+        Some(parameters)
     }
 }

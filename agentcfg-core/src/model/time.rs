@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Timestamp(DateTime<Utc>);
+pub struct Timestamp(i64);
 
 /// Why a string is not a [`Timestamp`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -31,17 +31,17 @@ impl Timestamp {
     pub fn from_unix_millis(millis: i64) -> Self {
         const FIRST: i64 = -62_135_596_800_000; // 0001-01-01T00:00:00Z
         const LAST: i64 = 253_402_300_799_999; // 9999-12-31T23:59:59.999Z
-        Self(DateTime::from_timestamp_millis(millis.clamp(FIRST, LAST)).unwrap_or_default())
+        Self(millis.clamp(FIRST, LAST))
     }
 
     /// Milliseconds since the Unix epoch.
     pub fn unix_millis(self) -> i64 {
-        self.0.timestamp_millis()
+        self.0
     }
 
     /// The same moment as a `chrono` value.
     pub fn as_datetime(self) -> DateTime<Utc> {
-        self.0
+        DateTime::from_timestamp_millis(self.0).unwrap_or_default()
     }
 
     /// This moment moved by so many milliseconds.
@@ -73,7 +73,7 @@ impl FromStr for Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.to_rfc3339_opts(SecondsFormat::Millis, true))
+        f.write_str(&self.as_datetime().to_rfc3339_opts(SecondsFormat::Millis, true))
     }
 }
 
@@ -111,9 +111,18 @@ mod tests {
     }
 
     #[test]
-    fn a_leap_second_is_shown_as_the_next() {
-        let at: Timestamp = "2016-12-31T23:59:60.5Z".parse().unwrap();
-        assert_eq!(at.to_string(), "2017-01-01T00:00:00.500Z");
+    fn finer_fractions_are_cut_off_and_a_leap_second_is_the_moment_after() {
+        for (text, shown) in [
+            ("2026-11-20T09:30:00.9999Z", "2026-11-20T09:30:00.999Z"),
+            ("1969-12-31T23:59:59.9999Z", "1969-12-31T23:59:59.999Z"),
+            ("2026-11-20t10:30:00+01:00", "2026-11-20T09:30:00.000Z"),
+            ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00.000Z"),
+            ("2016-12-31T23:59:60.25Z", "2017-01-01T00:00:00.250Z"),
+        ] {
+            let at: Timestamp = text.parse().unwrap();
+            assert_eq!(at.to_string(), shown, "{text}");
+            assert_eq!(at, Timestamp::from_unix_millis(at.unix_millis()), "{text}");
+        }
     }
 
     #[test]

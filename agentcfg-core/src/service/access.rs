@@ -1,23 +1,33 @@
 //! What a caller may do in a workspace.
 
+use std::sync::Arc;
+
 use super::AgentCfg;
-use super::authn::{Caller, Kind};
+use super::authn::{Caller, Kind, KnownKey};
 use super::schema;
 use crate::error::{Error, ErrorKind};
-use crate::model::{Actor, Member, Permission, PermissionSet, Role, WorkspaceId};
+use crate::model::{Actor, ActorType, Member, Permission, PermissionSet, Role, WorkspaceId};
 use crate::store::{Check, Direction, Scan};
 
 /// The proof that a caller may act in a workspace. Only authorisation makes one, and every access to
 /// a workspace's records takes its workspace from here.
 pub(super) struct Access {
     workspace: WorkspaceId,
-    pub(super) actor: Actor,
-    /// What the decision rests on: a mutation checks in its commit that it still stands.
-    pub(super) guard: Check,
-    /// Whether a failed guard means that the credential itself is gone.
-    pub(super) by_key: bool,
+    ground: Ground,
+    /// Another name in the audit log than the ground's own.
+    acting_as: Option<Actor>,
     pub(super) role: Option<Role>,
     permissions: PermissionSet,
+}
+
+/// What a decision rests on.
+enum Ground {
+    /// An API key's record.
+    ApiKey(Arc<KnownKey>),
+    /// A user's membership, at this version.
+    Member { user_id: Arc<str>, version: u64 },
+    /// Something that needs no membership, and who acts.
+    Other(Check, Actor),
 }
 
 impl Access {
@@ -30,9 +40,8 @@ impl Access {
     pub(super) fn without_membership(workspace: WorkspaceId, actor: Actor, guard: Check) -> Self {
         Self {
             workspace,
-            actor,
-            guard,
-            by_key: false,
+            ground: Ground::Other(guard, actor),
+            acting_as: None,
             role: None,
             permissions: PermissionSet::default(),
         }
@@ -40,7 +49,39 @@ impl Access {
 
     /// The same access under another name in the audit log.
     pub(super) fn acting_as(self, actor: Actor) -> Self {
-        Self { actor, ..self }
+        Self {
+            acting_as: Some(actor),
+            ..self
+        }
+    }
+
+    /// Who acts, for the audit log.
+    pub(super) fn actor(&self) -> Actor {
+        match (&self.acting_as, &self.ground) {
+            (Some(actor), _) | (None, Ground::Other(_, actor)) => actor.clone(),
+            (None, Ground::ApiKey(known)) => Actor {
+                kind: ActorType::ApiKey,
+                id: known.record.id.clone(),
+            },
+            (None, Ground::Member { user_id, .. }) => Actor {
+                kind: ActorType::User,
+                id: user_id.to_string(),
+            },
+        }
+    }
+
+    /// What a mutation checks in its commit: that the ground of the decision still stands.
+    pub(super) fn guard(&self) -> Check {
+        match &self.ground {
+            Ground::ApiKey(known) => Check::Version(schema::api_key(&known.record.id), known.version),
+            Ground::Member { user_id, version } => Check::Version(schema::member(self.workspace, user_id), *version),
+            Ground::Other(guard, _) => guard.clone(),
+        }
+    }
+
+    /// Whether a failed guard means that the credential itself is gone.
+    pub(super) fn by_key(&self) -> bool {
+        matches!(self.ground, Ground::ApiKey(_))
     }
 
     /// Whether the permission is among the caller's.
@@ -101,9 +142,8 @@ impl AgentCfg {
                 }
                 Ok(Access {
                     workspace,
-                    actor: caller.actor(),
-                    guard: Check::Version(schema::api_key(&known.record.id), known.version),
-                    by_key: true,
+                    ground: Ground::ApiKey(Arc::clone(known)),
+                    acting_as: None,
                     role: None,
                     permissions: *permissions,
                 })
@@ -120,9 +160,11 @@ impl AgentCfg {
                 let member: Member = schema::decode(&key, &record)?;
                 Ok(Access {
                     workspace,
-                    actor: caller.actor(),
-                    guard: Check::Version(key, record.version),
-                    by_key: false,
+                    ground: Ground::Member {
+                        user_id: Arc::clone(user_id),
+                        version: record.version,
+                    },
+                    acting_as: None,
                     role: Some(member.role),
                     permissions: member.role.permissions(),
                 })

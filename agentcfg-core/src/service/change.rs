@@ -54,7 +54,7 @@ impl<'a> Change<'a> {
     ) -> Self {
         let target = Target { kind, id: id.into() };
         let batch = Batch {
-            checks: vec![access.guard.clone()],
+            checks: vec![access.guard()],
             writes: Vec::new(),
         };
         Self {
@@ -104,7 +104,7 @@ impl AgentCfg {
         let entry = AuditEntry {
             id: self.new_id(at)?,
             workspace_id,
-            actor: access.actor.clone(),
+            actor: access.actor(),
             action,
             target,
             created_at: at,
@@ -146,7 +146,7 @@ pub(super) struct Raced;
 pub(super) fn lost(access: &Access, error: CommitError) -> Result<Raced, Error> {
     match error {
         // An API key's record changes only by its revocation, so there is nothing to decide anew.
-        CommitError::Conflict(0) if access.by_key => Err(Error::new(ErrorKind::Unauthorized, "invalid credentials")),
+        CommitError::Conflict(0) if access.by_key() => Err(Error::new(ErrorKind::Unauthorized, "invalid credentials")),
         CommitError::Conflict(_) => Ok(Raced),
         error => Err(failed(error)),
     }

@@ -75,7 +75,7 @@ impl AgentCfg {
         };
         let write = Write::Put(schema::status(access.workspace(), agent_id), schema::encode(&stored)?);
         let batch = Batch {
-            checks: vec![access.guard.clone(), unchanged],
+            checks: vec![access.guard(), unchanged],
             writes: vec![write],
         };
         match self.store().commit(batch).await {

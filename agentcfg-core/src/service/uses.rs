@@ -50,6 +50,16 @@ impl KeyUses {
         *noted = at.max(*noted);
     }
 
+    /// Forgets what is written, unless a later use was noted meanwhile.
+    fn written(&self, uses: &[(String, Timestamp)]) {
+        let mut pending = self.lock();
+        for (key_id, at) in uses {
+            if pending.get(key_id) == Some(at) {
+                pending.remove(key_id);
+            }
+        }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Timestamp>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -63,21 +73,21 @@ impl AgentCfg {
     ///
     /// When storage fails; what was not written is kept for the next call.
     pub async fn flush(&self) -> Result<(), Error> {
-        let mut uses: Vec<_> = self.inner.uses.lock().drain().collect();
-        while !uses.is_empty() {
-            let rest = uses.split_off(uses.len().min(BATCH));
+        let uses: Vec<_> = self
+            .inner
+            .uses
+            .lock()
+            .iter()
+            .map(|(key_id, at)| (key_id.clone(), *at))
+            .collect();
+        for uses in uses.chunks(BATCH) {
             let mut batch = Batch::default();
-            for (key_id, at) in &uses {
+            for (key_id, at) in uses {
                 let value = schema::encode(&StoredUse { last_used_at: *at })?;
                 batch.writes.push(Write::Put(schema::key_use(key_id), value));
             }
-            if let Err(error) = self.store().commit(batch).await {
-                for (key_id, at) in uses.into_iter().chain(rest) {
-                    self.inner.uses.put(key_id, at);
-                }
-                return Err(super::change::failed(error));
-            }
-            uses = rest;
+            self.store().commit(batch).await.map_err(super::change::failed)?;
+            self.inner.uses.written(uses);
         }
         Ok(())
     }

@@ -87,6 +87,9 @@ impl SessionVerifier for LocalSessions {
     async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
         let token = jsonwebtoken::decode::<Claims>(token, &self.decoding, &self.validation)
             .map_err(|_| SessionError::Invalid("its form, its algorithm or its signature is wrong"))?;
+        if token.header.crit.is_some() {
+            return Err(SessionError::Invalid("its header demands what is not known here"));
+        }
         token.claims.check(&EXPECTED, now)
     }
 }

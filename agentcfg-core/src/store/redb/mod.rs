@@ -23,6 +23,7 @@ mod backup;
 mod check;
 mod error;
 mod heal;
+mod hot;
 mod open;
 mod overlay;
 mod read;
@@ -58,8 +59,12 @@ pub use self::state::Status;
 pub struct RedbOptions {
     /// Memory for pages of the file.
     pub cache_bytes: usize,
+    /// Memory for records that are read often. A read of one costs no transaction.
+    pub hot_bytes: usize,
     /// How many batches may wait for the writer; one more is [`StoreError::Unavailable`].
     pub queue_depth: usize,
+    /// At most how many batches share one transaction, so that none waits for ever; at least 1.
+    pub group_size: usize,
     /// After a failure, the pause before the second attempt to open the file anew. It doubles with
     /// each further one.
     pub shortest_pause: Duration,
@@ -71,7 +76,9 @@ impl Default for RedbOptions {
     fn default() -> Self {
         Self {
             cache_bytes: 64 << 20,
+            hot_bytes: 64 << 20,
             queue_depth: 1024,
+            group_size: 1024,
             shortest_pause: Duration::from_millis(50),
             longest_pause: Duration::from_secs(5),
         }
@@ -154,16 +161,17 @@ impl RedbStore {
     }
 
     fn start(opener: Opener, options: &RedbOptions) -> Result<Self, OpenError> {
-        let shared = Arc::new(Shared::new(opener()?));
+        let shared = Arc::new(Shared::new(opener()?, options.hot_bytes));
         let (sender, queue) = sync_channel(options.queue_depth.max(1));
         let healer = Healer {
             opener,
             shortest_pause: options.shortest_pause,
             longest_pause: options.longest_pause,
         };
+        let group_size = options.group_size.max(1);
         let writer = thread::Builder::new().name("agentcfg-writer".into()).spawn({
             let shared = shared.clone();
-            move || writer::run(&shared, &queue, healer)
+            move || writer::run(&shared, &queue, group_size, healer)
         })?;
         Ok(Self {
             shared,
@@ -182,7 +190,7 @@ impl Drop for RedbStore {
 #[async_trait]
 impl Store for RedbStore {
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        self.shared.read(&self.queue, |snapshot| read::get(snapshot, keys))
+        self.shared.get(&self.queue, keys)
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {

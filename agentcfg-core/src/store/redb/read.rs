@@ -23,8 +23,8 @@ impl<E: Into<Fault>> From<E> for ReadFault {
     }
 }
 
-/// Reads records by their keys.
-pub(super) fn get(transaction: &ReadTransaction, keys: &[Key]) -> Result<Vec<Option<Record>>, ReadFault> {
+/// Reads records by their encoded keys.
+pub(super) fn get(transaction: &ReadTransaction, keys: &[Vec<u8>]) -> Result<Vec<Option<Record>>, ReadFault> {
     get_from(&transaction.open_table(RECORDS)?, keys)
 }
 
@@ -51,7 +51,7 @@ pub(super) fn scan(transaction: &ReadTransaction, scan: &Scan) -> Result<Scanned
     }
     Ok(Scanned {
         entries,
-        with: get_from(&table, &scan.with)?,
+        with: get_from(&table, &scan.with.iter().map(Key::encode).collect::<Vec<_>>())?,
     })
 }
 
@@ -68,7 +68,7 @@ pub(super) fn record(
 
 fn get_from(
     table: &ReadOnlyTable<&'static [u8], &'static [u8]>,
-    keys: &[Key],
+    keys: &[Vec<u8>],
 ) -> Result<Vec<Option<Record>>, ReadFault> {
-    keys.iter().map(|key| record(table, &key.encode())).collect()
+    keys.iter().map(|key| record(table, key)).collect()
 }

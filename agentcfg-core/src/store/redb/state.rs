@@ -6,9 +6,10 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 use tokio::sync::watch;
 
-use super::super::StoreError;
+use super::super::{Key, Record, StoreError};
 use super::error::{Fault, shielded};
-use super::read::ReadFault;
+use super::hot::Hot;
+use super::read::{self, ReadFault};
 use super::schema;
 use super::writer::Task;
 
@@ -28,6 +29,7 @@ pub enum Status {
 #[derive(Debug)]
 pub(super) struct Shared {
     database: RwLock<Slot>,
+    hot: Hot,
     status: watch::Sender<Status>,
 }
 
@@ -39,13 +41,14 @@ struct Slot {
 }
 
 impl Shared {
-    pub(super) fn new(database: Database) -> Self {
+    pub(super) fn new(database: Database, hot_bytes: usize) -> Self {
         let slot = Slot {
             generation: 0,
             database: Some(database),
         };
         Self {
             database: RwLock::new(slot),
+            hot: Hot::new(hot_bytes),
             status: watch::Sender::new(Status::Ready),
         }
     }
@@ -56,6 +59,36 @@ impl Shared {
 
     pub(super) fn watch(&self) -> watch::Receiver<Status> {
         self.status.subscribe()
+    }
+
+    /// The records in memory.
+    pub(super) fn hot(&self) -> &Hot {
+        &self.hot
+    }
+
+    /// Reads records by their keys, from memory when they are there.
+    pub(super) fn get(
+        &self,
+        writer: &RwLock<Option<SyncSender<Task>>>,
+        keys: &[Key],
+    ) -> Result<Vec<Option<Record>>, StoreError> {
+        if let [key] = keys
+            && let Some(record) = self.hot.get(&key.encode())
+        {
+            return Ok(vec![Some(record)]);
+        }
+        let encoded: Vec<Vec<u8>> = keys.iter().map(Key::encode).collect();
+        if let Some(records) = self.hot.get_all(&encoded) {
+            return Ok(records);
+        }
+        let marks: Vec<_> = encoded.iter().map(|key| self.hot.mark(key)).collect();
+        let records = self.read(writer, |snapshot| read::get(snapshot, &encoded))?;
+        for ((key, record), mark) in encoded.into_iter().zip(&records).zip(marks) {
+            if let Some(record) = record {
+                self.hot.offer(key, record, mark);
+            }
+        }
+        Ok(records)
     }
 
     /// Runs a read in a snapshot of its own, and tells the writer when the engine has failed.
@@ -109,6 +142,7 @@ impl Shared {
     /// Closes the database; each call is refused from now on.
     pub(super) fn take_down(&self, status: Status) {
         self.status.send_replace(status);
+        self.hot.clear();
         let database = self
             .database
             .write()
@@ -122,6 +156,7 @@ impl Shared {
     /// Serves from a database that was opened anew.
     pub(super) fn put_up(&self, database: Database) {
         {
+            self.hot.reopen();
             let mut slot = self.database.write().unwrap_or_else(PoisonError::into_inner);
             slot.generation += 1;
             slot.database = Some(database);

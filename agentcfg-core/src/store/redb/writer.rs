@@ -4,6 +4,7 @@
 //! one, so the cost of a sync spreads over as many batches as there are at that moment.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -30,16 +31,13 @@ pub(super) enum Task {
     Suspect(u64),
 }
 
-/// The batches of one transaction are at most this many, so that none waits for ever.
-const GROUP: usize = 1024;
-
 /// Serves the queue until each sender is gone and all that waits is answered.
-pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, mut healer: Healer) {
+pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, group_size: usize, mut healer: Healer) {
     while let Ok(first) = queue.recv() {
         let mut answers = Vec::new();
         let mut batches = Vec::new();
         let mut suspect = false;
-        for task in std::iter::once(first).chain(queue.try_iter()).take(GROUP) {
+        for task in std::iter::once(first).chain(queue.try_iter()).take(group_size) {
             match task {
                 Task::Commit(batch, answer) => {
                     batches.push(batch);
@@ -105,6 +103,7 @@ impl Group {
     fn run(&self, shared: &Shared, batches: Vec<Batch>) -> Result<(), Fault> {
         let transaction = shared.begin_write()?;
         let mut dirty = false;
+        let mut touched = BTreeMap::new();
         {
             let mut records = transaction.open_table(RECORDS)?;
             let mut meta = transaction.open_table(META)?;
@@ -118,13 +117,14 @@ impl Group {
                         last_version,
                     }) => {
                         for (key, change) in changes {
-                            match change {
+                            match &change {
                                 Some(record) => {
                                     let sealed = envelope::seal(&key, record.version, &record.value);
                                     records.insert(&*key, &*sealed)?;
                                 }
                                 None => drop(records.remove(&*key)?),
                             }
+                            touched.insert(key, change);
                         }
                         (sequence, dirty) = (last_version, true);
                         Ok(Committed { numbers })
@@ -144,7 +144,11 @@ impl Group {
             return Ok(transaction.abort()?);
         }
         self.committing.set(true);
-        Ok(transaction.commit()?)
+        let commit = shared.hot().begin(touched);
+        // After a failure the store is taken down, and what is in memory with it.
+        transaction.commit()?;
+        shared.hot().end(commit);
+        Ok(())
     }
 }
 

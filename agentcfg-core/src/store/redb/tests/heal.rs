@@ -118,7 +118,7 @@ async fn a_store_that_cannot_heal_can_be_closed() {
 #[test]
 fn a_failed_commit_answers_each_batch_of_its_group_by_itself() {
     let disk = Disk::default();
-    let shared = Shared::new(disk.opener(&options())().unwrap());
+    let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20);
     let (verdicts, fault) = commit_group(&shared, vec![batch([], [put("there", "1")])]);
     assert!(verdicts[0].is_ok() && fault.is_none());
 
@@ -151,7 +151,7 @@ fn a_failed_commit_answers_each_batch_of_its_group_by_itself() {
 #[test]
 fn a_group_that_fails_before_its_commit_is_unavailable() {
     let disk = Disk::default();
-    let shared = Shared::new(disk.opener(&options())().unwrap());
+    let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20);
     disk.fail(&[Read, Put, Resize]);
     let (verdicts, fault) = commit_group(&shared, vec![batch([], [put("a", "1")]), batch([], [put("b", "1")])]);
     assert!(fault.is_some());
@@ -166,7 +166,7 @@ fn a_group_that_fails_before_its_commit_is_unavailable() {
 #[test]
 fn a_complaint_about_a_database_that_is_gone_is_ignored() {
     let disk = Disk::default();
-    let shared = Shared::new(disk.opener(&options())().unwrap());
+    let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20);
     let (_sender, queue) = std::sync::mpsc::sync_channel(1);
     let before = shared.generation();
     disk.healer().heal(&shared, &queue);

@@ -152,7 +152,7 @@ fn the_last_handle_may_be_dropped_on_the_thread_of_the_writer() {
 #[test]
 fn a_group_costs_as_many_syncs_as_one_batch_and_a_refusal_none() {
     let disk = Disk::default();
-    let shared = Shared::new(disk.opener(&options())().unwrap());
+    let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20);
     let syncs = Arc::new(AtomicU32::new(0));
     disk.set_hook({
         let syncs = syncs.clone();

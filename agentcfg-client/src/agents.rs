@@ -1,0 +1,186 @@
+//! Agent configurations.
+
+use agentcfg_core::model::{Agent, AgentPatch, NewAgent, Precondition, WorkspaceId};
+
+use crate::request::Call;
+use crate::response::Answer;
+use crate::{Client, Error, Etag, Tagged};
+
+const CONFIGS: &str = "/api/agents/configs";
+const RESTORE: &str = "/api/agents/configs/restore";
+
+/// Which agents to list; all unless told.
+///
+/// ```
+/// use agentcfg_client::AgentFilter;
+/// let second_page = AgentFilter { offset: 100, limit: Some(100), ..AgentFilter::default() };
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentFilter {
+    /// Only this one; the list has one element or none.
+    pub agent_id: Option<String>,
+    /// Skip so many.
+    pub offset: u64,
+    /// At most so many, 1–1000; `None` for all.
+    pub limit: Option<u32>,
+}
+
+impl Client {
+    /// Lists the active agents of a workspace in the order of their creation.
+    ///
+    /// With [`AgentFilter::agent_id`] the tag is that agent's own. (Interface specification, *List
+    /// agents*.)
+    ///
+    /// # Errors
+    ///
+    /// [`is_forbidden`](Error::is_forbidden) without `agents:read` in the workspace.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_client::AgentFilter;
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// for agent in client.list_agents(workspace, &AgentFilter::default()).await?.value {
+    ///     println!("{}: {}", agent.agent_id, agent.display_name);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn list_agents(&self, workspace: WorkspaceId, filter: &AgentFilter) -> Result<Tagged<Vec<Agent>>, Error> {
+        self.send(list(workspace, filter), Answer::tagged).await
+    }
+
+    /// Lists as [`Self::list_agents`], or gives `None` when the list is still the one with this tag.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::list_agents`].
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// # let filter = agentcfg_client::AgentFilter::default();
+    /// let mut known = client.list_agents(workspace, &filter).await?;
+    /// if let Some(fresh) = client.list_agents_if_changed(workspace, &filter, &known.etag).await? {
+    ///     known = fresh;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn list_agents_if_changed(
+        &self,
+        workspace: WorkspaceId,
+        filter: &AgentFilter,
+        known: &Etag,
+    ) -> Result<Option<Tagged<Vec<Agent>>>, Error> {
+        let call = list(workspace, filter).if_none_match(known);
+        self.send(call, |answer| {
+            if answer.is_not_modified() {
+                return Ok(None);
+            }
+            answer.tagged().map(Some)
+        })
+        .await
+    }
+
+    /// Reads one active agent with its tag; `None` when there is no such agent.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::list_agents`].
+    pub async fn get_agent(&self, workspace: WorkspaceId, agent_id: &str) -> Result<Option<Tagged<Agent>>, Error> {
+        let filter = AgentFilter {
+            agent_id: Some(agent_id.to_owned()),
+            ..AgentFilter::default()
+        };
+        let found = self.list_agents(workspace, &filter).await?;
+        Ok(found.value.into_iter().next().map(|value| Tagged {
+            value,
+            etag: found.etag,
+        }))
+    }
+
+    /// Creates an agent. (Interface specification, *Create agent*.)
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid) for a field out of its bounds,
+    /// [`is_forbidden`](Error::is_forbidden) without `agents:configure`,
+    /// [`is_conflict`](Error::is_conflict) when the identifier is taken, by a deleted agent too,
+    /// [`is_plan_limit`](Error::is_plan_limit) when the plan allows no more active agents.
+    pub async fn create_agent(&self, new: &NewAgent) -> Result<Tagged<Agent>, Error> {
+        self.send(Call::post(CONFIGS).json(new), Answer::tagged).await
+    }
+
+    /// Changes the named fields of an agent. (Interface specification, *Update agent*.)
+    ///
+    /// `workspace` may be left out where the credential has just one.
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid) for a field out of its bounds,
+    /// [`is_forbidden`](Error::is_forbidden) without `agents:configure`,
+    /// [`is_not_found`](Error::is_not_found) for an unknown or deleted agent,
+    /// [`is_precondition_failed`](Error::is_precondition_failed) when the condition is not met.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), agentcfg_client::Error> {
+    /// use agentcfg_client::model::{AgentPatch, Patch, Precondition};
+    /// let patch = AgentPatch { model: Patch::Set("gpt-5".into()), role: Patch::Null, ..AgentPatch::default() };
+    /// let agent = client.update_agent(None, "writer", &patch, &Precondition::None).await?;
+    /// assert_eq!(agent.value.role, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn update_agent(
+        &self,
+        workspace: Option<WorkspaceId>,
+        agent_id: &str,
+        patch: &AgentPatch,
+        condition: &Precondition,
+    ) -> Result<Tagged<Agent>, Error> {
+        let call = Call::patch(CONFIGS).agent(workspace, agent_id);
+        self.send(call.if_match(condition).json(patch), Answer::tagged).await
+    }
+
+    /// Deletes an agent: its record is kept, not active, and its identifier stays taken.
+    /// (Interface specification, *Delete agent*.)
+    ///
+    /// # Errors
+    ///
+    /// [`is_forbidden`](Error::is_forbidden) without `agents:configure`,
+    /// [`is_not_found`](Error::is_not_found) for an unknown or deleted agent,
+    /// [`is_precondition_failed`](Error::is_precondition_failed) when the condition is not met.
+    pub async fn delete_agent(
+        &self,
+        workspace: Option<WorkspaceId>,
+        agent_id: &str,
+        condition: &Precondition,
+    ) -> Result<(), Error> {
+        let call = Call::delete(CONFIGS).agent(workspace, agent_id);
+        self.send(call.if_match(condition), Answer::success).await
+    }
+
+    /// Makes a deleted agent active again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::delete_agent`], but [`is_not_found`](Error::is_not_found) only for an unknown
+    /// agent; [`is_conflict`](Error::is_conflict) when the agent is active,
+    /// [`is_plan_limit`](Error::is_plan_limit) when the plan allows no more active agents.
+    pub async fn restore_agent(
+        &self,
+        workspace: Option<WorkspaceId>,
+        agent_id: &str,
+        condition: &Precondition,
+    ) -> Result<Tagged<Agent>, Error> {
+        let call = Call::post(RESTORE).agent(workspace, agent_id);
+        self.send(call.if_match(condition), Answer::tagged).await
+    }
+}
+
+fn list(workspace: WorkspaceId, filter: &AgentFilter) -> Call {
+    Call::get(CONFIGS)
+        .query("workspace_id", workspace)
+        .query_if("agent_id", filter.agent_id.as_deref())
+        .page(filter.offset, filter.limit)
+}

@@ -1,0 +1,62 @@
+//! API keys: listed by whoever may read them, made and revoked by sessions.
+
+use agentcfg_core::model::{ApiKey, CreatedApiKey, NewApiKey, WorkspaceId};
+
+use crate::request::Call;
+use crate::response::Answer;
+use crate::{Client, Error};
+
+const API_KEYS: &str = "/api/api-keys";
+
+impl Client {
+    /// The API keys of a workspace, revoked and expired ones included, without their secrets; in the
+    /// order of their creation.
+    ///
+    /// # Errors
+    ///
+    /// [`is_forbidden`](Error::is_forbidden) without `api_keys:read` in the workspace.
+    pub async fn list_api_keys(&self, workspace: WorkspaceId) -> Result<Vec<ApiKey>, Error> {
+        let call = Call::get(API_KEYS).query("workspace_id", workspace);
+        self.send(call, Answer::json).await
+    }
+
+    /// Creates an API key. The answer is the only place where its plaintext ever shows.
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid) for a field out of its bounds or an expiry in the past,
+    /// [`is_forbidden`](Error::is_forbidden) without `api_keys:manage`, which no API key has.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_client::model::{Environment, NewApiKey, Scope};
+    /// let created = client
+    ///     .create_api_key(&NewApiKey {
+    ///         workspace_id: "018f2d7c-0000-7000-8000-000000000001".parse()?,
+    ///         name: "continuous integration".into(),
+    ///         environment: Environment::Production,
+    ///         scope: Scope::Write,
+    ///         expires_at: None,
+    ///         rate_limit: Some(600),
+    ///     })
+    ///     .await?;
+    /// let for_the_pipeline = client.with_api_key(&created.key)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn create_api_key(&self, new: &NewApiKey) -> Result<CreatedApiKey, Error> {
+        self.send(Call::post(API_KEYS).json(new), Answer::json).await
+    }
+
+    /// Revokes an API key: the next request with it is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`is_not_found`](Error::is_not_found) for a key that is unknown, revoked already, or of a
+    /// workspace that the user is no member of; [`is_forbidden`](Error::is_forbidden) without
+    /// `api_keys:manage`.
+    pub async fn revoke_api_key(&self, key_id: &str) -> Result<(), Error> {
+        let call = Call::delete(API_KEYS).query("key_id", key_id);
+        self.send(call, Answer::success).await
+    }
+}

@@ -1,0 +1,40 @@
+//! The audit log.
+
+use agentcfg_core::model::{AuditEntry, WorkspaceId};
+
+use crate::request::Call;
+use crate::response::Answer;
+use crate::{Client, Error};
+
+/// Which part of a long list to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Page {
+    /// Skip so many.
+    pub offset: u64,
+    /// At most so many, 1–1000; `None` for the server's default, which is 100.
+    pub limit: Option<u32>,
+}
+
+impl Client {
+    /// The entries of a workspace's audit log, newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`is_forbidden`](Error::is_forbidden) without `audit_log:read` in the workspace,
+    /// [`is_invalid`](Error::is_invalid) for a limit out of its bounds.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_client::Page;
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// for entry in client.audit_log(workspace, &Page::default()).await? {
+    ///     println!("{} {} {} {}", entry.created_at, entry.actor.id, entry.action, entry.target.id);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn audit_log(&self, workspace: WorkspaceId, page: &Page) -> Result<Vec<AuditEntry>, Error> {
+        let call = Call::get("/api/audit-log").query("workspace_id", workspace);
+        self.send(call.page(page.offset, page.limit), Answer::json).await
+    }
+}

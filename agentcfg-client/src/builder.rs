@@ -1,0 +1,235 @@
+//! Settings of a client.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::Uri;
+
+use crate::client::{Credential, Shared};
+use crate::{Client, Error, RetryPolicy, connect};
+
+/// How long a call may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For one connection: the name, TCP and TLS.
+    pub connect: Duration,
+    /// For one attempt, from the connection to the last byte of the answer.
+    pub attempt: Duration,
+    /// For a call with all its repeats and the pauses between them.
+    pub total: Duration,
+}
+
+impl Default for Timeouts {
+    /// 5 s, 15 s and 45 s.
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(5),
+            attempt: Duration::from_secs(15),
+            total: Duration::from_secs(45),
+        }
+    }
+}
+
+/// Settings of a [`Client`] to be; made by [`Client::builder`].
+#[derive(Clone)]
+pub struct Builder {
+    url: String,
+    credential: Option<(&'static str, String)>,
+    timeouts: Timeouts,
+    retry: RetryPolicy,
+    max_response_bytes: usize,
+    roots: Vec<u8>,
+}
+
+impl Builder {
+    pub(crate) fn new(url: String) -> Self {
+        Self {
+            url,
+            credential: None,
+            timeouts: Timeouts::default(),
+            retry: RetryPolicy::default(),
+            max_response_bytes: 64 * 1024 * 1024,
+            roots: Vec::new(),
+        }
+    }
+
+    /// Authenticates with an API key.
+    #[must_use]
+    pub fn api_key(mut self, key: impl Into<String>) -> Self {
+        self.credential = Some(("API key", key.into()));
+        self
+    }
+
+    /// Authenticates with a session token of the identity provider.
+    ///
+    /// These live for an hour; see [`Client::with_session_token`] for the next one.
+    #[must_use]
+    pub fn session_token(mut self, token: impl Into<String>) -> Self {
+        self.credential = Some(("session token", token.into()));
+        self
+    }
+
+    /// Sets how long calls may take.
+    #[must_use]
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// Sets how failed calls are repeated; [`RetryPolicy::NEVER`] turns it off.
+    #[must_use]
+    pub fn retry(mut self, retry: RetryPolicy) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Sets the longest answer that is read; 64 MiB unless told.
+    #[must_use]
+    pub fn max_response_bytes(mut self, bytes: usize) -> Self {
+        self.max_response_bytes = bytes;
+        self
+    }
+
+    /// Trusts the certificates in this PEM text too, for a server with a certificate of a private
+    /// authority. The public roots stay trusted.
+    #[must_use]
+    pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
+        self.roots.extend_from_slice(pem.as_ref());
+        self.roots.push(b'\n');
+        self
+    }
+
+    /// Makes the client. It connects with the first call, not now.
+    ///
+    /// Without a credential, only [`Client::healthy`] and [`Client::ready`] will succeed.
+    ///
+    /// # Errors
+    ///
+    /// For a URL that is not `http` or `https` with a host and perhaps a path, for a credential that
+    /// is empty or cannot be sent in a header, and for root certificates that are none.
+    pub fn build(self) -> Result<Client, Error> {
+        let base = base_url(&self.url)?;
+        let credential = match &self.credential {
+            Some((kind, secret)) => Credential::new(kind, secret)?,
+            None => Credential::none(),
+        };
+        let shared = Shared {
+            http: connect::http(self.timeouts.connect, &self.roots)?,
+            base,
+            timeouts: self.timeouts,
+            retry: self.retry,
+            max_response_bytes: self.max_response_bytes,
+        };
+        Ok(Client::assemble(Arc::new(shared), credential))
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A URL that was not checked yet may hold a password.
+        f.debug_struct("Builder")
+            .field(
+                "credential",
+                &self.credential.as_ref().map(|(kind, _)| format!("{kind} [redacted]")),
+            )
+            .field("timeouts", &self.timeouts)
+            .field("retry", &self.retry)
+            .field("max_response_bytes", &self.max_response_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The URL that all paths are appended to: no slash at its end.
+fn base_url(url: &str) -> Result<String, Error> {
+    let fault = |what: &str| Error::input(format!("the server's URL {what}"));
+    let uri: Uri = url
+        .trim()
+        .parse()
+        .map_err(|error| fault(&format!("is not valid: {error}")))?;
+    let scheme = match uri.scheme_str() {
+        Some(scheme @ ("http" | "https")) => scheme,
+        _ => return Err(fault("must start with http:// or https://")),
+    };
+    let authority = uri.authority().ok_or_else(|| fault("must name a host"))?;
+    if authority.as_str().contains('@') {
+        return Err(fault("must not hold a user or password: set the credential apart"));
+    }
+    if authority.host().is_empty() {
+        return Err(fault("must name a host"));
+    }
+    if authority.as_str().len() > authority.host().len() && authority.port_u16().is_none() {
+        return Err(fault("must have a port from 0 to 65535, or none"));
+    }
+    if url.contains(['?', '#']) {
+        return Err(fault("must not have a query or fragment"));
+    }
+    Ok(format!("{scheme}://{authority}{}", uri.path().trim_end_matches('/')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_urls_lose_their_last_slash() {
+        for (given, kept) in [
+            ("http://127.0.0.1:7420", "http://127.0.0.1:7420"),
+            (" https://host/ \n", "https://host"),
+            ("HTTPS://Host/agentcfg/v1/", "https://Host/agentcfg/v1"),
+            ("http://[::1]:80/", "http://[::1]:80"),
+        ] {
+            assert_eq!(base_url(given).unwrap(), kept, "{given}");
+        }
+    }
+
+    #[test]
+    fn bad_urls_are_told_apart() {
+        for (given, said) in [
+            ("", "is not valid"),
+            ("host.example", "must start with http://"),
+            ("ftp://host", "must start with http://"),
+            ("/api", "must start with http://"),
+            ("http://", "is not valid"),
+            ("http://u:secret@host", "must not hold a user or password"),
+            ("http://host:99999", "port"),
+            ("http://host?x=1", "query or fragment"),
+            ("http://host/#top", "query or fragment"),
+            ("http://höst", "is not valid"),
+        ] {
+            let error = base_url(given).unwrap_err().to_string();
+            assert!(error.contains(said) && !error.contains("secret"), "{given}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_client_is_built_without_a_runtime_and_shows_no_secret() {
+        let secret = "svc_live_canary";
+        let builder = Client::builder("https://host/agentcfg").api_key(secret);
+        assert!(!format!("{builder:?}").contains(secret));
+        let client = builder.build().unwrap();
+        let shown = format!("{client:?}");
+        assert!(
+            shown.contains("https://host/agentcfg") && shown.contains("API key"),
+            "{shown}"
+        );
+        assert!(!shown.contains(secret), "{shown}");
+        let client = client.with_session_token("canary").unwrap();
+        assert!(format!("{client:?}").contains("session token"));
+        assert!(!format!("{client:?}").contains("canary"));
+    }
+
+    #[test]
+    fn credentials_that_no_header_can_carry_are_refused() {
+        let build = |secret: &str| Client::builder("http://host").api_key(secret).build();
+        assert_eq!(build("").unwrap_err().to_string(), "the API key is empty");
+        for secret in ["zebra\n", "zeb ra", "zebrä"] {
+            let error = build(secret).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                "the API key holds a space, a line break or another character that cannot be sent"
+            );
+            assert!(!format!("{error:?}").contains("zeb"), "{error:?}");
+        }
+    }
+}

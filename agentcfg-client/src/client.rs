@@ -1,0 +1,179 @@
+//! The client: one credential over a shared pool of connections.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hyper::header::HeaderValue;
+use tokio::time::{Instant, timeout_at};
+
+use crate::connect::Http;
+use crate::request::{Call, Prepared};
+use crate::response::Answer;
+use crate::retry::{self, moment_after};
+use crate::{Builder, Error, RateLimit, RetryPolicy, Timeouts};
+
+/// A client of one server with one credential.
+///
+/// Clones are cheap and share their connections. `Debug` shows no secret.
+///
+/// ```
+/// use agentcfg_client::Client;
+/// let client = Client::builder("https://agents.example.com/agentcfg")
+///     .api_key("svc_live_…".replace('…', "0"))
+///     .build()?;
+/// let same_connections = client.clone();
+/// # Ok::<(), agentcfg_client::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+    credential: Arc<Credential>,
+}
+
+/// What does not depend on the credential.
+pub(crate) struct Shared {
+    pub(crate) http: Http,
+    pub(crate) base: String,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) max_response_bytes: usize,
+}
+
+/// A credential and what the server last said of its rate limit.
+pub(crate) struct Credential {
+    kind: &'static str,
+    header: Option<HeaderValue>,
+    rate_limit: Mutex<Option<RateLimit>>,
+}
+
+impl Client {
+    /// Begins a client of the server at this URL, which may end in a path under which the server is
+    /// mounted, such as `https://host/agentcfg`.
+    pub fn builder(url: impl Into<String>) -> Builder {
+        Builder::new(url.into())
+    }
+
+    /// The same client with another session token, over the same connections.
+    ///
+    /// Session tokens live for an hour: make the next client in good time, or when a call
+    /// [`is_unauthorized`](Error::is_unauthorized).
+    ///
+    /// # Errors
+    ///
+    /// For a token that is empty or cannot be sent in a header.
+    pub fn with_session_token(&self, token: impl AsRef<str>) -> Result<Self, Error> {
+        self.with(Credential::new("session token", token.as_ref())?)
+    }
+
+    /// The same client with another API key, over the same connections.
+    ///
+    /// # Errors
+    ///
+    /// For a key that is empty or cannot be sent in a header.
+    pub fn with_api_key(&self, key: impl AsRef<str>) -> Result<Self, Error> {
+        self.with(Credential::new("API key", key.as_ref())?)
+    }
+
+    /// The state of the credential's rate limit as of the last answer that told it.
+    pub fn rate_limit(&self) -> Option<RateLimit> {
+        *self.credential.rate_limit()
+    }
+
+    fn with(&self, credential: Credential) -> Result<Self, Error> {
+        Ok(Self::assemble(Arc::clone(&self.shared), credential))
+    }
+
+    pub(crate) fn assemble(shared: Arc<Shared>, credential: Credential) -> Self {
+        Self {
+            shared,
+            credential: Arc::new(credential),
+        }
+    }
+
+    /// Makes a call with all its repeats and reads what was answered.
+    pub(crate) async fn send<T>(&self, call: Call, read: impl FnOnce(&Answer) -> Result<T, Error>) -> Result<T, Error> {
+        self.send_with(&self.shared.retry, call, read).await
+    }
+
+    pub(crate) async fn send_with<T>(
+        &self,
+        policy: &RetryPolicy,
+        call: Call,
+        read: impl FnOnce(&Answer) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let request = call.prepare(&self.shared.base, self.credential.header.as_ref())?;
+        let total = self.shared.timeouts.total;
+        let answered = retry::run(policy, total, request.effect(), |deadline| {
+            self.attempt(&request, deadline)
+        });
+        answered
+            .await
+            .and_then(|answer| read(&answer))
+            .map_err(|error| if request.changes() { error.of_a_change() } else { error })
+    }
+
+    async fn attempt(&self, request: &Prepared, deadline: Instant) -> Result<Answer, Error> {
+        let end = moment_after(self.shared.timeouts.attempt).min(deadline);
+        timeout_at(end, self.exchange(request))
+            .await
+            .unwrap_or_else(|_| Err(Error::timed_out()))
+    }
+
+    async fn exchange(&self, request: &Prepared) -> Result<Answer, Error> {
+        let response = self
+            .shared
+            .http
+            .request(request.to_http())
+            .await
+            .map_err(Error::transport)?;
+        if let Some(rate_limit) = RateLimit::read(response.headers()) {
+            *self.credential.rate_limit() = Some(rate_limit);
+        }
+        Answer::read(response, self.shared.max_response_bytes).await
+    }
+}
+
+impl Credential {
+    pub(crate) fn new(kind: &'static str, secret: &str) -> Result<Self, Error> {
+        if secret.is_empty() {
+            return Err(Error::input(format!("the {kind} is empty")));
+        }
+        if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let message = format!("the {kind} holds a space, a line break or another character that cannot be sent");
+            return Err(Error::input(message));
+        }
+        let mut header = HeaderValue::try_from(format!("Bearer {secret}"))
+            .map_err(|_| Error::input(format!("the {kind} cannot be sent in a header")))?;
+        header.set_sensitive(true);
+        Ok(Self {
+            kind,
+            header: Some(header),
+            rate_limit: Mutex::new(None),
+        })
+    }
+
+    pub(crate) fn none() -> Self {
+        Self {
+            kind: "none",
+            header: None,
+            rate_limit: Mutex::new(None),
+        }
+    }
+
+    fn rate_limit(&self) -> MutexGuard<'_, Option<RateLimit>> {
+        // The value is replaced whole, so a panic elsewhere leaves it good.
+        self.rate_limit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("url", &self.shared.base)
+            .field("credential", &format_args!("{} [redacted]", self.credential.kind))
+            .field("timeouts", &self.shared.timeouts)
+            .field("retry", &self.shared.retry)
+            .field("rate_limit", &self.rate_limit())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,104 @@
+//! How connections are made: TCP and TLS together within one time limit.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::Uri;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+use crate::Error;
+use crate::error::BoxError;
+
+/// The pooled HTTP client beneath a [`Client`](crate::Client).
+pub(crate) type Http = hyper_util::client::legacy::Client<Connector, Full<Bytes>>;
+
+/// Shorter than servers and load balancers keep idle connections, so that a request is rarely sent
+/// into one that is just being closed.
+const POOL_IDLE: Duration = Duration::from_secs(20);
+const POOL_SIZE: usize = 64;
+const KEEPALIVE: Duration = Duration::from_secs(60);
+
+/// Builds the pool; connects to nothing. The roots are PEM text, trusted besides the public ones.
+pub(crate) fn http(connect_timeout: Duration, roots: &[u8]) -> Result<Http, Error> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(KEEPALIVE));
+    tcp.set_connect_timeout(Some(connect_timeout));
+    let https = HttpsConnectorBuilder::new()
+        .with_tls_config(tls(roots)?)
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(tcp);
+    let connector = Connector {
+        inner: https,
+        timeout: connect_timeout,
+    };
+    Ok(hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(POOL_IDLE)
+        .pool_max_idle_per_host(POOL_SIZE)
+        .build(connector))
+}
+
+/// The provider is named here, so that none has to be installed for the whole process.
+fn tls(roots: &[u8]) -> Result<ClientConfig, Error> {
+    let mut trusted = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    for root in CertificateDer::pem_slice_iter(roots) {
+        let root = root.map_err(|error| Error::input(format!("the root certificates are not PEM: {error}")))?;
+        trusted
+            .add(root)
+            .map_err(|error| Error::input(format!("a root certificate cannot be used: {error}")))?;
+    }
+    if trusted.len() == webpki_roots::TLS_SERVER_ROOTS.len() && !roots.is_empty() {
+        return Err(Error::input("the root certificates hold no certificate in PEM"));
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::input(format!("TLS cannot be set up: {error}")))?;
+    Ok(config.with_root_certificates(trusted).with_no_client_auth())
+}
+
+/// Connects within a time limit that covers names, TCP and the TLS handshake.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    inner: HttpsConnector<HttpConnector>,
+    timeout: Duration,
+}
+
+type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+
+impl Service<Uri> for Connector {
+    type Response = Stream;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Stream, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, target: Uri) -> Self::Future {
+        let connecting = self.inner.call(target);
+        let timeout = self.timeout;
+        Box::pin(async move {
+            match tokio::time::timeout(timeout, connecting).await {
+                Ok(connected) => connected,
+                Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "connecting took too long").into()),
+            }
+        })
+    }
+}

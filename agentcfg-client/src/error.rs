@@ -1,0 +1,293 @@
+//! What can go wrong with a call, and what the caller can tell from it.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::RateLimit;
+use crate::retry::Outcome;
+
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a call failed.
+///
+/// The server's own message is [`Error::message`]; `Display` adds the status and the request's
+/// identifier, which finds the line in the server's log. Nothing here holds a credential.
+///
+/// ```no_run
+/// # use agentcfg_client::{Client, model::NewAgent};
+/// # async fn run(client: Client, agent: NewAgent) -> Result<(), agentcfg_client::Error> {
+/// match client.create_agent(&agent).await {
+///     Ok(agent) => println!("created {}", agent.value.id),
+///     Err(error) if error.is_conflict() => println!("exists already"),
+///     Err(error) if error.is_plan_limit() => println!("the plan is full: {}", error.message()),
+///     Err(error) if error.may_have_been_applied() => println!("list the agents before trying again"),
+///     Err(error) => return Err(error),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: Kind,
+    outcome: Outcome,
+    message: String,
+    maybe_applied: bool,
+    timed_out: bool,
+    facts: Facts,
+    source: Option<BoxError>,
+}
+
+/// What an answer's head says besides its meaning.
+#[derive(Default)]
+pub(crate) struct Facts {
+    pub(crate) status: Option<u16>,
+    pub(crate) request_id: Option<String>,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) rate_limit: Option<RateLimit>,
+}
+
+/// Where a call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Before anything was sent: the settings or the arguments cannot make a request.
+    Input,
+    /// No connection could be made.
+    Connect,
+    /// The connection broke, or no answer came in time.
+    Exchange,
+    /// An answer came that this client cannot read.
+    Answer,
+    /// An answer came that is not a success.
+    Status,
+}
+
+impl Error {
+    /// The status of the answer, if one came.
+    pub fn status(&self) -> Option<u16> {
+        self.0.facts.status
+    }
+
+    /// What went wrong, for people: the server's own words where it had any.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The identifier that the server gave the request; it finds the line in the server's log.
+    pub fn request_id(&self) -> Option<&str> {
+        self.0.facts.request_id.as_deref()
+    }
+
+    /// How long the server asks to wait before the next request.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.facts.retry_after
+    }
+
+    /// The state of the rate limit as of this answer.
+    pub fn rate_limit(&self) -> Option<RateLimit> {
+        self.0.facts.rate_limit
+    }
+
+    /// Whether the request breaks a rule (400).
+    pub fn is_invalid(&self) -> bool {
+        self.is(400)
+    }
+
+    /// Whether the credential is missing, wrong, expired or revoked (401).
+    pub fn is_unauthorized(&self) -> bool {
+        self.is(401)
+    }
+
+    /// Whether the credential does not allow this (403).
+    pub fn is_forbidden(&self) -> bool {
+        self.is(403)
+    }
+
+    /// Whether there is no such thing (404).
+    pub fn is_not_found(&self) -> bool {
+        self.is(404)
+    }
+
+    /// Whether something that exists stands in the way (409).
+    pub fn is_conflict(&self) -> bool {
+        self.is(409)
+    }
+
+    /// Whether the record is not the version that the condition names (412).
+    pub fn is_precondition_failed(&self) -> bool {
+        self.is(412)
+    }
+
+    /// Whether the plan allows no more agents (422).
+    pub fn is_plan_limit(&self) -> bool {
+        self.is(422)
+    }
+
+    /// Whether the rate limit was reached (429).
+    pub fn is_rate_limited(&self) -> bool {
+        self.is(429)
+    }
+
+    /// Whether the service, or something on the way to it, is not available for now (503).
+    pub fn is_unavailable(&self) -> bool {
+        self.is(503)
+    }
+
+    /// Whether time ran out: while connecting, for one attempt, or for the whole call.
+    pub fn is_timeout(&self) -> bool {
+        self.0.timed_out
+    }
+
+    /// Whether no connection could be made; then nothing was sent.
+    pub fn is_connect(&self) -> bool {
+        self.0.kind == Kind::Connect
+    }
+
+    /// Whether the change that was asked for may have been made all the same.
+    ///
+    /// Then read before trying again. It is false for calls that only read, for requests that were
+    /// never sent, and for answers of the 4xx kind, which say that nothing changed. It is true for
+    /// a change whose answer was lost, was a 5xx or could not be read.
+    pub fn may_have_been_applied(&self) -> bool {
+        self.0.maybe_applied
+    }
+
+    fn is(&self, status: u16) -> bool {
+        self.status() == Some(status)
+    }
+}
+
+impl Error {
+    fn new(kind: Kind, outcome: Outcome, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            outcome,
+            message: message.into(),
+            maybe_applied: false,
+            timed_out: false,
+            facts: Facts::default(),
+            source: None,
+        }))
+    }
+
+    fn because(mut self, source: impl Into<BoxError>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    fn with_facts(mut self, facts: Facts) -> Self {
+        self.0.facts = facts;
+        self
+    }
+
+    /// Settings or arguments that cannot make a request.
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Self::new(Kind::Input, Outcome::Final, message)
+    }
+
+    /// No answer in the time given.
+    pub(crate) fn timed_out() -> Self {
+        let mut error = Self::new(Kind::Exchange, Outcome::Unknown, "no answer came in time");
+        error.0.timed_out = true;
+        error
+    }
+
+    /// The transport failed before an answer's head came.
+    pub(crate) fn transport(error: hyper_util::client::legacy::Error) -> Self {
+        let unsent = causes(&error).any(|cause| {
+            cause
+                .downcast_ref::<hyper::Error>()
+                .is_some_and(hyper::Error::is_canceled)
+        });
+        let timed_out = causes(&error).any(|cause| {
+            cause
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
+        });
+        let mut failed = if error.is_connect() {
+            Self::new(Kind::Connect, Outcome::Untouched, "no connection could be made")
+        } else if unsent {
+            let message = "the connection closed before the request was sent";
+            Self::new(Kind::Exchange, Outcome::Untouched, message)
+        } else {
+            let message = "the connection broke before an answer came";
+            Self::new(Kind::Exchange, Outcome::Unknown, message)
+        };
+        failed.0.timed_out = timed_out;
+        failed.because(error)
+    }
+
+    /// The connection broke within an answer.
+    pub(crate) fn cut_off(facts: Facts, source: BoxError) -> Self {
+        Self::new(
+            Kind::Exchange,
+            Outcome::Unknown,
+            "the connection broke within the answer",
+        )
+        .with_facts(facts)
+        .because(source)
+    }
+
+    /// An answer that this client cannot read.
+    pub(crate) fn unreadable(facts: Facts, message: impl Into<String>) -> Self {
+        Self::new(Kind::Answer, Outcome::Final, message).with_facts(facts)
+    }
+
+    /// An answer that is not a success.
+    pub(crate) fn refused(status: u16, facts: Facts, message: impl Into<String>) -> Self {
+        let outcome = match status {
+            429 => Outcome::Untouched,
+            502..=504 => Outcome::Unknown,
+            _ => Outcome::Final,
+        };
+        Self::new(Kind::Status, outcome, message).with_facts(facts)
+    }
+
+    /// The same failure of a call that asked for a change.
+    pub(crate) fn of_a_change(mut self) -> Self {
+        self.0.maybe_applied = match (self.0.kind, self.0.outcome, self.status()) {
+            (Kind::Input | Kind::Connect, ..) | (_, Outcome::Untouched, _) => false,
+            (Kind::Status, _, Some(status)) => !(400..500).contains(&status),
+            _ => true,
+        };
+        self
+    }
+
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.0.outcome
+    }
+}
+
+type Cause = dyn std::error::Error + 'static;
+
+/// An error and everything that it names as its cause.
+fn causes(error: &Cause) -> impl Iterator<Item = &Cause> {
+    std::iter::successors(Some(error), |error| error.source())
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())?;
+        match (self.status(), self.request_id()) {
+            (Some(status), Some(id)) => write!(f, " (status {status}, request {id})"),
+            (Some(status), None) => write!(f, " (status {status})"),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)?;
+        match &self.0.source {
+            Some(source) => write!(f, ": {source:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}

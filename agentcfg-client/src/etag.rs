@@ -1,0 +1,59 @@
+//! The version of what the server answered.
+
+use std::fmt;
+
+/// The entity tag of an answer, exactly as the server wrote it.
+///
+/// Give it to [`Precondition::matches`](agentcfg_core::model::Precondition::matches) to change a
+/// record only if it is still this version, or to
+/// [`Client::list_agents_if_changed`](crate::Client::list_agents_if_changed) to skip what is known.
+///
+/// ```
+/// use agentcfg_client::{Etag, model::Precondition};
+/// let etag = Etag::from("\"a7\"");
+/// assert_eq!(Precondition::matches(&etag), Precondition::OneOf(vec!["\"a7\"".into()]));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Etag(Box<str>);
+
+impl Etag {
+    /// A tag that no record has. It stands in where something on the way took the header away: to
+    /// rely on it then fails with 412 and overwrites nothing.
+    pub(crate) fn unmatched() -> Self {
+        Self("\"\"".into())
+    }
+
+    /// The tag with its quotes.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Takes a tag that was kept as text, quotes included.
+impl From<&str> for Etag {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+/// Takes a tag that was kept as text, quotes included.
+impl From<String> for Etag {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Display for Etag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A value with the tag of its version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tagged<T> {
+    /// The value.
+    pub value: T,
+    /// The tag of this version. When a proxy took the header away, a tag that never matches.
+    pub etag: Etag,
+}

@@ -1,0 +1,28 @@
+//! Whether the server is up and ready.
+
+use crate::request::Call;
+use crate::{Client, Error, RetryPolicy};
+
+impl Client {
+    /// Succeeds when the server's process is up. One attempt, and no credential is needed.
+    ///
+    /// # Errors
+    ///
+    /// When no good answer comes.
+    pub async fn healthy(&self) -> Result<(), Error> {
+        self.probe("/healthz").await
+    }
+
+    /// Succeeds when the server's storage answers. One attempt, and no credential is needed.
+    ///
+    /// # Errors
+    ///
+    /// [`is_unavailable`](Error::is_unavailable) when the server is up but not ready.
+    pub async fn ready(&self) -> Result<(), Error> {
+        self.probe("/readyz").await
+    }
+
+    async fn probe(&self, path: &'static str) -> Result<(), Error> {
+        self.send_with(&RetryPolicy::NEVER, Call::get(path), |_| Ok(())).await
+    }
+}

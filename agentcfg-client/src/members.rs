@@ -1,0 +1,59 @@
+//! Members of a workspace.
+
+use agentcfg_core::model::{Member, Role, RoleChange, WorkspaceId};
+
+use crate::request::Call;
+use crate::response::Answer;
+use crate::{Client, Error};
+
+const MEMBERS: &str = "/api/workspaces/members";
+
+impl Client {
+    /// The members of a workspace in the order in which they came.
+    ///
+    /// # Errors
+    ///
+    /// [`is_forbidden`](Error::is_forbidden) without `users:read` in the workspace.
+    pub async fn list_members(&self, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
+        let call = Call::get(MEMBERS).query("workspace_id", workspace);
+        self.send(call, Answer::json).await
+    }
+
+    /// Gives a user a role in a workspace, whether the user has one there or not.
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid) for the user's identifier,
+    /// [`is_forbidden`](Error::is_forbidden) without `members:manage`, or when an owner is made or
+    /// unmade by somebody who is none, [`is_conflict`](Error::is_conflict) when no owner would be
+    /// left.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_client::model::Role;
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// client.set_member(workspace, "grace@example.com", Role::Member).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn set_member(&self, workspace: WorkspaceId, user_id: &str, role: Role) -> Result<Member, Error> {
+        let call = member(Call::put(MEMBERS), workspace, user_id);
+        self.send(call.json(&RoleChange { role }), Answer::json).await
+    }
+
+    /// Removes a member. Members may remove themselves.
+    ///
+    /// # Errors
+    ///
+    /// [`is_forbidden`](Error::is_forbidden) without `members:manage`, or for an owner when the
+    /// caller is none, [`is_not_found`](Error::is_not_found) when the user is no member,
+    /// [`is_conflict`](Error::is_conflict) for the last owner.
+    pub async fn remove_member(&self, workspace: WorkspaceId, user_id: &str) -> Result<(), Error> {
+        let call = member(Call::delete(MEMBERS), workspace, user_id);
+        self.send(call, Answer::success).await
+    }
+}
+
+fn member(call: Call, workspace: WorkspaceId, user_id: &str) -> Call {
+    call.query("workspace_id", workspace).query("user_id", user_id)
+}

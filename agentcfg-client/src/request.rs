@@ -1,0 +1,247 @@
+//! One request as the resources describe it, and as it is sent.
+
+use std::fmt::Write as _;
+
+use agentcfg_core::model::{Precondition, WorkspaceId};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, USER_AGENT,
+};
+use hyper::{HeaderMap, Method, Request, Uri};
+use serde::Serialize;
+
+use crate::retry::Effect;
+use crate::{Error, Etag};
+
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("agentcfg-client/", env!("CARGO_PKG_VERSION")));
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// A request before it is bound to a server and a credential.
+pub(crate) struct Call {
+    method: Method,
+    target: String,
+    headers: HeaderMap,
+    body: Bytes,
+    effect: Effect,
+    fault: Option<Error>,
+}
+
+impl Call {
+    /// A request that reads.
+    pub(crate) fn get(path: &'static str) -> Self {
+        Self::new(Method::GET, path, Effect::Repeatable)
+    }
+
+    pub(crate) fn post(path: &'static str) -> Self {
+        Self::new(Method::POST, path, Effect::Once)
+    }
+
+    pub(crate) fn put(path: &'static str) -> Self {
+        Self::new(Method::PUT, path, Effect::Once)
+    }
+
+    pub(crate) fn patch(path: &'static str) -> Self {
+        Self::new(Method::PATCH, path, Effect::Once)
+    }
+
+    pub(crate) fn delete(path: &'static str) -> Self {
+        Self::new(Method::DELETE, path, Effect::Once)
+    }
+
+    fn new(method: Method, path: &'static str, effect: Effect) -> Self {
+        Self {
+            method,
+            target: path.to_owned(),
+            headers: HeaderMap::from_iter([(ACCEPT, JSON), (USER_AGENT, AGENT)]),
+            body: Bytes::new(),
+            effect,
+            fault: None,
+        }
+    }
+
+    /// Says that doing this twice is as good as once.
+    pub(crate) fn repeatable(mut self) -> Self {
+        self.effect = Effect::Repeatable;
+        self
+    }
+
+    /// Adds a query parameter.
+    pub(crate) fn query(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.target.push(if self.target.contains('?') { '&' } else { '?' });
+        self.target.push_str(name);
+        self.target.push('=');
+        encode(&value.to_string(), &mut self.target);
+        self
+    }
+
+    /// Adds a query parameter if there is a value.
+    pub(crate) fn query_if(self, name: &'static str, value: Option<impl ToString>) -> Self {
+        match value {
+            Some(value) => self.query(name, value),
+            None => self,
+        }
+    }
+
+    /// Names an agent; the workspace may be left out where the credential has just one.
+    pub(crate) fn agent(self, workspace: Option<WorkspaceId>, agent_id: &str) -> Self {
+        self.query_if("workspace_id", workspace).query("agent_id", agent_id)
+    }
+
+    /// Asks for a part of a list.
+    pub(crate) fn page(self, offset: u64, limit: Option<u32>) -> Self {
+        self.query_if("offset", (offset > 0).then_some(offset))
+            .query_if("limit", limit)
+    }
+
+    pub(crate) fn json(mut self, body: &impl Serialize) -> Self {
+        match serde_json::to_vec(body) {
+            Ok(bytes) => self.body = bytes.into(),
+            Err(error) => self.fault = Some(Error::input(format!("the body cannot be written as JSON: {error}"))),
+        }
+        self.headers.insert(CONTENT_TYPE, JSON);
+        self
+    }
+
+    pub(crate) fn if_match(self, condition: &Precondition) -> Self {
+        match condition {
+            Precondition::None => self,
+            Precondition::Exists => self.header(IF_MATCH, "*"),
+            // No tag at all can be met by nothing, and neither can the empty tag.
+            Precondition::OneOf(tags) if tags.is_empty() => self.header(IF_MATCH, Etag::unmatched().as_str()),
+            Precondition::OneOf(tags) => self.header(IF_MATCH, &tags.join(", ")),
+        }
+    }
+
+    pub(crate) fn if_none_match(self, etag: &Etag) -> Self {
+        self.header(IF_NONE_MATCH, etag.as_str())
+    }
+
+    fn header(mut self, name: HeaderName, value: &str) -> Self {
+        match HeaderValue::from_str(value) {
+            Ok(value) => {
+                self.headers.insert(name, value);
+            }
+            Err(_) => {
+                self.fault = Some(Error::input(format!(
+                    "{name} holds a character that no header may have"
+                )))
+            }
+        }
+        self
+    }
+
+    /// Binds the request to a server and a credential.
+    ///
+    /// # Errors
+    ///
+    /// When an argument cannot be sent.
+    pub(crate) fn prepare(self, base: &str, credential: Option<&HeaderValue>) -> Result<Prepared, Error> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        let uri = Uri::try_from(format!("{base}{}", self.target))
+            .map_err(|error| Error::input(format!("the arguments make no valid URL: {error}")))?;
+        let mut headers = self.headers;
+        if let Some(credential) = credential {
+            headers.insert(AUTHORIZATION, credential.clone());
+        }
+        Ok(Prepared {
+            method: self.method,
+            uri,
+            headers,
+            body: self.body,
+            effect: self.effect,
+        })
+    }
+}
+
+/// A request that can be sent, and sent again.
+pub(crate) struct Prepared {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+    effect: Effect,
+}
+
+impl Prepared {
+    pub(crate) fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    /// Whether the request asks for a change.
+    pub(crate) fn changes(&self) -> bool {
+        self.method != Method::GET
+    }
+
+    pub(crate) fn to_http(&self) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+}
+
+/// Appends a value with everything encoded that is not unreserved in RFC 3986, so that no server
+/// reads it in another way.
+fn encode(value: &str, target: &mut String) {
+    for byte in value.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => target.push(char::from(byte)),
+            // Writing to a string does not fail.
+            _ => _ = write!(target, "%{byte:02X}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(call: Call) -> String {
+        let prepared = call.prepare("https://host/agentcfg", None).unwrap();
+        prepared.uri.to_string()
+    }
+
+    #[test]
+    fn query_values_are_encoded_whole() {
+        let call = Call::get("/x").query("user_id", "a b+c&d=é/🦀?#%~").query("n", 3);
+        assert_eq!(
+            target(call),
+            "https://host/agentcfg/x?user_id=a%20b%2Bc%26d%3D%C3%A9%2F%F0%9F%A6%80%3F%23%25~&n=3"
+        );
+        assert_eq!(
+            target(Call::get("/x").query_if("n", None::<u32>)),
+            "https://host/agentcfg/x"
+        );
+    }
+
+    #[test]
+    fn conditions_become_headers() {
+        let header = |condition: &Precondition| {
+            let call = Call::delete("/x").if_match(condition);
+            call.headers
+                .get(IF_MATCH)
+                .map(|value| value.to_str().unwrap().to_owned())
+        };
+        assert_eq!(header(&Precondition::None), None);
+        assert_eq!(header(&Precondition::Exists).as_deref(), Some("*"));
+        assert_eq!(header(&Precondition::OneOf(vec![])).as_deref(), Some("\"\""));
+        let two = Precondition::OneOf(vec!["\"a1\"".into(), "\"a2\"".into()]);
+        assert_eq!(header(&two).as_deref(), Some("\"a1\", \"a2\""));
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_said_before_sending() {
+        let refused = |call: Call| call.prepare("https://host", None).err().unwrap().to_string();
+        let split = Precondition::matches("\"a\r\nx: y\"");
+        assert_eq!(
+            refused(Call::delete("/x").if_match(&split)),
+            "if-match holds a character that no header may have"
+        );
+        let long = "x".repeat(70_000);
+        assert!(refused(Call::get("/x").query("user_id", long)).starts_with("the arguments make no valid URL"));
+    }
+}

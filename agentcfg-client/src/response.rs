@@ -1,0 +1,139 @@
+//! One answer: read within bounds, told apart, and turned into values.
+
+use agentcfg_core::model::{ErrorBody, Success};
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::HeaderMap;
+use hyper::Response;
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{CONTENT_TYPE, ETAG, HeaderName, LOCATION};
+use serde::de::DeserializeOwned;
+
+use crate::error::{BoxError, Facts};
+use crate::rate::{RateLimit, retry_after};
+use crate::{Error, Etag, Tagged};
+
+/// No error message of the service comes near to this.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+/// How much of a header of unknown origin is repeated in a message.
+const MAX_QUOTED: usize = 200;
+
+/// An answer that is a success, or "not modified" where that was asked for.
+pub(crate) struct Answer {
+    status: u16,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Answer {
+    /// Reads an answer whole.
+    ///
+    /// # Errors
+    ///
+    /// Every status that is no success, a body longer than `max_bytes`, a connection that breaks.
+    pub(crate) async fn read(response: Response<Incoming>, max_bytes: usize) -> Result<Self, Error> {
+        let (head, body) = response.into_parts();
+        let status = head.status.as_u16();
+        let success = head.status.is_success() || status == 304;
+        let max_bytes = if success {
+            max_bytes
+        } else {
+            max_bytes.min(MAX_ERROR_BYTES)
+        };
+        let body = match read_body(body, max_bytes).await {
+            Ok(body) => body,
+            // The status alone says enough.
+            Err(_) if !success => Bytes::new(),
+            Err(Unread::TooLong) => {
+                let message = format!("the answer is longer than the {max_bytes} bytes allowed");
+                return Err(Error::unreadable(facts(status, &head.headers), message));
+            }
+            Err(Unread::Broken(error)) => return Err(Error::cut_off(facts(status, &head.headers), error)),
+        };
+        let answer = Self {
+            status,
+            headers: head.headers,
+            body,
+        };
+        if success { Ok(answer) } else { Err(answer.into_error()) }
+    }
+
+    pub(crate) fn is_not_modified(&self) -> bool {
+        self.status == 304
+    }
+
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        serde_json::from_slice(&self.body).map_err(|error| {
+            let facts = facts(self.status, &self.headers);
+            match self.text(CONTENT_TYPE) {
+                Some(kind) if !kind.starts_with("application/json") => {
+                    Error::unreadable(facts, format!("the answer is {kind}, not the JSON of agentcfg"))
+                }
+                _ => Error::unreadable(facts, format!("the answer is not what agentcfg promises: {error}")),
+            }
+        })
+    }
+
+    pub(crate) fn tagged<T: DeserializeOwned>(&self) -> Result<Tagged<T>, Error> {
+        let etag = self.headers.get(ETAG).and_then(|etag| etag.to_str().ok());
+        Ok(Tagged {
+            value: self.json()?,
+            etag: etag.map_or_else(Etag::unmatched, Etag::from),
+        })
+    }
+
+    /// Reads the answer that has nothing to say but that it worked.
+    pub(crate) fn success(&self) -> Result<(), Error> {
+        self.json::<Success>().map(drop)
+    }
+
+    fn into_error(self) -> Error {
+        let message = match serde_json::from_slice::<ErrorBody>(&self.body) {
+            Ok(body) => body.error,
+            Err(_) => self.foreign_message(),
+        };
+        Error::refused(self.status, facts(self.status, &self.headers), message)
+    }
+
+    /// What to say of an answer that something else than the service gave.
+    fn foreign_message(&self) -> String {
+        match (self.status, self.text(LOCATION), self.text(CONTENT_TYPE)) {
+            (300..400, Some(location), _) => format!("the answer is a redirect to {location}, which is not followed"),
+            (_, _, Some(kind)) => format!("the answer is an error in {kind} that is not from agentcfg"),
+            _ => "the answer is an error without a message".to_owned(),
+        }
+    }
+
+    fn text(&self, name: HeaderName) -> Option<String> {
+        let text = self.headers.get(name)?.to_str().ok()?;
+        Some(text.chars().take(MAX_QUOTED).collect())
+    }
+}
+
+/// Why a body was not read whole.
+enum Unread {
+    TooLong,
+    Broken(BoxError),
+}
+
+async fn read_body(body: Incoming, max_bytes: usize) -> Result<Bytes, Unread> {
+    // A length that is announced is refused before anything is read.
+    if body.size_hint().lower() > max_bytes as u64 {
+        return Err(Unread::TooLong);
+    }
+    match Limited::new(body, max_bytes).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Unread::TooLong),
+        Err(error) => Err(Unread::Broken(error)),
+    }
+}
+
+fn facts(status: u16, headers: &HeaderMap) -> Facts {
+    let request_id = headers.get("x-request-id").and_then(|id| id.to_str().ok());
+    Facts {
+        status: Some(status),
+        request_id: request_id.map(|id| id.chars().take(MAX_QUOTED).collect()),
+        retry_after: retry_after(headers),
+        rate_limit: RateLimit::read(headers),
+    }
+}

@@ -1,0 +1,49 @@
+//! Live status of agents.
+
+use agentcfg_core::model::{AgentStatus, StatusReport, WorkspaceId};
+
+use crate::request::Call;
+use crate::response::Answer;
+use crate::{Client, Error};
+
+const STATUS: &str = "/api/agents/status";
+
+impl Client {
+    /// The live status of every active agent, in the order of the list. (Interface specification,
+    /// *Agent status*.)
+    ///
+    /// # Errors
+    ///
+    /// [`is_forbidden`](Error::is_forbidden) without `agents:read` in the workspace.
+    pub async fn agent_status(&self, workspace: WorkspaceId) -> Result<Vec<AgentStatus>, Error> {
+        let call = Call::get(STATUS).query("workspace_id", workspace);
+        self.send(call, Answer::json).await
+    }
+
+    /// Reports what an agent is doing now. A report is true for a while only: repeat it within the
+    /// server's time-to-live, two minutes unless configured.
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid) when the task does not fit the status,
+    /// [`is_forbidden`](Error::is_forbidden) without `tasks:update`,
+    /// [`is_not_found`](Error::is_not_found) for an unknown or deleted agent.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), agentcfg_client::Error> {
+    /// use agentcfg_client::model::StatusReport;
+    /// client.report_status(None, "writer", &StatusReport::working("T-7", "Write the docs")).await?;
+    /// client.report_status(None, "writer", &StatusReport::idle()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn report_status(
+        &self,
+        workspace: Option<WorkspaceId>,
+        agent_id: &str,
+        report: &StatusReport,
+    ) -> Result<AgentStatus, Error> {
+        let call = Call::put(STATUS).agent(workspace, agent_id).json(report);
+        self.send(call.repeatable(), Answer::json).await
+    }
+}

@@ -1,0 +1,182 @@
+//! How answers are told apart, good and bad.
+
+use agentcfg_core::model::Precondition;
+
+use super::server::{Reply, Server, answer};
+use super::{AGENT, builder, client, workspace, writer};
+use crate::{AgentFilter, Error, Etag, RetryPolicy};
+
+fn html(status: u16, headers: &str) -> Reply {
+    Reply::Answer(format!(
+        "HTTP/1.1 {status} x\r\ncontent-type: text/html\r\ncontent-length: 14\r\n{headers}\r\n<h1>Oops!</h1>"
+    ))
+}
+
+#[tokio::test]
+async fn each_status_has_its_question() {
+    type Question = fn(&Error) -> bool;
+    let table: [(u16, Question); 9] = [
+        (400, Error::is_invalid),
+        (401, Error::is_unauthorized),
+        (403, Error::is_forbidden),
+        (404, Error::is_not_found),
+        (409, Error::is_conflict),
+        (412, Error::is_precondition_failed),
+        (422, Error::is_plan_limit),
+        (429, Error::is_rate_limited),
+        (503, Error::is_unavailable),
+    ];
+    let replies = table.map(|(status, _)| {
+        let headers = "x-request-id: r-1\r\nretry-after: 60\r\n";
+        answer(status, headers, &format!(r#"{{"error":"it was {status}"}}"#))
+    });
+    let server = Server::start(replies).await;
+    let client = builder(&server).retry(RetryPolicy::NEVER).build().unwrap();
+    for (status, question) in table {
+        let error = client.create_agent(&writer()).await.unwrap_err();
+        assert_eq!(error.status(), Some(status));
+        assert_eq!(error.message(), format!("it was {status}"));
+        assert_eq!(
+            error.to_string(),
+            format!("it was {status} (status {status}, request r-1)")
+        );
+        assert_eq!(error.request_id(), Some("r-1"));
+        assert_eq!(error.may_have_been_applied(), status == 503);
+        assert!(!error.is_timeout() && !error.is_connect());
+        let yes = table.iter().filter(|(_, question)| question(&error)).count();
+        assert!(question(&error) && yes == 1, "{status}");
+        assert!(!format!("{error:?}").contains("canary"));
+    }
+}
+
+#[tokio::test]
+async fn pages_of_proxies_are_not_taken_for_answers() {
+    let server = Server::start([html(502, ""), html(200, ""), html(200, ""), html(404, "")]).await;
+    let client = client(&server);
+    let error = client.create_agent(&writer()).await.unwrap_err();
+    assert_eq!(
+        error.message(),
+        "the answer is an error in text/html that is not from agentcfg"
+    );
+    assert!(error.status() == Some(502) && error.may_have_been_applied());
+    let error = client
+        .delete_agent(None, "writer", &Precondition::None)
+        .await
+        .unwrap_err();
+    assert_eq!(error.message(), "the answer is text/html, not the JSON of agentcfg");
+    assert!(error.status() == Some(200) && error.may_have_been_applied());
+    let error = client.list_workspaces().await.unwrap_err();
+    assert!(!error.may_have_been_applied());
+    let error = client.list_workspaces().await.unwrap_err();
+    assert!(error.is_not_found());
+}
+
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    let server = Server::start([html(307, "location: https://elsewhere.example/\r\n")]).await;
+    let error = client(&server).create_agent(&writer()).await.unwrap_err();
+    assert_eq!(
+        error.message(),
+        "the answer is a redirect to https://elsewhere.example/, which is not followed"
+    );
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn huge_answers_are_refused() {
+    let chunks = "8\r\n12345678\r\n".repeat(200);
+    let endless = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{chunks}");
+    let claimed = "HTTP/1.1 200 OK\r\ncontent-length: 999999999999\r\n\r\n[".to_owned();
+    let failing = "HTTP/1.1 404 No\r\ncontent-length: 999999999999\r\n\r\n".to_owned() + &"x".repeat(5000);
+    let server = Server::start([endless, claimed, failing].map(Reply::Answer)).await;
+    let client = builder(&server).max_response_bytes(1000).build().unwrap();
+    for _ in 0..2 {
+        let error = client.list_workspaces().await.unwrap_err();
+        assert_eq!(error.message(), "the answer is longer than the 1000 bytes allowed");
+    }
+    assert!(client.list_workspaces().await.unwrap_err().is_not_found());
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn an_answer_of_another_shape_is_an_error() {
+    let server = Server::start([answer(201, "", r#"{"id":7}"#), answer(304, "", "")]).await;
+    let client = client(&server);
+    let error = client.create_agent(&writer()).await.unwrap_err();
+    assert!(
+        error
+            .message()
+            .starts_with("the answer is not what agentcfg promises: "),
+        "{error}"
+    );
+    assert!(error.may_have_been_applied());
+    let error = client.list_workspaces().await.unwrap_err();
+    assert_eq!(error.status(), Some(304));
+}
+
+#[tokio::test]
+async fn a_known_list_is_not_sent_again() {
+    let body = format!("[{AGENT}]");
+    let not_modified = Reply::Answer("HTTP/1.1 304 x\r\netag: \"w4\"\r\n\r\n".to_owned());
+    let script = [
+        answer(200, "etag: \"w4\"\r\n", &body),
+        not_modified,
+        answer(200, "", &body),
+    ];
+    let server = Server::start(script).await;
+    let client = client(&server);
+    let all = AgentFilter::default();
+    let known = client.list_agents(workspace(), &all).await.unwrap();
+    assert_eq!((known.value.len(), known.etag.as_str()), (1, "\"w4\""));
+    assert_eq!(
+        client
+            .list_agents_if_changed(workspace(), &all, &known.etag)
+            .await
+            .unwrap(),
+        None
+    );
+    let fresh = client
+        .list_agents_if_changed(workspace(), &all, &known.etag)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(fresh.value, known.value);
+    // Without the header there is a tag that nothing matches.
+    assert_eq!(fresh.etag, Etag::from("\"\""));
+    assert!(server.requests()[1].contains("if-none-match: \"w4\"\r\n"));
+}
+
+#[tokio::test]
+async fn one_agent_is_found_with_its_own_tag_or_not_at_all() {
+    let found = answer(200, "etag: \"a9\"\r\n", &format!("[{AGENT}]"));
+    let server = Server::start([found, answer(200, "etag: \"w4\"\r\n", "[]")]).await;
+    let client = client(&server);
+    let agent = client.get_agent(workspace(), "writer").await.unwrap().unwrap();
+    assert_eq!(agent.etag.as_str(), "\"a9\"");
+    assert_eq!(client.get_agent(workspace(), "writer").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn rate_limits_belong_to_a_credential() {
+    let rate = |left: u32| {
+        format!("x-ratelimit-limit: 100\r\nx-ratelimit-remaining: {left}\r\nx-ratelimit-reset: 1700000000\r\n")
+    };
+    let script = [
+        answer(200, &rate(99), "[]"),
+        answer(403, &rate(42), r#"{"error":"no"}"#),
+        answer(200, "", "[]"),
+    ];
+    let server = Server::start(script).await;
+    let client = client(&server);
+    let other = client.with_session_token("token").unwrap();
+    assert_eq!(client.rate_limit(), None);
+    client.clone().list_workspaces().await.unwrap();
+    let error = other.list_workspaces().await.unwrap_err();
+    client.list_workspaces().await.unwrap();
+    assert_eq!(client.rate_limit().unwrap().remaining, 99);
+    assert_eq!(other.rate_limit().unwrap().remaining, 42);
+    assert_eq!(error.rate_limit(), other.rate_limit());
+    assert_eq!(other.rate_limit().unwrap().reset.unix_millis(), 1_700_000_000_000);
+    // Both went over one connection.
+    assert_eq!(server.connections(), 1);
+}

@@ -1,0 +1,60 @@
+//! Calls over TLS, to a server whose certificate comes from the authority beside this file.
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+use super::server::{Server, answer};
+use crate::{Builder, Client, RetryPolicy};
+
+const AUTHORITY: &str = include_str!("tls/ca.pem");
+
+async fn server() -> Server {
+    let chain = vec![CertificateDer::from_pem_slice(include_bytes!("tls/localhost.pem")).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(include_bytes!("tls/localhost.key")).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    let script = (0..2).map(|_| answer(200, "", "[]"));
+    Server::start_with(script, Some(TlsAcceptor::from(Arc::new(config)))).await
+}
+
+fn builder(server: &Server) -> Builder {
+    Client::builder(format!("https://{}", server.address())).retry(RetryPolicy::NEVER)
+}
+
+#[tokio::test]
+async fn a_private_authority_is_trusted_when_told() {
+    let server = server().await;
+    let client = builder(&server).root_certificates(AUTHORITY).build().unwrap();
+    for _ in 0..2 {
+        assert_eq!(client.list_workspaces().await.unwrap(), []);
+    }
+    assert_eq!(server.connections(), 1);
+    assert!(CryptoProvider::get_default().is_none());
+}
+
+#[tokio::test]
+async fn a_private_authority_is_not_trusted_untold() {
+    let server = server().await;
+    let error = builder(&server).build().unwrap().list_workspaces().await.unwrap_err();
+    assert!(error.is_connect() && !error.is_timeout(), "{error:?}");
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn root_certificates_must_be_some() {
+    let build = |pem: &str| Client::builder("https://host").root_certificates(pem).build();
+    let none = "the root certificates hold no certificate in PEM";
+    assert_eq!(build("").unwrap_err().to_string(), none);
+    assert_eq!(build(include_str!("tls/localhost.key")).unwrap_err().to_string(), none);
+    assert!(build(&AUTHORITY.replace("END", "FIN")).is_err());
+    assert!(build(AUTHORITY).is_ok());
+}

@@ -1,0 +1,182 @@
+//! What is repeated over real connections, and what is not.
+
+use std::time::Duration;
+
+use agentcfg_core::model::{AgentPatch, Precondition, Role, StatusReport};
+
+use super::server::{Reply, Server, answer, hang_up, pass};
+use super::{AGENT, builder, client, workspace, writer};
+use crate::{AgentFilter, Client, RetryPolicy, Timeouts};
+
+const STATUS: &str =
+    r#"{"agent_id":"writer","display_name":"Writer","status":"idle","current_task_id":null,"current_task_title":null}"#;
+
+#[tokio::test]
+async fn a_read_survives_a_lost_connection_and_a_bad_moment() {
+    let cut = "HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n[".to_owned();
+    let server = Server::start([hang_up(), Reply::Last(cut), answer(200, "", "[]")]).await;
+    assert_eq!(client(&server).list_workspaces().await.unwrap(), []);
+    let unwell = || answer(503, "retry-after: 0\r\n", r#"{"error":"storage is unavailable"}"#);
+    let server = Server::start([unwell(), unwell(), answer(200, "", "[]")]).await;
+    assert_eq!(client(&server).list_workspaces().await.unwrap(), []);
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_change_is_not_repeated_once_it_was_sent() {
+    let (patch, any) = (AgentPatch::default(), Precondition::None);
+    for reply in [
+        hang_up,
+        || Reply::Last("HTTP/1.1 201 Created\r\ncontent-length: 50\r\n\r\n{".to_owned()),
+        || {
+            answer(
+                503,
+                "retry-after: 0\r\n",
+                r#"{"error":"the change may have been made"}"#,
+            )
+        },
+    ] {
+        let server = Server::start((0..5).map(|_| reply())).await;
+        let client = client(&server);
+        for error in [
+            client.create_agent(&writer()).await.unwrap_err(),
+            client.update_agent(None, "writer", &patch, &any).await.unwrap_err(),
+            client.delete_agent(None, "writer", &any).await.unwrap_err(),
+            client.restore_agent(None, "writer", &any).await.unwrap_err(),
+            client.set_member(workspace(), "grace", Role::Member).await.unwrap_err(),
+        ] {
+            assert!(
+                error.may_have_been_applied() && !error.is_connect() && !error.is_timeout(),
+                "{error:?}"
+            );
+        }
+        assert_eq!(server.requests().len(), 5);
+    }
+}
+
+#[tokio::test]
+async fn a_change_is_not_repeated_on_a_connection_that_was_used_before() {
+    let server = Server::start([answer(200, "", "[]"), hang_up()]).await;
+    let client = client(&server);
+    client.list_workspaces().await.unwrap();
+    let error = client.create_agent(&writer()).await.unwrap_err();
+    assert!(error.may_have_been_applied(), "{error:?}");
+    assert_eq!((server.requests().len(), server.connections()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_status_report_is_repeated() {
+    let server = Server::start([hang_up(), answer(200, "", STATUS)]).await;
+    let entry = client(&server)
+        .report_status(None, "writer", &StatusReport::idle())
+        .await;
+    assert_eq!(entry.unwrap().display_name, "Writer");
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_change_that_was_refused_at_the_door_is_repeated() {
+    let full = answer(429, "retry-after: 0\r\n", r#"{"error":"rate limit exceeded"}"#);
+    let server = Server::start([full, answer(201, "etag: \"a1\"\r\n", AGENT)]).await;
+    let agent = client(&server).create_agent(&writer()).await.unwrap();
+    assert_eq!(
+        (agent.value.agent_id.as_str(), agent.etag.as_str()),
+        ("writer", "\"a1\"")
+    );
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_long_retry_after_is_left_to_the_caller() {
+    let full = answer(429, "retry-after: 3600\r\n", r#"{"error":"rate limit exceeded"}"#);
+    let server = Server::start([full]).await;
+    let error = client(&server).create_agent(&writer()).await.unwrap_err();
+    assert!(error.is_rate_limited() && !error.may_have_been_applied());
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(3600)));
+}
+
+#[tokio::test]
+async fn no_server_is_an_error_of_connecting() {
+    // The port was free a moment ago, and nothing listens there.
+    let gone = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let client = Client::builder(format!("http://{gone}"))
+        .retry(RetryPolicy::NEVER)
+        .build()
+        .unwrap();
+    let error = client.create_agent(&writer()).await.unwrap_err();
+    assert!(
+        error.is_connect() && !error.is_timeout() && !error.may_have_been_applied(),
+        "{error:?}"
+    );
+    assert_eq!(
+        (error.status(), error.to_string().as_str()),
+        (None, "no connection could be made")
+    );
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[tokio::test]
+async fn an_attempt_that_takes_too_long_is_given_up() {
+    let timeouts = Timeouts {
+        attempt: MINUTE,
+        total: HOUR,
+        ..Timeouts::default()
+    };
+    let silence = || Reply::Silence(MINUTE);
+    let server = Server::start([silence(), answer(200, "", "[]"), silence()]).await;
+    let client = builder(&server).timeouts(timeouts).build().unwrap();
+    assert_eq!(client.list_workspaces().await.unwrap(), []);
+    let error = client.create_agent(&writer()).await.unwrap_err();
+    assert!(
+        error.is_timeout() && error.may_have_been_applied() && !error.is_connect(),
+        "{error:?}"
+    );
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn the_total_time_ends_the_attempt_it_falls_into() {
+    let timeouts = Timeouts {
+        attempt: HOUR,
+        total: MINUTE,
+        ..Timeouts::default()
+    };
+    let server = Server::start([Reply::Silence(MINUTE)]).await;
+    let client = builder(&server).timeouts(timeouts).build().unwrap();
+    let error = client
+        .list_agents(workspace(), &AgentFilter::default())
+        .await
+        .unwrap_err();
+    assert!(error.is_timeout() && !error.may_have_been_applied(), "{error:?}");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_tls_handshake_that_hangs_is_an_error_of_connecting() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let timeouts = Timeouts {
+        connect: MINUTE,
+        attempt: HOUR,
+        total: HOUR,
+    };
+    let once = Client::builder(url).timeouts(timeouts).retry(RetryPolicy::NEVER);
+    let client = once.build().unwrap();
+    let silent = async {
+        let (stream, _) = listener.accept().await.unwrap();
+        pass(MINUTE).await;
+        stream
+    };
+    let new = writer();
+    let (created, _stream) = tokio::join!(client.create_agent(&new), silent);
+    let error = created.unwrap_err();
+    assert!(
+        error.is_connect() && error.is_timeout() && !error.may_have_been_applied(),
+        "{error:?}"
+    );
+}

@@ -1,0 +1,180 @@
+//! What each call sends.
+
+use agentcfg_core::model::{
+    AgentPatch, Environment, NewApiKey, NewWorkspace, Patch, Plan, Precondition, Role, Scope, StatusReport,
+    WorkspacePatch,
+};
+
+use super::server::{Server, answer};
+use super::{client, workspace, writer};
+use crate::{AgentFilter, Client, Page};
+
+/// The request line and the body.
+fn line_and_body(request: &str) -> (String, String) {
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
+    let line = head.lines().next().unwrap().replace(&workspace().to_string(), "WS");
+    (
+        line.replace(" HTTP/1.1", ""),
+        body.replace(&workspace().to_string(), "WS"),
+    )
+}
+
+#[tokio::test]
+async fn every_call_is_its_endpoint() {
+    let server = Server::start((0..19).map(|_| answer(418, "", r#"{"error":"teapot"}"#))).await;
+    let c = client(&server);
+    let ws = workspace();
+    let tag = Precondition::matches("\"a7\"");
+    let mut failed = 0;
+    let mut seen = |error: Option<crate::Error>| {
+        assert_eq!(error.unwrap().status(), Some(418));
+        failed += 1;
+    };
+    let part = AgentFilter {
+        agent_id: Some("a-b".into()),
+        offset: 3,
+        limit: Some(2),
+    };
+    seen(c.list_agents(ws, &AgentFilter::default()).await.err());
+    seen(c.list_agents(ws, &part).await.err());
+    seen(c.create_agent(&writer()).await.err());
+    let patch = AgentPatch {
+        role: Patch::Null,
+        ..AgentPatch::default()
+    };
+    seen(c.update_agent(Some(ws), "writer", &patch, &tag).await.err());
+    seen(c.delete_agent(None, "writer", &tag).await.err());
+    seen(c.restore_agent(None, "writer", &Precondition::None).await.err());
+    seen(c.agent_status(ws).await.err());
+    seen(
+        c.report_status(Some(ws), "writer", &StatusReport::working("T-7", "Docs"))
+            .await
+            .err(),
+    );
+    seen(c.list_workspaces().await.err());
+    seen(c.create_workspace(&NewWorkspace { name: "Studio".into() }).await.err());
+    let plan = WorkspacePatch {
+        plan: Some(Plan::Pro),
+        ..WorkspacePatch::default()
+    };
+    seen(c.update_workspace(ws, &plan).await.err());
+    seen(c.list_members(ws).await.err());
+    seen(c.set_member(ws, "grâce hopper+1@x", Role::Admin).await.err());
+    seen(c.remove_member(ws, "a&b").await.err());
+    seen(c.list_api_keys(ws).await.err());
+    let new = NewApiKey {
+        workspace_id: ws,
+        name: "ci".into(),
+        environment: Environment::Production,
+        scope: Scope::Write,
+        expires_at: Some("2030-01-01T00:00:00Z".parse().unwrap()),
+        rate_limit: None,
+    };
+    seen(c.create_api_key(&new).await.err());
+    seen(c.revoke_api_key("abc").await.err());
+    seen(
+        c.audit_log(
+            ws,
+            &Page {
+                offset: 10,
+                limit: Some(5),
+            },
+        )
+        .await
+        .err(),
+    );
+    seen(c.ready().await.err());
+    assert_eq!(failed, 19);
+
+    let sent: Vec<_> = server.requests().iter().map(|request| line_and_body(request)).collect();
+    let expected = [
+        ("GET /api/agents/configs?workspace_id=WS", ""),
+        (
+            "GET /api/agents/configs?workspace_id=WS&agent_id=a-b&offset=3&limit=2",
+            "",
+        ),
+        (
+            "POST /api/agents/configs",
+            r#"{"workspace_id":"WS","agent_id":"writer","display_name":"Writer","agent_type":"ai","capabilities":[],"parameters":{}}"#,
+        ),
+        (
+            "PATCH /api/agents/configs?workspace_id=WS&agent_id=writer",
+            r#"{"role":null}"#,
+        ),
+        ("DELETE /api/agents/configs?agent_id=writer", ""),
+        ("POST /api/agents/configs/restore?agent_id=writer", ""),
+        ("GET /api/agents/status?workspace_id=WS", ""),
+        (
+            "PUT /api/agents/status?workspace_id=WS&agent_id=writer",
+            r#"{"status":"working","current_task_id":"T-7","current_task_title":"Docs"}"#,
+        ),
+        ("GET /api/workspaces", ""),
+        ("POST /api/workspaces", r#"{"name":"Studio"}"#),
+        ("PATCH /api/workspaces?workspace_id=WS", r#"{"plan":"pro"}"#),
+        ("GET /api/workspaces/members?workspace_id=WS", ""),
+        (
+            "PUT /api/workspaces/members?workspace_id=WS&user_id=gr%C3%A2ce%20hopper%2B1%40x",
+            r#"{"role":"admin"}"#,
+        ),
+        ("DELETE /api/workspaces/members?workspace_id=WS&user_id=a%26b", ""),
+        ("GET /api/api-keys?workspace_id=WS", ""),
+        (
+            "POST /api/api-keys",
+            r#"{"workspace_id":"WS","name":"ci","environment":"production","scope":"write","expires_at":"2030-01-01T00:00:00.000Z"}"#,
+        ),
+        ("DELETE /api/api-keys?key_id=abc", ""),
+        ("GET /api/audit-log?workspace_id=WS&offset=10&limit=5", ""),
+        ("GET /readyz", ""),
+    ];
+    for (sent, expected) in sent.iter().zip(expected) {
+        assert_eq!((sent.0.as_str(), sent.1.as_str()), expected);
+    }
+    let requests = server.requests();
+    for conditional in [3, 4] {
+        assert!(requests[conditional].contains("if-match: \"a7\"\r\n"));
+    }
+    assert!(!requests[5].contains("if-match"));
+    // Nothing came between them: one connection carried them all.
+    assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn headers_and_a_path_prefix_go_with_every_request() {
+    let server = Server::start((0..3).map(|_| answer(200, "", "[]"))).await;
+    let mounted = Client::builder(format!("{}/agentcfg/", server.url())).build().unwrap();
+    mounted.list_workspaces().await.unwrap();
+    let key = mounted.with_api_key("svc_test_canary").unwrap();
+    key.list_workspaces().await.unwrap();
+    key.with_session_token("a.b.c").unwrap().healthy().await.unwrap();
+    let requests = server.requests();
+    for (request, line) in requests.iter().zip([
+        "GET /agentcfg/api/workspaces HTTP/1.1\r\n",
+        "GET /agentcfg/api/workspaces HTTP/1.1\r\n",
+        "GET /agentcfg/healthz HTTP/1.1\r\n",
+    ]) {
+        assert!(request.starts_with(line), "{request}");
+        assert!(
+            request.contains(&format!("\r\nhost: {}\r\n", server.address())),
+            "{request}"
+        );
+        assert!(request.contains("\r\naccept: application/json\r\n"), "{request}");
+        let agent = concat!("\r\nuser-agent: agentcfg-client/", env!("CARGO_PKG_VERSION"), "\r\n");
+        assert!(request.contains(agent), "{request}");
+        assert!(!request.contains("content-type"), "{request}");
+    }
+    assert!(!requests[0].contains("authorization"));
+    assert!(requests[1].contains("\r\nauthorization: Bearer svc_test_canary\r\n"));
+    assert!(requests[2].contains("\r\nauthorization: Bearer a.b.c\r\n"));
+}
+
+/// Compiles only if calls can be spawned on any runtime.
+#[test]
+fn calls_can_be_sent_between_threads() {
+    fn sendable(_: impl Send) {}
+    let client = Client::builder("http://host").build().unwrap();
+    sendable(client.list_agents(workspace(), &AgentFilter::default()));
+    sendable(client.create_agent(&writer()));
+    sendable(client.update_agent(None, "writer", &AgentPatch::default(), &Precondition::None));
+    fn shareable<T: Send + Sync + Clone + std::fmt::Debug>(_: &T) {}
+    shareable(&client);
+}

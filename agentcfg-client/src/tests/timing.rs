@@ -1,0 +1,105 @@
+//! When repeats happen, on a clock that only moves when everybody waits.
+
+use std::time::Duration;
+
+use hyper::HeaderMap;
+use tokio::time::{Instant, sleep};
+
+use crate::error::Facts;
+use crate::retry::{self, Effect};
+use crate::{Error, RetryPolicy};
+
+const TOTAL: Duration = Duration::from_secs(45);
+
+fn status(status: u16, retry_after: Option<u64>) -> Error {
+    let facts = Facts {
+        status: Some(status),
+        retry_after: retry_after.map(Duration::from_secs),
+        ..Facts::default()
+    };
+    Error::refused(status, facts, "no")
+}
+
+/// Fails each attempt in the same way; gives the moments of the attempts since the start.
+async fn attempts(policy: RetryPolicy, effect: Effect, error: impl Fn() -> Error) -> (Vec<Duration>, Error, Duration) {
+    let start = Instant::now();
+    let mut moments = Vec::new();
+    let failed = retry::run(&policy, TOTAL, effect, |deadline| {
+        assert_eq!(deadline, start + TOTAL);
+        moments.push(start.elapsed());
+        let error = error();
+        async { Err::<HeaderMap, _>(error) }
+    })
+    .await
+    .unwrap_err();
+    (moments, failed, start.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn pauses_double_and_never_reach_twice_their_length() {
+    let (moments, error, _) = attempts(RetryPolicy::default(), Effect::Once, || status(429, None)).await;
+    assert!(error.is_rate_limited());
+    let pauses: Vec<_> = moments.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(pauses.len(), 3);
+    for (pause, least) in pauses.into_iter().zip([100, 200, 400]) {
+        let least = Duration::from_millis(least);
+        // The timer rounds up to its next millisecond.
+        assert!(
+            pause >= least && pause <= least * 2 + Duration::from_millis(1),
+            "{pause:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_is_waited_out() {
+    let (moments, ..) = attempts(RetryPolicy::default(), Effect::Once, || status(429, Some(7))).await;
+    assert_eq!(moments.len(), 4);
+    for pair in moments.windows(2) {
+        let pause = pair[1] - pair[0];
+        assert!(
+            pause >= Duration::from_secs(7) && pause < Duration::from_secs(8),
+            "{pause:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_beyond_the_total_is_not_begun() {
+    let (moments, error, took) = attempts(RetryPolicy::default(), Effect::Once, || status(429, Some(45))).await;
+    assert_eq!((moments.len(), took), (1, Duration::ZERO));
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(45)));
+    let (moments, _, took) = attempts(RetryPolicy::default(), Effect::Repeatable, || status(503, Some(20))).await;
+    assert_eq!(moments.len(), 3);
+    assert!(took < TOTAL);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_have_been_done_is_not_done_again() {
+    for (effect, expected) in [(Effect::Once, 1), (Effect::Repeatable, 4)] {
+        for unknown in [502, 503, 504] {
+            let (moments, ..) = attempts(RetryPolicy::default(), effect, || status(unknown, None)).await;
+            assert_eq!(moments.len(), expected, "{effect:?} {unknown}");
+        }
+        let (moments, ..) = attempts(RetryPolicy::default(), effect, Error::timed_out).await;
+        assert_eq!(moments.len(), expected, "{effect:?}");
+        for last in [400, 401, 404, 409, 412, 422, 500, 501, 307] {
+            let (moments, ..) = attempts(RetryPolicy::default(), effect, || status(last, Some(1))).await;
+            assert_eq!(moments.len(), 1, "{effect:?} {last}");
+        }
+        let (moments, ..) = attempts(RetryPolicy::NEVER, effect, || status(429, Some(0))).await;
+        assert_eq!(moments.len(), 1, "{effect:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn very_long_times_are_no_trouble() {
+    let policy = RetryPolicy::default();
+    let done = retry::run(&policy, Duration::MAX, Effect::Once, |_| async {
+        sleep(Duration::from_secs(1)).await;
+        Ok::<_, Error>(7)
+    });
+    assert_eq!(done.await.unwrap(), 7);
+    let (moments, ..) = attempts(RetryPolicy::default(), Effect::Once, || status(429, Some(u64::MAX))).await;
+    assert_eq!(moments.len(), 1);
+}

@@ -1,0 +1,52 @@
+//! Workspaces.
+
+use agentcfg_core::model::{NewWorkspace, Workspace, WorkspaceId, WorkspacePatch, WorkspaceView};
+
+use crate::request::Call;
+use crate::response::Answer;
+use crate::{Client, Error};
+
+const WORKSPACES: &str = "/api/workspaces";
+
+impl Client {
+    /// The workspaces of the session's user with the role in each, or the one of the API key, which
+    /// has no role; in the order of their creation.
+    ///
+    /// # Errors
+    ///
+    /// [`is_unauthorized`](Error::is_unauthorized) for a bad credential.
+    pub async fn list_workspaces(&self) -> Result<Vec<WorkspaceView>, Error> {
+        self.send(Call::get(WORKSPACES), Answer::json).await
+    }
+
+    /// Creates a workspace; the session's user becomes its owner.
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid) for the name, [`is_forbidden`](Error::is_forbidden) for an
+    /// API key.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), agentcfg_client::Error> {
+    /// use agentcfg_client::model::NewWorkspace;
+    /// let studio = client.create_workspace(&NewWorkspace { name: "Studio".into() }).await?;
+    /// println!("{} on the plan {}", studio.id, studio.plan);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn create_workspace(&self, new: &NewWorkspace) -> Result<Workspace, Error> {
+        self.send(Call::post(WORKSPACES).json(new), Answer::json).await
+    }
+
+    /// Renames a workspace, which needs `workspace:manage`, or changes its plan, which needs an
+    /// operator.
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid) for the name, [`is_forbidden`](Error::is_forbidden) without
+    /// the right, [`is_not_found`](Error::is_not_found) when an operator names an unknown workspace.
+    pub async fn update_workspace(&self, workspace: WorkspaceId, patch: &WorkspacePatch) -> Result<Workspace, Error> {
+        let call = Call::patch(WORKSPACES).query("workspace_id", workspace);
+        self.send(call.json(patch), Answer::json).await
+    }
+}

@@ -1,0 +1,95 @@
+//! Numbers read back as they were written.
+
+use proptest::prelude::*;
+
+use super::{create, fault};
+use crate::model::NewAgent;
+
+/// What a parameter reads back as, through the text of a stored record as well.
+fn read_back(number: &str) -> String {
+    let body = create(&format!("\"parameters\":{{\"x\":{number}}}"));
+    let agent = NewAgent::from_json(body.as_bytes()).unwrap();
+    let stored = serde_json::to_string(&agent.parameters).unwrap();
+    let again: crate::model::Parameters = serde_json::from_str(&stored).unwrap();
+    assert_eq!(serde_json::to_string(&again).unwrap(), stored, "{number}");
+    again["x"].to_string()
+}
+
+#[test]
+fn numbers_read_back_as_written() {
+    for (written, read) in [
+        ("0", "0"),
+        ("70", "70"),
+        ("-70", "-70"),
+        ("0.7", "0.7"),
+        ("70.0", "70.0"),
+        ("-0.0", "-0.0"),
+        // There is no integer minus zero; the sign is kept.
+        ("-0", "-0.0"),
+        ("1e2", "100.0"),
+        ("1E-2", "0.01"),
+        ("0.30000000000000004", "0.30000000000000004"),
+        ("0.1", "0.1"),
+        ("3.141592653589793", "3.141592653589793"),
+        ("9007199254740993", "9007199254740993"),
+        ("9223372036854775807", "9223372036854775807"),
+        ("9223372036854775808", "9223372036854775808"),
+        ("18446744073709551615", "18446744073709551615"),
+        ("-9223372036854775808", "-9223372036854775808"),
+        ("5e-324", "5e-324"),
+        ("2.2250738585072014e-308", "2.2250738585072014e-308"),
+        ("1.7976931348623157e308", "1.7976931348623157e+308"),
+        ("1e-400", "0.0"),
+    ] {
+        assert_eq!(read_back(written), read, "{written}");
+    }
+    for (written, value) in [
+        ("18446744073709551616", 18446744073709551616.0),
+        ("-9223372036854775809", -9223372036854775809.0),
+        ("1e23", 1e23),
+    ] {
+        assert_eq!(read_back(written).parse::<f64>().unwrap(), value, "{written}");
+    }
+}
+
+#[test]
+fn what_no_finite_double_holds_is_refused_by_name() {
+    let huge = "9".repeat(400);
+    for number in ["1e400", "-1e400", "1e309", "1.8e308", &huge] {
+        let body = create(&format!("\"parameters\":{{\"y\":1,\"warmth\":{number}}}"));
+        assert_eq!(
+            fault(NewAgent::from_json(body.as_bytes())),
+            "parameters.warmth must be a number that a finite double can hold",
+            "{number}"
+        );
+    }
+    for number in [
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "01",
+        "+1",
+        ".5",
+        "1.",
+        "0x10",
+        "1_000",
+        "1e",
+    ] {
+        let body = create(&format!("\"parameters\":{{\"x\":{number}}}"));
+        let message = fault(NewAgent::from_json(body.as_bytes()));
+        assert!(message.starts_with("body must be valid JSON: "), "{number}: {message}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_integer_stays_what_it_is(signed: i64, unsigned: u64) {
+        prop_assert_eq!(read_back(&signed.to_string()), signed.to_string());
+        prop_assert_eq!(read_back(&unsigned.to_string()), unsigned.to_string());
+    }
+
+    #[test]
+    fn every_double_stays_the_same_double(number in proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL) {
+        prop_assert_eq!(read_back(&format!("{number:e}")).parse::<f64>().unwrap().to_bits(), number.to_bits());
+    }
+}

@@ -1,0 +1,117 @@
+//! The rules on records that were made in Rust.
+
+use super::*;
+use crate::model::{Environment, Patch, Scope, WorkspaceId};
+
+fn workspace() -> WorkspaceId {
+    WorkspaceId::new(uuid::Uuid::from_u128(1))
+}
+
+fn faults(result: Result<(), Invalid>) -> String {
+    result.err().map(|invalid| invalid.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn a_new_agent_gets_the_rules_of_a_body() {
+    let good = NewAgent::new(workspace(), "a", "A");
+    assert_eq!(faults(good.validate()), "");
+    let bad = NewAgent {
+        agent_id: "A".repeat(51),
+        display_name: "\u{3000}".into(),
+        role: Some("r\0".into()),
+        description: Some("d".repeat(2001)),
+        model: Some("m".repeat(101)),
+        color: Some("blue".into()),
+        persona_prompt: Some("p".repeat(5001)),
+        capabilities: vec![String::new()],
+        parameters: [("n".repeat(101), 1.into())].into(),
+        ..good
+    };
+    assert_eq!(
+        faults(bad.validate()),
+        format!(
+            "agent_id must be at most 50 characters, got 51; agent_id must be 1 to 50 of a-z, 0-9, - and _; \
+             display_name must not be blank; role must not contain a NUL character; \
+             description must be at most 2000 characters, got 2001; model must be at most 100 characters, got 101; \
+             color must be # and 3, 4, 6 or 8 hexadecimal digits; \
+             persona_prompt must be at most 5000 characters, got 5001; \
+             capabilities[0] must be 1 to 100 characters, got 0; \
+             the name of parameters.{}… must be at most 100 characters, got 101",
+            "n".repeat(60)
+        )
+    );
+}
+
+#[test]
+fn a_patch_is_checked_where_it_sets_something() {
+    assert_eq!(faults(AgentPatch::default().validate()), "");
+    let clears = AgentPatch {
+        role: Patch::Null,
+        color: Patch::Null,
+        ..AgentPatch::default()
+    };
+    assert_eq!(faults(clears.validate()), "");
+    let bad = AgentPatch {
+        display_name: Some(String::new()),
+        role: Patch::Set("r".repeat(101)),
+        capabilities: Some(vec![" ".into()]),
+        parameters: Some([(String::new(), 1.into())].into()),
+        ..AgentPatch::default()
+    };
+    assert_eq!(
+        faults(bad.validate()),
+        "display_name must be 1 to 100 characters, got 0; role must be at most 100 characters, got 101; \
+         capabilities[0] must not be blank; the name of parameters.\"\" must be 1 to 100 characters, got 0"
+    );
+}
+
+#[test]
+fn user_ids() {
+    for good in ["a", "auth0|5f", "ada@example.org", "ä b", &"😀".repeat(200)] {
+        assert!(is_user_id(good), "{good}");
+        assert_eq!(faults(check(|faults| user_id(good, faults))), "");
+    }
+    for (bad, message) in [
+        ("", "user_id must be 1 to 200 characters, got 0"),
+        (&*"😀".repeat(201), "user_id must be 1 to 200 characters, got 201"),
+        ("a\0", "user_id must not contain control characters"),
+        ("a\n", "user_id must not contain control characters"),
+        ("\u{85}", "user_id must not contain control characters"),
+        ("\u{7f}", "user_id must not contain control characters"),
+    ] {
+        assert!(!is_user_id(bad), "{bad:?}");
+        assert_eq!(faults(check(|faults| user_id(bad, faults))), message);
+    }
+}
+
+#[test]
+fn reports_keys_and_workspaces() {
+    assert_eq!(faults(StatusReport::idle().validate()), "");
+    assert_eq!(faults(StatusReport::working("t", "T").validate()), "");
+    let idle_with_a_task = StatusReport {
+        status: LiveStatus::Idle,
+        ..StatusReport::working("t", "T")
+    };
+    assert_eq!(
+        faults(idle_with_a_task.validate()),
+        "current_task_id must be absent when status is idle; current_task_title must be absent when status is idle"
+    );
+    let key = NewApiKey {
+        workspace_id: workspace(),
+        name: String::new(),
+        environment: Environment::Production,
+        scope: Scope::Read,
+        expires_at: None,
+        rate_limit: Some(0),
+    };
+    assert_eq!(
+        faults(key.validate()),
+        "name must be 1 to 100 characters, got 0; rate_limit must be an integer from 1 to 1000000"
+    );
+    let patch = WorkspacePatch {
+        name: Some("n".repeat(101)),
+        plan: None,
+    };
+    assert_eq!(faults(patch.validate()), "name must be at most 100 characters, got 101");
+    assert_eq!(faults(WorkspacePatch::default().validate()), "");
+}

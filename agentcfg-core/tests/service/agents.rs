@@ -1,0 +1,165 @@
+//! Create and list, and what a plan allows.
+
+use agentcfg_core::ErrorKind;
+use agentcfg_core::model::{AgentType, NewAgent, Plan};
+use agentcfg_core::service::AgentFilter;
+
+use super::support::{ANY, World, failure, kind};
+
+#[tokio::test]
+async fn a_created_agent_reads_back_as_sent_with_its_defaults() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    let bare = NewAgent::new(workspace, "writer", " Writer ");
+    let agent = world.service.create_agent(&ada, bare).await.unwrap().value;
+    assert_eq!(agent.id.get_version_num(), 7);
+    assert_eq!((agent.workspace_id, &*agent.agent_id), (workspace, "writer"));
+    assert_eq!((&*agent.display_name, agent.agent_type), (" Writer ", AgentType::Ai));
+    assert_eq!((&agent.role, &agent.description, &agent.model), (&None, &None, &None));
+    assert_eq!((&agent.color, &agent.persona_prompt), (&None, &None));
+    assert!(agent.capabilities.is_empty() && agent.parameters.is_empty() && agent.is_active);
+    assert_eq!((agent.created_at, agent.updated_at), (world.now(), world.now()));
+    let body = serde_json::to_string(&agent).unwrap();
+    assert!(
+        body.contains(r#""capabilities":[],"parameters":{},"is_active":true"#),
+        "{body}"
+    );
+    assert!(body.contains(r#""created_at":"2026-11-20T09:30:00.000Z""#), "{body}");
+
+    let full = NewAgent {
+        role: Some(String::new()),
+        agent_type: AgentType::Human,
+        color: Some("#7C3AED".into()),
+        capabilities: vec!["b".into(), "a".into(), "b".into()],
+        parameters: serde_json::from_str(r#"{"warmth":70,"wit":0.7}"#).unwrap(),
+        ..NewAgent::new(workspace, "editor", "Editor")
+    };
+    let agent = world.service.create_agent(&ada, full.clone()).await.unwrap().value;
+    let list = world
+        .service
+        .list_agents(&ada, workspace, &Default::default())
+        .await
+        .unwrap();
+    assert_eq!(list.value.agents()[1], agent);
+    assert_eq!(
+        (agent.role, agent.color, agent.capabilities),
+        (full.role, full.color, full.capabilities)
+    );
+    assert_eq!(
+        serde_json::to_string(&agent.parameters).unwrap(),
+        r#"{"warmth":70,"wit":0.7}"#
+    );
+}
+
+#[tokio::test]
+async fn the_list_is_ordered_by_creation_and_cut_into_pages() {
+    let world = World::with(|settings| settings.plan_limits.free = None);
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    // Two of one millisecond, one after, and one by a clock that stepped back.
+    for (agent_id, millis) in [("c", 0), ("a", 0), ("b", 5), ("d", -1000)] {
+        world.clock.advance_millis(millis);
+        world.agent(workspace, "ada", agent_id).await;
+    }
+    assert_eq!(world.listed(workspace, "ada").await, ["d", "c", "a", "b"]);
+    for (offset, limit, expected) in [
+        (0, None, r#"["d","c","a","b"]"#),
+        (0, Some(2), r#"["d","c"]"#),
+        (1, Some(2), r#"["c","a"]"#),
+        (3, Some(1000), r#"["b"]"#),
+        (4, None, "[]"),
+        (usize::MAX, Some(usize::MAX), "[]"),
+    ] {
+        let filter = AgentFilter {
+            agent_id: None,
+            offset,
+            limit,
+        };
+        let list = world.service.list_agents(&ada, workspace, &filter).await.unwrap().value;
+        let ids: Vec<_> = list.agents().iter().map(|agent| &*agent.agent_id).collect();
+        assert_eq!(serde_json::to_string(&ids).unwrap(), expected);
+        // The text is that of the records.
+        assert_eq!(list.json(), serde_json::to_vec(list.agents()).unwrap());
+    }
+    for (agent_id, count) in [("a", 1), ("nobody", 0), ("Never Valid\0", 0), ("", 0)] {
+        let filter = AgentFilter {
+            agent_id: Some(agent_id.into()),
+            ..AgentFilter::default()
+        };
+        let list = world.service.list_agents(&ada, workspace, &filter).await.unwrap().value;
+        assert_eq!(list.agents().len(), count, "{agent_id:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_identifier_is_taken_once_in_a_workspace() {
+    let world = World::new();
+    let (first, second) = (world.workspace("ada").await, world.workspace("ada").await);
+    let ada = world.user("ada");
+    world.agent(first, "ada", "writer").await;
+    world.agent(second, "ada", "writer").await;
+    let again = NewAgent::new(first, "writer", "Another");
+    assert_eq!(
+        failure(world.service.create_agent(&ada, again.clone()).await),
+        (
+            ErrorKind::Conflict,
+            r#"an agent with agent_id "writer" already exists in this workspace"#.into()
+        )
+    );
+    world
+        .service
+        .delete_agent(&ada, Some(first), "writer", ANY)
+        .await
+        .unwrap();
+    let (kind, message) = failure(world.service.create_agent(&ada, again).await);
+    assert_eq!(kind, ErrorKind::Conflict);
+    assert!(message.ends_with("it is deactivated and can be restored"), "{message}");
+    assert_eq!(world.listed(second, "ada").await, ["writer"]);
+}
+
+#[tokio::test]
+async fn a_plan_allows_so_many_active_agents() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    for agent_id in ["a", "b", "c"] {
+        world.agent(workspace, "ada", agent_id).await;
+    }
+    let fourth = NewAgent::new(workspace, "d", "D");
+    assert_eq!(
+        failure(world.service.create_agent(&ada, fourth.clone()).await),
+        (
+            ErrorKind::PlanLimit,
+            "the plan free allows 3 active agents, and they exist already".into()
+        )
+    );
+    // A taken identifier is the nearer reason.
+    let taken = NewAgent::new(workspace, "a", "A");
+    assert_eq!(kind(world.service.create_agent(&ada, taken).await), ErrorKind::Conflict);
+    // A deleted agent makes room, and cannot come back once the room is taken.
+    world
+        .service
+        .delete_agent(&ada, Some(workspace), "a", ANY)
+        .await
+        .unwrap();
+    world.service.create_agent(&ada, fourth).await.unwrap();
+    let restored = world.service.restore_agent(&ada, Some(workspace), "a", ANY).await;
+    assert_eq!(kind(restored), ErrorKind::PlanLimit);
+    // A greater plan counts at once, and a smaller one removes nobody.
+    world.set_plan(workspace, Plan::Pro).await;
+    world
+        .service
+        .restore_agent(&ada, Some(workspace), "a", ANY)
+        .await
+        .unwrap();
+    world.set_plan(workspace, Plan::Free).await;
+    assert_eq!(world.listed(workspace, "ada").await.len(), 4);
+    world
+        .service
+        .delete_agent(&ada, Some(workspace), "b", ANY)
+        .await
+        .unwrap();
+    let restored = world.service.restore_agent(&ada, Some(workspace), "b", ANY).await;
+    assert_eq!(kind(restored), ErrorKind::PlanLimit);
+}

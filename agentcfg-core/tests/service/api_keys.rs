@@ -1,0 +1,287 @@
+//! API keys: from the first plaintext to the last refusal.
+
+use agentcfg_core::ErrorKind;
+use agentcfg_core::model::{AgentPatch, Environment, NewAgent, NewApiKey, Role, Scope};
+use agentcfg_core::token;
+
+use super::support::{ANY, World, at, failure, kind, new_key};
+
+#[tokio::test]
+async fn a_new_key_shows_its_plaintext_once_and_works() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    for (environment, prefix) in [
+        (Environment::Production, "svc_live_"),
+        (Environment::Development, "svc_test_"),
+    ] {
+        let new = NewApiKey {
+            environment,
+            ..new_key(workspace, Scope::Read)
+        };
+        let created = world.service.create_api_key(&ada, new).await.unwrap();
+        assert!(created.key.starts_with(prefix) && created.key.len() == 78);
+        assert_eq!(token::parse(&created.key), Some(&*created.record.id));
+        assert_eq!((created.record.rate_limit, created.record.last_used_at), (100, None));
+        assert_eq!((created.record.expires_at, created.record.revoked_at), (None, None));
+        assert!(!format!("{created:?}").contains(&created.key));
+        let listed = world.service.list_api_keys(&ada, workspace).await.unwrap();
+        assert_eq!(listed.last(), Some(&created.record));
+        let text = serde_json::to_string(&listed).unwrap();
+        assert!(!text.contains(&created.key) && !text.contains("argon2"), "{text}");
+        assert_eq!(
+            world.service.authenticate(&created.key).await.unwrap().key_workspace(),
+            Some(workspace)
+        );
+        world.clock.advance_millis(1);
+    }
+}
+
+#[tokio::test]
+async fn every_bad_key_gets_the_same_answer() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    let good = world.key(workspace, "ada", Scope::Read).await;
+    let elsewhere = World::new();
+    let other = elsewhere.workspace("ada").await;
+    let unknown = elsewhere.key(other, "ada", Scope::Read).await.key;
+    // The right identifier with the secret of another key and a checksum that fits.
+    let wrong_secret = resealed(&format!("{}{}", &good.key[..29], &unknown[29..72]));
+    // The right secret under the other environment's prefix.
+    let wrong_prefix = resealed(&good.key[..72].replace("live", "test"));
+    for text in [&wrong_secret, &wrong_prefix] {
+        assert!(token::parse(text).is_some());
+    }
+    let expiring = NewApiKey {
+        expires_at: Some(at("2026-11-20T09:31:00Z")),
+        ..new_key(workspace, Scope::Read)
+    };
+    let expired = world.service.create_api_key(&ada, expiring).await.unwrap().key;
+    let revoked = world.key(workspace, "ada", Scope::Read).await;
+    world.service.revoke_api_key(&ada, &revoked.record.id).await.unwrap();
+    world.clock.advance_millis(60_000);
+    let typo = good.key.replace("svc_live_", "svc_live-");
+    let message = (ErrorKind::Unauthorized, "invalid credentials".to_owned());
+    for text in [
+        &unknown,
+        &wrong_secret,
+        &wrong_prefix,
+        &expired,
+        &revoked.key,
+        &typo,
+        &good.key[..77],
+        "svc_",
+        "svc_live_",
+        &format!("{}0", good.key),
+        "",
+        "x.y.z",
+        "svc_live_ä",
+    ] {
+        // Twice: before and after anything could be remembered, with the good one in between.
+        for _ in 0..2 {
+            assert_eq!(failure(world.service.authenticate(text).await), message, "{text}");
+            world.service.authenticate(&good.key).await.unwrap();
+        }
+    }
+}
+
+/// A key's text with a checksum that fits: CRC-32 as six digits of base 62.
+fn resealed(body: &str) -> String {
+    const DIGITS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let mut crc = !0_u32;
+    for byte in body.bytes() {
+        crc ^= u32::from(byte);
+        for _ in 0..8 {
+            crc = (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
+        }
+    }
+    let mut rest = !crc;
+    let mut digits = Vec::new();
+    for _ in 0..6 {
+        digits.insert(0, DIGITS[(rest % 62) as usize]);
+        rest /= 62;
+    }
+    format!("{body}{}", String::from_utf8(digits).unwrap())
+}
+
+#[tokio::test]
+async fn a_key_ends_exactly_when_it_expires() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    let expiring = |text: &str| NewApiKey {
+        expires_at: Some(at(text)),
+        ..new_key(workspace, Scope::Read)
+    };
+    for past in [
+        "2026-11-20T09:29:59.999Z",
+        "2026-11-20T09:30:00Z",
+        "2026-11-20T10:30:00+01:00",
+    ] {
+        assert_eq!(
+            failure(world.service.create_api_key(&ada, expiring(past)).await),
+            (ErrorKind::Invalid, "expires_at must be in the future".into())
+        );
+    }
+    let created = world
+        .service
+        .create_api_key(&ada, expiring("2026-11-20T10:30:01+01:00"))
+        .await
+        .unwrap();
+    assert_eq!(created.record.expires_at, Some(at("2026-11-20T09:30:01Z")));
+    world.clock.advance_millis(999);
+    world.service.authenticate(&created.key).await.unwrap();
+    world.clock.advance_millis(1);
+    assert_eq!(
+        kind(world.service.authenticate(&created.key).await),
+        ErrorKind::Unauthorized
+    );
+    let listed = world.service.list_api_keys(&ada, workspace).await.unwrap();
+    assert_eq!((listed.len(), listed[0].revoked_at), (1, None));
+}
+
+#[tokio::test]
+async fn revocation_counts_at_once_on_every_instance() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    let created = world.key(workspace, "ada", Scope::Admin).await;
+    let other = world.another_instance();
+    // Both have verified the plaintext and remember it.
+    let held = world.service.authenticate(&created.key).await.unwrap();
+    other.authenticate(&created.key).await.unwrap();
+    world.service.revoke_api_key(&ada, &created.record.id).await.unwrap();
+    assert_eq!(
+        kind(world.service.authenticate(&created.key).await),
+        ErrorKind::Unauthorized
+    );
+    assert_eq!(kind(other.authenticate(&created.key).await), ErrorKind::Unauthorized);
+    // A caller who was let in before that changes nothing any more.
+    let created_late = world
+        .service
+        .create_agent(&held, NewAgent::new(workspace, "late", "Late"))
+        .await;
+    assert_eq!(kind(created_late), ErrorKind::Unauthorized);
+    assert!(world.listed(workspace, "ada").await.is_empty());
+    let listed = world.service.list_api_keys(&ada, workspace).await.unwrap();
+    assert!(listed[0].revoked_at.is_some());
+}
+
+#[tokio::test]
+async fn who_may_revoke_and_what_is_not_found() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let (created, key) = world.key_caller(workspace, "ada", Scope::Admin).await;
+    let id = &*created.record.id;
+    let revoke = async |user: &str, id: &str| world.service.revoke_api_key(&world.user(user), id).await;
+    for (user, role) in [("mel", Role::Member), ("vic", Role::Viewer)] {
+        world.member(workspace, "ada", user, role).await;
+        assert_eq!(kind(revoke(user, id).await), ErrorKind::Forbidden);
+    }
+    assert_eq!(kind(world.service.revoke_api_key(&key, id).await), ErrorKind::Forbidden);
+    world.workspace("eve").await;
+    // To a stranger the key is as unknown as one that does not exist.
+    assert_eq!(failure(revoke("eve", id).await).1, format!("API key {id:?} not found"));
+    for unknown in [
+        "",
+        "00000000000000000000",
+        "\0",
+        "a/b",
+        "ä",
+        &"x".repeat(5000),
+        &created.key,
+    ] {
+        assert_eq!(kind(revoke("ada", unknown).await), ErrorKind::NotFound, "{unknown:?}");
+        assert_eq!(kind(revoke("eve", unknown).await), ErrorKind::NotFound, "{unknown:?}");
+    }
+    world.member(workspace, "ada", "adi", Role::Admin).await;
+    revoke("adi", id).await.unwrap();
+    assert_eq!(kind(revoke("adi", id).await), ErrorKind::NotFound);
+    assert_eq!(kind(revoke("mel", id).await), ErrorKind::Forbidden);
+}
+
+#[tokio::test]
+async fn keys_outlive_the_membership_of_their_creator() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    world.member(workspace, "ada", "adi", Role::Admin).await;
+    let created = world.key(workspace, "adi", Scope::Read).await;
+    world
+        .service
+        .remove_member(&world.user("ada"), workspace, "adi")
+        .await
+        .unwrap();
+    let caller = world.service.authenticate(&created.key).await.unwrap();
+    world
+        .service
+        .list_agents(&caller, workspace, &Default::default())
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_deployment_can_keep_write_keys_from_configuring() {
+    for allowed in [true, false] {
+        let world = World::with(|settings| settings.write_scope_configures_agents = allowed);
+        let workspace = world.workspace("ada").await;
+        let (_, key) = world.key_caller(workspace, "ada", Scope::Write).await;
+        let created = world
+            .service
+            .create_agent(&key, NewAgent::new(workspace, "writer", "W"))
+            .await;
+        assert_eq!(created.is_ok(), allowed);
+        assert_eq!(
+            key.could(agentcfg_core::model::Permission::AgentsConfigure).is_ok(),
+            allowed
+        );
+        // It narrows these keys alone.
+        let (_, admin) = world.key_caller(workspace, "ada", Scope::Admin).await;
+        world
+            .service
+            .create_agent(&admin, NewAgent::new(workspace, "editor", "E"))
+            .await
+            .unwrap();
+        let member = world.member(workspace, "ada", "mel", Role::Member).await;
+        world
+            .service
+            .update_agent(&member, None, "editor", AgentPatch::default(), ANY)
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_last_use_is_seen_at_once_and_survives_when_flushed() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    let created = world.key(workspace, "ada", Scope::Read).await;
+    let last_used =
+        async |service: &agentcfg_core::AgentCfg| service.list_api_keys(&ada, workspace).await.unwrap()[0].last_used_at;
+    assert_eq!(last_used(&world.service).await, None);
+    let mut wrong = created.key.clone();
+    wrong.replace_range(40..41, if &wrong[40..41] == "x" { "y" } else { "x" });
+    let _ = world.service.authenticate(&resealed(&wrong[..72])).await;
+    assert_eq!(last_used(&world.service).await, None);
+    world.service.authenticate(&created.key).await.unwrap();
+    assert_eq!(last_used(&world.service).await, Some(at("2026-11-20T09:30:00Z")));
+    assert_eq!(last_used(&world.another_instance()).await, None);
+    world.service.flush().await.unwrap();
+    assert_eq!(
+        last_used(&world.another_instance()).await,
+        Some(at("2026-11-20T09:30:00Z"))
+    );
+    // It lags by less than a minute.
+    for _ in 0..40 {
+        world.clock.advance_millis(3_000);
+        world.service.authenticate(&created.key).await.unwrap();
+    }
+    let lag = at("2026-11-20T09:32:00Z").unix_millis() - last_used(&world.service).await.unwrap().unix_millis();
+    assert!((0..60_000).contains(&lag), "{lag}");
+    world.service.flush().await.unwrap();
+    assert_eq!(
+        last_used(&world.service).await,
+        last_used(&world.another_instance()).await
+    );
+}

@@ -1,0 +1,225 @@
+//! The audit log: one entry for each mutation, and no secret in any.
+
+use std::sync::Arc;
+
+use agentcfg_core::ErrorKind;
+use agentcfg_core::model::{AgentPatch, NewAgent, NewWorkspace, Patch, Plan, Role, Scope, WorkspacePatch};
+use agentcfg_core::store::{Direction, Kind, Partition, Scan};
+use serde_json::{Value, json};
+
+use super::support::{ANY, Faulty, World, kind};
+
+#[tokio::test]
+async fn every_mutation_writes_exactly_one_entry_with_what_changed() {
+    let world = World::new();
+    let ada = world.user("ada");
+    let service = &world.service;
+    let new = NewWorkspace { name: "Studio".into() };
+    let workspace = service.create_workspace(&ada, new).await.unwrap().id;
+    let id = workspace.to_string();
+    let user = json!({"type": "user", "id": "ada"});
+    let mut expected: Vec<Value> = vec![json!([user, "workspace.created", "workspace", id, {
+        "name": {"from": null, "to": "Studio"}, "plan": {"from": null, "to": "free"},
+    }])];
+    let rename = WorkspacePatch {
+        name: Some("Atelier".into()),
+        plan: None,
+    };
+    service.update_workspace(&ada, workspace, rename).await.unwrap();
+    expected.push(json!([user, "workspace.updated", "workspace", id, {"name": {"from": "Studio", "to": "Atelier"}}]));
+    world.set_plan(workspace, Plan::Pro).await;
+    expected.push(
+        json!([{"type": "operator", "id": "root"}, "workspace.updated", "workspace", id, {
+            "plan": {"from": "free", "to": "pro"},
+        }]),
+    );
+    service.set_member(&ada, workspace, "mel", Role::Member).await.unwrap();
+    expected.push(json!([user, "member.set", "member", "mel", {"role": {"from": null, "to": "member"}}]));
+    service.set_member(&ada, workspace, "mel", Role::Admin).await.unwrap();
+    expected.push(json!([user, "member.set", "member", "mel", {"role": {"from": "member", "to": "admin"}}]));
+    service
+        .remove_member(&world.user("mel"), workspace, "mel")
+        .await
+        .unwrap();
+    expected.push(
+        json!([{"type": "user", "id": "mel"}, "member.removed", "member", "mel", {
+            "role": {"from": "admin", "to": null},
+        }]),
+    );
+    let (created, key) = world.key_caller(workspace, "ada", Scope::Write).await;
+    let key_id = &*created.record.id;
+    expected.push(json!([user, "api_key.created", "api_key", key_id, {
+        "name": {"from": null, "to": "ci"}, "environment": {"from": null, "to": "production"},
+        "scope": {"from": null, "to": "write"}, "rate_limit": {"from": null, "to": 100},
+    }]));
+    let by_key = json!({"type": "api_key", "id": key_id});
+    let new = NewAgent {
+        role: Some("author".into()),
+        ..NewAgent::new(workspace, "writer", "Writer")
+    };
+    service.create_agent(&key, new).await.unwrap();
+    expected.push(json!([by_key, "agent.created", "agent", "writer", {
+        "display_name": {"from": null, "to": "Writer"}, "role": {"from": null, "to": "author"},
+        "agent_type": {"from": null, "to": "ai"}, "capabilities": {"from": null, "to": []},
+        "parameters": {"from": null, "to": {}}, "is_active": {"from": null, "to": true},
+    }]));
+    let patch = AgentPatch {
+        display_name: Some("Writer".into()),
+        role: Patch::Null,
+        parameters: Some(serde_json::from_str(r#"{"wit":0.7}"#).unwrap()),
+        ..AgentPatch::default()
+    };
+    service.update_agent(&key, None, "writer", patch, ANY).await.unwrap();
+    expected.push(json!([by_key, "agent.updated", "agent", "writer", {
+        "role": {"from": "author", "to": null}, "parameters": {"from": {}, "to": {"wit": 0.7}},
+    }]));
+    service
+        .update_agent(&key, None, "writer", AgentPatch::default(), ANY)
+        .await
+        .unwrap();
+    expected.push(json!([by_key, "agent.updated", "agent", "writer", {}]));
+    service.delete_agent(&key, None, "writer", ANY).await.unwrap();
+    expected.push(json!([by_key, "agent.deactivated", "agent", "writer", {"is_active": {"from": true, "to": false}}]));
+    service.restore_agent(&key, None, "writer", ANY).await.unwrap();
+    expected.push(json!([by_key, "agent.restored", "agent", "writer", {"is_active": {"from": false, "to": true}}]));
+    service.revoke_api_key(&ada, key_id).await.unwrap();
+    expected.push(json!([user, "api_key.revoked", "api_key", key_id, {
+        "revoked_at": {"from": null, "to": "2026-11-20T09:30:00.000Z"},
+    }]));
+
+    let log = world.log(workspace, "ada").await;
+    let seen: Vec<Value> = log
+        .iter()
+        .map(|entry| {
+            json!([
+                entry.actor,
+                entry.action,
+                entry.target.kind,
+                entry.target.id,
+                entry.changes
+            ])
+        })
+        .collect();
+    assert_eq!(seen, expected);
+    let ids: std::collections::HashSet<_> = log.iter().map(|entry| entry.id).collect();
+    assert_eq!(ids.len(), log.len());
+    assert!(log.iter().all(|entry| entry.workspace_id == workspace));
+    let text = serde_json::to_string(&log[0]).unwrap();
+    let names: Vec<String> = serde_json::from_str::<serde_json::Map<_, _>>(&text)
+        .unwrap()
+        .keys()
+        .cloned()
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "action",
+            "actor",
+            "changes",
+            "created_at",
+            "id",
+            "target",
+            "workspace_id"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn what_is_refused_writes_nothing() {
+    let world = World::with(|settings| settings.plan_limits.free = Some(1));
+    let workspace = world.workspace("ada").await;
+    let faulty = Faulty::new(&world.store);
+    let service = world.behind(Arc::clone(&faulty) as _);
+    let ada = world.user("ada");
+    world.agent(workspace, "ada", "writer").await;
+    let before = world.log(workspace, "ada").await;
+    let new = |agent_id: &str| NewAgent::new(workspace, agent_id, "A");
+    assert_eq!(kind(service.create_agent(&ada, new("A")).await), ErrorKind::Invalid);
+    assert_eq!(
+        kind(service.create_agent(&ada, new("writer")).await),
+        ErrorKind::Conflict
+    );
+    assert_eq!(
+        kind(service.create_agent(&world.user("eve"), new("x")).await),
+        ErrorKind::Forbidden
+    );
+    assert_eq!(
+        kind(service.delete_agent(&ada, None, "x", ANY).await),
+        ErrorKind::NotFound
+    );
+    assert_eq!(faulty.commits(), 0);
+    assert_eq!(kind(service.create_agent(&ada, new("x")).await), ErrorKind::PlanLimit);
+    assert_eq!(
+        kind(service.remove_member(&ada, workspace, "ada").await),
+        ErrorKind::Conflict
+    );
+    assert_eq!(world.log(workspace, "ada").await, before);
+}
+
+#[tokio::test]
+async fn the_log_is_read_newest_first_in_pages() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    for name in ["a", "b", "c", "d"] {
+        let patch = WorkspacePatch {
+            name: Some(name.into()),
+            plan: None,
+        };
+        world.service.update_workspace(&ada, workspace, patch).await.unwrap();
+    }
+    for (offset, limit, expected) in [
+        (0, 2, &["d", "c"][..]),
+        (1, 2, &["c", "b"]),
+        (3, 1000, &["a", "ada's"]),
+        (4, 1, &["ada's"]),
+        (5, 1, &[]),
+        (u64::MAX, usize::MAX, &[]),
+    ] {
+        let page = world.service.audit_log(&ada, workspace, offset, limit).await.unwrap();
+        let names: Vec<_> = page
+            .iter()
+            .map(|entry| entry.changes["name"].to.as_str().unwrap())
+            .collect();
+        assert_eq!(names, expected, "offset {offset}");
+    }
+    let other = world.workspace("bob").await;
+    let foreign = world.service.audit_log(&ada, other, 0, 1).await;
+    assert_eq!(kind(foreign), ErrorKind::Forbidden);
+}
+
+#[tokio::test]
+async fn no_secret_is_stored_or_logged() {
+    let world = World::on_disk(Default::default());
+    let workspace = world.workspace("ada").await;
+    let (created, _) = world.key_caller(workspace, "ada", Scope::Admin).await;
+    world
+        .service
+        .revoke_api_key(&world.user("ada"), &created.record.id)
+        .await
+        .unwrap();
+    world.service.flush().await.unwrap();
+    let secret = &created.key[29..72];
+    let log = serde_json::to_string(&world.log(workspace, "ada").await).unwrap();
+    assert!(
+        !log.contains(secret) && !log.contains("argon2") && !log.contains("hash"),
+        "{log}"
+    );
+    for kind in Kind::ALL {
+        for partition in [
+            Partition::Workspace(workspace),
+            Partition::Global(created.record.id.as_str().into()),
+        ] {
+            let scan = Scan {
+                direction: Direction::Descending,
+                ..Scan::all(partition, kind)
+            };
+            for (key, record) in world.store.scan(&scan).await.unwrap().entries {
+                let text = String::from_utf8_lossy(&record.value).into_owned();
+                assert!(!text.contains(secret), "{key:?}");
+            }
+        }
+    }
+    let file = std::fs::read(world.path().unwrap().join("store.redb")).unwrap();
+    assert!(!file.windows(secret.len()).any(|window| window == secret.as_bytes()));
+}

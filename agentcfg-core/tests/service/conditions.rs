@@ -1,0 +1,169 @@
+//! Entity tags and the conditions on them.
+
+use agentcfg_core::ErrorKind;
+use agentcfg_core::model::{AgentPatch, Plan, Precondition, Role, StatusReport, Tag};
+use agentcfg_core::service::AgentFilter;
+
+use super::support::{ANY, World, failure, kind};
+
+async fn list_tag(world: &World, workspace: agentcfg_core::model::WorkspaceId, agent_id: Option<&str>) -> Tag {
+    let filter = AgentFilter {
+        agent_id: agent_id.map(str::to_owned),
+        ..AgentFilter::default()
+    };
+    let list = world.service.list_agents(&world.user("ada"), workspace, &filter).await;
+    list.unwrap().tag
+}
+
+#[tokio::test]
+async fn every_write_gives_a_record_a_tag_it_never_had() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    let service = &world.service;
+    let new = agentcfg_core::model::NewAgent::new(workspace, "writer", "Writer");
+    let mut tags = vec![service.create_agent(&ada, new).await.unwrap().tag];
+    assert_eq!(list_tag(&world, workspace, Some("writer")).await, tags[0]);
+    for _ in 0..3 {
+        let updated = service
+            .update_agent(&ada, Some(workspace), "writer", AgentPatch::default(), ANY)
+            .await;
+        tags.push(updated.unwrap().tag);
+        service
+            .delete_agent(&ada, Some(workspace), "writer", ANY)
+            .await
+            .unwrap();
+        assert_eq!(
+            list_tag(&world, workspace, Some("writer")).await,
+            list_tag(&world, workspace, None).await
+        );
+        tags.push(
+            service
+                .restore_agent(&ada, Some(workspace), "writer", ANY)
+                .await
+                .unwrap()
+                .tag,
+        );
+        assert_eq!(list_tag(&world, workspace, Some("writer")).await, tags[tags.len() - 1]);
+    }
+    let distinct: std::collections::HashSet<_> = tags.iter().collect();
+    assert_eq!(distinct.len(), tags.len());
+}
+
+#[tokio::test]
+async fn a_list_has_a_new_tag_after_each_change_and_no_other() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let other = world.workspace("ada").await;
+    let ada = world.user("ada");
+    let service = &world.service;
+    world.agent(workspace, "ada", "writer").await;
+    world.agent(workspace, "ada", "editor").await;
+    let (list, editor) = (
+        list_tag(&world, workspace, None).await,
+        list_tag(&world, workspace, Some("editor")).await,
+    );
+    // Reports, reads, changes elsewhere and what changes nothing leave it alone.
+    service
+        .report_status(&ada, Some(workspace), "writer", StatusReport::idle())
+        .await
+        .unwrap();
+    world.agent(other, "ada", "writer").await;
+    service.set_member(&ada, workspace, "ada", Role::Owner).await.unwrap();
+    let denied = service.delete_agent(&ada, Some(workspace), "nobody", ANY).await;
+    assert_eq!(kind(denied), ErrorKind::NotFound);
+    world.clock.advance_millis(1_000_000);
+    assert_eq!(list_tag(&world, workspace, None).await, list);
+    assert_eq!(
+        world
+            .another_instance()
+            .list_agents(&ada, workspace, &Default::default())
+            .await
+            .unwrap()
+            .tag,
+        list
+    );
+    // A change to one record is a change to the list and not to another record.
+    service
+        .update_agent(&ada, Some(workspace), "writer", AgentPatch::default(), ANY)
+        .await
+        .unwrap();
+    assert_ne!(list_tag(&world, workspace, None).await, list);
+    assert_eq!(list_tag(&world, workspace, Some("editor")).await, editor);
+    let list = list_tag(&world, workspace, None).await;
+    world.set_plan(workspace, Plan::Team).await;
+    assert_ne!(list_tag(&world, workspace, None).await, list);
+}
+
+#[tokio::test]
+async fn conditions_are_compared_strongly_with_the_current_record() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    let service = &world.service;
+    world.agent(workspace, "ada", "writer").await;
+    let tag = list_tag(&world, workspace, Some("writer")).await;
+    let list = list_tag(&world, workspace, None).await;
+    let one_of = |tags: &[String]| Precondition::OneOf(tags.to_vec());
+    let update = async |condition: Precondition| {
+        service
+            .update_agent(&ada, Some(workspace), "writer", AgentPatch::default(), &condition)
+            .await
+    };
+    for stale in [
+        one_of(&[]),
+        one_of(&[format!("W/{tag}")]),
+        one_of(&[tag.to_string().replace('"', "")]),
+        one_of(&["\"*\"".into(), "*".into()]),
+        Precondition::matches(list),
+        Precondition::matches(Tag::record(0)),
+    ] {
+        assert_eq!(kind(update(stale.clone()).await), ErrorKind::Precondition, "{stale:?}");
+    }
+    let next = update(one_of(&["\"x\"".into(), tag.to_string()])).await.unwrap().tag;
+    let (kind_of, message) = failure(update(Precondition::matches(tag)).await);
+    assert_eq!(kind_of, ErrorKind::Precondition);
+    assert!(message.contains(&next.to_string()), "{message}");
+    update(Precondition::Exists).await.unwrap();
+}
+
+#[tokio::test]
+async fn existence_then_precondition_then_conflict_then_plan() {
+    let world = World::with(|settings| settings.plan_limits.free = Some(1));
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    let service = &world.service;
+    let stale = Precondition::matches(Tag::record(0));
+    let restore = async |agent_id: &str, condition: &Precondition| {
+        service.restore_agent(&ada, Some(workspace), agent_id, condition).await
+    };
+    world.agent(workspace, "ada", "first").await;
+    service.delete_agent(&ada, Some(workspace), "first", ANY).await.unwrap();
+    world.agent(workspace, "ada", "second").await;
+    for condition in [&stale, &Precondition::Exists, ANY] {
+        assert_eq!(kind(restore("nobody", condition).await), ErrorKind::NotFound);
+        for gone in ["nobody", "first"] {
+            let deleted = service.delete_agent(&ada, Some(workspace), gone, condition).await;
+            assert_eq!(kind(deleted), ErrorKind::NotFound);
+            let patch = AgentPatch::default();
+            let updated = service
+                .update_agent(&ada, Some(workspace), gone, patch, condition)
+                .await;
+            assert_eq!(kind(updated), ErrorKind::NotFound);
+        }
+    }
+    assert_eq!(kind(restore("second", &stale).await), ErrorKind::Precondition);
+    assert_eq!(kind(restore("second", ANY).await), ErrorKind::Conflict);
+    assert_eq!(
+        kind(restore("second", &Precondition::Exists).await),
+        ErrorKind::Conflict
+    );
+    assert_eq!(kind(restore("first", &stale).await), ErrorKind::Precondition);
+    assert_eq!(
+        kind(restore("first", &Precondition::Exists).await),
+        ErrorKind::PlanLimit
+    );
+    let deleted = service.delete_agent(&ada, Some(workspace), "second", &stale).await;
+    assert_eq!(kind(deleted), ErrorKind::Precondition);
+    assert_eq!(world.listed(workspace, "ada").await, ["second"]);
+}

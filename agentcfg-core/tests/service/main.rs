@@ -1,0 +1,20 @@
+//! The rules of the service, noun by noun, through its public interface alone.
+
+#![cfg(feature = "redb")]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod access;
+mod agents;
+mod api_keys;
+mod audit;
+mod changes;
+mod conditions;
+mod faults;
+mod members;
+mod model;
+mod races;
+mod rates;
+mod sessions;
+mod status;
+mod support;
+mod workspaces;

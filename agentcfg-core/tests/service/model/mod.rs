@@ -1,0 +1,236 @@
+//! The service against a plain map: random histories, every answer compared.
+
+mod reference;
+mod step;
+
+use std::sync::Arc;
+
+use agentcfg_core::model::{NewAgent, Plan, PlanLimits, Tag, WorkspaceId, WorkspacePatch};
+use agentcfg_core::service::AgentFilter;
+use agentcfg_core::store::MemoryStore;
+use agentcfg_core::{Caller, Error, ErrorKind, Settings};
+use proptest::prelude::*;
+
+use self::reference::{Condition, Reference, moved, patched};
+use self::step::{Step, WORKSPACES, agent_id, any_step};
+use super::support::World;
+
+fn settings() -> Settings {
+    Settings {
+        plan_limits: PlanLimits {
+            free: Some(2),
+            pro: Some(3),
+            team: Some(0),
+            enterprise: None,
+        },
+        operators: ["root".to_owned()].into(),
+        ..Settings::default()
+    }
+}
+
+/// A service and the map that it is held against.
+struct Pair {
+    world: World,
+    ada: Caller,
+    limits: PlanLimits,
+    workspaces: Vec<(WorkspaceId, Reference)>,
+}
+
+fn kind<T>(result: Result<T, Error>) -> Result<T, ErrorKind> {
+    result.map_err(|error| error.kind())
+}
+
+impl Pair {
+    async fn new(world: World) -> Self {
+        let mut workspaces = Vec::new();
+        for _ in 0..WORKSPACES {
+            workspaces.push((world.workspace("ada").await, Reference::new(Plan::Free)));
+        }
+        Self {
+            ada: world.user("ada"),
+            limits: settings().plan_limits,
+            world,
+            workspaces,
+        }
+    }
+
+    async fn take(&mut self, step: Step) {
+        let (service, now) = (&self.world.service, self.world.now());
+        match step {
+            Step::Create(w, a, role) => {
+                let (id, reference) = &mut self.workspaces[w];
+                let expected = reference.create(&agent_id(a), &self.limits);
+                let new = NewAgent {
+                    role: role.clone(),
+                    ..NewAgent::new(*id, agent_id(a), "Agent")
+                };
+                let created = kind(service.create_agent(&self.ada, new).await);
+                assert_eq!(created.as_ref().map(drop).map_err(|kind| *kind), expected);
+                if let Ok(created) = created {
+                    let agent = &created.value;
+                    assert_eq!((&agent.agent_id, &agent.role), (&agent_id(a), &role));
+                    assert_eq!((agent.created_at, agent.updated_at, agent.is_active), (now, now, true));
+                    reference.hold(created.value, created.tag);
+                }
+            }
+            Step::Update(w, a, patch, condition) => {
+                let (id, reference) = &mut self.workspaces[w];
+                let expected = reference.change(&agent_id(a), condition);
+                let expected = expected.map(|held| patched(&held.agent, &patch, now));
+                let condition = reference.condition(&agent_id(a), condition);
+                let updated = service
+                    .update_agent(&self.ada, Some(*id), &agent_id(a), patch, &condition)
+                    .await;
+                let updated = kind(updated);
+                assert_eq!(updated.clone().map(|tagged| tagged.value), expected);
+                if let Ok(updated) = updated {
+                    reference.hold(updated.value, updated.tag);
+                }
+            }
+            Step::Delete(w, a, condition) => {
+                let (id, reference) = &mut self.workspaces[w];
+                let expected = reference.change(&agent_id(a), condition).map(drop);
+                let condition = reference.condition(&agent_id(a), condition);
+                let deleted = service
+                    .delete_agent(&self.ada, Some(*id), &agent_id(a), &condition)
+                    .await;
+                assert_eq!(kind(deleted).map(drop), expected);
+                if expected.is_ok() {
+                    reference.delete(&agent_id(a), now);
+                }
+            }
+            Step::Restore(w, a, condition) => {
+                let (id, reference) = &mut self.workspaces[w];
+                // The tag of a deleted record is shown to nobody: naming the current one is stale.
+                let deleted = reference.active(&agent_id(a)).is_none();
+                let condition = match condition {
+                    Condition::Current if deleted => Condition::Stale,
+                    condition => condition,
+                };
+                let expected = reference.restore(&agent_id(a), condition, &self.limits).map(|held| {
+                    let mut agent = held.agent.clone();
+                    agent.is_active = true;
+                    agent.updated_at = moved(agent.updated_at, now);
+                    agent
+                });
+                let condition = reference.condition(&agent_id(a), condition);
+                let restored = service
+                    .restore_agent(&self.ada, Some(*id), &agent_id(a), &condition)
+                    .await;
+                let restored = kind(restored);
+                assert_eq!(restored.clone().map(|tagged| tagged.value), expected);
+                if let Ok(restored) = restored {
+                    reference.hold(restored.value, restored.tag);
+                }
+            }
+            Step::Report(w, a, report) => {
+                let (id, reference) = &mut self.workspaces[w];
+                let expected = reference.active(&agent_id(a)).map(drop).ok_or(ErrorKind::NotFound);
+                let reported = service
+                    .report_status(&self.ada, Some(*id), &agent_id(a), report.clone())
+                    .await;
+                assert_eq!(kind(reported).map(drop), expected);
+                if let Some(held) = reference
+                    .agents
+                    .get_mut(&agent_id(a))
+                    .filter(|held| held.agent.is_active)
+                {
+                    held.report = Some((report, now));
+                }
+            }
+            Step::List(w, offset, limit) => {
+                let (id, reference) = &self.workspaces[w];
+                let filter = AgentFilter {
+                    agent_id: None,
+                    offset,
+                    limit: Some(limit),
+                };
+                let list = service.list_agents(&self.ada, *id, &filter).await.unwrap();
+                let expected: Vec<_> = reference.list().into_iter().skip(offset).take(limit).collect();
+                assert_eq!(list.value.json(), serde_json::to_vec(&expected).unwrap());
+            }
+            Step::ListOne(w, a) => {
+                let (id, reference) = &self.workspaces[w];
+                let filter = AgentFilter {
+                    agent_id: Some(agent_id(a)),
+                    ..AgentFilter::default()
+                };
+                let list = service.list_agents(&self.ada, *id, &filter).await.unwrap();
+                let held = reference.active(&agent_id(a));
+                let expected: Vec<_> = held.iter().map(|held| held.agent.clone()).collect();
+                assert_eq!(list.value.agents(), expected);
+                assert_eq!(list.tag, held.map_or(Tag::list(reference.revision), |held| held.tag));
+            }
+            Step::Status(w) => {
+                let (id, reference) = &self.workspaces[w];
+                let status = service.agent_status(&self.ada, *id).await.unwrap();
+                assert_eq!(status, reference.status(now));
+            }
+            Step::Plan(w, plan) => {
+                let (id, reference) = &mut self.workspaces[w];
+                let patch = WorkspacePatch {
+                    name: None,
+                    plan: Some(plan),
+                };
+                service
+                    .update_workspace(&self.world.user("root"), *id, patch)
+                    .await
+                    .unwrap();
+                reference.plan = plan;
+                reference.revision += 1;
+            }
+            Step::Advance(millis) => self.world.clock.advance_millis(millis),
+        }
+    }
+
+    /// Holds everything that can be read against the map, on this instance and on a fresh one.
+    async fn compare(&self) {
+        for service in [&self.world.service, &self.world.another_instance()] {
+            for (id, reference) in &self.workspaces {
+                let list = service
+                    .list_agents(&self.ada, *id, &AgentFilter::default())
+                    .await
+                    .unwrap();
+                assert_eq!(list.value.agents(), reference.list());
+                assert_eq!(list.tag, Tag::list(reference.revision));
+            }
+        }
+    }
+
+    async fn check(&mut self, steps: Vec<Step>) {
+        for step in steps {
+            self.take(step).await;
+            self.compare().await;
+        }
+        for (id, reference) in &self.workspaces {
+            let status = self.world.service.agent_status(&self.ada, *id).await.unwrap();
+            assert_eq!(status, reference.status(self.world.now()));
+            let log = self.world.log(*id, "ada").await;
+            assert_eq!(log.len() as u64, reference.revision);
+        }
+    }
+}
+
+fn run(world: World, steps: Vec<Step>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async { Pair::new(world).await.check(steps).await });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn the_service_in_memory_agrees_with_the_map(steps in proptest::collection::vec(any_step(), 1..60)) {
+        run(World::on(Arc::new(MemoryStore::new()), settings()), steps);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn the_service_on_disk_agrees_with_the_map(steps in proptest::collection::vec(any_step(), 1..60)) {
+        run(World::on_disk(settings()), steps);
+    }
+}

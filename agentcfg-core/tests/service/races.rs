@@ -1,0 +1,283 @@
+//! What holds when many ask at once: on threads with both stores, and in many orders on one thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use agentcfg_core::ErrorKind;
+use agentcfg_core::model::{AgentPatch, NewAgent, Parameters, Patch, Precondition, Role, Scope};
+use agentcfg_core::service::AgentFilter;
+use tokio::task::JoinSet;
+
+use super::support::ANY;
+use super::support::race::{at_once, everywhere, tally};
+
+#[test]
+fn one_creation_gets_the_last_slot() {
+    everywhere(Some(3), |world| async move {
+        let workspace = world.workspace("ada").await;
+        world.agent(workspace, "ada", "a").await;
+        world.agent(workspace, "ada", "b").await;
+        let results = at_once(8, |number| {
+            let (service, ada) = (world.service.clone(), world.user("ada"));
+            async move {
+                service
+                    .create_agent(&ada, NewAgent::new(workspace, format!("n{number}"), "N"))
+                    .await
+            }
+        })
+        .await;
+        assert_eq!(tally(&results, ErrorKind::PlanLimit), (1, 7));
+        assert_eq!(world.listed(workspace, "ada").await.len(), 3);
+    });
+}
+
+#[test]
+fn one_creation_gets_an_identifier() {
+    everywhere(None, |world| async move {
+        let workspace = world.workspace("ada").await;
+        let results = at_once(8, |number| {
+            let (service, ada) = (world.service.clone(), world.user("ada"));
+            async move {
+                service
+                    .create_agent(&ada, NewAgent::new(workspace, "same", format!("{number}")))
+                    .await
+            }
+        })
+        .await;
+        assert_eq!(tally(&results, ErrorKind::Conflict), (1, 7));
+        assert_eq!(world.log(workspace, "ada").await.len(), 2);
+        let winner = results.into_iter().find_map(Result::ok).unwrap();
+        let list = world
+            .service
+            .list_agents(&world.user("ada"), workspace, &AgentFilter::default())
+            .await;
+        assert_eq!(list.unwrap().value.agents(), [winner.value]);
+    });
+}
+
+#[test]
+fn an_owner_always_stays() {
+    everywhere(None, |world| async move {
+        let workspace = world.workspace("ada").await;
+        let users = ["ada", "bob", "cyd"];
+        for user in ["bob", "cyd"] {
+            world.member(workspace, "ada", user, Role::Owner).await;
+        }
+        // Each demotes the next one and leaves.
+        at_once(6, |number| {
+            let service = world.service.clone();
+            let (caller, next) = (world.user(users[number % 3]), users[(number + 1) % 3]);
+            async move {
+                if number < 3 {
+                    service
+                        .set_member(&caller, workspace, next, Role::Viewer)
+                        .await
+                        .map(drop)
+                } else {
+                    service
+                        .remove_member(&caller, workspace, users[number % 3])
+                        .await
+                        .map(drop)
+                }
+            }
+        })
+        .await;
+        let mut owners = Vec::new();
+        for user in users {
+            let views = world.service.list_workspaces(&world.user(user)).await.unwrap();
+            if views.iter().any(|view| view.role == Some(Role::Owner)) {
+                owners.push(user);
+            }
+        }
+        assert!(!owners.is_empty());
+        // The count is right still: all but the last of them can go.
+        for (left, user) in owners.iter().enumerate() {
+            let result = world.service.remove_member(&world.user(user), workspace, user).await;
+            assert_eq!(result.is_ok(), left + 1 < owners.len());
+        }
+    });
+}
+
+#[test]
+fn one_writer_wins_with_if_match() {
+    everywhere(None, |world| async move {
+        let workspace = world.workspace("ada").await;
+        let new = NewAgent::new(workspace, "writer", "W");
+        let tag = world.service.create_agent(&world.user("ada"), new).await.unwrap().tag;
+        let results = at_once(8, |number| {
+            let (service, ada) = (world.service.clone(), world.user("ada"));
+            let patch = AgentPatch {
+                role: Patch::Set(format!("{number}")),
+                ..AgentPatch::default()
+            };
+            async move {
+                service
+                    .update_agent(&ada, None, "writer", patch, &Precondition::matches(tag))
+                    .await
+            }
+        })
+        .await;
+        assert_eq!(tally(&results, ErrorKind::Precondition), (1, 7));
+    });
+}
+
+#[test]
+fn updates_of_different_fields_lose_nothing() {
+    everywhere(None, |world| async move {
+        let workspace = world.workspace("ada").await;
+        world.agent(workspace, "ada", "writer").await;
+        let text = |number: usize| Patch::Set(format!("#{number}{number}{number}"));
+        let results = at_once(8, |number| {
+            let (service, ada) = (world.service.clone(), world.user("ada"));
+            let none = AgentPatch::default();
+            let patch = match number {
+                0 => AgentPatch { role: text(0), ..none },
+                1 => AgentPatch {
+                    description: text(1),
+                    ..none
+                },
+                2 => AgentPatch { model: text(2), ..none },
+                3 => AgentPatch { color: text(3), ..none },
+                4 => AgentPatch {
+                    persona_prompt: text(4),
+                    ..none
+                },
+                5 => AgentPatch {
+                    display_name: Some("five".into()),
+                    ..none
+                },
+                6 => AgentPatch {
+                    capabilities: Some(vec!["six".into()]),
+                    ..none
+                },
+                _ => AgentPatch {
+                    parameters: Some(Parameters::from([("seven".into(), 7.into())])),
+                    ..none
+                },
+            };
+            async move { service.update_agent(&ada, None, "writer", patch, ANY).await }
+        })
+        .await;
+        assert_eq!(tally(&results, ErrorKind::Unavailable), (8, 0));
+        let list = world
+            .service
+            .list_agents(&world.user("ada"), workspace, &AgentFilter::default())
+            .await
+            .unwrap();
+        let agent = &list.value.agents()[0];
+        let fields = [
+            &agent.role,
+            &agent.description,
+            &agent.model,
+            &agent.color,
+            &agent.persona_prompt,
+        ];
+        for (number, field) in fields.into_iter().enumerate() {
+            assert_eq!(Patch::from(field.clone()), text(number));
+        }
+        assert_eq!(
+            (&*agent.display_name, &agent.capabilities[..]),
+            ("five", &["six".to_owned()][..])
+        );
+        assert_eq!(agent.parameters["seven"], 7.into());
+        // Each moved the time and the tag, and each is in the log.
+        let mut seen: Vec<_> = results.into_iter().map(Result::unwrap).collect();
+        seen.sort_by_key(|tagged| tagged.value.updated_at);
+        assert!(
+            seen.windows(2)
+                .all(|pair| pair[0].value.updated_at < pair[1].value.updated_at)
+        );
+        assert_eq!(seen[7].value, *agent);
+        assert_eq!(world.log(workspace, "ada").await.len(), 10);
+    });
+}
+
+#[test]
+fn the_count_of_active_agents_stays_exact() {
+    everywhere(Some(4), |world| async move {
+        let workspace = world.workspace("ada").await;
+        for agent_id in ["a", "b", "c"] {
+            world.agent(workspace, "ada", agent_id).await;
+        }
+        // Deletes, restores and creations of few agents, all against all.
+        at_once(18, |number| {
+            let (service, ada) = (world.service.clone(), world.user("ada"));
+            let agent_id = ["a", "b", "c"][number / 2 % 3];
+            async move {
+                match number % 2 {
+                    _ if number >= 12 => {
+                        let new = NewAgent::new(workspace, format!("n{}", number % 3), "N");
+                        service.create_agent(&ada, new).await.map(drop)
+                    }
+                    0 => service.delete_agent(&ada, None, agent_id, ANY).await.map(drop),
+                    _ => service.restore_agent(&ada, None, agent_id, ANY).await.map(drop),
+                }
+            }
+        })
+        .await;
+        let active = world.listed(workspace, "ada").await.len();
+        assert!(active <= 4);
+        // As many more as are missing fit, and not one more.
+        for number in active..=4 {
+            let new = NewAgent::new(workspace, format!("z{number}"), "Z");
+            let created = world.service.create_agent(&world.user("ada"), new).await;
+            assert_eq!(created.is_ok(), number < 4, "with {number} active");
+        }
+    });
+}
+
+#[test]
+fn a_key_is_revoked_once() {
+    everywhere(None, |world| async move {
+        let workspace = world.workspace("ada").await;
+        let created = world.key(workspace, "ada", Scope::Read).await;
+        let results = at_once(4, |_| {
+            let (service, ada, id) = (world.service.clone(), world.user("ada"), created.record.id.clone());
+            async move { service.revoke_api_key(&ada, &id).await }
+        })
+        .await;
+        assert_eq!(tally(&results, ErrorKind::NotFound), (1, 3));
+        assert_eq!(world.log(workspace, "ada").await.len(), 3);
+    });
+}
+
+#[test]
+fn nothing_that_begins_after_a_revocation_succeeds() {
+    everywhere(None, |world| async move {
+        let workspace = world.workspace("ada").await;
+        world.agent(workspace, "ada", "writer").await;
+        let created = Arc::new(world.key(workspace, "ada", Scope::Admin).await);
+        let revoked = Arc::new(AtomicBool::new(false));
+        let mut tasks = JoinSet::new();
+        for _ in 0..3 {
+            let (service, created, revoked) = (world.another_instance(), Arc::clone(&created), Arc::clone(&revoked));
+            tasks.spawn(async move {
+                let mut after = 0;
+                while after < 3 {
+                    let begun_after = revoked.load(Ordering::SeqCst);
+                    let result = async {
+                        let caller = service.authenticate(&created.key).await?;
+                        service
+                            .update_agent(&caller, None, "writer", AgentPatch::default(), ANY)
+                            .await
+                    }
+                    .await;
+                    match result {
+                        Ok(_) => assert!(!begun_after, "a revoked key was let in"),
+                        Err(error) => assert_eq!(error.kind(), ErrorKind::Unauthorized),
+                    }
+                    after += usize::from(begun_after);
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+        let ada = world.user("ada");
+        world.service.revoke_api_key(&ada, &created.record.id).await.unwrap();
+        let last = world.log(workspace, "ada").await.len();
+        revoked.store(true, Ordering::SeqCst);
+        while let Some(task) = tasks.join_next().await {
+            task.unwrap();
+        }
+        assert_eq!(world.log(workspace, "ada").await.len(), last);
+    });
+}

@@ -1,0 +1,211 @@
+//! Session tokens: what opens a session, and every forgery that does not.
+
+use agentcfg_core::ErrorKind;
+use agentcfg_core::session::LocalSessions;
+use jsonwebtoken::{Algorithm, EncodingKey};
+use serde_json::{Value, json};
+
+use super::support::{SECRET, START, World, at, failure};
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for i in 0..=chunk.len() {
+            text.push(char::from(DIGITS[(bits >> (18 - 6 * i)) as usize & 63]));
+        }
+    }
+    text
+}
+
+/// A token with exactly these texts, signed with this secret.
+fn token(header: &str, claims: &str, algorithm: Algorithm, secret: &[u8]) -> String {
+    let message = format!("{}.{}", base64(header.as_bytes()), base64(claims.as_bytes()));
+    let key = EncodingKey::from_secret(secret);
+    let signature = jsonwebtoken::crypto::sign(message.as_bytes(), &key, algorithm).unwrap();
+    format!("{message}.{signature}")
+}
+
+const HS256: &str = r#"{"alg":"HS256","typ":"JWT"}"#;
+
+fn now() -> i64 {
+    at(START).unix_millis() / 1000
+}
+
+/// Good claims with one of them replaced, or left out by `null`.
+fn claims(name: &str, value: Value) -> String {
+    let mut claims = json!({"sub": "ada", "iss": "agentcfg", "aud": "agentcfg", "exp": now() + 60});
+    claims[name] = value;
+    claims.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+    claims.to_string()
+}
+
+fn signed(claims: &str) -> String {
+    token(HS256, claims, Algorithm::HS256, SECRET)
+}
+
+async fn is_good(world: &World, token: &str) -> bool {
+    match world.service.authenticate(token).await {
+        Ok(caller) => {
+            assert_eq!(caller.user_id().unwrap(), "ada");
+            true
+        }
+        Err(error) => {
+            let refused = (ErrorKind::Unauthorized, "invalid credentials".to_owned());
+            assert_eq!(failure::<()>(Err(error)), refused);
+            false
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_good_until_its_last_second() {
+    let world = World::new();
+    let sessions = LocalSessions::new(SECRET);
+    let token = sessions.issue("ada", 3600, at(START)).unwrap();
+    assert!(is_good(&world, &token).await);
+    world.clock.advance_millis(3_599_999);
+    assert!(is_good(&world, &token).await);
+    // Exactly at `exp` it has ended, without leeway.
+    world.clock.advance_millis(1);
+    assert!(!is_good(&world, &token).await);
+    for (user, seconds) in [("", 60), ("a\0", 60), ("ada", 0), ("ada", 86_401), ("ada", u32::MAX)] {
+        assert!(sessions.issue(user, seconds, at(START)).is_err(), "{user:?} {seconds}");
+    }
+    sessions.issue("ada", 86_400, at(START)).unwrap();
+}
+
+#[tokio::test]
+async fn every_claim_is_held_against_what_it_must_be() {
+    let world = World::new();
+    for (name, value, good) in [
+        ("x", json!({"role": "owner"}), true),
+        ("exp", json!(now() + 1), true),
+        ("exp", json!(now() as f64 + 0.5), true),
+        ("exp", json!(now()), false),
+        ("exp", json!(now() - 1), false),
+        ("exp", json!(0), false),
+        ("exp", json!(-1), false),
+        ("exp", Value::Null, false),
+        ("exp", json!((now() + 60).to_string()), false),
+        ("exp", json!(true), false),
+        ("exp", json!([now() + 60]), false),
+        ("nbf", json!(now()), true),
+        ("nbf", json!(now() + 1), false),
+        ("nbf", json!("0"), false),
+        ("iss", json!("agentcfg "), false),
+        ("iss", json!("https://evil.example"), false),
+        ("iss", json!(["agentcfg"]), false),
+        ("iss", Value::Null, false),
+        ("aud", json!(["other", "agentcfg"]), true),
+        ("aud", json!(["other"]), false),
+        ("aud", json!([]), false),
+        ("aud", json!("Agentcfg"), false),
+        ("aud", json!({"agentcfg": true}), false),
+        ("aud", Value::Null, false),
+        ("sub", Value::Null, false),
+        ("sub", json!(""), false),
+        ("sub", json!(1), false),
+        ("sub", json!("ada\0"), false),
+        ("sub", json!("ada\n"), false),
+        ("sub", json!("a".repeat(201)), false),
+    ] {
+        let token = signed(&claims(name, value.clone()));
+        assert_eq!(is_good(&world, &token).await, good, "{name}: {value}");
+    }
+    // A null is no claim, and a number beyond all numbers is none either.
+    for exp in ["null", "1e400", "-1e400", "NaN"] {
+        let text = claims("exp", json!(0)).replace("\"exp\":0", &format!("\"exp\":{exp}"));
+        assert!(!is_good(&world, &signed(&text)).await, "exp {exp}");
+    }
+}
+
+#[tokio::test]
+async fn a_claim_given_twice_is_no_claim() {
+    let world = World::new();
+    let good = claims("x", Value::Null);
+    assert!(is_good(&world, &signed(&good)).await);
+    for twice in [
+        r#""sub":"ada""#,
+        r#""sub":"eve""#,
+        r#""iss":"agentcfg""#,
+        r#""aud":"agentcfg""#,
+        r#""exp":9999999999"#,
+        r#""nbf":0,"nbf":0"#,
+        r#""\u0073ub":"ada""#,
+    ] {
+        let text = good.replacen('{', &format!("{{{twice},"), 1);
+        assert!(!is_good(&world, &signed(&text)).await, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn the_algorithm_and_the_secret_are_ours_to_choose() {
+    let world = World::new();
+    let good = claims("x", Value::Null);
+    let body = base64(good.as_bytes());
+    for algorithm in ["none", "None", "NONE", "hs256", ""] {
+        let header = base64(format!(r#"{{"alg":"{algorithm}","typ":"JWT"}}"#).as_bytes());
+        assert!(!is_good(&world, &format!("{header}.{body}.")).await);
+        // Even with the signature that HS256 would have.
+        let header = format!(r#"{{"alg":"{algorithm}"}}"#);
+        assert!(!is_good(&world, &token(&header, &good, Algorithm::HS256, SECRET)).await);
+    }
+    for (name, algorithm) in [("HS384", Algorithm::HS384), ("HS512", Algorithm::HS512)] {
+        let header = format!(r#"{{"alg":"{name}","typ":"JWT"}}"#);
+        assert!(!is_good(&world, &token(&header, &good, algorithm, SECRET)).await);
+        assert!(!is_good(&world, &token(HS256, &good, algorithm, SECRET)).await);
+    }
+    for secret in [&[8; 32][..], &[7; 31], &[], b"secret"] {
+        assert!(!is_good(&world, &token(HS256, &good, Algorithm::HS256, secret)).await);
+    }
+    for header in [
+        r#"{"alg":"HS256","crit":["exp"]}"#,
+        r#"{"alg":"HS256","crit":["b64"],"b64":false}"#,
+        r#"{"typ":"JWT"}"#,
+        r#"["HS256"]"#,
+        "",
+    ] {
+        assert!(
+            !is_good(&world, &token(header, &good, Algorithm::HS256, SECRET)).await,
+            "{header}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_token_is_refused() {
+    let world = World::new();
+    let good = signed(&claims("x", Value::Null));
+    let parts: Vec<&str> = good.split('.').collect();
+    let mut flipped = good.clone();
+    let last = flipped.pop().unwrap();
+    flipped.push(if last == 'A' { 'Q' } else { 'A' });
+    for text in [
+        "",
+        ".",
+        "..",
+        "...",
+        parts[0],
+        &format!("{}.{}", parts[0], parts[1]),
+        &format!("{}.{}.", parts[0], parts[1]),
+        &format!("{good}.{}", parts[2]),
+        &format!("{good}="),
+        &format!(" {good}"),
+        &flipped,
+        &format!("{}.{}.{}", parts[1], parts[0], parts[2]),
+    ] {
+        assert!(!is_good(&world, text).await, "{text}");
+    }
+    for claims in ["", "null", "[]", "{}", "{", "\u{feff}{}"] {
+        assert!(!is_good(&world, &signed(claims)).await, "{claims:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_an_identity_provider_no_token_is_good() {
+    let service = agentcfg_core::AgentCfg::builder(agentcfg_core::store::MemoryStore::new()).build();
+    let token = signed(&claims("exp", json!(99_999_999_999_i64)));
+    assert_eq!(failure(service.authenticate(&token).await).0, ErrorKind::Unauthorized);
+}

@@ -1,0 +1,150 @@
+//! Live status.
+
+use agentcfg_core::ErrorKind;
+use agentcfg_core::model::{AgentStatus, LiveStatus, Plan, Role, Scope, StatusReport};
+
+use super::support::{ANY, World, kind};
+
+fn entry(agent_id: &str, status: LiveStatus, task: Option<(&str, &str)>) -> AgentStatus {
+    AgentStatus {
+        agent_id: agent_id.into(),
+        display_name: "Agent".into(),
+        status,
+        current_task_id: task.map(|(id, _)| id.into()),
+        current_task_title: task.map(|(_, title)| title.into()),
+    }
+}
+
+#[tokio::test]
+async fn a_report_is_live_for_its_time_and_no_longer() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    for agent_id in ["writer", "editor"] {
+        world.agent(workspace, "ada", agent_id).await;
+        world.clock.advance_millis(1);
+    }
+    let status = async || world.service.agent_status(&ada, workspace).await.unwrap();
+    let (offline, working) = (
+        entry("writer", LiveStatus::Offline, None),
+        entry("writer", LiveStatus::Working, Some(("t1", "Draft"))),
+    );
+    let editor = entry("editor", LiveStatus::Offline, None);
+    assert_eq!(status().await, [offline.clone(), editor.clone()]);
+    let report = StatusReport::working("t1", "Draft");
+    let answer = world
+        .service
+        .report_status(&ada, Some(workspace), "writer", report.clone())
+        .await;
+    assert_eq!(answer.unwrap(), working);
+    world.clock.advance_millis(119_999);
+    assert_eq!(status().await, [working.clone(), editor.clone()]);
+    world.clock.advance_millis(1);
+    assert_eq!(status().await, [offline.clone(), editor.clone()]);
+    // A new report starts anew, and each replaces the one before it whole.
+    world
+        .service
+        .report_status(&ada, Some(workspace), "writer", report)
+        .await
+        .unwrap();
+    world
+        .service
+        .report_status(&ada, None, "writer", StatusReport::idle())
+        .await
+        .unwrap();
+    assert_eq!(status().await[0], entry("writer", LiveStatus::Idle, None));
+    // A clock that steps back does not end a report.
+    world.clock.advance_millis(-500_000);
+    assert_eq!(status().await[0], entry("writer", LiveStatus::Idle, None));
+    world
+        .service
+        .report_status(&ada, None, "writer", StatusReport::offline())
+        .await
+        .unwrap();
+    assert_eq!(status().await, [offline, editor]);
+}
+
+#[tokio::test]
+async fn the_time_to_live_is_a_setting() {
+    let world = World::with(|settings| settings.status_ttl_seconds = 1);
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    world.agent(workspace, "ada", "writer").await;
+    world
+        .service
+        .report_status(&ada, None, "writer", StatusReport::idle())
+        .await
+        .unwrap();
+    for (step, expected) in [(999, LiveStatus::Idle), (1, LiveStatus::Offline)] {
+        world.clock.advance_millis(step);
+        assert_eq!(
+            world.service.agent_status(&ada, workspace).await.unwrap()[0].status,
+            expected
+        );
+    }
+}
+
+#[tokio::test]
+async fn reports_are_for_active_agents_by_those_who_work_on_tasks() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    world.agent(workspace, "ada", "writer").await;
+    let report = async |caller: &agentcfg_core::Caller, agent_id: &str| {
+        world
+            .service
+            .report_status(caller, Some(workspace), agent_id, StatusReport::idle())
+            .await
+    };
+    for missing in ["nobody", "Never Valid", "a\0"] {
+        assert_eq!(kind(report(&ada, missing).await), ErrorKind::NotFound);
+    }
+    let viewer = world.member(workspace, "ada", "vic", Role::Viewer).await;
+    assert_eq!(kind(report(&viewer, "writer").await), ErrorKind::Forbidden);
+    assert!(world.service.agent_status(&viewer, workspace).await.is_ok());
+    let (_, reader) = world.key_caller(workspace, "ada", Scope::Read).await;
+    assert_eq!(kind(report(&reader, "writer").await), ErrorKind::Forbidden);
+    let (_, writer) = world.key_caller(workspace, "ada", Scope::Write).await;
+    report(&writer, "writer").await.unwrap();
+    let wrong = StatusReport {
+        status: LiveStatus::Working,
+        ..StatusReport::idle()
+    };
+    let result = world
+        .service
+        .report_status(&ada, Some(workspace), "nobody", wrong)
+        .await;
+    assert_eq!(kind(result), ErrorKind::Invalid);
+    // Deleting ends the report; restoring does not bring it back.
+    world.service.delete_agent(&ada, None, "writer", ANY).await.unwrap();
+    assert_eq!(kind(report(&ada, "writer").await), ErrorKind::NotFound);
+    world.service.restore_agent(&ada, None, "writer", ANY).await.unwrap();
+    let status = world.service.agent_status(&ada, workspace).await.unwrap();
+    assert_eq!(status, [entry("writer", LiveStatus::Offline, None)]);
+}
+
+#[tokio::test]
+async fn reports_leave_no_trace_in_records_and_log() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    world.set_plan(workspace, Plan::Pro).await;
+    world.agent(workspace, "ada", "writer").await;
+    let list = async || {
+        world
+            .service
+            .list_agents(&ada, workspace, &Default::default())
+            .await
+            .unwrap()
+    };
+    let (before, entries) = (list().await, world.log(workspace, "ada").await.len());
+    world.clock.advance_millis(5000);
+    world
+        .service
+        .report_status(&ada, None, "writer", StatusReport::working("t", "T"))
+        .await
+        .unwrap();
+    let after = list().await;
+    assert_eq!((after.tag, after.value.agents()), (before.tag, before.value.agents()));
+    assert_eq!(world.log(workspace, "ada").await.len(), entries);
+}

@@ -1,0 +1,140 @@
+//! Stores that misbehave on request, and one that lets others go first.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use agentcfg_core::store::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Store, StoreError};
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What happens to one commit.
+pub enum Fault {
+    /// It is refused and nothing changed.
+    Unavailable,
+    /// It is lost, and the store does not know.
+    Lost,
+    /// It is made, and the store does not know.
+    Made,
+    /// It is refused as if the check with this index had not held.
+    Conflict(usize),
+    /// Something else happens first.
+    After(Work),
+}
+
+/// A store whose commits fail as a script says.
+pub struct Faulty {
+    inner: Arc<dyn Store>,
+    script: Mutex<VecDeque<Fault>>,
+    reads_fail: Mutex<bool>,
+    commits: AtomicUsize,
+}
+
+impl Faulty {
+    pub fn new(inner: &Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self {
+            inner: Arc::clone(inner),
+            script: Mutex::default(),
+            reads_fail: Mutex::default(),
+            commits: AtomicUsize::new(0),
+        })
+    }
+
+    /// What happens to the next commits; those behind the last one are fine.
+    pub fn script(&self, faults: impl IntoIterator<Item = Fault>) {
+        *self.script.lock().unwrap() = faults.into_iter().collect();
+    }
+
+    pub fn fail_reads(&self, fail: bool) {
+        *self.reads_fail.lock().unwrap() = fail;
+    }
+
+    /// How many commits were asked for so far.
+    pub fn commits(&self) -> usize {
+        self.commits.load(Ordering::SeqCst)
+    }
+
+    fn readable(&self) -> Result<(), StoreError> {
+        match *self.reads_fail.lock().unwrap() {
+            true => Err(StoreError::Unavailable("the disk of /secret/path is gone".into())),
+            false => Ok(()),
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for Faulty {
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        self.readable()?;
+        self.inner.get(keys).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+        self.readable()?;
+        self.inner.scan(scan).await
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        self.commits.fetch_add(1, Ordering::SeqCst);
+        let fault = self.script.lock().unwrap().pop_front();
+        match fault {
+            Some(Fault::Unavailable) => {
+                return Err(StoreError::Unavailable("the disk of /secret/path is gone".into()).into());
+            }
+            Some(Fault::Lost) => return Err(StoreError::OutcomeUnknown("the line broke".into()).into()),
+            Some(Fault::Made) => {
+                self.inner.commit(batch).await?;
+                return Err(StoreError::OutcomeUnknown("the line broke".into()).into());
+            }
+            Some(Fault::Conflict(index)) => return Err(CommitError::Conflict(index)),
+            Some(Fault::After(work)) => work.await,
+            None => {}
+        }
+        self.inner.commit(batch).await
+    }
+}
+
+/// A store that gives way before each call, differently often each time: tasks on one thread then
+/// meet between every read and its commit, in an order that a seed decides.
+pub struct Yielding {
+    inner: Arc<dyn Store>,
+    state: AtomicU64,
+}
+
+impl Yielding {
+    pub fn new(inner: Arc<dyn Store>, seed: u64) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            state: AtomicU64::new(seed),
+        })
+    }
+
+    async fn give_way(&self) {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let state = self.state.fetch_add(STEP, Ordering::Relaxed);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        for _ in 0..(mixed >> 60) % 4 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for Yielding {
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        self.give_way().await;
+        self.inner.get(keys).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+        self.give_way().await;
+        self.inner.scan(scan).await
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        self.give_way().await;
+        self.inner.commit(batch).await
+    }
+}

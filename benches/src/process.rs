@@ -1,0 +1,75 @@
+//! Child processes and what the operating system says of them.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+
+/// A server in a process of its own; killed when dropped.
+pub struct Server {
+    child: Child,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The words that it printed before, as `name=value` lines.
+    pub facts: Vec<(String, String)>,
+}
+
+impl Server {
+    /// Starts a program that prints `name=value` lines and then `listening on http://ADDRESS`.
+    pub fn start(command: &mut Command) -> std::io::Result<Self> {
+        let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn()?;
+        let out = child.stdout.take().ok_or(std::io::ErrorKind::BrokenPipe)?;
+        let mut facts = Vec::new();
+        for line in BufReader::new(out).lines() {
+            let line = line?;
+            if let Some(address) = line.strip_prefix("listening on http://") {
+                let address = address.parse().map_err(std::io::Error::other)?;
+                return Ok(Self { child, address, facts });
+            }
+            if let Some((name, value)) = line.split_once('=') {
+                facts.push((name.to_owned(), value.to_owned()));
+            }
+        }
+        Err(std::io::Error::other("the server ended before it listened"))
+    }
+
+    /// The value of a printed fact.
+    pub fn fact(&self, name: &str) -> &str {
+        self.facts
+            .iter()
+            .find(|(known, _)| known == name)
+            .map_or("", |(_, value)| value)
+    }
+
+    /// Seconds of processor time used so far.
+    pub fn cpu_seconds(&self) -> f64 {
+        /// Clock ticks per second; Linux has long promised this number to programs.
+        const TICKS: f64 = 100.0;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        // The name of the process is in parentheses and may hold blanks.
+        let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let ticks = |i: usize| fields.get(i).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+        (ticks(11) + ticks(12)) / TICKS
+    }
+
+    /// Resident memory in MiB.
+    pub fn resident_mib(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .unwrap_or_default();
+        line.split_whitespace()
+            .next()
+            .and_then(|text| text.parse::<f64>().ok())
+            .unwrap_or(0.0)
+            / 1024.0
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

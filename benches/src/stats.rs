@@ -1,0 +1,68 @@
+//! Medians and their spread.
+
+use std::fmt;
+
+/// Measurements of one figure over several rounds.
+#[derive(Debug, Clone, Default)]
+pub struct Series(Vec<f64>);
+
+impl Series {
+    /// Adds the measurement of one round.
+    pub fn push(&mut self, value: f64) {
+        self.0.push(value);
+    }
+
+    /// The middle measurement.
+    pub fn median(&self) -> f64 {
+        let sorted = self.sorted();
+        match sorted.len() {
+            0 => f64::NAN,
+            n if n % 2 == 1 => sorted[n / 2],
+            n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
+        }
+    }
+
+    /// This series divided by another, round by round.
+    pub fn over(&self, other: &Self) -> Self {
+        Self(self.0.iter().zip(&other.0).map(|(a, b)| a / b).collect())
+    }
+
+    fn sorted(&self) -> Vec<f64> {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted
+    }
+}
+
+/// The median with the smallest and the greatest: `0.97 (0.95–0.99)`.
+impl fmt::Display for Series {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sorted = self.sorted();
+        let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else {
+            return f.write_str("none");
+        };
+        let digits = match self.median().abs() {
+            m if m >= 1000.0 => 0,
+            m if m >= 10.0 => 1,
+            _ => 2,
+        };
+        write!(f, "{:.digits$} ({min:.digits$}–{max:.digits$})", self.median())
+    }
+}
+
+/// A number of rounds from the environment variable `ROUNDS`, or this many.
+pub fn rounds(default: usize) -> usize {
+    setting("ROUNDS", default)
+}
+
+/// Seconds of one measurement from the environment variable `SECONDS_PER_ROUND`, or this many.
+pub fn seconds(default: f64) -> f64 {
+    setting("SECONDS_PER_ROUND", default)
+}
+
+fn setting<T: std::str::FromStr>(name: &str, default: T) -> T {
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
+}

@@ -1,0 +1,95 @@
+//! One agent's life over the REST API: created, changed, listed, deleted.
+//!
+//! Start a server with `agentcfg-server dev`, copy the API key that it prints, and run
+//!
+//! ```text
+//! AGENTCFG_URL=http://127.0.0.1:7420 AGENTCFG_API_KEY=svc_… cargo run -p agentcfg-examples --example remote_client
+//! ```
+//!
+//! `AGENTCFG_WORKSPACE` names the workspace; without it, it is the key's own.
+
+use std::env;
+use std::error::Error;
+
+use agentcfg_client::model::{AgentPatch, NewAgent, Patch, Precondition, WorkspaceId};
+use agentcfg_client::{AgentFilter, Client};
+
+const AGENT_ID: &str = "example-writer";
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let client = Client::builder(setting("AGENTCFG_URL")?)
+        .api_key(setting("AGENTCFG_API_KEY")?)
+        .build()?;
+    let workspace = workspace(&client).await?;
+
+    // Deleted agents keep their identifier, so a second run restores what the first one left.
+    let new = NewAgent {
+        role: Some("author".into()),
+        capabilities: vec!["draft".into(), "edit".into()],
+        ..NewAgent::new(workspace, AGENT_ID, "Writer")
+    };
+    let agent = match client.create_agent(&new).await {
+        Err(error) if error.is_conflict() => {
+            println!("{error}");
+            match client.get_agent(workspace, AGENT_ID).await? {
+                Some(agent) => agent,
+                None => {
+                    client
+                        .restore_agent(Some(workspace), AGENT_ID, &Precondition::None)
+                        .await?
+                }
+            }
+        }
+        created => created?,
+    };
+    println!("{} in version {}", agent.value.agent_id, agent.etag);
+
+    // The condition makes sure that nobody else's change is overwritten.
+    let unchanged = Precondition::matches(&agent.etag);
+    let patch = AgentPatch {
+        model: Patch::Set("gpt-5".into()),
+        role: Patch::Null,
+        ..AgentPatch::default()
+    };
+    let changed = client
+        .update_agent(Some(workspace), AGENT_ID, &patch, &unchanged)
+        .await?;
+    println!(
+        "changed at {}, now in version {}",
+        changed.value.updated_at, changed.etag
+    );
+
+    // The same condition is out of date by now.
+    match client.update_agent(Some(workspace), AGENT_ID, &patch, &unchanged).await {
+        Err(error) if error.is_precondition_failed() => println!("refused as it should be: {error}"),
+        other => return Err(format!("a stale condition was met: {other:?}").into()),
+    }
+
+    for agent in client.list_agents(workspace, &AgentFilter::default()).await?.value {
+        println!("{:20} {:10} {}", agent.agent_id, agent.agent_type, agent.display_name);
+    }
+
+    client
+        .delete_agent(Some(workspace), AGENT_ID, &Precondition::matches(&changed.etag))
+        .await?;
+    if let Some(rate) = client.rate_limit() {
+        println!(
+            "deleted; {} of {} requests left until {}",
+            rate.remaining, rate.limit, rate.reset
+        );
+    }
+    Ok(())
+}
+
+fn setting(name: &str) -> Result<String, String> {
+    env::var(name).map_err(|_| format!("set {name}"))
+}
+
+async fn workspace(client: &Client) -> Result<WorkspaceId, Box<dyn Error>> {
+    if let Ok(id) = env::var("AGENTCFG_WORKSPACE") {
+        return Ok(id.parse()?);
+    }
+    let own = client.list_workspaces().await?;
+    Ok(own.first().ok_or("the credential opens no workspace")?.workspace.id)
+}
