@@ -72,6 +72,9 @@ pub struct ServeArgs {
     /// Address to listen on; port 0 picks a free one [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
+    /// Seconds to wait at the start for a database that does not answer yet [default: 0]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(0..=86_400))]
+    pub wait_for: Option<u32>,
 }
 
 /// `agentcfg-server token`
@@ -152,6 +155,7 @@ impl From<&ServeArgs> for Flags {
             config: args.config.clone(),
             data: args.data.clone(),
             listen: args.listen.clone(),
+            wait_for: args.wait_for,
         }
     }
 }

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use agentcfg_core::model::PlanLimits;
 use agentcfg_core::session::LocalSessions;
-use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore};
+use agentcfg_core::store::postgres::ConnectError;
+use agentcfg_core::store::redb::OpenError;
 use agentcfg_core::{AgentCfg, Settings};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::app::App;
+use crate::backend::{Backend, Keeper};
 use crate::config::Config;
-use crate::control;
 use crate::cors::Cors;
-use crate::datadir::{DataDir, DataDirError, DataLock};
+use crate::datadir::{DataDir, DataDirError};
 use crate::listen::{self, Drained, Limits};
 use crate::telemetry::{self, Metrics};
 
@@ -37,6 +38,19 @@ pub enum StartError {
         /// What the store said.
         source: OpenError,
     },
+    /// The database cannot be used.
+    #[error("{source}{}", way_in(.source))]
+    Database {
+        /// What the store said.
+        #[from]
+        source: ConnectError,
+    },
+    /// Several servers must agree on the secret of session tokens.
+    #[error(
+        "session_secret is required with database_url, because there is no data directory to keep one in: write 32 \
+         random bytes or more to a file, the same for every server, and name it in AGENTCFG_SESSION_SECRET_FILE"
+    )]
+    NoSessionSecret,
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {source}; stop what uses it, or choose another with {setting}")]
     Listen {
@@ -63,21 +77,13 @@ fn way_out(error: &OpenError) -> &'static str {
     }
 }
 
-/// Opens the store in a data directory that this process holds.
-///
-/// # Errors
-///
-/// [`StartError::Store`] with the way out.
-pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, StartError> {
-    let cache_bytes = usize::try_from(cache_mb << 20).unwrap_or(usize::MAX);
-    let options = RedbOptions {
-        cache_bytes,
-        ..RedbOptions::default()
-    };
-    RedbStore::open(lock.dir().store_path(), options).map_err(|source| StartError::Store {
-        dir: lock.dir().path().display().to_string(),
-        source,
-    })
+fn way_in(error: &ConnectError) -> &'static str {
+    match error {
+        ConnectError::Options(_) => " (database_url)",
+        ConnectError::Unreachable(_) => "; check database_url, or wait for the database with --wait-for SECONDS",
+        ConnectError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
+        _ => "",
+    }
 }
 
 /// Listens on an address.
@@ -96,36 +102,35 @@ pub async fn bind(address: std::net::SocketAddr, setting: &'static str) -> Resul
 /// A server that has its data and does not listen yet.
 pub struct Server {
     config: Config,
-    lock: DataLock,
-    store: Arc<RedbStore>,
+    backend: Backend,
     service: AgentCfg,
     sessions: LocalSessions,
-    is_new: bool,
 }
 
 impl Server {
-    /// Takes the data directory and opens the store in it, making both where there is nothing.
+    /// Opens the store that the configuration names, and makes it where there is none.
     ///
     /// # Errors
     ///
     /// See [`StartError`].
-    pub fn open(config: Config) -> Result<Self, StartError> {
-        let dir = DataDir::open_or_create(&config.data)?;
-        let lock = dir.lock()?;
-        let is_new = !dir.has_store()?;
-        let store = Arc::new(open_store(&lock, config.cache_mb)?);
-        let service = AgentCfg::builder_on(Arc::clone(&store) as _)
+    pub async fn open(config: Config) -> Result<Self, StartError> {
+        if config.database_url.is_some() && config.session_secret.is_none() {
+            return Err(StartError::NoSessionSecret);
+        }
+        let mut backend = Backend::open(&config).await?;
+        let mut builder = AgentCfg::builder_on(backend.store())
             .settings(settings(&config))
-            .sessions(local_sessions(&config, &dir)?)
-            .build();
-        let sessions = local_sessions(&config, &dir)?;
+            .sessions(local_sessions(&config, backend.dir())?);
+        if let Some(limiter) = backend.take_limiter() {
+            builder = builder.rate_limiter(limiter);
+        }
+        let service = builder.build();
+        let sessions = local_sessions(&config, backend.dir())?;
         Ok(Self {
             config,
-            lock,
-            store,
+            backend,
             service,
             sessions,
-            is_new,
         })
     }
 
@@ -139,14 +144,14 @@ impl Server {
         &self.sessions
     }
 
-    /// Whether the store was made just now.
+    /// Whether the store was made just now in a data directory.
     pub fn is_new(&self) -> bool {
-        self.is_new
+        self.backend.is_new()
     }
 
-    /// The data directory.
-    pub fn dir(&self) -> &DataDir {
-        self.lock.dir()
+    /// The data directory, if the store is in one.
+    pub fn dir(&self) -> Option<&DataDir> {
+        self.backend.dir()
     }
 
     /// Serves until `shutdown` resolves; then finishes what is in flight and closes the store.
@@ -163,12 +168,11 @@ impl Server {
         shutdown: impl Future<Output = ()>,
     ) -> Result<Drained, StartError> {
         let address = listener.local_addr()?;
-        self.lock.announce(address)?;
-        let backed_up = Arc::clone(&self.store);
-        let _control = control::spawn(&self.lock, move |out| {
-            backed_up.backup(out).map(drop).map_err(io::Error::other)
-        })?;
+        self.backend.announce(address)?;
         let metrics = Arc::new(Metrics::new());
+        if let Some(state) = self.backend.shared_state() {
+            metrics.follow(state);
+        }
         let mut limits = Limits {
             open_connections: metrics.open_connections.clone(),
             ..Limits::from(&self.config)
@@ -189,7 +193,7 @@ impl Server {
         };
         let maintenance = tokio::spawn(maintain(
             self.service.clone(),
-            Arc::clone(&self.store),
+            self.backend.keeper(),
             metrics,
             until(stopped),
         ));
@@ -209,7 +213,7 @@ impl Server {
         if let Err(error) = self.service.flush().await {
             tracing::warn!(?error, "could not write when API keys were last used");
         }
-        self.store.close();
+        self.backend.close();
         Ok(drained)
     }
 }
@@ -220,10 +224,10 @@ async fn until(mut stopped: watch::Receiver<bool>) {
 }
 
 /// Looks after what no request does: when keys were last used, and whether storage answers.
-async fn maintain(service: AgentCfg, store: Arc<RedbStore>, metrics: Arc<Metrics>, stopped: impl Future<Output = ()>) {
+async fn maintain(service: AgentCfg, keeper: Keeper, metrics: Arc<Metrics>, stopped: impl Future<Output = ()>) {
     let mut stopped = std::pin::pin!(stopped);
     loop {
-        metrics.storage_ready.set(i64::from(store.ready()));
+        metrics.storage_ready.set(i64::from(keeper.look_after().await));
         tokio::select! {
             () = &mut stopped => return,
             () = tokio::time::sleep(MAINTENANCE_EVERY) => {}
@@ -238,11 +242,12 @@ async fn maintain(service: AgentCfg, store: Arc<RedbStore>, metrics: Arc<Metrics
 ///
 /// # Errors
 ///
-/// When the secret in the data directory cannot be had.
-pub fn local_sessions(config: &Config, dir: &DataDir) -> Result<LocalSessions, DataDirError> {
-    Ok(match &config.session_secret {
-        Some(secret) => LocalSessions::new(secret.expose().as_bytes()),
-        None => LocalSessions::new(dir.session_secret()?.as_bytes()),
+/// When there is neither a secret in the configuration nor a data directory, or the one there cannot be had.
+pub fn local_sessions(config: &Config, dir: Option<&DataDir>) -> Result<LocalSessions, StartError> {
+    Ok(match (&config.session_secret, dir) {
+        (Some(secret), _) => LocalSessions::new(secret.expose().as_bytes()),
+        (None, Some(dir)) => LocalSessions::new(dir.session_secret()?.as_bytes()),
+        (None, None) => return Err(StartError::NoSessionSecret),
     })
 }
 

@@ -9,11 +9,11 @@ use std::process::ExitCode;
 use agentcfg_core::store::redb::{self, RestoreError};
 
 use super::CommandError;
+use crate::backend::open_store;
 use crate::cli::{BackupArgs, CheckArgs, RestoreArgs};
 use crate::config::Config;
 use crate::control;
 use crate::datadir::{DataDir, DataDirError};
-use crate::server::open_store;
 
 pub(super) fn backup(args: &BackupArgs) -> Result<ExitCode, CommandError> {
     let dir = DataDir::open(&args.data)?;
