@@ -122,7 +122,7 @@ impl Server {
             .settings(settings(&config))
             .sessions(local_sessions(&config, backend.dir())?);
         if let Some(limiter) = backend.take_limiter() {
-            builder = builder.rate_limiter(limiter);
+            builder = builder.rate_limiter(limiter).distant_store(true);
         }
         let service = builder.build();
         let sessions = local_sessions(&config, backend.dir())?;

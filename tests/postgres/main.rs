@@ -6,3 +6,5 @@
 
 mod cluster;
 mod conformance;
+mod instances;
+mod server;

@@ -6,6 +6,7 @@
 
 mod access;
 mod agents;
+mod ahead;
 mod api_keys;
 mod audit;
 mod authn;
@@ -96,6 +97,7 @@ struct Inner {
     authenticator: Authenticator,
     lists: Lists,
     uses: KeyUses,
+    distant_store: bool,
 }
 
 /// Puts a service together; see [`AgentCfg::builder`].
@@ -107,6 +109,7 @@ pub struct Builder {
     limiter: Arc<dyn RateLimiter>,
     settings: Settings,
     list_cache_bytes: u64,
+    distant_store: bool,
 }
 
 impl Builder {
@@ -152,6 +155,14 @@ impl Builder {
         self
     }
 
+    /// Says that each call of the store is a round trip over a network. [`AgentCfg::enter`] then reads what the
+    /// request is likely to need along with its credential, and counts the request at the same time.
+    #[must_use]
+    pub fn distant_store(mut self, distant: bool) -> Self {
+        self.distant_store = distant;
+        self
+    }
+
     /// The service.
     pub fn build(self) -> AgentCfg {
         AgentCfg {
@@ -166,6 +177,7 @@ impl Builder {
                 authenticator: Authenticator::default(),
                 lists: Lists::new(self.list_cache_bytes),
                 uses: KeyUses::default(),
+                distant_store: self.distant_store,
             }),
         }
     }
@@ -187,6 +199,7 @@ impl AgentCfg {
             limiter: Arc::new(MemoryLimiter::default()),
             settings: Settings::default(),
             list_cache_bytes: 64 << 20,
+            distant_store: false,
         }
     }
 
