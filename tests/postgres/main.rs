@@ -7,4 +7,7 @@
 mod cluster;
 mod conformance;
 mod instances;
+mod load;
+mod outages;
+mod pooler;
 mod server;
