@@ -17,6 +17,13 @@ need() { # command, Debian package
 
 need cargo cargo
 need cc gcc
+need openssl openssl
+need setpriv util-linux
+# The programs of PostgreSQL are not in the search path on Debian.
+PATH="$PATH:/usr/sbin:$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1)"
+need initdb postgresql
+PATH="$PATH:$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1)"
+need pgbouncer pgbouncer
 
 step "format"
 cargo fmt --all --check
@@ -24,7 +31,7 @@ cargo fmt --all --check
 step "lints"
 cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 # The published crates must stand with each of their feature sets.
-for features in "" engine redb conformance; do
+for features in "" engine redb postgres conformance; do
     cargo clippy -p agentcfg-core --locked --no-default-features --features "$features" -- -D warnings
 done
 

@@ -8,6 +8,8 @@ mod cluster;
 mod conformance;
 mod instances;
 mod load;
+mod migrate;
 mod outages;
 mod pooler;
 mod server;
+mod trips;

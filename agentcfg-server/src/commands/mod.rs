@@ -1,6 +1,7 @@
 //! What each command of the binary does.
 
 mod dev;
+mod migrate;
 mod serve;
 mod store;
 mod token;
@@ -25,5 +26,6 @@ pub fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Backup(args) => store::backup(&args),
         Command::Restore(args) => store::restore(&args),
         Command::Check(args) => store::check(&args),
+        Command::Migrate(args) => migrate::run(&args),
     }
 }

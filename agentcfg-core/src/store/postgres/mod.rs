@@ -40,6 +40,7 @@
 
 mod commit;
 mod error;
+mod load;
 mod options;
 mod pool;
 mod read;
@@ -48,6 +49,7 @@ mod schema;
 mod sql;
 mod table;
 mod tls;
+mod transfer;
 mod windows;
 
 use std::fmt;
@@ -58,6 +60,7 @@ pub use self::error::ConnectError;
 pub use self::options::{PostgresOptions, Statements};
 use self::pool::Connections;
 use self::sql::Sql;
+pub use self::transfer::{TransferError, Transferred};
 use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Store, StoreError};
 
 /// A store in a PostgreSQL database, for any number of processes at a time.
