@@ -3,26 +3,20 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# shellcheck source=scripts/need.sh
+. scripts/need.sh
+
 step() { printf '\n== %s\n' "$*"; }
-fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
-need() { # command, Debian package
-    command -v "$1" >/dev/null && return
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$2" ||
-            { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$2"; }
-    fi
-    command -v "$1" >/dev/null || fail "$1 is missing; install it with: apt-get install $2"
-}
-
-need cargo cargo
-need cc gcc
+command -v cargo >/dev/null || fail "Rust is missing; install it from your distribution or with rustup"
+need cc build-essential
 need openssl openssl
 need setpriv util-linux
-# The programs of PostgreSQL are not in the search path on Debian.
-PATH="$PATH:/usr/sbin:$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1)"
+# Debian keeps these programs out of the search path.
+servers() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1; }
+PATH="$PATH:/usr/sbin:$(servers)"
 need initdb postgresql
-PATH="$PATH:$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1)"
+PATH="$PATH:$(servers)"
 need pgbouncer pgbouncer
 
 step "format"

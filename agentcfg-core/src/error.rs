@@ -27,6 +27,8 @@ pub enum ErrorKind {
     Unavailable,
     /// A change may or may not have been made: read before trying again. (503)
     OutcomeUnknown,
+    /// The deployment was not given what this needs: ask its operator, trying again does not help. (503)
+    NotConfigured,
     /// A fault of this service: report it. (500)
     Internal,
 }

@@ -23,11 +23,14 @@
 //! | [`model`] | the resources and their values, as they travel and as they are stored |
 //! | [`validate`] | the limits of every field, and reports of all faults at once |
 //! | [`error`] | what can go wrong, and what the caller should do |
+//! | [`secret`] | plaintext that nothing shows |
 //! | `service` | the handle [`AgentCfg`] with every operation |
 //! | `store` | the storage contract, the memory store and the redb store |
 //! | `session` | who verifies session tokens |
 //! | `rate_limit` | the windows that count requests |
 //! | `token` | the text of API keys |
+//! | `vault` | provider keys at rest, sealed under master keys |
+//! | `routing` | which model and whose credential a model call uses |
 //! | `clock` | time, identifiers and randomness |
 //!
 //! # Features
@@ -37,6 +40,7 @@
 //! | none | [`model`], [`validate`], [`error`]: all that a client needs |
 //! | `engine` | the service and the memory store |
 //! | `redb` (default) | the embedded store in one file |
+//! | `jwks` | sessions of OpenID Connect providers |
 //! | `conformance` | tests for your own store |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -44,6 +48,7 @@
 
 pub mod error;
 pub mod model;
+pub mod secret;
 pub mod validate;
 
 mod body;
@@ -53,6 +58,8 @@ pub mod clock;
 #[cfg(feature = "engine")]
 pub mod rate_limit;
 #[cfg(feature = "engine")]
+pub mod routing;
+#[cfg(feature = "engine")]
 pub mod service;
 #[cfg(feature = "engine")]
 pub mod session;
@@ -60,6 +67,8 @@ pub mod session;
 pub mod store;
 #[cfg(feature = "engine")]
 pub mod token;
+#[cfg(feature = "engine")]
+pub mod vault;
 
 pub use error::{Error, ErrorKind};
 #[cfg(feature = "engine")]

@@ -36,6 +36,8 @@ pub const MAX_NAME: usize = 100;
 pub const MAX_TASK_TITLE: usize = 200;
 /// The greatest length of a user's identifier.
 pub const MAX_USER_ID: usize = 200;
+/// The greatest length of a provider key.
+pub const MAX_PROVIDER_KEY: usize = 500;
 /// The greatest requests per minute of an API key.
 pub const MAX_RATE_LIMIT: u32 = 1_000_000;
 
@@ -273,6 +275,20 @@ pub fn rate_limit(limit: u32, faults: &mut Faults) {
             "rate_limit",
             format_args!("must be an integer from 1 to {MAX_RATE_LIMIT}"),
         );
+    }
+}
+
+/// A provider key's `api_key`: 1–500 visible ASCII characters. A fault says nothing of the text but its length.
+pub fn provider_key(text: &str, faults: &mut Faults) {
+    let length = text.chars().count();
+    if !(1..=MAX_PROVIDER_KEY).contains(&length) {
+        faults.push(
+            "api_key",
+            format_args!("must be 1 to {MAX_PROVIDER_KEY} characters, got {length}"),
+        );
+    }
+    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        faults.push("api_key", "must have visible ASCII characters only");
     }
 }
 

@@ -4,14 +4,17 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use agentcfg_core::AgentCfg;
 use agentcfg_core::rate_limit::{SharedLimiter, SharedState, SharedWindows};
 use agentcfg_core::store::Store;
 use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
+use agentcfg_core::vault::Vault;
 
 use crate::config::{Config, Secret};
-use crate::control::{self, Control};
+use crate::control::{self, Control, Order};
 use crate::datadir::{DataDir, DataLock};
+use crate::master_keys::{self, MasterKeyFault};
 use crate::server::StartError;
 
 /// The store of a server, with what belongs to its engine.
@@ -24,6 +27,8 @@ pub enum Backend {
         lock: DataLock,
         /// Whether the store was made just now.
         is_new: bool,
+        /// The master keys, until the service has them.
+        vault: Option<Vault>,
         /// Takes the owner's orders while the server runs.
         control: Option<Control>,
     },
@@ -35,6 +40,8 @@ pub enum Backend {
         limiter: Option<SharedLimiter>,
         /// How that is going.
         state: Arc<SharedState>,
+        /// The master keys, until the service has them.
+        vault: Option<Vault>,
     },
 }
 
@@ -46,6 +53,7 @@ impl Backend {
     /// See [`StartError`].
     pub async fn open(config: &Config) -> Result<Self, StartError> {
         if let Some(url) = &config.database_url {
+            let vault = master_keys::find(config, None, false)?;
             let store = Arc::new(connect(config, url).await?);
             let limiter = SharedLimiter::new(Arc::clone(&store) as _);
             let state = limiter.state();
@@ -53,16 +61,20 @@ impl Backend {
                 store,
                 limiter: Some(limiter),
                 state,
+                vault,
             });
         }
         let dir = DataDir::open_or_create(&config.data)?;
         let lock = dir.lock()?;
         let is_new = !dir.has_store()?;
+        // Before the store: a crash between the two leaves a key without a store, never the other way round.
+        let vault = master_keys::find(config, Some(&dir), is_new)?;
         let store = Arc::new(open_store(&lock, config.cache_mb)?);
         Ok(Self::Embedded {
             store,
             lock,
             is_new,
+            vault,
             control: None,
         })
     }
@@ -96,6 +108,13 @@ impl Backend {
         }
     }
 
+    /// The master keys, if there are any. They are given once.
+    pub fn take_vault(&mut self) -> Option<Vault> {
+        match self {
+            Self::Embedded { vault, .. } | Self::Postgres { vault, .. } => vault.take(),
+        }
+    }
+
     /// How the counting with other servers is going, if there may be others.
     pub fn shared_state(&self) -> Option<Arc<SharedState>> {
         match self {
@@ -109,17 +128,19 @@ impl Backend {
     /// # Errors
     ///
     /// When the directory cannot be written.
-    pub fn announce(&mut self, address: SocketAddr) -> Result<(), StartError> {
+    pub fn announce(&mut self, address: SocketAddr, service: &AgentCfg, config: &Config) -> Result<(), StartError> {
         if let Self::Embedded {
             store, lock, control, ..
         } = self
         {
             lock.announce(address)?;
-            let backed_up = Arc::clone(store);
-            let serving = control::spawn(lock, move |out| {
-                backed_up.backup(out).map(drop).map_err(io::Error::other)
-            })?;
-            *control = Some(serving);
+            let orders = obey(
+                Arc::clone(store),
+                service.clone(),
+                lock.dir().clone(),
+                !config.master_keys.is_empty(),
+            );
+            *control = Some(control::spawn(lock, orders)?);
         }
         Ok(())
     }
@@ -186,13 +207,45 @@ pub async fn connect(config: &Config, url: &Secret) -> Result<PostgresStore, Sta
 ///
 /// [`StartError::Store`] with the way out.
 pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, StartError> {
-    let cache_bytes = usize::try_from(cache_mb << 20).unwrap_or(usize::MAX);
+    // One half for pages of the file, the other for records that are read often.
+    let half = usize::try_from(cache_mb << 19).unwrap_or(usize::MAX);
     let options = RedbOptions {
-        cache_bytes,
+        cache_bytes: half,
+        hot_bytes: half,
         ..RedbOptions::default()
     };
     RedbStore::open(lock.dir().store_path(), options).map_err(|source| StartError::Store {
         dir: lock.dir().path().display().to_string(),
         source,
     })
+}
+
+/// What the owner of the data directory can order while the server runs.
+fn obey(
+    store: Arc<RedbStore>,
+    service: AgentCfg,
+    dir: DataDir,
+    configured: bool,
+) -> impl Fn(Order, &mut dyn io::Write) -> io::Result<()> + Send + Sync + 'static {
+    let runtime = tokio::runtime::Handle::current();
+    move |order, out| match order {
+        Order::Backup => store.backup(out).map(drop).map_err(io::Error::other),
+        Order::RotateMasterKey { .. } if configured => Err(io::Error::other(MasterKeyFault::FromConfiguration)),
+        Order::RotateMasterKey { drop_old } => {
+            let (sender, lines) = std::sync::mpsc::channel::<String>();
+            let (service, dir) = (service.clone(), dir.clone());
+            let rotation = runtime.spawn(async move {
+                let mut say = |line: String| {
+                    tracing::info!("master key: {line}");
+                    // Whoever asked may have gone; the rotation goes on.
+                    let _ = sender.send(line);
+                };
+                master_keys::rotate(&service, &dir, drop_old, &mut say).await
+            });
+            for line in lines {
+                let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+            }
+            runtime.block_on(rotation)?.map_err(io::Error::other)
+        }
+    }
 }

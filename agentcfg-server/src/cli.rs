@@ -40,6 +40,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Move a store from a data directory into PostgreSQL, or back
     Migrate(MigrateArgs),
+    /// Make a new master key and seal every saved provider key under it, also while a server runs
+    RotateMasterKey(RotateArgs),
 }
 
 /// `agentcfg-server dev`
@@ -119,7 +121,9 @@ pub struct BackupArgs {
 /// `agentcfg-server restore`
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Puts a backup into a directory that has no store. A store that is already there is never touched.",
+    long_about = "Puts a backup into a directory that has no store. A store that is already there is never touched. A backup \
+                  does not hold the master key: when provider keys are saved in it, the file master.key of the old directory \
+                  must be copied into the new one.",
     after_help = "Example:\n  agentcfg-server restore --from /backups/agentcfg-2026-11-20 --data /var/lib/agentcfg"
 )]
 pub struct RestoreArgs {
@@ -129,6 +133,9 @@ pub struct RestoreArgs {
     /// Data directory to fill; created when it does not exist
     #[arg(long, value_name = "DIR")]
     pub data: PathBuf,
+    /// Delete the saved provider keys, when the master key that opens them is lost
+    #[arg(long)]
+    pub discard_provider_keys: bool,
 }
 
 /// `agentcfg-server check`
@@ -160,6 +167,38 @@ pub struct MigrateArgs {
     /// Data directory or postgres:// URL to move to
     #[arg(long, value_name = "DIR|URL")]
     pub to: String,
+}
+
+/// `agentcfg-server rotate-master-key`
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Puts a new master key before the others in the file master.key and seals every saved provider key under \
+                  it. A server that runs on the directory does this itself, without a pause, and uses the new key at once. \
+                  The old keys stay in the file until everything is sealed anew, so this can be stopped at any point: run \
+                  it again to finish.",
+    after_help = "Examples:\n  agentcfg-server rotate-master-key --data /var/lib/agentcfg\n  \
+                  agentcfg-server rotate-master-key --data /var/lib/agentcfg --drop-old"
+)]
+pub struct RotateArgs {
+    /// Data directory whose master key is replaced
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// TOML file with settings, when the server has one
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Remove the old keys from the file in the end; backups made before then need a copy of it to restore provider keys
+    #[arg(long)]
+    pub drop_old: bool,
+}
+
+impl From<&RotateArgs> for Flags {
+    fn from(args: &RotateArgs) -> Self {
+        Self {
+            config: args.config.clone(),
+            data: Some(args.data.clone()),
+            ..Self::default()
+        }
+    }
 }
 
 impl From<&DevArgs> for Flags {
@@ -217,9 +256,12 @@ mod tests {
             "agentcfg-server token --user u --data d --ttl 86400",
             "agentcfg-server backup --data d --out f",
             "agentcfg-server restore --from f --data d",
+            "agentcfg-server restore --from f --data d --discard-provider-keys",
             "agentcfg-server check --data d",
             "agentcfg-server migrate --from d --to postgres://h/d",
             "agentcfg-server serve --wait-for 30",
+            "agentcfg-server rotate-master-key --data d",
+            "agentcfg-server rotate-master-key --data d --config a.toml --drop-old",
         ] {
             assert!(parse(line).is_ok(), "{line}");
         }

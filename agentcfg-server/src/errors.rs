@@ -43,7 +43,9 @@ fn status(kind: ErrorKind) -> StatusCode {
         ErrorKind::Precondition => StatusCode::PRECONDITION_FAILED,
         ErrorKind::Conflict => StatusCode::CONFLICT,
         ErrorKind::PlanLimit => StatusCode::UNPROCESSABLE_ENTITY,
-        ErrorKind::Unavailable | ErrorKind::OutcomeUnknown => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Unavailable | ErrorKind::OutcomeUnknown | ErrorKind::NotConfigured => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         // `Internal`, and whatever kind a later release of the core adds.
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }

@@ -39,6 +39,10 @@ pub enum Operation {
     ListApiKeys,
     CreateApiKey,
     RevokeApiKey,
+    ListModels,
+    ListProviderKeys,
+    SaveProviderKey,
+    DeleteProviderKey,
     AuditLog,
     OpenApi,
     Health,
@@ -100,6 +104,7 @@ const STATUS: &str = "/api/agents/status";
 const WORKSPACES: &str = "/api/workspaces";
 const MEMBERS: &str = "/api/workspaces/members";
 const API_KEYS: &str = "/api/api-keys";
+const PROVIDER_KEYS: &str = "/api/provider-keys";
 
 /// Every route.
 pub const ROUTES: &[Route] = &[
@@ -123,6 +128,15 @@ pub const ROUTES: &[Route] = &[
     get(API_KEYS, O::ListApiKeys, Needed(P::ApiKeysRead)),
     send("POST", API_KEYS, O::CreateApiKey, SessionWith(P::ApiKeysManage)),
     delete(API_KEYS, O::RevokeApiKey, SessionWith(P::ApiKeysManage)),
+    get("/api/models", O::ListModels, Needed(P::AgentsRead)),
+    get(PROVIDER_KEYS, O::ListProviderKeys, Needed(P::SettingsRead)),
+    send(
+        "PUT",
+        PROVIDER_KEYS,
+        O::SaveProviderKey,
+        SessionWith(P::ProviderKeysManage),
+    ),
+    delete(PROVIDER_KEYS, O::DeleteProviderKey, SessionWith(P::ProviderKeysManage)),
     get("/api/audit-log", O::AuditLog, Needed(P::AuditLogRead)),
     get("/openapi.json", O::OpenApi, Nothing),
     get("/healthz", O::Health, Nothing),

@@ -4,7 +4,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentcfg_core::model::PlanLimits;
+use agentcfg_core::model::{PlanLimits, Provider};
+use agentcfg_core::routing::{Catalogue, InvalidCatalogue};
+use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::service::RewrapProgress;
 use agentcfg_core::session::LocalSessions;
 use agentcfg_core::store::postgres::ConnectError;
 use agentcfg_core::store::redb::OpenError;
@@ -14,10 +17,12 @@ use tokio::sync::watch;
 
 use crate::app::App;
 use crate::backend::{Backend, Keeper};
-use crate::config::Config;
+use crate::config::{Config, ConfigError, IdentityProvider};
 use crate::cors::Cors;
 use crate::datadir::{DataDir, DataDirError};
+use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits};
+use crate::master_keys::{self, MasterKeyFault};
 use crate::telemetry::{self, Metrics};
 
 /// How often the server looks after what no request does.
@@ -27,6 +32,9 @@ const MAINTENANCE_EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
+    /// Settings do not fit together.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The data directory cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
@@ -51,6 +59,15 @@ pub enum StartError {
          random bytes or more to a file, the same for every server, and name it in AGENTCFG_SESSION_SECRET_FILE"
     )]
     NoSessionSecret,
+    /// The master keys cannot be used, or are not those of the store.
+    #[error(transparent)]
+    MasterKeys(#[from] MasterKeyFault),
+    /// The models or the addresses of the providers break a rule.
+    #[error("the configuration of the models: {0}")]
+    Models(#[from] InvalidCatalogue),
+    /// A managed credential breaks a rule.
+    #[error("the managed credential for {0} must be 1 to 500 visible ASCII characters")]
+    ManagedCredential(Provider),
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {source}; stop what uses it, or choose another with {setting}")]
     Listen {
@@ -104,7 +121,7 @@ pub struct Server {
     config: Config,
     backend: Backend,
     service: AgentCfg,
-    sessions: LocalSessions,
+    identity: Identity,
 }
 
 impl Server {
@@ -114,23 +131,32 @@ impl Server {
     ///
     /// See [`StartError`].
     pub async fn open(config: Config) -> Result<Self, StartError> {
-        if config.database_url.is_some() && config.session_secret.is_none() {
+        let local = matches!(config.provider()?, IdentityProvider::Local);
+        if local && config.database_url.is_some() && config.session_secret.is_none() {
             return Err(StartError::NoSessionSecret);
         }
         let mut backend = Backend::open(&config).await?;
+        let identity = Identity::new(&config, backend.dir())?;
         let mut builder = AgentCfg::builder_on(backend.store())
             .settings(settings(&config))
-            .sessions(local_sessions(&config, backend.dir())?);
+            .sessions(identity.verifier())
+            .catalogue(catalogue(&config)?);
+        for (provider, credential) in managed_credentials(&config)? {
+            builder = builder.managed_credential(provider, credential);
+        }
+        if let Some(vault) = backend.take_vault() {
+            builder = builder.vault(vault);
+        }
         if let Some(limiter) = backend.take_limiter() {
             builder = builder.rate_limiter(limiter).distant_store(true);
         }
         let service = builder.build();
-        let sessions = local_sessions(&config, backend.dir())?;
+        master_keys::fit(&service, &config, backend.dir()).await?;
         Ok(Self {
             config,
             backend,
             service,
-            sessions,
+            identity,
         })
     }
 
@@ -139,9 +165,9 @@ impl Server {
         &self.service
     }
 
-    /// The local identity provider.
-    pub fn sessions(&self) -> &LocalSessions {
-        &self.sessions
+    /// The local identity provider, where tokens are issued by this server.
+    pub fn sessions(&self) -> Option<&LocalSessions> {
+        self.identity.local()
     }
 
     /// Whether the store was made just now in a data directory.
@@ -168,7 +194,7 @@ impl Server {
         shutdown: impl Future<Output = ()>,
     ) -> Result<Drained, StartError> {
         let address = listener.local_addr()?;
-        self.backend.announce(address)?;
+        self.backend.announce(address, &self.service, &self.config)?;
         let metrics = Arc::new(Metrics::new());
         if let Some(state) = self.backend.shared_state() {
             metrics.follow(state);
@@ -191,13 +217,17 @@ impl Server {
             }
             None => None,
         };
+        if master_keys::is_pending(&self.service).await? {
+            tokio::spawn(finish_rotation(self.service.clone()));
+        }
         let maintenance = tokio::spawn(maintain(
             self.service.clone(),
             self.backend.keeper(),
             metrics,
-            until(stopped),
+            until(stopped.clone()),
         ));
 
+        let keeping_keys = tokio::spawn(self.identity.clone().keep(until(stopped.clone())));
         ready(address);
         let answering = listen::service_fn(move |request| {
             let app = app.clone();
@@ -207,6 +237,7 @@ impl Server {
 
         let _ = stop.send(true);
         let _ = maintenance.await;
+        let _ = keeping_keys.await;
         if let Some(server) = metrics_server {
             let _ = server.await;
         }
@@ -215,6 +246,26 @@ impl Server {
         }
         self.backend.close();
         Ok(drained)
+    }
+}
+
+/// Seals what is still under an older master key: a rotation was killed, or the configured keys have a new first one.
+async fn finish_rotation(service: AgentCfg) {
+    let mut report = |progress: RewrapProgress| {
+        tracing::info!(
+            examined = progress.examined,
+            rewrapped = progress.rewrapped,
+            "sealing provider keys under the first master key"
+        );
+    };
+    match service.rewrap_provider_keys(&mut report).await {
+        Ok(done) => tracing::info!(
+            examined = done.examined,
+            rewrapped = done.rewrapped,
+            unreadable = done.unreadable,
+            "every provider key is sealed under the first master key, no other one is needed any more"
+        ),
+        Err(error) => tracing::warn!(%error, "could not seal every provider key under the first master key"),
     }
 }
 
@@ -249,6 +300,31 @@ pub fn local_sessions(config: &Config, dir: Option<&DataDir>) -> Result<LocalSes
         (None, Some(dir)) => LocalSessions::new(dir.session_secret()?.as_bytes()),
         (None, None) => return Err(StartError::NoSessionSecret),
     })
+}
+
+fn catalogue(config: &Config) -> Result<Catalogue, InvalidCatalogue> {
+    Catalogue::default()
+        .with_models(config.models.clone())?
+        .with_base_url(Provider::OpenAi, &config.openai_base_url)?
+        .with_base_url(Provider::Anthropic, &config.anthropic_base_url)
+}
+
+fn managed_credentials(config: &Config) -> Result<Vec<(Provider, ProviderCredential)>, StartError> {
+    let configured = [
+        (Provider::OpenAi, &config.openai_api_key),
+        (Provider::Anthropic, &config.anthropic_api_key),
+    ];
+    let given = configured
+        .into_iter()
+        .filter_map(|(provider, secret)| secret.as_ref().map(|secret| (provider, secret)));
+    given
+        .map(|(provider, secret)| {
+            let credential = ProviderCredential::new(secret.expose());
+            credential
+                .map(|credential| (provider, credential))
+                .map_err(|_| StartError::ManagedCredential(provider))
+        })
+        .collect()
 }
 
 fn settings(config: &Config) -> Settings {

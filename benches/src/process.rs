@@ -32,6 +32,15 @@ impl Server {
         Err(std::io::Error::other("the server ended before it listened"))
     }
 
+    /// Asks the server to end, and waits until it has.
+    pub fn stop(mut self) -> std::io::Result<()> {
+        let asked = Command::new("kill").arg(self.child.id().to_string()).status()?;
+        if asked.success() {
+            self.child.wait()?;
+        }
+        Ok(())
+    }
+
     /// The value of a printed fact.
     pub fn fact(&self, name: &str) -> &str {
         self.facts

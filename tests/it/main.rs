@@ -1,1 +1,12 @@
-fn main() {}
+//! End-to-end tests: a module for each chapter of what the service promises.
+
+// Tests watch real processes, and these live in real time.
+#![allow(clippy::disallowed_methods)]
+
+mod authorisation;
+mod command_line;
+mod decisions;
+mod durability;
+mod races;
+mod secrets;
+mod specification;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -96,7 +96,7 @@ async fn cost(wire: &Wire, request: impl AsyncFn(usize) -> Answer, status: u16) 
     wire.slow.store(true, Ordering::SeqCst);
     for number in 100..100 + TIMES {
         let before = wire.trips.load(Ordering::SeqCst);
-        let started = Instant::now();
+        let started = tokio::time::Instant::now();
         assert_eq!(request(number).await.status, status);
         let delays = started.elapsed().as_secs_f64() / DELAY.as_secs_f64();
         trips = trips.min(wire.trips.load(Ordering::SeqCst) - before);

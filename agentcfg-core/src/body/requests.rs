@@ -5,6 +5,7 @@ use crate::model::{
     AgentPatch, AgentType, Environment, LiveStatus, NewAgent, NewApiKey, NewWorkspace, Plan, Role, RoleChange, Scope,
     StatusReport, Timestamp, WorkspaceId, WorkspacePatch,
 };
+use crate::secret::ProviderCredential;
 use crate::validate::{self, Faults, Invalid};
 
 const AGENT_READ_ONLY: &[&str] = &["id", "is_active", "created_at", "updated_at"];
@@ -188,5 +189,29 @@ impl NewApiKey {
                     rate_limit,
                 });
         fields.finish(&["id", "key", "created_at", "last_used_at", "revoked_at"], key)
+    }
+}
+
+impl ProviderCredential {
+    /// Reads the body that saves a provider key: `{"api_key": "…"}`.
+    ///
+    /// # Errors
+    ///
+    /// Every fault of the body, in the order of the fields. None of them shows the key.
+    ///
+    /// ```
+    /// use agentcfg_core::secret::ProviderCredential;
+    /// let key = ProviderCredential::from_json(br#"{"api_key":"sk-canary"}"#)?;
+    /// assert_eq!(key.expose(), "sk-canary");
+    /// let fault = ProviderCredential::from_json(br#"{"api_key":"sk canary"}"#).unwrap_err();
+    /// assert_eq!(fault.to_string(), "api_key must have visible ASCII characters only");
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
+    /// ```
+    pub fn from_json(bytes: &[u8]) -> Result<Self, Invalid> {
+        let mut fields = Fields::parse(bytes)?;
+        let key = fields.required("api_key", |v: &String, f| validate::provider_key(v, f));
+        let key = key.map(zeroize::Zeroizing::new);
+        let key = fields.finish(&["provider", "created_at", "updated_at"], key)?;
+        Self::new(key.as_str())
     }
 }

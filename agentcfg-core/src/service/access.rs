@@ -122,6 +122,21 @@ impl AgentCfg {
         Ok(access)
     }
 
+    /// Whether a caller may do something in a workspace, for a request that is refused for another
+    /// reason which only those may learn who could have made it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] without the permission in the workspace.
+    pub async fn authorize(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        permission: Permission,
+    ) -> Result<(), Error> {
+        self.access(caller, workspace, permission).await.map(drop)
+    }
+
     /// As [`Self::access`], when the caller may leave the workspace out: an API key has one, and a
     /// user with a single membership means that one.
     pub(super) async fn access_default(

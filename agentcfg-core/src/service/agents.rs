@@ -392,6 +392,24 @@ impl AgentCfg {
             .ok_or_else(|| not_found("agent", agent_id))
     }
 
+    /// An active agent with other records, in one read.
+    pub(super) async fn active_agent_and(
+        &self,
+        access: &Access,
+        agent_id: &str,
+        more: &[Key],
+    ) -> Result<(Agent, Vec<Option<Record>>), Error> {
+        let key = agent_key(access, agent_id)?;
+        let keys: Vec<Key> = std::iter::once(&key).chain(more).cloned().collect();
+        let mut records = self.store().get(&keys).await?;
+        let others = records.split_off(1);
+        let found = records.pop().flatten().map(|record| read(key, &record)).transpose()?;
+        found
+            .filter(|found| found.agent.is_active)
+            .map(|found| (found.agent, others))
+            .ok_or_else(|| not_found("agent", agent_id))
+    }
+
     /// An active agent's record with the check that it stays as it is.
     pub(super) async fn active_agent_checked(&self, access: &Access, agent_id: &str) -> Result<(Agent, Check), Error> {
         let found = self.active_agent(access, agent_id).await?;

@@ -19,7 +19,9 @@ use crate::token;
 use crate::validate::{self, Faults};
 
 /// Decoded keys that are kept; each is good only while its version is the stored one.
-const KNOWN_KEYS: usize = 100_000;
+const KNOWN_KEYS: u64 = 100_000;
+/// What the table of them has room for at first; it grows with what comes.
+const FIRST_KEYS: usize = 1024;
 
 /// Someone whose credential was found good a moment ago.
 #[derive(Clone)]
@@ -59,7 +61,7 @@ impl Default for Authenticator {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            known: quick_cache::sync::Cache::new(KNOWN_KEYS),
+            known: quick_cache::sync::Cache::with_weighter(FIRST_KEYS, KNOWN_KEYS, quick_cache::UnitWeighter),
             hashing: Arc::new(Semaphore::new(cores)),
         }
     }

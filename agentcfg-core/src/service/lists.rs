@@ -100,6 +100,9 @@ pub(super) struct Lists {
     cache: quick_cache::sync::Cache<WorkspaceId, AgentList, BySize>,
 }
 
+/// What the table has room for at first; it grows with what comes.
+const FIRST_LISTS: usize = 64;
+
 #[derive(Clone)]
 struct BySize;
 
@@ -112,11 +115,8 @@ impl Weighter<WorkspaceId, AgentList> for BySize {
 
 impl Lists {
     pub(super) fn new(bytes: u64) -> Self {
-        /// What a list of a few dozen agents takes, for the cache to size its tables.
-        const TYPICAL: u64 = 32 << 10;
-        let items = usize::try_from(bytes / TYPICAL).unwrap_or(usize::MAX).max(16);
         Self {
-            cache: quick_cache::sync::Cache::with_weighter(items, bytes, BySize),
+            cache: quick_cache::sync::Cache::with_weighter(FIRST_LISTS, bytes, BySize),
         }
     }
 }

@@ -12,14 +12,19 @@ mod audit;
 mod authn;
 mod change;
 mod lists;
+mod master_keys;
 mod members;
+mod models;
+mod provider_keys;
 mod schema;
 mod status;
+#[cfg(test)]
+mod tests;
 mod uses;
 mod workspaces;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use uuid::Uuid;
 
@@ -28,13 +33,18 @@ use self::authn::Authenticator;
 pub use self::authn::Caller;
 pub use self::lists::AgentList;
 use self::lists::Lists;
+pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
+pub use self::models::{ModelCall, ModelRoute};
 use self::uses::KeyUses;
 use crate::clock::{Clock, Entropy, EntropyError, Ids, SystemClock, SystemEntropy};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Plan, PlanLimits, Timestamp};
+use crate::model::{Plan, PlanLimits, Provider, Timestamp};
 use crate::rate_limit::{MemoryLimiter, RateLimiter};
+use crate::routing::Catalogue;
+use crate::secret::ProviderCredential;
 use crate::session::{Session, SessionError, SessionVerifier};
 use crate::store::{Key, Kind, Store};
+use crate::vault::Vault;
 
 /// What a deployment chooses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +103,9 @@ struct Inner {
     sessions: Arc<dyn SessionVerifier>,
     limiter: Arc<dyn RateLimiter>,
     settings: Settings,
+    catalogue: Catalogue,
+    managed: Managed,
+    vault: RwLock<Option<Arc<Vault>>>,
     ids: Ids,
     authenticator: Authenticator,
     lists: Lists,
@@ -108,9 +121,15 @@ pub struct Builder {
     sessions: Arc<dyn SessionVerifier>,
     limiter: Arc<dyn RateLimiter>,
     settings: Settings,
+    catalogue: Catalogue,
+    managed: Managed,
+    vault: Option<Vault>,
     list_cache_bytes: u64,
     distant_store: bool,
 }
+
+/// The deployment's own credentials, by provider.
+type Managed = [Option<ProviderCredential>; Provider::ALL.len()];
 
 impl Builder {
     /// Chooses the settings.
@@ -121,6 +140,8 @@ impl Builder {
     }
 
     /// Chooses who verifies session tokens. Without one, no session token is good.
+    ///
+    /// A verifier that is chosen at run time comes as an `Arc<dyn SessionVerifier>` or a `Box` of one.
     #[must_use]
     pub fn sessions(mut self, verifier: impl SessionVerifier) -> Self {
         self.sessions = Arc::new(verifier);
@@ -131,6 +152,28 @@ impl Builder {
     #[must_use]
     pub fn rate_limiter(mut self, limiter: impl RateLimiter) -> Self {
         self.limiter = Arc::new(limiter);
+        self
+    }
+
+    /// Chooses the models that are offered and where their providers are.
+    #[must_use]
+    pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
+        self.catalogue = catalogue;
+        self
+    }
+
+    /// Gives the deployment's own credential for a provider, for the calls of workspaces that use none
+    /// of theirs.
+    #[must_use]
+    pub fn managed_credential(mut self, provider: Provider, credential: ProviderCredential) -> Self {
+        self.managed[provider as usize] = Some(credential);
+        self
+    }
+
+    /// Gives the master keys that seal provider keys. Without them, none can be saved.
+    #[must_use]
+    pub fn vault(mut self, vault: Vault) -> Self {
+        self.vault = Some(vault);
         self
     }
 
@@ -173,6 +216,9 @@ impl Builder {
                 sessions: self.sessions,
                 limiter: self.limiter,
                 settings: self.settings,
+                catalogue: self.catalogue,
+                managed: self.managed,
+                vault: RwLock::new(self.vault.map(Arc::new)),
                 ids: Ids::default(),
                 authenticator: Authenticator::default(),
                 lists: Lists::new(self.list_cache_bytes),
@@ -198,6 +244,9 @@ impl AgentCfg {
             sessions: Arc::new(NoSessions),
             limiter: Arc::new(MemoryLimiter::default()),
             settings: Settings::default(),
+            catalogue: Catalogue::default(),
+            managed: Managed::default(),
+            vault: None,
             list_cache_bytes: 64 << 20,
             distant_store: false,
         }
@@ -208,17 +257,46 @@ impl AgentCfg {
         &self.inner.settings
     }
 
-    /// Whether storage answers.
+    /// The models that are offered and where their providers are.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.inner.catalogue
+    }
+
+    /// The master keys in use.
+    pub fn vault(&self) -> Option<Arc<Vault>> {
+        self.inner.vault.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts other master keys in use, for this handle and all its clones. Keys that something is
+    /// sealed under must be among them.
+    pub fn set_vault(&self, vault: Vault) {
+        *self.inner.vault.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(vault));
+    }
+
+    fn managed(&self, provider: Provider) -> Option<&ProviderCredential> {
+        self.inner.managed[provider as usize].as_ref()
+    }
+
+    /// Whether storage answers and session tokens can be verified.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unavailable`] when it does not.
+    /// [`ErrorKind::Unavailable`] when not.
     pub async fn ready(&self) -> Result<(), Error> {
         self.inner
             .store
             .get(&[Key::global("store", Kind::Meta, "ready")])
             .await?;
-        Ok(())
+        self.inner.sessions.ready().map_err(|error| {
+            let why = match error {
+                SessionError::Unavailable(why) => why,
+                SessionError::Invalid(why) => why.to_owned(),
+            };
+            Error::new(
+                ErrorKind::Unavailable,
+                format!("session tokens cannot be verified: {why}"),
+            )
+        })
     }
 
     fn store(&self) -> &dyn Store {
@@ -255,6 +333,10 @@ struct NoSessions;
 impl SessionVerifier for NoSessions {
     async fn verify(&self, _: &str, _: Timestamp) -> Result<Session, SessionError> {
         Err(SessionError::Invalid("no identity provider is configured"))
+    }
+
+    fn ready(&self) -> Result<(), SessionError> {
+        Ok(())
     }
 }
 

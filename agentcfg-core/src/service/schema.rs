@@ -4,8 +4,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind};
-use crate::model::{ApiKey, Environment, LiveStatus, Scope, Timestamp, WorkspaceId};
+use crate::model::{ApiKey, Environment, LiveStatus, Provider, ProviderKeyInfo, Scope, Timestamp, WorkspaceId};
 use crate::store::{Key, Kind, Partition, Record};
+use crate::vault::{KeyId, Sealed};
 
 pub(super) fn workspace(id: WorkspaceId) -> Key {
     Key::in_workspace(id, Kind::Workspace, "")
@@ -31,6 +32,25 @@ pub(super) fn agent(workspace: WorkspaceId, agent_id: &str) -> Key {
 
 pub(super) fn status(workspace: WorkspaceId, agent_id: &str) -> Key {
     Key::in_workspace(workspace, Kind::Status, agent_id)
+}
+
+pub(super) fn provider_key(workspace: WorkspaceId, provider: Provider) -> Key {
+    Key::in_workspace(workspace, Kind::ProviderKey, provider.as_str())
+}
+
+/// The partition that lists the sealed provider keys of all workspaces, so that they can be found when
+/// the master key is replaced.
+pub(super) fn sealed_keys() -> Partition {
+    Partition::Global("provider-keys".into())
+}
+
+pub(super) fn sealed_key(workspace: WorkspaceId, provider: Provider) -> Key {
+    Key::new(sealed_keys(), Kind::SealedKey, format!("{workspace}/{provider}"))
+}
+
+/// Which master keys the store was sealed with.
+pub(super) fn master_keys() -> Key {
+    Key::global("store", Kind::Meta, "master_keys")
 }
 
 pub(super) fn workspace_api_key(workspace: WorkspaceId, key_id: &str) -> Key {
@@ -109,6 +129,43 @@ pub(super) struct StoredStatus {
     pub(super) current_task_id: Option<String>,
     pub(super) current_task_title: Option<String>,
     pub(super) reported_at: Timestamp,
+}
+
+/// A provider key as it is stored.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredProviderKey {
+    pub(super) provider: Provider,
+    pub(super) created_at: Timestamp,
+    pub(super) updated_at: Timestamp,
+    pub(super) sealed: Sealed,
+}
+
+impl StoredProviderKey {
+    /// The record as it is listed: without the key, sealed or not.
+    pub(super) fn listed(&self) -> ProviderKeyInfo {
+        ProviderKeyInfo {
+            provider: self.provider,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+}
+
+/// The master keys that something in the store may be sealed under, each by its check value. New
+/// provider keys are sealed under the first.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredMasterKeys {
+    pub(super) keys: Vec<Sealed>,
+}
+
+impl StoredMasterKeys {
+    pub(super) fn sealing_key(&self) -> Option<KeyId> {
+        self.keys.first().map(Sealed::key_id)
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = KeyId> {
+        self.keys.iter().map(Sealed::key_id)
+    }
 }
 
 /// Writes a record's value.

@@ -1,27 +1,13 @@
 //! The claims of a token and what they must be.
 
-use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::{Session, SessionError};
 use crate::model::Timestamp;
 use crate::validate;
 
-/// The claims that matter here; a claim given twice is an error of the reader.
-#[derive(Deserialize)]
-pub(super) struct Claims {
-    sub: Option<String>,
-    iss: Option<String>,
-    aud: Option<Audience>,
-    exp: Option<f64>,
-    nbf: Option<f64>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Audience {
-    One(String),
-    Many(Vec<String>),
-}
+/// The last second of the year 9999: no honest time lies behind it.
+const LAST_SECOND: f64 = 253_402_300_799.0;
 
 /// What a token's claims are held against.
 pub(super) struct Expected<'a> {
@@ -31,32 +17,145 @@ pub(super) struct Expected<'a> {
     pub(super) leeway_seconds: u32,
 }
 
-impl Claims {
-    /// The session, when every claim is there and right at this time.
-    pub(super) fn check(self, expected: &Expected<'_>, now: Timestamp) -> Result<Session, SessionError> {
-        let now = now.unix_millis() as f64 / 1000.0;
-        let leeway = f64::from(expected.leeway_seconds);
-        let exp = self.exp.ok_or(SessionError::Invalid("it has no exp"))?;
-        if exp + leeway <= now {
-            return Err(SessionError::Invalid("it has expired"));
+/// The session, when every claim is there and right at this time.
+pub(super) fn check(
+    claims: &Map<String, Value>,
+    expected: &Expected<'_>,
+    now: Timestamp,
+) -> Result<Session, SessionError> {
+    if !claims.contains_key("exp") {
+        return Err(SessionError::Invalid("it has no exp"));
+    }
+    check_times(claims, expected.leeway_seconds, now)?;
+    if !is_issued_by(claims, expected.issuer) {
+        return Err(SessionError::Invalid("its iss is another"));
+    }
+    if !is_meant_for(claims, expected.audience) {
+        return Err(SessionError::Invalid("its aud is another"));
+    }
+    match claims.get("sub") {
+        Some(Value::String(user_id)) if validate::is_user_id(user_id) => Ok(Session {
+            user_id: user_id.clone(),
+        }),
+        _ => Err(SessionError::Invalid("its sub is no user id")),
+    }
+}
+
+/// That the time is within what the claims name, where they name it.
+pub(super) fn check_times(
+    claims: &Map<String, Value>,
+    leeway_seconds: u32,
+    now: Timestamp,
+) -> Result<(), SessionError> {
+    let now = now.unix_millis() as f64 / 1000.0;
+    let leeway = f64::from(leeway_seconds);
+    if time(claims, "exp")?.is_some_and(|exp| exp + leeway <= now) {
+        return Err(SessionError::Invalid("it has expired"));
+    }
+    if time(claims, "nbf")?.is_some_and(|nbf| nbf > now + leeway) {
+        return Err(SessionError::Invalid("it is not valid yet"));
+    }
+    Ok(())
+}
+
+/// A claim in seconds since the Unix epoch, with or without a fraction.
+fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<f64>, SessionError> {
+    match claims.get(name) {
+        None => Ok(None),
+        Some(value) => value
+            .as_f64()
+            .filter(|seconds| (0.0..=LAST_SECOND).contains(seconds))
+            .map(Some)
+            .ok_or(SessionError::Invalid("its exp or nbf is no time")),
+    }
+}
+
+/// Whether `iss` is exactly this text.
+pub(super) fn is_issued_by(claims: &Map<String, Value>, issuer: &str) -> bool {
+    claims.get("iss").and_then(Value::as_str) == Some(issuer)
+}
+
+/// Whether `aud` is this text, or a list of texts with this one among them.
+pub(super) fn is_meant_for(claims: &Map<String, Value>, audience: &str) -> bool {
+    match claims.get("aud") {
+        Some(Value::String(one)) => one == audience,
+        Some(Value::Array(many)) => {
+            many.iter().all(Value::is_string) && many.iter().any(|one| one.as_str() == Some(audience))
         }
-        if self.nbf.is_some_and(|nbf| nbf > now + leeway) {
-            return Err(SessionError::Invalid("it is not valid yet"));
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const EXPECTED: Expected<'static> = Expected {
+        issuer: "us",
+        audience: "api",
+        leeway_seconds: 10,
+    };
+
+    fn with(changes: Value) -> Result<Session, SessionError> {
+        let mut claims = json!({"sub": "ada", "iss": "us", "aud": "api", "exp": 1100});
+        for (name, value) in changes.as_object().unwrap() {
+            claims[name] = value.clone();
         }
-        if self.iss.as_deref() != Some(expected.issuer) {
-            return Err(SessionError::Invalid("its iss is another"));
+        check(
+            claims.as_object().unwrap(),
+            &EXPECTED,
+            Timestamp::from_unix_millis(1_000_000),
+        )
+    }
+
+    #[test]
+    fn what_is_right_passes() {
+        for changes in [
+            json!({}),
+            json!({"exp": 1100.5, "nbf": 1010, "iat": "whenever"}),
+            json!({"exp": 991, "aud": ["x", "api"]}),
+        ] {
+            assert_eq!(with(changes.clone()).unwrap().user_id, "ada", "{changes}");
         }
-        let meant_for_us = match &self.aud {
-            Some(Audience::One(audience)) => audience == expected.audience,
-            Some(Audience::Many(audiences)) => audiences.iter().any(|audience| audience == expected.audience),
-            None => false,
-        };
-        if !meant_for_us {
-            return Err(SessionError::Invalid("its aud is another"));
+    }
+
+    #[test]
+    fn anything_else_does_not() {
+        for changes in [
+            json!({"exp": 990}),
+            json!({"exp": "1100"}),
+            json!({"exp": null}),
+            json!({"exp": true}),
+            json!({"exp": [1100]}),
+            json!({"exp": 1e300}),
+            json!({"exp": u64::MAX}),
+            json!({"exp": -1}),
+            json!({"nbf": 1011}),
+            json!({"nbf": "1"}),
+            json!({"nbf": null}),
+            json!({"iss": "them"}),
+            json!({"iss": ["us"]}),
+            json!({"iss": null}),
+            json!({"aud": "other"}),
+            json!({"aud": ["other"]}),
+            json!({"aud": ["api", 1]}),
+            json!({"aud": []}),
+            json!({"aud": {"api": "api"}}),
+            json!({"sub": ""}),
+            json!({"sub": 7}),
+            json!({"sub": null}),
+            json!({"sub": "a\u{0}b"}),
+            json!({"sub": "a".repeat(201)}),
+        ] {
+            assert!(with(changes.clone()).is_err(), "{changes}");
         }
-        match self.sub {
-            Some(user_id) if validate::is_user_id(&user_id) => Ok(Session { user_id }),
-            _ => Err(SessionError::Invalid("its sub is no user id")),
+        for missing in ["sub", "iss", "aud", "exp"] {
+            let mut claims = json!({"sub": "ada", "iss": "us", "aud": "api", "exp": 1100});
+            claims.as_object_mut().unwrap().remove(missing);
+            let now = Timestamp::from_unix_millis(1_000_000);
+            assert!(check(claims.as_object().unwrap(), &EXPECTED, now).is_err(), "{missing}");
         }
     }
 }

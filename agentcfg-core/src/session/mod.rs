@@ -2,14 +2,33 @@
 //!
 //! A verifier only says who the user is. What the user may do comes from the memberships in the
 //! store, never from a token's claims. (Interface specification, *Session JWT*.)
+//!
+//! There is one verifier here for each kind of identity provider, and [`SessionVerifier`] is what an
+//! app implements that brings its own: see the example `custom_verifier`.
 
+mod answer;
 mod claims;
+mod json;
+#[cfg(feature = "jwks")]
+mod jwks;
+mod jws;
 mod local;
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
+pub use self::answer::{AnswerRules, read_introspection, read_user_info};
+#[cfg(feature = "jwks")]
+pub use self::jwks::{FetchError, FetchJwks, JwksSessions};
 pub use self::local::{LocalSessions, MAX_SESSION_SECONDS, SESSION_SECONDS};
 use crate::model::Timestamp;
+
+/// The longest token that is looked at.
+pub const MAX_TOKEN_BYTES: usize = 16 << 10;
+
+/// How far the clock of an identity provider elsewhere may differ from this one.
+pub const LEEWAY_SECONDS: u32 = 10;
 
 /// A user whose token was found good.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,4 +58,35 @@ pub trait SessionVerifier: Send + Sync + 'static {
     /// [`SessionError::Invalid`] for a token that is not good; [`SessionError::Unavailable`] when
     /// that cannot be found out now. Never a user in doubt.
     async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError>;
+
+    /// Whether tokens can be verified at all, as far as is known without asking anybody. A verifier
+    /// that needs nothing beforehand answers `Ok(())`.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Unavailable`] with what is missing. The text is shown to whoever asks whether
+    /// the service is ready, so it names no addresses.
+    fn ready(&self) -> Result<(), SessionError>;
+}
+
+#[async_trait]
+impl<V: SessionVerifier + ?Sized> SessionVerifier for Arc<V> {
+    async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
+        (**self).verify(token, now).await
+    }
+
+    fn ready(&self) -> Result<(), SessionError> {
+        (**self).ready()
+    }
+}
+
+#[async_trait]
+impl<V: SessionVerifier + ?Sized> SessionVerifier for Box<V> {
+    async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
+        (**self).verify(token, now).await
+    }
+
+    fn ready(&self) -> Result<(), SessionError> {
+        (**self).ready()
+    }
 }

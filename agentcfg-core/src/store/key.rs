@@ -43,13 +43,16 @@ pub enum Kind {
     KeyUse = 21,
     /// That a user is a member of a workspace, in the user's partition, by workspace.
     Membership = 22,
+    /// That a workspace has a sealed provider credential, in the partition `provider-keys`, by workspace
+    /// and provider.
+    SealedKey = 23,
     /// A fact about the whole store, in the partition `store`.
     Meta = 30,
 }
 
 impl Kind {
     /// Every kind, in the order of the keys.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 14] = [
         Kind::Workspace,
         Kind::Counter,
         Kind::LogHead,
@@ -62,6 +65,7 @@ impl Kind {
         Kind::ApiKey,
         Kind::KeyUse,
         Kind::Membership,
+        Kind::SealedKey,
         Kind::Meta,
     ];
 }

@@ -8,8 +8,8 @@ use agentcfg_core::clock::{Clock, SystemClock};
 use agentcfg_core::model::{Environment, NewApiKey, NewWorkspace, Scope, Workspace};
 use agentcfg_core::session::SESSION_SECONDS;
 
-use super::CommandError;
 use super::serve::{announce, runtime};
+use super::{CommandError, issues_tokens};
 use crate::cli::DevArgs;
 use crate::config::{Config, Flags};
 use crate::server::{self, Server};
@@ -20,6 +20,7 @@ const USER: &str = "dev";
 
 pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
     let mut config = Config::load(Flags::from(args), std::env::vars_os())?;
+    issues_tokens(&config, "dev")?;
     // Whoever tries things out may try the plans too.
     config.operators.push(USER.to_owned());
     telemetry::init(&config.log, config.log_format)?;
@@ -27,7 +28,8 @@ pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
         let listener = server::bind(config.listen, "--listen").await?;
         let shutdown = signals::shutdown()?;
         let server = Server::open(config).await?;
-        let token = server.sessions().issue(USER, SESSION_SECONDS, SystemClock.now())?;
+        let sessions = server.sessions().ok_or("this server issues no session tokens")?;
+        let token = sessions.issue(USER, SESSION_SECONDS, SystemClock.now())?;
         let (workspace, key) = workspace(server.service()).await?;
         let data = server
             .dir()

@@ -2,6 +2,7 @@
 
 mod dev;
 mod migrate;
+mod rotate;
 mod serve;
 mod store;
 mod token;
@@ -9,9 +10,24 @@ mod token;
 use std::process::ExitCode;
 
 use crate::cli::{Cli, Command};
+use crate::config::{Config, SessionProvider};
 
 /// A command that did not do what was asked. The text names the cause and the way out.
 pub type CommandError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Refuses to issue a session token where nobody would accept it.
+fn issues_tokens(config: &Config, command: &str) -> Result<(), CommandError> {
+    let provider = match config.session_provider {
+        SessionProvider::Local => return Ok(()),
+        SessionProvider::Jwks => "jwks",
+        SessionProvider::Introspection => "introspection",
+    };
+    Err(format!(
+        "session_provider is {provider}: session tokens come from the identity provider, so `{command}` has none to give; \
+         sign in there, or set session_provider to local"
+    )
+    .into())
+}
 
 /// Runs a command to its end.
 ///
@@ -27,5 +43,6 @@ pub fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Restore(args) => store::restore(&args),
         Command::Check(args) => store::check(&args),
         Command::Migrate(args) => migrate::run(&args),
+        Command::RotateMasterKey(args) => rotate::run(&args),
     }
 }

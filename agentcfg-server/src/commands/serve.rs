@@ -19,7 +19,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
         let shutdown = signals::shutdown()?;
         let server = Server::open(config).await?;
         match server.dir() {
-            Some(dir) if server.is_new() => introduce(dir.path()),
+            Some(dir) if server.is_new() => introduce(&server, dir.path()),
             Some(dir) => tracing::info!(data = %dir.path().display(), "using the data directory"),
             None => tracing::info!("using the database"),
         }
@@ -36,14 +36,18 @@ pub(super) fn announce(address: SocketAddr) {
 }
 
 /// What an operator wants to know at the very first start.
-fn introduce(data: &Path) {
+fn introduce(server: &Server, data: &Path) {
     let data = std::fs::canonicalize(data).unwrap_or_else(|_| data.to_owned());
     let data = data.display();
+    let token = match server.sessions() {
+        Some(_) => format!("agentcfg-server token --user YOUR_ID --data {data}\n         prints a session token"),
+        None => "the identity provider issues session tokens".to_owned(),
+    };
     eprintln!(
         "Made a new data directory: {data}\n\
-         It holds the store and the secret of the session tokens; only its owner can read it.\n\
-         Next: agentcfg-server token --user YOUR_ID --data {data}\n\
-         prints a session token; POST /api/workspaces with it makes the first workspace.\n\
+         It holds the store, the secret of the session tokens and the master key of saved provider keys; only its owner can\n\
+         read it. Backups do not contain master.key: keep a copy of it.\n\
+         Next: {token}; POST /api/workspaces with it makes the first workspace.\n\
          Back up with: agentcfg-server backup --data {data} --out FILE\n\
          Stop with Ctrl-C or SIGTERM."
     );

@@ -1,14 +1,20 @@
 //! `backup`, `restore` and `check`: the store as a whole.
 
+#[cfg(test)]
+mod tests;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use agentcfg_core::AgentCfg;
 use agentcfg_core::store::redb::{self, RestoreError};
+use agentcfg_core::vault::MasterKey;
 
 use super::CommandError;
+use super::serve::runtime;
 use crate::backend::open_store;
 use crate::cli::{BackupArgs, CheckArgs, RestoreArgs};
 use crate::config::Config;
@@ -49,7 +55,7 @@ pub(super) fn restore(args: &RestoreArgs) -> Result<ExitCode, CommandError> {
     let input = File::open(from).map_err(|error| format!("cannot read {}: {error}", from.display()))?;
     let dir = DataDir::open_or_create(&args.data)?;
     dir.require_no_store()?;
-    let _lock = dir.lock()?;
+    let lock = dir.lock()?;
     let restored = redb::restore(input, dir.store_path()).map_err(|error| match error {
         RestoreError::Exists => DataDirError::HasStore {
             path: dir.path().to_owned(),
@@ -57,13 +63,51 @@ pub(super) fn restore(args: &RestoreArgs) -> Result<ExitCode, CommandError> {
         .into(),
         other => CommandError::from(format!("cannot restore {}: {other}", from.display())),
     })?;
-    println!(
-        "restored {} records into {data}\n\
-         start with: agentcfg-server serve --data {data}",
-        restored.records,
-        data = dir.path().display()
-    );
+    println!("restored {} records into {}", restored.records, dir.path().display());
+    let store = open_store(&lock, Config::default().cache_mb)?;
+    let service = AgentCfg::builder(store).build();
+    runtime()?.block_on(fit_master_keys(&service, &dir, args.discard_provider_keys))?;
+    println!("start with: agentcfg-server serve --data {}", dir.path().display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Sees to it that a restored store starts, or says what is missing for that: a backup does not hold the master key.
+async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, discard: bool) -> Result<(), CommandError> {
+    if discard {
+        let discarded = service.discard_provider_keys("agentcfg-server restore").await?;
+        println!("deleted {discarded} saved provider keys");
+    }
+    let needed = service.master_keys_needed().await?;
+    let file = dir.master_key_path();
+    if !needed.any_sealed {
+        // Nothing is sealed, so any key will do: the configured one, one that lies here, or else a fresh one.
+        service.forget_master_keys().await?;
+        let configured = ["AGENTCFG_MASTER_KEYS", "AGENTCFG_MASTER_KEYS_FILE"];
+        if !configured.iter().any(|name| std::env::var_os(name).is_some()) {
+            dir.make_master_key()?;
+        }
+        return Ok(());
+    }
+    let needed_names = needed
+        .keys
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let here: Vec<_> = dir.master_keys()?.iter().flatten().map(MasterKey::id).collect();
+    if needed.keys.iter().all(|id| here.contains(id)) {
+        println!("{} opens the saved provider keys", file.display());
+        return Ok(());
+    }
+    println!(
+        "the backup holds provider keys that are sealed under the master key {needed_names}, which no backup contains\n\
+         before you start: copy the file master.key of the old data directory to {file}, or set AGENTCFG_MASTER_KEYS_FILE \
+         if the old server had it so\n\
+         if that key is lost: remove {dir} and restore again with --discard-provider-keys",
+        file = file.display(),
+        dir = dir.path().display(),
+    );
+    Ok(())
 }
 
 pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use agentcfg_core::clock::{Clock, SystemClock};
 
-use super::CommandError;
+use super::{CommandError, issues_tokens};
 use crate::cli::TokenArgs;
 use crate::config::{Config, Flags};
 use crate::datadir::DataDir;
@@ -12,6 +12,7 @@ use crate::server::local_sessions;
 
 pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
+    issues_tokens(&config, "token")?;
     // With a database there is no data directory, and the secret is in the configuration.
     let dir = match config.database_url {
         Some(_) => None,

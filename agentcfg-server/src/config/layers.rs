@@ -23,6 +23,11 @@ pub(super) fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsStri
     }
     layers.environment(env);
     layers.flags(&flags);
+    if layers.problems.is_empty()
+        && let Err(error) = layers.config.provider()
+    {
+        layers.problems = error.problems;
+    }
     if layers.problems.is_empty() {
         Ok(layers.config)
     } else {

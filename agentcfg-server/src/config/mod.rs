@@ -4,6 +4,8 @@
 //! the first that names a setting wins. All faults of all layers are reported together.
 
 mod layers;
+mod models;
+mod provider;
 mod secret;
 mod settings;
 mod value;
@@ -14,8 +16,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agentcfg_core::model::Plan;
+use agentcfg_core::model::{Plan, Provider};
+use agentcfg_core::routing::{Catalogue, CatalogueModel};
 use agentcfg_core::store::postgres::Statements;
+use hyper::Uri;
+pub use provider::{IdentityProvider, SessionProvider};
 pub use secret::Secret;
 pub use settings::{SETTINGS, Setting};
 
@@ -59,6 +64,36 @@ pub struct Config {
     pub cors_origins: Vec<String>,
     /// HS256 secret of the local identity provider, instead of the file in the data directory.
     pub session_secret: Option<Secret>,
+    /// Models on offer, in the order of the list.
+    pub models: Vec<CatalogueModel>,
+    /// Address of OpenAI's API.
+    pub openai_base_url: String,
+    /// Address of Anthropic's API.
+    pub anthropic_base_url: String,
+    /// Managed credential for OpenAI.
+    pub openai_api_key: Option<Secret>,
+    /// Managed credential for Anthropic.
+    pub anthropic_api_key: Option<Secret>,
+    /// Master keys of the provider keys, instead of the file in the data directory; the first one seals.
+    pub master_keys: Vec<Secret>,
+    /// Where session tokens come from.
+    pub session_provider: SessionProvider,
+    /// The `iss` of the identity provider's tokens.
+    pub oidc_issuer: Option<String>,
+    /// The `aud` of tokens for this service.
+    pub oidc_audience: Option<String>,
+    /// Where the identity provider's keys are, when its discovery document is not to be asked.
+    pub oidc_jwks_url: Option<Uri>,
+    /// Where tokens are introspected.
+    pub introspection_url: Option<Uri>,
+    /// The client that introspects.
+    pub introspection_client_id: Option<String>,
+    /// The secret of that client.
+    pub introspection_client_secret: Option<Secret>,
+    /// Where the bearer of a token learns who that is.
+    pub userinfo_url: Option<Uri>,
+    /// What `userinfo_url` wants in the header `apikey`.
+    pub userinfo_apikey: Option<Secret>,
     /// Address of `GET /metrics`; off when absent.
     pub metrics_listen: Option<SocketAddr>,
     /// Log filter, such as `info` or `agentcfg_server=debug,warn`.
@@ -99,6 +134,21 @@ impl Default for Config {
             write_scope_configures_agents: true,
             cors_origins: Vec::new(),
             session_secret: None,
+            models: Catalogue::default().models().to_vec(),
+            openai_base_url: Catalogue::default().base_url(Provider::OpenAi).to_owned(),
+            anthropic_base_url: Catalogue::default().base_url(Provider::Anthropic).to_owned(),
+            openai_api_key: None,
+            anthropic_api_key: None,
+            master_keys: Vec::new(),
+            session_provider: SessionProvider::Local,
+            oidc_issuer: None,
+            oidc_audience: None,
+            oidc_jwks_url: None,
+            introspection_url: None,
+            introspection_client_id: None,
+            introspection_client_secret: None,
+            userinfo_url: None,
+            userinfo_apikey: None,
             metrics_listen: None,
             log: "info".to_owned(),
             log_format: LogFormat::Text,

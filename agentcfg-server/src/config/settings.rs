@@ -1,10 +1,14 @@
 //! The one table of settings.
 
-use agentcfg_core::model::Plan;
+use agentcfg_core::model::{Plan, Provider};
+use agentcfg_core::routing::Catalogue;
+use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::store::postgres::Statements;
+use agentcfg_core::vault::{MasterKey, Vault};
 
 use super::value::Value;
-use super::{Config, LogFormat, Secret};
+use super::{Config, LogFormat, Secret, SessionProvider, models};
+use crate::identity::is_plain_url;
 
 /// One setting: its name in all layers, its meaning and its rule.
 #[derive(Debug, Clone, Copy)]
@@ -114,6 +118,73 @@ pub const SETTINGS: &[Setting] = &[
             )
         },
     ),
+    setting("models", "models on offer, a list of tables in the file", |c, v| {
+        put(&mut c.models, models::read(v))
+    }),
+    setting("openai_base_url", "address of OpenAI's API", |c, v| {
+        put(&mut c.openai_base_url, base_url(v))
+    }),
+    setting("anthropic_base_url", "address of Anthropic's API", |c, v| {
+        put(&mut c.anthropic_base_url, base_url(v))
+    }),
+    secret("openai_api_key", "managed credential for OpenAI", |c, v| {
+        put(&mut c.openai_api_key, provider_key(v))
+    }),
+    secret("anthropic_api_key", "managed credential for Anthropic", |c, v| {
+        put(&mut c.anthropic_api_key, provider_key(v))
+    }),
+    secret(
+        "master_keys",
+        "master keys of the provider keys, the first one seals, instead of the file in the data directory",
+        |c, v| put(&mut c.master_keys, master_keys(v)),
+    ),
+    setting("session_provider", "where session tokens come from", |c, v| {
+        put(&mut c.session_provider, v.choice(SESSION_PROVIDERS))
+    }),
+    setting("oidc_issuer", "iss of the identity provider's tokens", |c, v| {
+        put(&mut c.oidc_issuer, v.text(TEXT, is_text).map(Some))
+    }),
+    setting("oidc_audience", "aud of tokens for this service", |c, v| {
+        put(&mut c.oidc_audience, v.text(TEXT, is_text).map(Some))
+    }),
+    setting(
+        "oidc_jwks_url",
+        "URL of the identity provider's keys, instead of discovery",
+        |c, v| put(&mut c.oidc_jwks_url, v.text(URL, is_plain_url).map(|s| s.parse().ok())),
+    ),
+    setting(
+        "introspection_url",
+        "URL that is asked about each token (RFC 7662)",
+        |c, v| {
+            put(
+                &mut c.introspection_url,
+                v.text(URL, is_plain_url).map(|s| s.parse().ok()),
+            )
+        },
+    ),
+    setting(
+        "introspection_client_id",
+        "client that asks introspection_url",
+        |c, v| put(&mut c.introspection_client_id, v.text(TEXT, is_text).map(Some)),
+    ),
+    secret("introspection_client_secret", "secret of that client", |c, v| {
+        put(
+            &mut c.introspection_client_secret,
+            v.text(TEXT, is_text).map(|s| Some(Secret::new(s))),
+        )
+    }),
+    setting(
+        "userinfo_url",
+        "URL that is asked with each token who its bearer is",
+        |c, v| put(&mut c.userinfo_url, v.text(URL, is_plain_url).map(|s| s.parse().ok())),
+    ),
+    secret("userinfo_apikey", "header apikey for userinfo_url", |c, v| {
+        put(
+            &mut c.userinfo_apikey,
+            v.text("visible ASCII characters", is_visible)
+                .map(|s| Some(Secret::new(s))),
+        )
+    }),
     setting("metrics_listen", "address of GET /metrics, off when empty", |c, v| {
         put(&mut c.metrics_listen, v.optional_address())
     }),
@@ -165,6 +236,15 @@ const PLANS: &[(&str, Plan)] = &[
     ("enterprise", Plan::Enterprise),
 ];
 
+const SESSION_PROVIDERS: &[(&str, SessionProvider)] = &[
+    ("local", SessionProvider::Local),
+    ("jwks", SessionProvider::Jwks),
+    ("introspection", SessionProvider::Introspection),
+];
+
+const TEXT: &str = "text without control characters";
+const URL: &str = "an http or https URL without credentials and fragment";
+
 const LOG_FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
 
 const STATEMENTS: &[(&str, Statements)] = &[("prepared", Statements::Prepared), ("unnamed", Statements::Unnamed)];
@@ -194,12 +274,54 @@ fn put<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
     Ok(())
 }
 
+fn base_url(value: &Value<'_>) -> Result<String, String> {
+    const RULE: &str = "an address such as https://api.example.com or http://127.0.0.1:8080/prefix, without credentials, \
+                        query or fragment";
+    let normal = |text: &str| {
+        let catalogue = Catalogue::default().with_base_url(Provider::OpenAi, text).ok()?;
+        Some(catalogue.base_url(Provider::OpenAi).to_owned())
+    };
+    match value.text(RULE, |_| true).map(|text| (normal(&text), text)) {
+        Ok((Some(url), _)) => Ok(url),
+        // What stands before an @ may be a password.
+        Ok((None, text)) if text.contains('@') => Err(format!("must be {RULE}")),
+        Ok((None, _)) => value.text(RULE, |_| false),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn provider_key(value: &Value<'_>) -> Result<Option<Secret>, String> {
+    let fits = |text: &str| ProviderCredential::new(text).is_ok();
+    let text = value.text("1 to 500 visible ASCII characters", fits)?;
+    Ok(Some(Secret::new(text)))
+}
+
+fn master_keys(value: &Value<'_>) -> Result<Vec<Secret>, String> {
+    const RULE: &str = "a list of keys of 32 bytes, each as 64 hexadecimal digits or base64, and none twice";
+    let texts = value.words();
+    let keys: Option<Vec<MasterKey>> = texts.iter().flatten().map(|text| text.parse().ok()).collect();
+    match (texts, keys) {
+        (Some(texts), Some(keys)) if keys.is_empty() || Vault::new(keys.clone()).is_ok() => {
+            Ok(texts.into_iter().map(Secret::new).collect())
+        }
+        _ => Err(format!("must be {RULE}")),
+    }
+}
+
 fn user_id(text: &str) -> bool {
     (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control)
 }
 
 fn database_url(text: &str) -> bool {
     text.starts_with("postgres://") || text.starts_with("postgresql://")
+}
+
+fn is_text(text: &str) -> bool {
+    !text.is_empty() && !text.chars().any(char::is_control)
+}
+
+pub(super) fn is_visible(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn log_filter(text: &str) -> bool {

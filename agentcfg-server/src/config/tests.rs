@@ -35,6 +35,8 @@ fn the_default_file_equals_the_defaults_and_lists_every_setting_once() {
         .lines()
         .filter_map(|line| line.trim_start_matches("# ").split_once(" = "))
         .map(|(name, _)| name)
+        // What a table within a list holds is indented and no setting.
+        .filter(|name| !name.starts_with(' '))
         .collect();
     assert_eq!(names, SETTINGS.iter().map(|setting| setting.name).collect::<Vec<_>>());
 }
@@ -132,6 +134,21 @@ fn every_kind_of_value_has_its_rule() {
         ("WRITE_SCOPE_CONFIGURES_AGENTS", "yes"),
         ("CORS_ORIGINS", "https://a.example/"),
         ("SESSION_SECRET", "short"),
+        ("OPENAI_BASE_URL", "api.openai.com"),
+        ("ANTHROPIC_BASE_URL", "https://api.example.com/?key=1"),
+        ("OPENAI_API_KEY", "sk with blanks"),
+        ("ANTHROPIC_API_KEY", ""),
+        ("MASTER_KEYS", "short"),
+        ("MODELS", "gpt-5"),
+        ("SESSION_PROVIDER", "ldap"),
+        ("OIDC_ISSUER", ""),
+        ("OIDC_AUDIENCE", "a\u{7}"),
+        ("OIDC_JWKS_URL", "keys"),
+        ("INTROSPECTION_URL", "ftp://a.example"),
+        ("INTROSPECTION_CLIENT_ID", ""),
+        ("INTROSPECTION_CLIENT_SECRET", ""),
+        ("USERINFO_URL", "https://user:pass@a.example/me"),
+        ("USERINFO_APIKEY", "a b"),
         ("METRICS_LISTEN", "9090"),
         ("LOG", "a=b=c"),
         ("LOG_FORMAT", "xml"),
@@ -233,5 +250,189 @@ fn toml_values_keep_their_types() {
     ] {
         let error = from_file(dir.path(), bad).unwrap_err().to_string();
         assert!(error.contains("must be"), "{bad}: {error}");
+    }
+}
+
+#[test]
+fn models_are_a_list_of_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = from_file(
+        dir.path(),
+        "cache_mb = 1\n[[models]]\nid = 'a'\nprovider = 'openai'\n\n[[models]]\nid = 'b'\nprovider = 'anthropic'\n\
+         display_name = 'B'\nstatus = 'coming_soon'\n",
+    )
+    .unwrap();
+    let shown: Vec<String> = config
+        .models
+        .iter()
+        .map(|model| {
+            format!(
+                "{} {} {} {}",
+                model.provider, model.id, model.display_name, model.status
+            )
+        })
+        .collect();
+    assert_eq!(shown, ["openai a a available", "anthropic b B coming_soon"]);
+    assert!(from_file(dir.path(), "models = []").unwrap().models.is_empty());
+    for (bad, words) in [
+        ("models = 'a'", "must be a list of tables"),
+        ("models = ['a']", "model 1 must be a table"),
+        ("models = [{ provider = 'openai' }]", "model 1: id is required"),
+        ("models = [{ id = 'a' }]", "model 1: provider is required"),
+        ("models = [{ id = 1, provider = 'openai' }]", "id must be a string"),
+        (
+            "models = [{ id = 'a', provider = 'acme' }]",
+            "provider must be one of anthropic, openai, got \"acme\"",
+        ),
+        (
+            "models = [{ id = 'a', provider = 'openai', status = 'soon' }]",
+            "status must be one of available, coming_soon",
+        ),
+        (
+            "models = [{ id = 'a', provider = 'openai', price = '1' }]",
+            "unknown key price",
+        ),
+        (
+            "models = [{ id = '', provider = 'openai' }]",
+            "must be 1 to 100 characters",
+        ),
+        (
+            "models = [{ id = 'a', provider = 'openai' }, { id = 'a', provider = 'anthropic' }]",
+            "\"a\" is listed twice",
+        ),
+    ] {
+        let error = from_file(dir.path(), bad).unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains("a.toml:1"), "{bad}: {error}");
+    }
+}
+
+#[test]
+fn addresses_of_providers_lead_to_one_place() {
+    for (text, kept) in [
+        ("https://api.example.com", "https://api.example.com"),
+        ("http://127.0.0.1:8080//", "http://127.0.0.1:8080"),
+        ("http://[::1]:9/openai/v1/", "http://[::1]:9/openai/v1"),
+        ("https://gateway.internal/a-b_c.d", "https://gateway.internal/a-b_c.d"),
+    ] {
+        assert_eq!(
+            from_env(&[("AGENTCFG_OPENAI_BASE_URL", text)]).unwrap().openai_base_url,
+            kept
+        );
+    }
+    for text in [
+        "",
+        "ftp://a",
+        "https://",
+        "https:///v1",
+        "https://a b",
+        "https://a/?q=1",
+        "https://a/#f",
+        "https://a/../b",
+        "https://a/b//c",
+        "https://a/%2e%2e",
+        "https://a:0",
+        "https://a:x",
+        "https://a:",
+        "https://[1:2",
+        "https://a\\b",
+        "HTTPS://a",
+    ] {
+        assert!(from_env(&[("AGENTCFG_OPENAI_BASE_URL", text)]).is_err(), "{text}");
+    }
+    let error = fault(&[("AGENTCFG_ANTHROPIC_BASE_URL", "https://user:hunter2@api.example.com")]);
+    assert!(
+        error.contains("without credentials") && !error.contains("hunter2"),
+        "{error}"
+    );
+}
+
+#[test]
+fn keys_of_providers_and_master_keys_never_show() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, second) = ("ab".repeat(32), "cd".repeat(32));
+    let path = dir.path().join("keys");
+    fs::write(&path, format!("{first}\n{second}\n")).unwrap();
+    let config = from_env(&[
+        ("AGENTCFG_MASTER_KEYS_FILE", path.to_str().unwrap()),
+        ("AGENTCFG_OPENAI_API_KEY", "sk-canary"),
+    ])
+    .unwrap();
+    let listed: Vec<&str> = config.master_keys.iter().map(Secret::expose).collect();
+    assert_eq!(listed, [&first, &second]);
+    assert_eq!(config.openai_api_key.as_ref().unwrap().expose(), "sk-canary");
+    let shown = format!("{config:?}");
+    assert!(!shown.contains("abab") && !shown.contains("canary"), "{shown}");
+
+    let commas = from_env(&[("AGENTCFG_MASTER_KEYS", &format!("{first},{second}"))]).unwrap();
+    assert_eq!(commas.master_keys, config.master_keys);
+    assert!(
+        from_env(&[("AGENTCFG_MASTER_KEYS", "")])
+            .unwrap()
+            .master_keys
+            .is_empty()
+    );
+    for bad in [format!("{first},{first}"), format!("{first},{}", &second[1..])] {
+        let error = fault(&[("AGENTCFG_MASTER_KEYS", &bad)]);
+        assert!(error.contains("none twice") && !error.contains("cdcd"), "{error}");
+    }
+    let error = fault(&[("AGENTCFG_OPENAI_API_KEY", "sk-canary\u{e9}")]);
+    assert!(!error.contains("canary"), "{error}");
+}
+
+#[test]
+fn an_identity_provider_needs_its_settings() {
+    let with = |pairs: &[(&str, &str)]| {
+        let pairs: Vec<(String, &str)> = pairs
+            .iter()
+            .map(|(name, value)| (format!("AGENTCFG_{name}"), *value))
+            .collect();
+        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        from_env(&pairs)
+    };
+    let jwks = ("SESSION_PROVIDER", "jwks");
+    let asked = ("SESSION_PROVIDER", "introspection");
+    let issuer = ("OIDC_ISSUER", "https://id.example/tenant/");
+    let audience = ("OIDC_AUDIENCE", "agentcfg");
+    let url = ("INTROSPECTION_URL", "https://id.example/introspect");
+    let id = ("INTROSPECTION_CLIENT_ID", "us");
+    let secret = ("INTROSPECTION_CLIENT_SECRET", "hush");
+    let user = ("USERINFO_URL", "http://auth:9999/user");
+    for good in [
+        &[][..],
+        &[issuer, url, user],
+        &[jwks, issuer, audience],
+        &[
+            jwks,
+            ("OIDC_ISSUER", "tenant-7"),
+            audience,
+            ("OIDC_JWKS_URL", "http://id/keys?tenant=7"),
+        ],
+        &[asked, url, id, secret],
+        &[asked, url, id, secret, issuer, audience],
+        &[asked, user],
+        &[asked, user, ("USERINFO_APIKEY", "anon")],
+    ] {
+        assert!(with(good).is_ok(), "{good:?}: {:?}", with(good));
+    }
+    for (bad, named) in [
+        (&[jwks][..], &["oidc_issuer", "oidc_audience"][..]),
+        (&[jwks, issuer], &["oidc_audience"]),
+        (&[jwks, audience, ("OIDC_JWKS_URL", "http://id/keys")], &["oidc_issuer"]),
+        (&[jwks, ("OIDC_ISSUER", "tenant-7"), audience], &["oidc_jwks_url"]),
+        (
+            &[jwks, ("OIDC_ISSUER", "https://id.example/?a"), audience],
+            &["oidc_issuer"],
+        ),
+        (&[asked], &["introspection_url", "userinfo_url"]),
+        (
+            &[asked, url],
+            &["introspection_client_id", "introspection_client_secret"],
+        ),
+        (&[asked, url, id], &["introspection_client_secret"]),
+        (&[asked, url, id, secret, user], &["introspection_url", "userinfo_url"]),
+    ] {
+        let error = with(bad).unwrap_err().to_string();
+        assert!(named.iter().all(|name| error.contains(name)), "{bad:?}: {error}");
+        assert!(!error.contains("hush"));
     }
 }

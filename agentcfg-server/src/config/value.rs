@@ -52,6 +52,24 @@ impl Value<'_> {
             .ok_or_else(|| self.must_be(&format!("a list of {rule}")))
     }
 
+    /// An array in TOML; separated by commas, spaces or line ends elsewhere.
+    pub(super) fn words(&self) -> Option<Vec<String>> {
+        let is_gap = |c: char| c == ',' || c.is_whitespace();
+        match self {
+            Self::Text(text) => Some(
+                text.split(is_gap)
+                    .filter(|s| !s.is_empty())
+                    .map(str::to_owned)
+                    .collect(),
+            ),
+            Self::Toml(DeValue::Array(items)) => items
+                .iter()
+                .map(|item| item.get_ref().as_str().map(str::to_owned))
+                .collect(),
+            Self::Toml(_) => None,
+        }
+    }
+
     pub(super) fn boolean(&self) -> Result<bool, String> {
         match self {
             Self::Toml(value) => value.as_bool(),

@@ -1,7 +1,14 @@
 //! Orders to a running server from the owner of its data directory, over a Unix socket in that directory.
 //!
-//! There is one order, `backup 1`: the version of the exchange is part of it. The answer is a series of frames that ends
-//! with a count of all bytes, so that a transfer that broke is told from one that is complete.
+//! An order is a line; the version of the exchange is part of it:
+//!
+//! | order | answer |
+//! |---|---|
+//! | `backup 1` | a copy of the store |
+//! | `rotate-master-key 1`, `rotate-master-key 1 drop-old` | lines that say how far it is |
+//!
+//! The answer is a series of frames that ends with a count of all bytes, so that a transfer that broke is told from one
+//! that is complete.
 
 mod frames;
 mod server;
@@ -21,7 +28,33 @@ pub use server::{Control, spawn};
 
 use crate::datadir::DataDir;
 
-const BACKUP: &[u8] = b"backup 1\n";
+/// What a running server can be asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Write a consistent copy of the store.
+    Backup,
+    /// Put a new master key before the others, and seal everything under it.
+    RotateMasterKey {
+        /// Whether to remove the old ones in the end.
+        drop_old: bool,
+    },
+}
+
+impl Order {
+    const ALL: [Self; 3] = [
+        Self::Backup,
+        Self::RotateMasterKey { drop_old: false },
+        Self::RotateMasterKey { drop_old: true },
+    ];
+
+    const fn line(self) -> &'static [u8] {
+        match self {
+            Self::Backup => b"backup 1\n",
+            Self::RotateMasterKey { drop_old: false } => b"rotate-master-key 1\n",
+            Self::RotateMasterKey { drop_old: true } => b"rotate-master-key 1 drop-old\n",
+        }
+    }
+}
 
 /// How long either side waits for the other to move.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -46,7 +79,7 @@ pub enum ControlError {
     #[error("the server speaks another version of the control protocol; use the binary that it runs")]
     Protocol,
     /// The copy cannot be written.
-    #[error("cannot write the backup: {0}")]
+    #[error("cannot write what the server sends: {0}")]
     Output(#[source] io::Error),
     /// The socket fails otherwise.
     #[error("cannot talk to the server on {}: {source}", .path.display())]
@@ -66,6 +99,15 @@ pub enum ControlError {
 ///
 /// When no server runs there, or the copy did not arrive whole.
 pub fn request_backup(dir: &DataDir, out: &mut dyn Write) -> Result<u64, ControlError> {
+    request(dir, Order::Backup, out)
+}
+
+/// Gives the server that runs on `dir` an order, writes its answer to `out` as it arrives and returns its length.
+///
+/// # Errors
+///
+/// When no server runs there, it refused, or the answer did not arrive whole.
+pub fn request(dir: &DataDir, order: Order, out: &mut dyn Write) -> Result<u64, ControlError> {
     let path = dir.socket_path();
     let stream = at(&path, |reachable| UnixStream::connect(reachable));
     let mut stream = stream.map_err(|source| match source.kind() {
@@ -78,7 +120,7 @@ pub fn request_backup(dir: &DataDir, out: &mut dyn Write) -> Result<u64, Control
     let asked = stream
         .set_read_timeout(Some(PATIENCE))
         .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
-        .and_then(|()| stream.write_all(BACKUP));
+        .and_then(|()| stream.write_all(order.line()));
     asked.map_err(|source| ControlError::Io { path, source })?;
     let length = frames::receive(&mut stream, out)?;
     out.flush().map_err(ControlError::Output)?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 
-use super::{BACKUP, PATIENCE, at, frames};
+use super::{Order, PATIENCE, at, frames};
 use crate::datadir::DataLock;
 
 /// How long a client has to say what it wants.
@@ -35,17 +35,17 @@ impl Drop for Control {
     }
 }
 
-/// Takes orders on the control socket of the directory that `lock` holds. `backup` writes a consistent copy of the store;
-/// it runs on a blocking thread, one at a time.
+/// Takes orders on the control socket of the directory that `lock` holds. `obey` carries one out and writes the answer; it
+/// runs on a blocking thread, one at a time.
 ///
 /// Only processes of the same user, and root, are heard. Must be called in a Tokio runtime.
 ///
 /// # Errors
 ///
 /// When the socket cannot be made.
-pub fn spawn<F>(lock: &DataLock, backup: F) -> io::Result<Control>
+pub fn spawn<F>(lock: &DataLock, obey: F) -> io::Result<Control>
 where
-    F: Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
+    F: Fn(Order, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
 {
     let path = lock.dir().socket_path();
     // Whoever left it there is gone, or the lock would not be ours.
@@ -53,7 +53,7 @@ where
     let listener = at(&path, |reachable| UnixListener::bind(reachable))?;
     fs::set_permissions(&path, Permissions::from_mode(0o600))?;
     let stopped = Arc::new(AtomicBool::new(false));
-    let accepting = tokio::spawn(accept(listener, Arc::new(backup), stopped.clone()));
+    let accepting = tokio::spawn(accept(listener, Arc::new(obey), stopped.clone()));
     Ok(Control {
         path,
         stopped,
@@ -73,9 +73,9 @@ fn clear(path: &Path) -> io::Result<()> {
     }
 }
 
-async fn accept<F>(listener: UnixListener, backup: Arc<F>, stopped: Arc<AtomicBool>)
+async fn accept<F>(listener: UnixListener, obey: Arc<F>, stopped: Arc<AtomicBool>)
 where
-    F: Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
+    F: Fn(Order, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
 {
     loop {
         let stream = match listener.accept().await {
@@ -93,10 +93,10 @@ where
             tracing::warn!(?peer, "refused another user on the control socket");
             continue;
         }
-        let (backup, stopped) = (backup.clone(), stopped.clone());
-        let served = tokio::task::spawn_blocking(move || serve(stream.into_std()?, &stopped, &*backup));
+        let (obey, stopped) = (obey.clone(), stopped.clone());
+        let served = tokio::task::spawn_blocking(move || serve(stream.into_std()?, &stopped, &*obey));
         match served.await {
-            Ok(Ok(bytes)) => tracing::info!(bytes, "wrote a backup to the control socket"),
+            Ok(Ok((order, bytes))) => tracing::info!(?order, bytes, "carried out an order on the control socket"),
             Ok(Err(error)) => tracing::warn!(%error, "an order on the control socket failed"),
             Err(error) => tracing::error!(%error, "an order on the control socket panicked"),
         }
@@ -106,8 +106,8 @@ where
 fn serve(
     mut stream: UnixStream,
     stopped: &AtomicBool,
-    backup: &dyn Fn(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<u64> {
+    obey: &dyn Fn(Order, &mut dyn Write) -> io::Result<()>,
+) -> io::Result<(Order, u64)> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(ORDER_TIME))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -116,12 +116,16 @@ fn serve(
     while order.len() < 64 && order.last() != Some(&b'\n') && stream.read(&mut byte)? == 1 {
         order.push(byte[0]);
     }
-    if order != BACKUP {
-        frames::refuse(&mut stream, "unknown order; this server knows `backup 1`")?;
+    let Some(known) = Order::ALL.into_iter().find(|known| known.line() == order) else {
+        frames::refuse(
+            &mut stream,
+            "unknown order; this server knows `backup 1` and `rotate-master-key 1`",
+        )?;
         return Err(io::Error::other(format!(
             "unknown order {:?}",
             order.escape_ascii().to_string()
         )));
-    }
-    frames::send(&mut stream, stopped, backup)
+    };
+    let sent = frames::send(&mut stream, stopped, &|out| obey(known, out))?;
+    Ok((known, sent))
 }

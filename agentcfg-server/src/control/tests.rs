@@ -25,7 +25,7 @@ async fn a_backup_arrives_whole() {
     let temp = tempfile::tempdir().unwrap();
     let dir = DataDir::open(temp.path()).unwrap();
     let lock = dir.lock().unwrap();
-    let control = spawn(&lock, |out| {
+    let control = spawn(&lock, |_, out| {
         for part in content().chunks(777) {
             out.write_all(part)?;
         }
@@ -51,7 +51,7 @@ async fn a_failure_and_a_panic_are_no_backups() {
     let temp = tempfile::tempdir().unwrap();
     let dir = DataDir::open(temp.path()).unwrap();
     let lock = dir.lock().unwrap();
-    let control = spawn(&lock, |out| {
+    let control = spawn(&lock, |_, out| {
         out.write_all(b"half")?;
         Err(io::Error::other("disk on fire"))
     })
@@ -61,7 +61,7 @@ async fn a_failure_and_a_panic_are_no_backups() {
         other => panic!("{other:?}"),
     }
     drop(control);
-    let control = spawn(&lock, |_| panic!("as asked")).unwrap();
+    let control = spawn(&lock, |_, _| panic!("as asked")).unwrap();
     for _ in 0..2 {
         assert!(matches!(ask(&dir).await.0, Err(ControlError::Broken)));
     }
@@ -76,7 +76,7 @@ async fn a_long_path_and_a_stale_socket_are_no_trouble() {
     drop(stale);
     assert!(matches!(ask(&dir).await.0, Err(ControlError::NotRunning { .. })));
     let lock = dir.lock().unwrap();
-    let _control = spawn(&lock, |out| out.write_all(b"x")).unwrap();
+    let _control = spawn(&lock, |_, out| out.write_all(b"x")).unwrap();
     assert_eq!(ask(&dir).await.0.unwrap(), 1);
 }
 
@@ -85,7 +85,7 @@ async fn a_file_in_the_place_of_the_socket_is_left_alone() {
     let temp = tempfile::tempdir().unwrap();
     let dir = DataDir::open(temp.path()).unwrap();
     fs::write(dir.socket_path(), "precious").unwrap();
-    let error = spawn(&dir.lock().unwrap(), |_| Ok(())).unwrap_err();
+    let error = spawn(&dir.lock().unwrap(), |_, _| Ok(())).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
     assert_eq!(fs::read(dir.socket_path()).unwrap(), b"precious");
 }
@@ -94,7 +94,7 @@ async fn a_file_in_the_place_of_the_socket_is_left_alone() {
 async fn other_orders_are_refused() {
     let temp = tempfile::tempdir().unwrap();
     let dir = DataDir::open(temp.path()).unwrap();
-    let _control = spawn(&dir.lock().unwrap(), |_| Ok(())).unwrap();
+    let _control = spawn(&dir.lock().unwrap(), |_, _| Ok(())).unwrap();
     let path = dir.socket_path();
     let answer = tokio::task::spawn_blocking(move || {
         let mut stream = UnixStream::connect(path).unwrap();

@@ -79,6 +79,24 @@ pub enum DataDirError {
         /// What it holds.
         length: u64,
     },
+    /// Others can read the master keys.
+    #[error("{} is open to other users (mode {mode:03o}); run `chmod 600 {}`, and if somebody may have read it, then replace the master key with `agentcfg-server rotate-master-key`", .path.display(), .path.display())]
+    MasterKeyExposed {
+        /// The key file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The file of the master keys holds something else.
+    #[error("{}:{line}: {rule}; put the original back", .path.display())]
+    MasterKeyFile {
+        /// The key file.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+        /// What is wrong with it.
+        rule: String,
+    },
     /// The system has no randomness to give.
     #[error("cannot make a key: {0}")]
     Randomness(String),

@@ -4,11 +4,14 @@
 //! |---|---|
 //! | `store.redb` | the store |
 //! | `session.key` | the secret of the local identity provider, 32 bytes |
+//! | `master.key` | the master keys that seal provider keys, one a line, the sealing one first |
 //! | `lock` | held by the process that works on the store |
 //! | `control.sock` | where that process takes orders from the owner of the directory |
 
 mod error;
 mod lock;
+mod master_key;
+mod secret_file;
 mod session_key;
 #[cfg(test)]
 mod tests;
@@ -17,6 +20,8 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+
+use agentcfg_core::vault::MasterKey;
 
 pub use error::DataDirError;
 pub use lock::DataLock;
@@ -139,5 +144,52 @@ impl DataDir {
     /// When the file is open to others, is not 32 bytes, or cannot be read or made.
     pub fn session_secret(&self) -> Result<SessionSecret, DataDirError> {
         session_key::load_or_create(&self.path)
+    }
+
+    /// File of the master keys.
+    pub fn master_key_path(&self) -> PathBuf {
+        self.path.join(master_key::NAME)
+    }
+
+    /// The master keys, the sealing one first; `None` when there is no file of them.
+    ///
+    /// # Errors
+    ///
+    /// When the file is open to others, holds something else, or cannot be read.
+    pub fn master_keys(&self) -> Result<Option<Vec<MasterKey>>, DataDirError> {
+        master_key::load(&self.path)
+    }
+
+    /// Makes the file of the master keys with a fresh key, or leaves the one that is there, and gives what
+    /// is in it.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made, and as [`Self::master_keys`].
+    pub fn make_master_key(&self) -> Result<Vec<MasterKey>, DataDirError> {
+        master_key::create(&self.path)?;
+        self.master_keys()?.ok_or_else(|| DataDirError::Missing {
+            path: self.master_key_path(),
+        })
+    }
+
+    /// Puts a fresh master key before these in the file, and gives all.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written; it is left as it was then.
+    pub fn add_master_key(&self, mut keys: Vec<MasterKey>) -> Result<Vec<MasterKey>, DataDirError> {
+        keys.insert(0, master_key::generate()?);
+        self.replace_master_keys(&keys)?;
+        Ok(keys)
+    }
+
+    /// Leaves exactly these master keys in the file.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written; it is left as it was then.
+    pub fn replace_master_keys(&self, keys: &[MasterKey]) -> Result<(), DataDirError> {
+        master_key::replace(&self.path, keys)
     }
 }

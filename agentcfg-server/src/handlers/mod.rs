@@ -4,6 +4,8 @@ mod agents;
 mod api_keys;
 mod audit;
 mod members;
+mod models;
+mod provider_keys;
 mod status;
 mod system;
 mod workspaces;
@@ -57,6 +59,10 @@ pub async fn run(operation: Operation, call: Call<'_>) -> Answer {
         Operation::ListApiKeys => api_keys::list(call).await,
         Operation::CreateApiKey => api_keys::create(call).await,
         Operation::RevokeApiKey => api_keys::revoke(call).await,
+        Operation::ListModels => models::list(call).await,
+        Operation::ListProviderKeys => provider_keys::list(call).await,
+        Operation::SaveProviderKey => provider_keys::save(call).await,
+        Operation::DeleteProviderKey => provider_keys::delete(call).await,
         Operation::AuditLog => audit::list(call).await,
         Operation::OpenApi | Operation::Health | Operation::Ready => run_open(operation, call.service).await,
     }

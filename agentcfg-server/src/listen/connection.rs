@@ -28,7 +28,7 @@ use crate::request_id::{self, RequestIds};
 const READ_BUFFER: usize = 65_000;
 
 /// Serves `stream` until either side is done with it. `closing` turns true at shutdown.
-pub(super) async fn run<S, B>(stream: TcpStream, service: S, limits: Limits, mut closing: watch::Receiver<bool>)
+pub(super) async fn run<S, B>(stream: TcpStream, service: S, limits: Limits, closing: watch::Receiver<bool>)
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
     S::Future: Send,
@@ -64,7 +64,7 @@ where
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
-        _ = async { closing.wait_for(|closing| *closing).await.is_ok() } => {
+        () = shutdown(closing) => {
             if turn.phase() == Phase::Asking {
                 turn.nothing_is_sent();
             }
@@ -75,6 +75,24 @@ where
     if let Err(error) = ended {
         tracing::debug!(error = &error as &dyn Error, "connection ended early");
     }
+}
+
+/// Resolves when `closing` turns true, or its sender is gone.
+///
+/// All connections share the channel, and asking it takes a lock that they share too. It is asked once; from then on
+/// it wakes the task by itself, and every other waking of the task costs a look at a number.
+async fn shutdown(closing: watch::Receiver<bool>) {
+    let mut asked = closing.clone();
+    let mut closed = pin!(async { asked.wait_for(|closing| *closing).await.is_ok() });
+    let mut is_asked = false;
+    poll_fn(move |cx| {
+        if is_asked && !closing.has_changed().unwrap_or(true) {
+            return Poll::Pending;
+        }
+        is_asked = true;
+        closed.as_mut().poll(cx).map(drop)
+    })
+    .await
 }
 
 async fn call<S, B>(mut service: S, request: Request<Incoming>) -> Response<B>

@@ -1,8 +1,11 @@
 //! The servers that the benchmarks measure, each in a process of its own.
 //!
 //! `bench-server api DATA AGENTS [--single]`: the product; with `--single`, one transaction for each request.
+//! `bench-server fill DATA WORKSPACES AGENTS`: the product with so many workspaces of so many agents each.
+//! `bench-server open DATA`: the product on what is there.
 //! `bench-server store DATA`: hyper and the group-commit writer with no rules: a POST stores its body.
 //! `bench-server fixed FILE`: bare hyper; answers every request with the response in FILE.
+//! `bench-server listen FILE`: the same through the product's listener with its timeouts and limits.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
@@ -41,9 +44,15 @@ async fn main() -> Result<(), Failure> {
             };
             api(Path::new(data), agents.parse()?, options).await
         }
+        ["fill", data, workspaces, agents] => fill(Path::new(data), workspaces.parse()?, agents.parse()?).await,
+        ["open", data] => {
+            let store = RedbStore::open(Path::new(data).join("bench.redb"), RedbOptions::default())?;
+            serve(service(store)).await
+        }
         ["store", data] => store(Path::new(data)).await,
-        ["fixed", file] => fixed(Path::new(file)).await,
-        _ => Err("usage: bench-server api DATA AGENTS [--single] | store DATA | fixed FILE".into()),
+        ["fixed", file] => fixed(Path::new(file), false).await,
+        ["listen", file] => fixed(Path::new(file), true).await,
+        _ => Err("usage: bench-server api DATA AGENTS [--single] | fill DATA WORKSPACES AGENTS | open DATA | store DATA | fixed FILE | listen FILE".into()),
     }
 }
 
@@ -56,13 +65,14 @@ fn announce(listener: &TcpListener) -> std::io::Result<()> {
     Ok(())
 }
 
-async fn api(data: &Path, agents: usize, options: RedbOptions) -> Result<(), Failure> {
-    let store = RedbStore::open(data.join("bench.redb"), options)?;
-    let service = AgentCfg::builder(store)
+fn service(store: RedbStore) -> AgentCfg {
+    AgentCfg::builder(store)
         .settings(agentcfg_benches::fixture::unlimited())
-        .build();
-    let made = agentcfg_benches::fixture::make(&service, agents, 1).await;
-    println!("workspace={}\nkey={}", made.workspace, made.keys[0]);
+        .build()
+}
+
+/// The product's request path on a service.
+async fn serve(service: AgentCfg) -> Result<(), Failure> {
     let app = App::new(service, Cors::default());
     let listener = listener().await?;
     announce(&listener)?;
@@ -70,8 +80,55 @@ async fn api(data: &Path, agents: usize, options: RedbOptions) -> Result<(), Fai
         let app = app.clone();
         async move { Ok(app.respond(request).await) }
     });
-    listen::serve(listener, answering, Limits::default(), std::future::pending()).await;
+    listen::serve(listener, answering, Limits::default(), terminated()).await;
     Ok(())
+}
+
+async fn api(data: &Path, agents: usize, options: RedbOptions) -> Result<(), Failure> {
+    let service = service(RedbStore::open(data.join("bench.redb"), options)?);
+    let made = agentcfg_benches::fixture::make(&service, agents, 16).await;
+    println!(
+        "workspace={}\nkey={}\nkeys={}",
+        made.workspace,
+        made.keys[0],
+        made.keys.join(",")
+    );
+    serve(service).await
+}
+
+/// Makes so many workspaces with so many agents each, with a key for some, and serves them.
+async fn fill(data: &Path, workspaces: usize, agents: usize) -> Result<(), Failure> {
+    /// Workspaces that are filled at a time.
+    const AT_A_TIME: usize = 256;
+    /// Workspaces that get a key.
+    const KEYS: usize = 256;
+    let service = service(RedbStore::open(data.join("bench.redb"), RedbOptions::default())?);
+    let turns = Arc::new(tokio::sync::Semaphore::new(AT_A_TIME));
+    let mut tasks = tokio::task::JoinSet::new();
+    let started = std::time::Instant::now();
+    for i in 0..workspaces {
+        let turn = Arc::clone(&turns).acquire_owned().await?;
+        let service = service.clone();
+        tasks.spawn(async move {
+            let _turn = turn;
+            let made = agentcfg_benches::fixture::make(&service, agents, usize::from(i < KEYS)).await;
+            made.keys.first().map(|key| format!("{} {key}", made.workspace))
+        });
+    }
+    let pairs: Vec<String> = tasks.join_all().await.into_iter().flatten().collect();
+    println!(
+        "rate={:.0}",
+        (workspaces * agents) as f64 / started.elapsed().as_secs_f64()
+    );
+    println!("pairs={}", pairs.join(","));
+    serve(service).await
+}
+
+/// Resolves on SIGTERM, for a clean end.
+async fn terminated() {
+    if let Ok(mut signal) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        signal.recv().await;
+    }
 }
 
 async fn store(data: &Path) -> Result<(), Failure> {
@@ -103,7 +160,7 @@ async fn store(data: &Path) -> Result<(), Failure> {
 }
 
 /// Answers with the response that was captured from the product: the same status, fields and bytes.
-async fn fixed(file: &Path) -> Result<(), Failure> {
+async fn fixed(file: &Path, through_listen: bool) -> Result<(), Failure> {
     let captured = std::fs::read(file)?;
     let end = captured
         .windows(4)
@@ -120,7 +177,7 @@ async fn fixed(file: &Path) -> Result<(), Failure> {
         }
     }
     let fields = Arc::new(fields);
-    bare(move |_| {
+    let answer = move |_: Request<Incoming>| {
         let (fields, body) = (Arc::clone(&fields), body.clone());
         async move {
             let mut response = Response::new(Full::new(body));
@@ -129,8 +186,20 @@ async fn fixed(file: &Path) -> Result<(), Failure> {
             }
             Ok(response)
         }
-    })
-    .await
+    };
+    if !through_listen {
+        return bare(answer).await;
+    }
+    let listener = listener().await?;
+    announce(&listener)?;
+    listen::serve(
+        listener,
+        listen::service_fn(answer),
+        Limits::default(),
+        std::future::pending(),
+    )
+    .await;
+    Ok(())
 }
 
 /// hyper and nothing else.

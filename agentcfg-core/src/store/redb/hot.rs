@@ -22,6 +22,9 @@ use super::super::Record;
 /// another key's reader from putting its record in here.
 const STRIPES: usize = 1024;
 
+/// What the tables have room for at first; they grow with what comes.
+const FIRST_ITEMS: usize = 1024;
+
 /// What a record costs beside its bytes.
 const OVERHEAD: u64 = 96;
 
@@ -61,11 +64,8 @@ impl Weighter<Box<[u8]>, Record> for BySize {
 impl Hot {
     /// Room for so many bytes of records.
     pub(super) fn new(bytes: usize) -> Self {
-        /// What a record typically takes, for the cache to size its tables.
-        const TYPICAL: usize = 512;
-        let items = (bytes / TYPICAL).max(16);
         Self {
-            records: Cache::with_weighter(items, bytes as u64, BySize),
+            records: Cache::with_weighter(FIRST_ITEMS, bytes as u64, BySize),
             stripes: std::iter::repeat_with(AtomicU64::default).take(STRIPES).collect(),
             hasher: RandomState::new(),
             gate: Mutex::new(()),

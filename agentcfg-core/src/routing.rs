@@ -1,0 +1,232 @@
+//! Which model and whose credential a model call uses: the catalogue and the decision, as pure data
+//! and pure functions.
+
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind};
+use crate::model::{CredentialSource, ModelStatus, Plan, Provider};
+
+/// A model of the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogueModel {
+    /// The identifier that the provider knows it by.
+    pub id: String,
+    /// Who runs it.
+    pub provider: Provider,
+    /// The name for people.
+    pub display_name: String,
+    /// Whether it can be called.
+    pub status: ModelStatus,
+}
+
+/// The providers' addresses and the models that a deployment offers.
+///
+/// The default has three models of Anthropic and four of OpenAI, one of them coming soon.
+/// (Interface specification, *Provider key*.)
+///
+/// ```
+/// use agentcfg_core::model::Provider;
+/// use agentcfg_core::routing::Catalogue;
+/// let catalogue = Catalogue::default().with_base_url(Provider::OpenAi, "http://127.0.0.1:9000/proxy/")?;
+/// assert_eq!(catalogue.base_url(Provider::OpenAi), "http://127.0.0.1:9000/proxy");
+/// assert_eq!(catalogue.base_url(Provider::Anthropic), "https://api.anthropic.com");
+/// assert_eq!(catalogue.models().len(), 7);
+/// # Ok::<(), agentcfg_core::routing::InvalidCatalogue>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Catalogue {
+    base_urls: [Arc<str>; Provider::ALL.len()],
+    models: Vec<CatalogueModel>,
+}
+
+/// Why a catalogue cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidCatalogue(String);
+
+impl Catalogue {
+    /// The same addresses with other models, in the order in which they are listed.
+    ///
+    /// # Errors
+    ///
+    /// When two models have one identifier, or an identifier or a name is empty, longer than 100
+    /// characters or holds control characters.
+    pub fn with_models(mut self, models: Vec<CatalogueModel>) -> Result<Self, InvalidCatalogue> {
+        for (i, model) in models.iter().enumerate() {
+            for (what, text) in [("id", &model.id), ("display_name", &model.display_name)] {
+                let length = text.chars().count();
+                if !(1..=crate::validate::MAX_MODEL).contains(&length) || text.chars().any(char::is_control) {
+                    let max = crate::validate::MAX_MODEL;
+                    return Err(InvalidCatalogue(format!(
+                        "the {what} of model {} must be 1 to {max} characters without control characters, got {length}",
+                        i + 1
+                    )));
+                }
+            }
+            if models[..i].iter().any(|other| other.id == model.id) {
+                return Err(InvalidCatalogue(format!("the model {:?} is listed twice", model.id)));
+            }
+        }
+        self.models = models;
+        Ok(self)
+    }
+
+    /// The same catalogue with another address of a provider: `http` or `https`, a host, perhaps a port
+    /// and a path; a slash at the end is cut off.
+    ///
+    /// # Errors
+    ///
+    /// When the text is no such address, or carries credentials, a query or a fragment.
+    pub fn with_base_url(mut self, provider: Provider, url: &str) -> Result<Self, InvalidCatalogue> {
+        self.base_urls[provider as usize] = base_url(url).map_err(|rule| InvalidCatalogue(rule.into()))?.into();
+        Ok(self)
+    }
+
+    /// Where a provider's API is, without a slash at the end.
+    pub fn base_url(&self, provider: Provider) -> &str {
+        &self.base_urls[provider as usize]
+    }
+
+    pub(crate) fn shared_base_url(&self, provider: Provider) -> Arc<str> {
+        Arc::clone(&self.base_urls[provider as usize])
+    }
+
+    /// The models in the order in which they are listed.
+    pub fn models(&self) -> &[CatalogueModel] {
+        &self.models
+    }
+
+    /// The model with this identifier.
+    pub fn model(&self, id: &str) -> Option<&CatalogueModel> {
+        self.models.iter().find(|model| model.id == id)
+    }
+}
+
+impl Default for Catalogue {
+    fn default() -> Self {
+        use ModelStatus::{Available, ComingSoon};
+        use Provider::{Anthropic, OpenAi};
+        let model = |(provider, id, display_name, status): (_, &str, &str, _)| CatalogueModel {
+            id: id.into(),
+            provider,
+            display_name: display_name.into(),
+            status,
+        };
+        Self {
+            base_urls: ["https://api.anthropic.com".into(), "https://api.openai.com".into()],
+            models: [
+                (Anthropic, "claude-opus-4-1", "Claude Opus 4.1", Available),
+                (Anthropic, "claude-sonnet-4-5", "Claude Sonnet 4.5", Available),
+                (Anthropic, "claude-haiku-4-5", "Claude Haiku 4.5", Available),
+                (OpenAi, "gpt-5", "GPT-5", Available),
+                (OpenAi, "gpt-5-mini", "GPT-5 mini", Available),
+                (OpenAi, "gpt-4.1", "GPT-4.1", Available),
+                (OpenAi, "gpt-6", "GPT-6", ComingSoon),
+            ]
+            .map(model)
+            .into(),
+        }
+    }
+}
+
+/// A provider's address in its one form, or the rule that it breaks.
+///
+/// What is let through can be joined with a path and stays at its host: there is nothing in it that a
+/// parser of URLs would read in another way.
+fn base_url(text: &str) -> Result<&str, &'static str> {
+    const RULE: &str = "must be http:// or https://, a host, perhaps a port and a path, with no credentials, query or \
+                        fragment";
+    let rest = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"))
+        .ok_or(RULE)?;
+    let trimmed = rest.trim_end_matches('/');
+    let (authority, path) = trimmed.split_once('/').unwrap_or((trimmed, ""));
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let is_name = !host.is_empty()
+        && host
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    let is_v6 = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .is_some_and(|host| host.parse::<std::net::Ipv6Addr>().is_ok());
+    let port_fits = port.is_none_or(|port| {
+        port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0)
+    });
+    let path_fits = path.is_empty()
+        || path.split('/').all(|part| {
+            !matches!(part, "" | "." | "..")
+                && part
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+        });
+    if (is_name || is_v6) && port_fits && path_fits {
+        Ok(&text[..text.len() - (rest.len() - trimmed.len())])
+    } else {
+        Err(RULE)
+    }
+}
+
+/// What a decision about a model call rests on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts {
+    pub(crate) provider: Provider,
+    pub(crate) plan: Plan,
+    /// Whether the workspace has saved a key for the provider.
+    pub(crate) has_key: bool,
+    /// Whether the deployment has a credential for the provider.
+    pub(crate) is_managed: bool,
+}
+
+/// Refuses a model that cannot be called through this provider. One that the catalogue does not know
+/// passes: the provider is the judge of it.
+pub(crate) fn check_model(catalogue: &Catalogue, provider: Provider, model: Option<&str>) -> Result<(), Error> {
+    let Some(known) = model.and_then(|id| catalogue.model(id)) else {
+        return Ok(());
+    };
+    if known.status == ModelStatus::ComingSoon {
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            format!("the model {:?} is coming soon and cannot be called yet", known.id),
+        ));
+    }
+    if known.provider != provider {
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            format!(
+                "the model {:?} is one of {}, this call goes to {provider}",
+                known.id, known.provider
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Decides whose credential the next call takes, and says why.
+pub(crate) fn credential(facts: Facts) -> (CredentialSource, String) {
+    let Facts {
+        provider,
+        plan,
+        has_key,
+        is_managed,
+    } = facts;
+    if has_key && plan.allows_provider_keys() {
+        let why = format!("the workspace has saved a key for {provider} and its plan {plan} allows that");
+        return (CredentialSource::Workspace, why);
+    }
+    let own = if has_key {
+        format!("the workspace has saved a key for {provider}, but its plan {plan} does not allow to use it")
+    } else {
+        format!("the workspace has saved no key for {provider}")
+    };
+    if is_managed {
+        (CredentialSource::Managed, format!("{own}; managed access is used"))
+    } else {
+        let why = format!("{own}, and this server has no managed access to {provider}");
+        (CredentialSource::None, why)
+    }
+}

@@ -1,0 +1,304 @@
+//! Models: what a workspace can call, and which credential and model one call uses.
+
+use std::sync::Arc;
+
+use super::access::Access;
+use super::schema::{self, StoredProviderKey};
+use super::{AgentCfg, Caller};
+use crate::error::{Error, ErrorKind};
+use crate::model::{CredentialSource, ModelInfo, Permission, Plan, Provider, Workspace, WorkspaceId};
+use crate::routing::{self, Facts};
+use crate::secret::ProviderCredential;
+use crate::store::Key;
+use crate::vault::{OpenError, Sealed};
+
+/// Everything that a call to a provider needs to be sent.
+///
+/// `Debug` does not show the credential.
+#[derive(Debug, Clone)]
+pub struct ModelCall {
+    /// Whose API is called.
+    pub provider: Provider,
+    /// Where that API is, without a slash at the end. It comes from the deployment's catalogue alone.
+    pub base_url: Arc<str>,
+    /// The model to fill in: the agent's, when the request names none.
+    pub model: Option<String>,
+    /// The persona to fill in where the request has none: the agent's, unless it is empty.
+    pub persona_prompt: Option<String>,
+    /// What the call authenticates with.
+    pub credential: ProviderCredential,
+    /// Whose credential that is.
+    pub source: CredentialSource,
+    /// Why it is that one, for people.
+    pub reason: String,
+}
+
+/// Which model and whose credential a call would use, and why; see
+/// [`AgentCfg::explain_model_call`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelRoute {
+    /// Whose API would be called.
+    pub provider: Provider,
+    /// Where that API is, without a slash at the end.
+    pub base_url: Arc<str>,
+    /// The model: the one that the request names, else the agent's; `None` when neither names one.
+    pub model: Option<String>,
+    /// Whose credential it would take; [`CredentialSource::None`] when the call would be refused for
+    /// want of one.
+    pub source: CredentialSource,
+    /// Why, for people.
+    pub reason: String,
+}
+
+/// A decision with what is needed to act on it.
+struct Decision {
+    route: ModelRoute,
+    /// The agent's model, when the request names none.
+    model: Option<String>,
+    persona_prompt: Option<String>,
+    workspace: WorkspaceId,
+    /// The workspace's own key with its version, when it is the one to use.
+    sealed: Option<(Sealed, u64)>,
+}
+
+/// How often a key is read again because it was sealed anew meanwhile.
+const ROUNDS: usize = 4;
+
+impl AgentCfg {
+    /// The models of the catalogue, each with the credential that the workspace's next call would take.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] without `agents:read` in the workspace.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{CredentialSource, NewWorkspace};
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let ada = service.trusted_user("ada")?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// let models = service.list_models(&ada, studio.id).await?;
+    /// assert_eq!(models.len(), 7);
+    /// assert!(models.iter().all(|model| model.credential == CredentialSource::None));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn list_models(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<ModelInfo>, Error> {
+        let access = self.access(caller, workspace, Permission::AgentsRead).await?;
+        let mut keys = vec![schema::workspace(access.workspace())];
+        keys.extend(
+            Provider::ALL
+                .iter()
+                .map(|provider| schema::provider_key(access.workspace(), *provider)),
+        );
+        let records = self.store().get(&keys).await?;
+        let plan = self.plan_in(&keys[0], records[0].as_ref())?;
+        let sources: Vec<CredentialSource> = Provider::ALL
+            .iter()
+            .zip(&records[1..])
+            .map(|(provider, record)| {
+                let facts = self.facts(*provider, plan, record.is_some());
+                routing::credential(facts).0
+            })
+            .collect();
+        let models = self.catalogue().models().iter().map(|model| ModelInfo {
+            id: model.id.clone(),
+            provider: model.provider,
+            display_name: model.display_name.clone(),
+            status: model.status,
+            credential: sources[model.provider as usize],
+        });
+        Ok(models.collect())
+    }
+
+    /// Decides on current state what a model call of an agent needs: address, credential, and the
+    /// agent's model and persona to fill in.
+    ///
+    /// `workspace` may be left out where the caller has just one. `requested_model` is the model that
+    /// the request names. A workspace key that does not open is an error, never a reason to take
+    /// another credential.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] without `models:invoke`, [`ErrorKind::NotFound`] for an unknown or
+    /// deleted agent, [`ErrorKind::Invalid`] for a model that is coming soon or another provider's,
+    /// [`ErrorKind::NotConfigured`] when there is no credential, [`ErrorKind::Internal`] when the
+    /// workspace's key does not open.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{CredentialSource, NewAgent, NewWorkspace, Provider};
+    /// use agentcfg_core::secret::ProviderCredential;
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let service = AgentCfg::builder(MemoryStore::new())
+    ///     .managed_credential(Provider::OpenAi, ProviderCredential::new("sk-managed")?)
+    ///     .build();
+    /// let ada = service.trusted_user("ada")?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// let mut writer = NewAgent::new(studio.id, "writer", "Writer");
+    /// writer.model = Some("gpt-5".into());
+    /// service.create_agent(&ada, writer).await?;
+    ///
+    /// let call = service.resolve_model_call(&ada, None, "writer", Provider::OpenAi, None).await?;
+    /// assert_eq!(call.model.as_deref(), Some("gpt-5"));
+    /// assert_eq!(call.source, CredentialSource::Managed);
+    /// assert_eq!(call.credential.expose(), "sk-managed");
+    ///
+    /// let other = service.resolve_model_call(&ada, None, "writer", Provider::Anthropic, None).await;
+    /// assert!(other.is_err(), "the agent's model is not one of Anthropic");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn resolve_model_call(
+        &self,
+        caller: &Caller,
+        workspace: Option<WorkspaceId>,
+        agent_id: &str,
+        provider: Provider,
+        requested_model: Option<&str>,
+    ) -> Result<ModelCall, Error> {
+        let access = self.access_default(caller, workspace, Permission::ModelsInvoke).await?;
+        let mut rounds = ROUNDS;
+        let mut last_version = None;
+        loop {
+            let decision = self.decide(&access, agent_id, provider, requested_model).await?;
+            let version = decision.sealed.as_ref().map(|(_, version)| *version);
+            match self.credential(&decision) {
+                Ok(credential) => return Ok(decision.into_call(credential)),
+                // The key may have been sealed anew between the read and the look at the keyring.
+                Err(_) if rounds > 0 && version.is_some() && version != last_version => {
+                    rounds -= 1;
+                    last_version = version;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Says which model and whose credential [`Self::resolve_model_call`] would use now, and why,
+    /// without opening any credential.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::resolve_model_call`], but that there is no credential is an answer here.
+    pub async fn explain_model_call(
+        &self,
+        caller: &Caller,
+        workspace: Option<WorkspaceId>,
+        agent_id: &str,
+        provider: Provider,
+        requested_model: Option<&str>,
+    ) -> Result<ModelRoute, Error> {
+        let access = self.access_default(caller, workspace, Permission::ModelsInvoke).await?;
+        let decision = self.decide(&access, agent_id, provider, requested_model).await?;
+        Ok(decision.route)
+    }
+
+    async fn decide(
+        &self,
+        access: &Access,
+        agent_id: &str,
+        provider: Provider,
+        requested_model: Option<&str>,
+    ) -> Result<Decision, Error> {
+        let workspace_key = schema::workspace(access.workspace());
+        let sealed_key = schema::provider_key(access.workspace(), provider);
+        let more = [workspace_key.clone(), sealed_key.clone()];
+        let (agent, records) = self.active_agent_and(access, agent_id, &more).await?;
+        let agent_model = agent.model.filter(|model| !model.is_empty());
+        let model = requested_model.or(agent_model.as_deref());
+        routing::check_model(self.catalogue(), provider, model)?;
+
+        let plan = self.plan_in(&workspace_key, records[0].as_ref())?;
+        let (source, reason) = routing::credential(self.facts(provider, plan, records[1].is_some()));
+        let sealed = match (&records[1], source) {
+            (Some(record), CredentialSource::Workspace) => {
+                let stored: StoredProviderKey = schema::decode(&sealed_key, record)?;
+                Some((stored.sealed, record.version))
+            }
+            _ => None,
+        };
+        Ok(Decision {
+            route: ModelRoute {
+                provider,
+                base_url: self.catalogue().shared_base_url(provider),
+                model: model.map(str::to_owned),
+                source,
+                reason,
+            },
+            model: agent_model.filter(|_| requested_model.is_none()),
+            persona_prompt: agent.persona_prompt.filter(|persona| !persona.is_empty()),
+            workspace: access.workspace(),
+            sealed,
+        })
+    }
+
+    fn credential(&self, decision: &Decision) -> Result<ProviderCredential, Error> {
+        let provider = decision.route.provider;
+        let none = || {
+            Error::new(
+                ErrorKind::NotConfigured,
+                format!("no credential: {}", decision.route.reason),
+            )
+        };
+        match &decision.sealed {
+            None if decision.route.source == CredentialSource::Managed => {
+                self.managed(provider).cloned().ok_or_else(none)
+            }
+            None => Err(none()),
+            Some((sealed, _)) => {
+                // The keyring is looked at after the record was read, so that it holds every key that
+                // a running rotation had sealed with by then.
+                let opened = match self.vault() {
+                    Some(vault) => vault.open(decision.workspace, provider, sealed),
+                    None => Err(OpenError::UnknownKey(sealed.key_id())),
+                };
+                opened.map_err(|error| unopened(provider, error))
+            }
+        }
+    }
+
+    fn facts(&self, provider: Provider, plan: Plan, has_key: bool) -> Facts {
+        Facts {
+            provider,
+            plan,
+            has_key,
+            is_managed: self.managed(provider).is_some(),
+        }
+    }
+
+    pub(super) fn plan_in(&self, key: &Key, record: Option<&crate::store::Record>) -> Result<Plan, Error> {
+        let record =
+            record.ok_or_else(|| Error::new(ErrorKind::Forbidden, "you are not a member of this workspace"))?;
+        Ok(schema::decode::<Workspace>(key, record)?.plan)
+    }
+}
+
+impl Decision {
+    fn into_call(self, credential: ProviderCredential) -> ModelCall {
+        ModelCall {
+            provider: self.route.provider,
+            base_url: self.route.base_url,
+            model: self.model,
+            persona_prompt: self.persona_prompt,
+            credential,
+            source: self.route.source,
+            reason: self.route.reason,
+        }
+    }
+}
+
+/// The error of a workspace key that is there and does not open.
+fn unopened(provider: Provider, error: OpenError) -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        format!(
+            "the workspace's key for {provider} is saved but cannot be decrypted with the master keys of this server, and \
+             no other credential is used in its place: save the key again, or delete it"
+        ),
+    )
+    .because(error)
+}

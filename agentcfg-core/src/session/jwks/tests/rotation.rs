@@ -1,0 +1,207 @@
+//! Keys that come and go, and a provider that fails, stalls or is flooded through us.
+
+use super::*;
+
+fn set(pairs: &[(&str, Pair)]) -> String {
+    key_set(&pairs.iter().map(|(id, pair)| pair.jwk(id)).collect::<Vec<_>>())
+}
+
+/// Lets every task run that can.
+async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn without_keys_nothing_is_known() {
+    let provider = Provider::new(&set(&[("1", rsa())]));
+    provider.answers(Err("down"));
+    let sessions = provider.sessions();
+    let token = rsa().token("1");
+    assert!(sessions.ready().is_err());
+    assert!(is_unavailable(&sessions.verify(&token, at(0)).await));
+    // What is plainly wrong is told even so.
+    assert!(is_invalid(&sessions.verify("nonsense", at(0)).await));
+    assert_eq!(provider.fetches(), 1);
+    // Tokens do not hammer a provider that is down.
+    for _ in 0..20 {
+        assert!(is_unavailable(&sessions.verify(&token, at(0)).await));
+    }
+    assert_eq!(provider.fetches(), 1);
+
+    provider.answers(Ok(set(&[("1", rsa())])));
+    assert!(sessions.verify(&token, at(1)).await.is_ok());
+    assert!(sessions.ready().is_ok());
+    assert_eq!(provider.fetches(), 2);
+}
+
+#[tokio::test]
+async fn a_new_key_is_found_with_its_first_token() {
+    let provider = Provider::new(&set(&[("1", rsa())]));
+    let sessions = provider.sessions();
+    sessions.refresh(at(0)).await;
+    assert!(sessions.verify(&rsa().token("1"), at(1)).await.is_ok());
+    provider.answers(Ok(set(&[("1", rsa()), ("2", ec())])));
+    assert!(sessions.verify(&ec().token("2"), at(2)).await.is_ok());
+    assert_eq!(provider.fetches(), 2);
+
+    // The next rotation has to wait until half a minute is over.
+    provider.answers(Ok(set(&[("2", ec()), ("3", ed())])));
+    assert!(is_invalid(&sessions.verify(&ed().token("3"), at(31)).await));
+    assert_eq!(provider.fetches(), 2);
+    assert!(sessions.verify(&ed().token("3"), at(32)).await.is_ok());
+    assert_eq!(provider.fetches(), 3);
+    // The first key is gone now.
+    assert!(is_invalid(&sessions.verify(&rsa().token("1"), at(33)).await));
+}
+
+#[tokio::test]
+async fn a_flood_of_unknown_keys_is_one_fetch_and_stops_nobody() {
+    let provider = Provider::new(&set(&[("1", rsa())]));
+    let sessions = provider.sessions();
+    sessions.refresh(at(0)).await;
+    provider.hold();
+    let mut flood = tokio::task::JoinSet::new();
+    for i in 0..500 {
+        let sessions = sessions.clone();
+        let token = other_rsa().token("2");
+        let token = if i % 2 == 0 {
+            token
+        } else {
+            other_rsa().token(&format!("random-{i}"))
+        };
+        flood.spawn(async move { sessions.verify(&token, at(5)).await });
+    }
+    settle().await;
+    assert_eq!(provider.fetches(), 2);
+    // The fetch stands still, and good tokens pass.
+    assert!(sessions.verify(&rsa().token("1"), at(5)).await.is_ok());
+    provider.answers(Ok(set(&[("1", rsa()), ("3", ed())])));
+    provider.let_go();
+    while let Some(answer) = flood.join_next().await {
+        assert!(is_invalid(&answer.unwrap()));
+    }
+    assert_eq!(provider.fetches(), 2);
+    assert!(sessions.verify(&ed().token("3"), at(5)).await.is_ok());
+    for second in 6..35 {
+        assert!(is_invalid(&sessions.verify(&other_rsa().token("x"), at(second)).await));
+        assert!(sessions.verify(&rsa().token("1"), at(second)).await.is_ok());
+    }
+    assert_eq!(provider.fetches(), 2);
+}
+
+#[tokio::test]
+async fn who_leaves_does_not_take_the_fetch_along() {
+    let provider = Provider::new(&set(&[("1", rsa())]));
+    let sessions = provider.sessions();
+    sessions.refresh(at(0)).await;
+    provider.hold();
+    provider.answers(Ok(set(&[("1", rsa()), ("2", ec())])));
+    let leaving = tokio::spawn({
+        let sessions = sessions.clone();
+        async move { sessions.verify(&other_rsa().token("x"), at(1)).await }
+    });
+    settle().await;
+    assert_eq!(provider.fetches(), 2);
+    leaving.abort();
+    assert!(leaving.await.unwrap_err().is_cancelled());
+    provider.let_go();
+    settle().await;
+    assert!(sessions.verify(&ec().token("2"), at(2)).await.is_ok());
+    assert_eq!(provider.fetches(), 2);
+}
+
+#[tokio::test]
+async fn keys_outlive_fetches_that_fail() {
+    let provider = Provider::new(&set(&[("1", rsa())]));
+    let sessions = provider.sessions();
+    sessions.refresh(at(0)).await;
+    for (i, answer) in [
+        Err("down"),
+        Err("panic"),
+        Ok("<html>".to_owned()),
+        Ok("{}".to_owned()),
+        Ok(r#"{"keys": 1}"#.to_owned()),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        provider.answers(answer);
+        let now = at(60 * (1 + i64::try_from(i).unwrap()));
+        // A key that nobody has heard of may be a new one: that cannot be told now.
+        assert!(is_unavailable(&sessions.verify(&ec().token("2"), now).await));
+        assert!(sessions.verify(&rsa().token("1"), now).await.is_ok());
+        assert!(is_invalid(&sessions.verify(&other_rsa().token("1"), now).await));
+        assert_eq!(provider.fetches(), i + 2);
+    }
+    assert!(sessions.ready().is_ok());
+    provider.answers(Ok(set(&[("2", ec())])));
+    assert!(sessions.verify(&ec().token("2"), at(400)).await.is_ok());
+    assert!(is_invalid(&sessions.verify(&rsa().token("1"), at(401)).await));
+}
+
+#[tokio::test]
+async fn removed_keys_go_with_time() {
+    let provider = Provider::new(&set(&[("1", rsa()), ("2", ec())]));
+    let sessions = provider.sessions();
+    sessions.refresh(at(0)).await;
+    provider.answers(Ok(set(&[("2", ec())])));
+    let token = rsa().token("1");
+    for second in [1, 60, 599] {
+        sessions.refresh(at(second)).await;
+        assert!(sessions.verify(&token, at(second)).await.is_ok());
+    }
+    assert_eq!(provider.fetches(), 1);
+    // A token may be the one that notices the age; it does not wait for the fetch.
+    assert!(sessions.verify(&token, at(600)).await.is_ok());
+    settle().await;
+    assert_eq!(provider.fetches(), 2);
+    assert!(is_invalid(&sessions.verify(&token, at(601)).await));
+    // Without any token, the regular look does it.
+    provider.answers(Ok(set(&[("3", ed())])));
+    sessions.refresh(at(1201)).await;
+    assert!(is_invalid(&sessions.verify(&ec().token("2"), at(1201)).await));
+    assert!(sessions.verify(&ed().token("3"), at(1201)).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_provider_that_withdraws_all_keys_is_believed() {
+    let provider = Provider::new(&set(&[("1", rsa())]));
+    let sessions = provider.sessions();
+    sessions.refresh(at(0)).await;
+    provider.answers(Ok(key_set(&[])));
+    sessions.refresh(at(600)).await;
+    assert!(is_unavailable(&sessions.verify(&rsa().token("1"), at(600)).await));
+    assert!(sessions.ready().is_err());
+}
+
+#[tokio::test]
+async fn many_first_tokens_share_the_first_fetch() {
+    let provider = Provider::new(&set(&[("1", rsa())]));
+    provider.hold();
+    let sessions = provider.sessions();
+    let mut waiting = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        let (sessions, token) = (sessions.clone(), rsa().token("1"));
+        waiting.spawn(async move { sessions.verify(&token, at(0)).await });
+    }
+    settle().await;
+    provider.let_go();
+    while let Some(answer) = waiting.join_next().await {
+        assert!(answer.unwrap().is_ok());
+    }
+    assert_eq!(provider.fetches(), 1);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_does_not_keep_keys_forever() {
+    let provider = Provider::new(&set(&[("1", rsa())]));
+    let sessions = provider.sessions();
+    sessions.refresh(at(3600)).await;
+    // Seconds are the age of a request that waited, and no reason.
+    sessions.refresh(at(3590)).await;
+    assert_eq!(provider.fetches(), 1);
+    sessions.refresh(at(0)).await;
+    assert_eq!(provider.fetches(), 2);
+}

@@ -1,0 +1,263 @@
+//! Provider keys at rest: sealed under a master key, bound to their workspace and provider.
+//!
+//! A [`Vault`] holds one or more [`MasterKey`]s. The first one seals and all of them open, so that a
+//! master key can be replaced while the service runs. Which key sealed a text is written in it.
+//!
+//! # The form of a sealed text
+//!
+//! | part | bytes |
+//! | --- | --- |
+//! | format, now 1 | 1 |
+//! | identifier of the master key | 8 |
+//! | nonce, random | 24 |
+//! | the text under XChaCha20-Poly1305, with its tag | length of the text + 16 |
+//!
+//! A record holds it as base64. The associated data are a name for this use, the format, the
+//! identifier of the master key, the 16 bytes of the workspace and the provider's word: a sealed text
+//! that was moved to another workspace or provider, or changed by a bit, does not open.
+
+mod keys;
+mod sealed;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use chacha20poly1305::aead::AeadInOut;
+use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+use zeroize::Zeroizing;
+
+pub use self::keys::{InvalidKeyId, InvalidMasterKey, KeyId, MasterKey};
+pub use self::sealed::{NotSealed, Sealed};
+use crate::clock::{Entropy, EntropyError};
+use crate::model::{Provider, WorkspaceId};
+use crate::secret::ProviderCredential;
+
+const FORMAT: u8 = 1;
+const NONCE: usize = 24;
+const TAG: usize = 16;
+
+/// The keyring: master keys, of which the first seals and all open.
+///
+/// `Debug` shows the identifiers of the keys alone. Dropping it wipes them.
+///
+/// ```
+/// use agentcfg_core::clock::SystemEntropy;
+/// use agentcfg_core::model::{Provider, WorkspaceId};
+/// use agentcfg_core::secret::ProviderCredential;
+/// use agentcfg_core::vault::{MasterKey, OpenError, Vault};
+///
+/// let workspace: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+/// let vault = Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?;
+/// let key = ProviderCredential::new("sk-canary")?;
+/// let sealed = vault.seal(workspace, Provider::OpenAi, &key, &SystemEntropy)?;
+///
+/// let opened = vault.open(workspace, Provider::OpenAi, &sealed)?;
+/// assert_eq!(opened.expose(), "sk-canary");
+/// assert!(vault.open(workspace, Provider::Anthropic, &sealed).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Vault {
+    keys: Vec<MasterKey>,
+}
+
+/// Why master keys are no keyring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidKeyring {
+    /// There is none.
+    #[error("there must be at least one master key")]
+    Empty,
+    /// The same key is there twice.
+    #[error("the master key {0} is listed twice")]
+    Twice(KeyId),
+}
+
+/// Why a sealed text does not open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// It was sealed under a master key that is not in the keyring.
+    #[error("sealed under the master key {0}, which is not here")]
+    UnknownKey(KeyId),
+    /// A later release sealed it.
+    #[error("sealed in format {0}, this release reads format {FORMAT}")]
+    TooNew(u8),
+    /// It was changed, or belongs to another workspace or provider.
+    #[error("sealed for another place, or changed since (master key {0})")]
+    Refused(KeyId),
+}
+
+impl Vault {
+    /// A keyring of these keys. The first one seals.
+    ///
+    /// # Errors
+    ///
+    /// When there is no key, or one key twice.
+    pub fn new(keys: Vec<MasterKey>) -> Result<Self, InvalidKeyring> {
+        if keys.is_empty() {
+            return Err(InvalidKeyring::Empty);
+        }
+        for (i, key) in keys.iter().enumerate() {
+            if keys[..i].iter().any(|other| other.id() == key.id()) {
+                return Err(InvalidKeyring::Twice(key.id()));
+            }
+        }
+        Ok(Self { keys })
+    }
+
+    /// The keys' identifiers, that of the sealing key first.
+    pub fn key_ids(&self) -> impl Iterator<Item = KeyId> {
+        self.keys.iter().map(MasterKey::id)
+    }
+
+    /// The identifier of the key that seals.
+    pub fn sealing_key(&self) -> KeyId {
+        self.keys[0].id()
+    }
+
+    /// Seals a credential for a workspace and a provider under the first key.
+    ///
+    /// # Errors
+    ///
+    /// When there is no randomness for the nonce.
+    pub fn seal(
+        &self,
+        workspace: WorkspaceId,
+        provider: Provider,
+        credential: &ProviderCredential,
+        entropy: &dyn Entropy,
+    ) -> Result<Sealed, EntropyError> {
+        let place = Place::ProviderKey(workspace, provider);
+        seal(&self.keys[0], place, credential.expose().as_bytes(), entropy)
+    }
+
+    /// As [`Self::seal`] under this key; `None` when it is not in the keyring.
+    pub(crate) fn seal_under(
+        &self,
+        id: KeyId,
+        workspace: WorkspaceId,
+        provider: Provider,
+        credential: &ProviderCredential,
+        entropy: &dyn Entropy,
+    ) -> Result<Option<Sealed>, EntropyError> {
+        let place = Place::ProviderKey(workspace, provider);
+        let key = self.keys.iter().find(|key| key.id() == id);
+        key.map(|key| seal(key, place, credential.expose().as_bytes(), entropy))
+            .transpose()
+    }
+
+    /// Opens what was sealed for this workspace and this provider, under any of the keys.
+    ///
+    /// # Errors
+    ///
+    /// See [`OpenError`]. Nothing of the text is told.
+    pub fn open(
+        &self,
+        workspace: WorkspaceId,
+        provider: Provider,
+        sealed: &Sealed,
+    ) -> Result<ProviderCredential, OpenError> {
+        let key = self.key_of(sealed)?;
+        let mut plaintext = open(key, Place::ProviderKey(workspace, provider), sealed)?;
+        let refused = || OpenError::Refused(key.id());
+        let text = String::from_utf8(std::mem::take(&mut *plaintext)).map_err(|error| {
+            drop(Zeroizing::new(error.into_bytes()));
+            refused()
+        })?;
+        ProviderCredential::new(text).map_err(|_| refused())
+    }
+
+    /// A text that only the holder of the sealing key can make, to tell the right key from a wrong one
+    /// before anything else was sealed.
+    ///
+    /// # Errors
+    ///
+    /// When there is no randomness for the nonce.
+    pub fn check_value(&self, entropy: &dyn Entropy) -> Result<Sealed, EntropyError> {
+        seal(&self.keys[0], Place::Check, CHECK_TEXT, entropy)
+    }
+
+    /// Whether the key that made a check value is in the keyring.
+    ///
+    /// # Errors
+    ///
+    /// See [`OpenError`].
+    pub fn verify(&self, check_value: &Sealed) -> Result<(), OpenError> {
+        let key = self.key_of(check_value)?;
+        let text = open(key, Place::Check, check_value)?;
+        if *text == CHECK_TEXT {
+            Ok(())
+        } else {
+            Err(OpenError::Refused(key.id()))
+        }
+    }
+
+    fn key_of(&self, sealed: &Sealed) -> Result<&MasterKey, OpenError> {
+        if sealed.format() != FORMAT {
+            return Err(OpenError::TooNew(sealed.format()));
+        }
+        let id = sealed.key_id();
+        self.keys
+            .iter()
+            .find(|key| key.id() == id)
+            .ok_or(OpenError::UnknownKey(id))
+    }
+}
+
+impl fmt::Debug for Vault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Vault").field(&self.keys).finish()
+    }
+}
+
+const CHECK_TEXT: &[u8] = b"this is the right master key";
+
+/// What a sealed text is for; part of its associated data.
+#[derive(Clone, Copy)]
+enum Place {
+    ProviderKey(WorkspaceId, Provider),
+    Check,
+}
+
+impl Place {
+    /// The associated data: no two places, formats or keys share any.
+    fn associated_data(self, head: &[u8]) -> Vec<u8> {
+        match self {
+            Self::ProviderKey(workspace, provider) => [
+                &b"agentcfg provider key\0"[..],
+                head,
+                workspace.as_uuid().as_bytes(),
+                provider.as_str().as_bytes(),
+            ]
+            .concat(),
+            Self::Check => [&b"agentcfg master key check\0"[..], head].concat(),
+        }
+    }
+}
+
+fn seal(key: &MasterKey, place: Place, text: &[u8], entropy: &dyn Entropy) -> Result<Sealed, EntropyError> {
+    let mut nonce = [0; NONCE];
+    entropy.fill(&mut nonce)?;
+    let head = sealed::head(FORMAT, key.id());
+    // The room for the tag is there from the start: the plaintext is never moved, so no copy stays behind.
+    let mut buffer = Zeroizing::new(Vec::with_capacity(text.len() + TAG));
+    buffer.extend_from_slice(text);
+    XChaCha20Poly1305::new(key.bytes().into())
+        .encrypt_in_place(&XNonce::from(nonce), &place.associated_data(&head), &mut *buffer)
+        // The cipher refuses only what is longer than 256 GiB.
+        .map_err(|error| EntropyError(format!("cannot seal: {error}")))?;
+    Ok(Sealed::from_parts(head, nonce, &buffer))
+}
+
+fn open(key: &MasterKey, place: Place, sealed: &Sealed) -> Result<Zeroizing<Vec<u8>>, OpenError> {
+    let mut buffer = Zeroizing::new(sealed.text().to_vec());
+    XChaCha20Poly1305::new(key.bytes().into())
+        .decrypt_in_place(
+            &XNonce::from(sealed.nonce()),
+            &place.associated_data(sealed.head()),
+            &mut *buffer,
+        )
+        .map_err(|_| OpenError::Refused(key.id()))?;
+    Ok(buffer)
+}

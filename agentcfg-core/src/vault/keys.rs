@@ -1,0 +1,198 @@
+//! Master keys and their names.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64ct::{Base64Unpadded, Base64UrlUnpadded, Encoding};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use crate::clock::{Entropy, EntropyError};
+
+pub(super) const ID: usize = 8;
+const KEY: usize = 32;
+
+/// The name of a master key, which tells nothing of it: the first 8 bytes of a hash, as 16 hexadecimal
+/// digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId([u8; ID]);
+
+/// Why a text is no [`KeyId`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be 16 hexadecimal digits")]
+pub struct InvalidKeyId;
+
+/// Why a text is no [`MasterKey`]. Nothing of the text is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be 32 bytes as 64 hexadecimal digits or as base64")]
+pub struct InvalidMasterKey;
+
+/// A key that seals other keys: 32 bytes.
+///
+/// `Debug` shows its name. It has no `Display` and cannot be serialised; dropping it wipes it.
+///
+/// ```
+/// use agentcfg_core::vault::MasterKey;
+/// let hex: MasterKey = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f".parse()?;
+/// let base64: MasterKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=".parse()?;
+/// assert_eq!(hex.id(), base64.id());
+/// assert_eq!(format!("{hex:?}"), format!("MasterKey({})", hex.id()));
+/// # Ok::<(), agentcfg_core::vault::InvalidMasterKey>(())
+/// ```
+///
+/// ```compile_fail,E0277
+/// use agentcfg_core::{clock::SystemEntropy, vault::MasterKey};
+/// println!("{}", MasterKey::generate(&SystemEntropy).unwrap());
+/// ```
+///
+/// ```compile_fail,E0277
+/// use agentcfg_core::{clock::SystemEntropy, vault::MasterKey};
+/// serde_json::to_string(&MasterKey::generate(&SystemEntropy).unwrap()).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct MasterKey {
+    id: KeyId,
+    /// Boxed, so that moving the key leaves no copies behind.
+    bytes: Box<Zeroizing<[u8; KEY]>>,
+}
+
+impl KeyId {
+    pub(super) fn new(id: [u8; ID]) -> Self {
+        Self(id)
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8; ID] {
+        &self.0
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for KeyId {
+    type Err = InvalidKeyId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidKeyId> {
+        let mut id = [0; ID];
+        if hex(text, &mut id) {
+            Ok(Self(id))
+        } else {
+            Err(InvalidKeyId)
+        }
+    }
+}
+
+impl serde::Serialize for KeyId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for KeyId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl MasterKey {
+    /// Makes a new key.
+    ///
+    /// # Errors
+    ///
+    /// When there is no randomness.
+    pub fn generate(entropy: &dyn Entropy) -> Result<Self, EntropyError> {
+        let mut bytes = Box::new(Zeroizing::new([0; KEY]));
+        entropy.fill(&mut bytes[..])?;
+        Ok(Self::of(bytes))
+    }
+
+    /// The key's name.
+    pub fn id(&self) -> KeyId {
+        self.id
+    }
+
+    /// The key as 64 hexadecimal digits, for the file that keeps it.
+    pub fn expose_text(&self) -> Zeroizing<String> {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = Zeroizing::new(String::with_capacity(2 * KEY));
+        for byte in self.bytes.iter() {
+            text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            text.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+        text
+    }
+
+    pub(super) fn bytes(&self) -> &[u8; KEY] {
+        &self.bytes
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_id_of(key: Self, id: KeyId) -> Self {
+        Self { id, ..key }
+    }
+
+    fn of(bytes: Box<Zeroizing<[u8; KEY]>>) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(b"agentcfg master key id\0");
+        hash.update(&bytes[..]);
+        let mut id = [0; ID];
+        id.copy_from_slice(&hash.finalize()[..ID]);
+        Self { id: KeyId(id), bytes }
+    }
+}
+
+impl FromStr for MasterKey {
+    type Err = InvalidMasterKey;
+
+    /// Reads 64 hexadecimal digits, or base64 of either alphabet with or without padding.
+    fn from_str(text: &str) -> Result<Self, InvalidMasterKey> {
+        let mut bytes = Box::new(Zeroizing::new([0; KEY]));
+        let right = match text.len() {
+            64 => hex(text, &mut bytes[..]),
+            43 | 44 => {
+                let bare = text.strip_suffix('=').unwrap_or(text);
+                let whole = |decoded: Result<&[u8], _>| decoded.is_ok_and(|decoded| decoded.len() == KEY);
+                bare.len() == 43
+                    && (whole(Base64Unpadded::decode(bare, &mut bytes[..]))
+                        || whole(Base64UrlUnpadded::decode(bare, &mut bytes[..])))
+            }
+            _ => false,
+        };
+        if right {
+            Ok(Self::of(bytes))
+        } else {
+            Err(InvalidMasterKey)
+        }
+    }
+}
+
+impl fmt::Debug for MasterKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MasterKey({})", self.id)
+    }
+}
+
+/// Reads exactly as many hexadecimal digits as fill the bytes.
+fn hex(text: &str, bytes: &mut [u8]) -> bool {
+    if text.len() != 2 * bytes.len() {
+        return false;
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        match (digit(pair[0]), digit(pair[1])) {
+            (Some(high), Some(low)) => *byte = high << 4 | low,
+            _ => return false,
+        }
+    }
+    true
+}

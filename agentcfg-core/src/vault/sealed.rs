@@ -1,0 +1,112 @@
+//! Sealed texts as bytes and as base64.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64ct::{Base64, Encoding};
+
+use super::keys::{ID, KeyId};
+use super::{NONCE, TAG};
+
+const HEAD: usize = 1 + ID;
+
+/// Something sealed. It tells under which key and hides the rest, so it may be stored and shown.
+///
+/// As text and in records it is base64.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sealed(Vec<u8>);
+
+/// Why a text is nothing sealed: it is not base64, or too short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("is no sealed text")]
+pub struct NotSealed;
+
+/// Format and key: what is in the clear.
+pub(super) fn head(format: u8, key: KeyId) -> [u8; HEAD] {
+    let mut head = [format; HEAD];
+    head[1..].copy_from_slice(key.as_bytes());
+    head
+}
+
+impl Sealed {
+    /// Reads the bytes of a sealed text.
+    ///
+    /// # Errors
+    ///
+    /// When there are too few of them.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, NotSealed> {
+        if bytes.len() < HEAD + NONCE + TAG {
+            return Err(NotSealed);
+        }
+        Ok(Self(bytes))
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The identifier of the master key that it was sealed under.
+    pub fn key_id(&self) -> KeyId {
+        let mut id = [0; ID];
+        id.copy_from_slice(&self.0[1..HEAD]);
+        KeyId::new(id)
+    }
+
+    pub(super) fn from_parts(head: [u8; HEAD], nonce: [u8; NONCE], text: &[u8]) -> Self {
+        Self([&head[..], &nonce, text].concat())
+    }
+
+    pub(super) fn format(&self) -> u8 {
+        self.0[0]
+    }
+
+    pub(super) fn head(&self) -> &[u8] {
+        &self.0[..HEAD]
+    }
+
+    pub(super) fn nonce(&self) -> [u8; NONCE] {
+        let mut nonce = [0; NONCE];
+        nonce.copy_from_slice(&self.0[HEAD..HEAD + NONCE]);
+        nonce
+    }
+
+    pub(super) fn text(&self) -> &[u8] {
+        &self.0[HEAD + NONCE..]
+    }
+}
+
+impl fmt::Display for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&Base64::encode_string(&self.0))
+    }
+}
+
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sealed(under {}, {} bytes)", self.key_id(), self.0.len())
+    }
+}
+
+impl FromStr for Sealed {
+    type Err = NotSealed;
+
+    fn from_str(text: &str) -> Result<Self, NotSealed> {
+        Base64::decode_vec(text)
+            .map_err(|_| NotSealed)
+            .and_then(Self::from_bytes)
+    }
+}
+
+impl serde::Serialize for Sealed {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Sealed {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,76 @@
+//! Files of secrets: their owner's alone, and on the disk whole or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::DataDirError;
+
+/// Opens a file, and gives its permission bits when others than the owner have any.
+pub(super) fn open(path: &Path) -> io::Result<(File, Option<u32>)> {
+    let file = File::open(path)?;
+    let mode = file.metadata()?.mode() & 0o777;
+    Ok((file, (mode & 0o077 != 0).then_some(mode)))
+}
+
+/// Makes the file `name` unless there is one, which is fine too. Nobody ever sees half of it.
+pub(super) fn create(dir: &Path, name: &str, content: &[u8]) -> Result<(), DataDirError> {
+    put(dir, name, content, publish)
+}
+
+/// Puts the file `name` in the place of the one that is there, which stays as it is until then.
+pub(super) fn replace(dir: &Path, name: &str, content: &[u8]) -> Result<(), DataDirError> {
+    put(dir, name, content, |draft, path| fs::rename(draft, path))
+}
+
+/// Writes a draft under a name of its own and lets `place` give it the final one.
+fn put(dir: &Path, name: &str, content: &[u8], place: fn(&Path, &Path) -> io::Result<()>) -> Result<(), DataDirError> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let draft: PathBuf = dir.join(format!("{name}.{}.{number}.new", std::process::id()));
+    let path = dir.join(name);
+    let made = write(&draft, content).and_then(|()| place(&draft, &path));
+    let removed = fs::remove_file(&draft);
+    made.map_err(|source| DataDirError::from_io("create", &path, source))?;
+    if let Err(error) = removed
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(draft = %draft.display(), %error, "cannot remove the draft of a key, please do");
+    }
+    // The name must outlive a power cut, or what was made with the secret from now on would not.
+    File::open(dir)
+        .and_then(|dir| dir.sync_all())
+        .map_err(|source| DataDirError::from_io("sync", dir, source))
+}
+
+fn write(draft: &Path, content: &[u8]) -> io::Result<()> {
+    // Left behind by a process that had the same number and died here.
+    match fs::remove_file(draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(draft)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+/// Gives `draft` the name `path` unless that is taken, which is fine too.
+fn publish(draft: &Path, path: &Path) -> io::Result<()> {
+    let named = fs::hard_link(draft, path).or_else(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Err(error),
+        // Some file systems know no links. Those that know neither of the two ways have no atomic way at all.
+        _ => renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE).map_err(|_| error),
+    });
+    match named {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}

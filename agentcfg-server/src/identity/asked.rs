@@ -1,0 +1,180 @@
+//! Providers that are asked about each token: by introspection (RFC 7662) or at a user's own URL.
+//!
+//! Nothing is remembered from one request to the next, so a token that the provider revokes is refused at once.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use agentcfg_core::model::Timestamp;
+use agentcfg_core::session::{
+    AnswerRules, MAX_TOKEN_BYTES, Session, SessionError, SessionVerifier, read_introspection, read_user_info,
+};
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{Method, Request, StatusCode, Uri};
+use tokio::sync::Semaphore;
+
+use crate::config::Secret;
+use crate::outbound::Outbound;
+
+/// Time for a question from beginning to end, the wait for a turn included.
+const WITHIN: Duration = Duration::from_secs(2);
+/// Questions at a time.
+const AT_A_TIME: usize = 64;
+/// The longest answer that is read.
+const MAX_BYTES: usize = 64 << 10;
+
+/// Asks a provider.
+pub(super) struct AskedProvider {
+    outbound: Outbound,
+    question: Question,
+    turns: Semaphore,
+}
+
+/// What a provider is asked.
+pub(super) enum Question {
+    /// Whether a token is active and whose it is, as one of the provider's clients.
+    Introspection {
+        url: Uri,
+        authorization: HeaderValue,
+        issuer: Option<String>,
+        audience: Option<String>,
+    },
+    /// Who the bearer of a token is, as that bearer.
+    User { url: Uri, apikey: Option<HeaderValue> },
+}
+
+impl AskedProvider {
+    /// Asks this question about each token.
+    pub(super) fn new(outbound: Outbound, question: Question) -> Self {
+        Self {
+            outbound,
+            question,
+            turns: Semaphore::new(AT_A_TIME),
+        }
+    }
+
+    async fn ask(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
+        let request = self.question.about(token)?;
+        // Closed is what the semaphore never is.
+        let _turn = self
+            .turns
+            .acquire()
+            .await
+            .map_err(|error| unavailable(error.to_string()))?;
+        let answer = self
+            .outbound
+            .ask(request, MAX_BYTES, WITHIN)
+            .await
+            .map_err(|error| unavailable(error.to_string()))?;
+        match answer.status() {
+            StatusCode::OK => self.question.read(answer.body(), now),
+            status @ (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+                if matches!(self.question, Question::Introspection { .. }) {
+                    // A token that is not good is an answer of 200, so this is about the question.
+                    tracing::warn!(%status, "the identity provider refuses introspection, check the client's credentials");
+                }
+                Err(SessionError::Invalid("the identity provider refuses it"))
+            }
+            other => Err(unavailable(format!("it answered {other}"))),
+        }
+    }
+}
+
+#[async_trait]
+impl SessionVerifier for AskedProvider {
+    async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
+        if token.len() > MAX_TOKEN_BYTES || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(SessionError::Invalid("no identity provider issues such a token"));
+        }
+        tokio::time::timeout(WITHIN, self.ask(token, now))
+            .await
+            .unwrap_or_else(|_| Err(unavailable(format!("no answer within {WITHIN:?}"))))
+    }
+
+    fn ready(&self) -> Result<(), SessionError> {
+        Ok(())
+    }
+}
+
+impl Question {
+    fn about(&self, token: &str) -> Result<Request<Full<Bytes>>, SessionError> {
+        const UNSENDABLE: SessionError = SessionError::Invalid("it cannot be sent to the identity provider");
+        let mut request = Request::new(Full::default());
+        match self {
+            Self::Introspection { url, authorization, .. } => {
+                *request.method_mut() = Method::POST;
+                *request.uri_mut() = url.clone();
+                let body = format!("token={}&token_type_hint=access_token", form(token));
+                *request.body_mut() = Full::from(body);
+                let headers = request.headers_mut();
+                headers.insert(AUTHORIZATION, authorization.clone());
+                headers.insert(
+                    CONTENT_TYPE,
+                    HeaderValue::from_static("application/x-www-form-urlencoded"),
+                );
+            }
+            Self::User { url, apikey } => {
+                *request.uri_mut() = url.clone();
+                let headers = request.headers_mut();
+                headers.insert(AUTHORIZATION, sensitive(&format!("Bearer {token}")).ok_or(UNSENDABLE)?);
+                if let Some(apikey) = apikey {
+                    headers.insert(HeaderName::from_static("apikey"), apikey.clone());
+                }
+            }
+        }
+        request
+            .headers_mut()
+            .insert(ACCEPT, HeaderValue::from_static("application/json"));
+        Ok(request)
+    }
+
+    fn read(&self, body: &[u8], now: Timestamp) -> Result<Session, SessionError> {
+        match self {
+            Self::Introspection { issuer, audience, .. } => {
+                let rules = AnswerRules {
+                    issuer: issuer.as_deref(),
+                    audience: audience.as_deref(),
+                };
+                read_introspection(body, rules, now)
+            }
+            Self::User { .. } => read_user_info(body),
+        }
+    }
+}
+
+fn unavailable(why: String) -> SessionError {
+    SessionError::Unavailable(why)
+}
+
+/// A header value that is kept out of whatever prints headers.
+pub(super) fn sensitive(text: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// The client's credentials as RFC 6749, section 2.3.1, wants them: both parts encoded like a form, then Basic.
+pub(super) fn basic(client_id: &str, client_secret: &Secret) -> HeaderValue {
+    let both = format!("{}:{}", form(client_id), form(client_secret.expose()));
+    // Base64 is always fit for a header.
+    sensitive(&format!("Basic {}", STANDARD.encode(both))).unwrap_or_else(|| HeaderValue::from_static(""))
+}
+
+/// Encodes a value for `application/x-www-form-urlencoded`.
+fn form(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'*' => encoded.push(char::from(byte)),
+            b' ' => encoded.push('+'),
+            // Writing to a string cannot fail.
+            _ => _ = write!(encoded, "%{byte:02X}"),
+        }
+    }
+    encoded
+}

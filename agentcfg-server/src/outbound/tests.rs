@@ -1,0 +1,159 @@
+use std::sync::atomic::Ordering;
+
+use hyper::StatusCode;
+use hyper::header::LOCATION;
+use rustls::pki_types::pem::PemObject;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::stub::{Stub, answer};
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn outbound() -> Outbound {
+    Outbound::new(&Options::default()).unwrap()
+}
+
+fn get(url: &str) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::default());
+    *request.uri_mut() = url.parse().unwrap();
+    request
+}
+
+#[tokio::test]
+async fn connections_are_reused() {
+    let stub = Stub::new(|_| answer(200, "hello")).await;
+    let outbound = outbound();
+    for _ in 0..20 {
+        let response = outbound.ask(get(&stub.url("/a?b=c")), 100, SECOND).await.unwrap();
+        assert_eq!(response.body(), "hello");
+    }
+    assert_eq!(stub.connections.load(Ordering::SeqCst), 1);
+    let seen = &stub.seen()[0];
+    assert_eq!((seen.method.as_str(), seen.target.as_str()), ("GET", "/a?b=c"));
+    assert_eq!(seen.header("host"), Some(stub.address.to_string().as_str()));
+}
+
+#[tokio::test]
+async fn redirects_are_answers() {
+    let elsewhere = Stub::new(|_| answer(200, "elsewhere")).await;
+    let target = elsewhere.url("/");
+    let stub = Stub::new(move |_| {
+        let mut response = answer(302, "");
+        response.headers_mut().insert(LOCATION, target.parse().unwrap());
+        response
+    })
+    .await;
+    let response = outbound().ask(get(&stub.url("/")), 100, SECOND).await.unwrap();
+    assert_eq!(response.status(), StatusCode::FOUND);
+    assert!(elsewhere.seen().is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_is_read_to_its_limit_and_no_further() {
+    let stub = Stub::new(|_| answer(200, &"x".repeat(1000))).await;
+    let outbound = outbound();
+    assert_eq!(
+        outbound
+            .ask(get(&stub.url("/")), 1000, SECOND)
+            .await
+            .unwrap()
+            .body()
+            .len(),
+        1000
+    );
+    let error = outbound.ask(get(&stub.url("/")), 999, SECOND).await.unwrap_err();
+    assert!(matches!(error, OutboundError::TooLong(999)), "{error}");
+}
+
+#[tokio::test]
+async fn silence_ends_with_the_time() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", silent.local_addr().unwrap());
+    let within = Duration::from_millis(50);
+    let error = outbound().ask(get(&url), 100, within).await.unwrap_err();
+    assert!(matches!(error, OutboundError::TimedOut(_)), "{error}");
+    // A handshake that never comes ends with the time for connecting.
+    let options = Options {
+        connect_timeout: within,
+        ..Options::default()
+    };
+    let url = url.replace("http:", "https:");
+    let error = Outbound::new(&options).unwrap().send(get(&url)).await.unwrap_err();
+    assert!(matches!(error, OutboundError::Connect(_)), "{error}");
+}
+
+#[tokio::test]
+async fn nobody_there_is_told_apart() {
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    for url in [format!("http://{gone}/"), "http://nobody.invalid/".to_owned()] {
+        let error = outbound().ask(get(&url), 100, 20 * SECOND).await.unwrap_err();
+        assert!(matches!(error, OutboundError::Connect(_)), "{error}");
+        assert!(!error.to_string().contains(&url), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_into_a_closed_connection_is_asked_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        // The first connection is closed upon the request, as a server does that has just given it up.
+        for answers in [false, true] {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut buffer = [0; 1000];
+            assert!(stream.read(&mut buffer).await.unwrap() > 0);
+            if answers {
+                stream
+                    .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+                    .await
+                    .unwrap();
+            }
+        }
+    });
+    let response = outbound().ask(get(&url), 100, 5 * SECOND).await.unwrap();
+    assert_eq!(response.body(), "ok");
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_no_answer() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut buffer = [0; 1000];
+            let _ = stream.read(&mut buffer).await;
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{}")
+                .await;
+        }
+    });
+    let error = outbound().ask(get(&url), 100, 5 * SECOND).await.unwrap_err();
+    assert!(matches!(error, OutboundError::Broken(_)), "{error}");
+}
+
+#[tokio::test]
+async fn tls_needs_a_certificate_that_is_trusted_for_the_name() {
+    let stub = Stub::encrypted(|_| answer(200, "private")).await;
+    let port = stub.address.port();
+    let options = Options {
+        extra_roots: CertificateDer::pem_slice_iter(include_bytes!("tls/ca.pem"))
+            .collect::<Result<_, _>>()
+            .unwrap(),
+        ..Options::default()
+    };
+    let trusting = Outbound::new(&options).unwrap();
+    let url = format!("https://localhost:{port}/");
+    assert_eq!(
+        trusting.ask(get(&url), 100, 5 * SECOND).await.unwrap().body(),
+        "private"
+    );
+
+    let error = outbound().ask(get(&url), 100, 5 * SECOND).await.unwrap_err();
+    assert!(error.to_string().contains("UnknownIssuer"), "{error}");
+    let by_address = format!("https://127.0.0.1:{port}/");
+    let error = trusting.ask(get(&by_address), 100, 5 * SECOND).await.unwrap_err();
+    assert!(matches!(error, OutboundError::Connect(_)), "{error}");
+}

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Builds the server and runs it for trying out: a workspace, a key, a token, and lines to copy.
+# Arguments are passed on, such as --listen 127.0.0.1:8080.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+# shellcheck source=scripts/need.sh
+. "$root/scripts/need.sh"
+
+command -v cargo >/dev/null || fail "Rust is missing; install it from your distribution or with rustup"
+need cc build-essential
+
+cargo build --locked --release --manifest-path "$root/Cargo.toml" -p agentcfg-server
+exec "$root/target/release/agentcfg-server" dev "$@"

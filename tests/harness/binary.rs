@@ -1,0 +1,57 @@
+//! Where the binary under test is.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+const NAME: &str = "agentcfg-server";
+
+/// The binary under test: what `AGENTCFG_TEST_BINARY` names, else the newest one that cargo built;
+/// when there is none, it is built now.
+pub fn server_binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| match env::var_os("AGENTCFG_TEST_BINARY") {
+        Some(path) => {
+            let path = PathBuf::from(path);
+            assert!(path.is_file(), "AGENTCFG_TEST_BINARY is no file: {}", path.display());
+            path
+        }
+        None => newest().unwrap_or_else(build),
+    })
+}
+
+/// The target directory of the workspace.
+pub fn target() -> PathBuf {
+    match env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => dir.into(),
+        None => workspace().join("target"),
+    }
+}
+
+fn workspace() -> &'static Path {
+    // The tests are a member right below the workspace's root.
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn newest() -> Option<PathBuf> {
+    let built = |path: &PathBuf| path.metadata().and_then(|found| found.modified()).ok();
+    ["release", "debug"]
+        .map(|profile| target().join(profile).join(NAME))
+        .into_iter()
+        .filter_map(|path| built(&path).map(|at| (at, path)))
+        .max_by_key(|(at, _): &(SystemTime, _)| *at)
+        .map(|(_, path)| path)
+}
+
+fn build() -> PathBuf {
+    eprintln!("no {NAME} in {}, building it", target().display());
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .args(["build", "--locked", "-p", NAME])
+        .current_dir(workspace())
+        .status();
+    assert!(built.is_ok_and(|status| status.success()), "{NAME} cannot be built");
+    newest().expect("cargo built the binary")
+}

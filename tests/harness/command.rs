@@ -1,0 +1,159 @@
+//! Commands of the binary that run to their end.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::server_binary;
+use super::spawn::{mortal, spawn};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How a command ended.
+pub struct Finished {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+    line: String,
+}
+
+impl Finished {
+    /// Insists on success and gives what was printed.
+    #[track_caller]
+    pub fn succeeded(self) -> String {
+        assert!(self.status.success(), "should succeed: {self:?}");
+        self.stdout
+    }
+
+    /// Insists on an orderly failure: an exit status that says so, and a reason on standard error
+    /// that names each of `said`.
+    #[track_caller]
+    pub fn failed_with(self, said: &[&str]) -> String {
+        let code = self.status.code();
+        assert!(
+            code.is_some_and(|code| (1..=2).contains(&code)),
+            "should fail in order: {self:?}"
+        );
+        assert!(!self.stderr.contains("panicked"), "{self:?}");
+        for said in said {
+            assert!(self.stderr.contains(said), "should say {said:?}: {self:?}");
+        }
+        self.stderr
+    }
+}
+
+impl fmt::Debug for Finished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            status,
+            stdout,
+            stderr,
+            line,
+        } = self;
+        write!(
+            f,
+            "`{line}` ended with {status}\n--- stdout\n{stdout}\n--- stderr\n{stderr}"
+        )
+    }
+}
+
+/// A command before it runs.
+pub struct Run {
+    arguments: Vec<OsString>,
+    env: Vec<(String, OsString)>,
+    dir: Option<PathBuf>,
+    user: Option<u32>,
+    binary: PathBuf,
+}
+
+/// Runs the binary with these arguments to its end.
+pub fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Finished {
+    Run::new(arguments).finish()
+}
+
+impl Run {
+    pub fn new<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Self {
+        Self {
+            arguments: arguments
+                .into_iter()
+                .map(|argument| argument.as_ref().to_owned())
+                .collect(),
+            env: Vec::new(),
+            dir: None,
+            user: None,
+            binary: server_binary().to_owned(),
+        }
+    }
+
+    /// Sets a variable of the environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Runs in this directory.
+    #[must_use]
+    pub fn in_dir(mut self, dir: impl AsRef<Path>) -> Self {
+        self.dir = Some(dir.as_ref().to_owned());
+        self
+    }
+
+    /// Runs this copy of the binary as this user, which takes root.
+    #[must_use]
+    pub fn as_user(mut self, user: u32, binary: impl AsRef<Path>) -> Self {
+        self.user = Some(user);
+        self.binary = binary.as_ref().to_owned();
+        self
+    }
+
+    /// Runs to the end, which must come within half a minute.
+    pub fn finish(self) -> Finished {
+        let mut command = mortal(&self.binary, self.user);
+        command.args(&self.arguments).envs(self.env).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.current_dir(self.dir.unwrap_or_else(std::env::temp_dir));
+        let mut child = spawn(command).expect("the binary starts");
+        let stdout = collect(child.stdout.take());
+        let stderr = collect(child.stderr.take());
+        let deadline = Instant::now() + PATIENCE;
+        let mut in_time = true;
+        let status = loop {
+            if let Some(status) = child.try_wait().expect("the child is ours") {
+                break status;
+            }
+            if Instant::now() > deadline {
+                in_time = false;
+                let _ = child.kill();
+            }
+            thread::sleep(Duration::from_millis(2));
+        };
+        let line: Vec<_> = self
+            .arguments
+            .iter()
+            .map(|argument| argument.to_string_lossy())
+            .collect();
+        let finished = Finished {
+            status,
+            stdout: stdout.join().unwrap(),
+            stderr: stderr.join().unwrap(),
+            line: line.join(" "),
+        };
+        assert!(in_time, "runs on and on: {finished:?}");
+        finished
+    }
+}
+
+fn collect(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}

@@ -1,0 +1,31 @@
+//! What end-to-end tests need: the binary as a process, HTTP as bytes, and workspaces to play in.
+//!
+//! Start with [`Studio::open`]: a workspace of its own on a server that the tests of this process
+//! share. Tests that need other settings, or that stop or kill their server, start one with
+//! [`Server::builder`].
+
+mod binary;
+mod command;
+mod encode;
+mod http;
+mod not_run;
+mod response;
+mod server;
+mod spawn;
+mod studio;
+mod tokens;
+mod wait;
+mod wire;
+
+pub use binary::server_binary;
+pub use command::{Finished, Run, run};
+pub use encode::{base64, base64url, hex};
+pub use http::Request;
+pub use not_run::not_run;
+pub use response::Response;
+pub use server::{Builder, Server};
+pub use spawn::{NOBODY, scratch};
+pub use studio::{Key, Studio, unique};
+pub use tokens::{forged, unsigned};
+pub use wait::{at_once, eventually, until};
+pub use wire::Wire;

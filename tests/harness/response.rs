@@ -1,0 +1,126 @@
+//! One answer, held to the rules that every answer keeps.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// An answer as it came.
+#[derive(Clone)]
+pub struct Response {
+    /// What was asked, for messages.
+    pub request: String,
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// Insists on a status.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{self:?}");
+        self
+    }
+
+    /// Insists on an error whose message names each of `said`.
+    #[track_caller]
+    pub fn refused(self, status: u16, said: &[&str]) -> Self {
+        let response = self.expect(status);
+        let message = response.error();
+        for said in said {
+            assert!(message.contains(said), "should say {said:?}: {response:?}");
+        }
+        response
+    }
+
+    /// The value of a header that comes once or not at all.
+    #[track_caller]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self
+            .headers
+            .iter()
+            .filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        let value = values.next().map(|(_, value)| value.as_str());
+        assert!(values.next().is_none(), "{name} came twice: {self:?}");
+        value
+    }
+
+    /// The value of a header that must be there.
+    #[track_caller]
+    pub fn need(&self, name: &str) -> &str {
+        self.header(name)
+            .unwrap_or_else(|| panic!("{name} is missing: {self:?}"))
+    }
+
+    /// A header that is a number.
+    #[track_caller]
+    pub fn number(&self, name: &str) -> i64 {
+        let text = self.need(name);
+        text.parse().unwrap_or_else(|_| panic!("{name} is no number: {self:?}"))
+    }
+
+    /// The body.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
+    }
+
+    /// The message of an error, whose body must be the message and nothing else.
+    #[track_caller]
+    pub fn error(&self) -> String {
+        let body = self.json();
+        let message = body["error"].as_str().filter(|message| !message.trim().is_empty());
+        let alone = body.as_object().is_some_and(|fields| fields.len() == 1);
+        match message {
+            Some(message) if alone => message.to_owned(),
+            _ => panic!("an error is one message: {self:?}"),
+        }
+    }
+
+    /// The tag of the version.
+    #[track_caller]
+    pub fn etag(&self) -> String {
+        self.need("etag").to_owned()
+    }
+
+    /// Insists on what holds for every answer, whatever was asked.
+    #[track_caller]
+    pub(super) fn keeps_the_rules(self, method: &str) -> Self {
+        let id = self.need("x-request-id");
+        assert!(
+            (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()),
+            "{self:?}"
+        );
+        assert_ne!(self.status, 500, "{self:?}");
+        if method == "HEAD" || matches!(self.status, 204 | 304) {
+            assert!(self.body.is_empty(), "{self:?}");
+        } else {
+            assert_eq!(self.need("content-type"), "application/json", "{self:?}");
+            self.json();
+            if self.status >= 300 {
+                self.error();
+            }
+        }
+        assert_eq!(
+            self.header("www-authenticate"),
+            (self.status == 401).then_some("Bearer"),
+            "{self:?}"
+        );
+        assert_eq!(self.header("allow").is_some(), self.status == 405, "{self:?}");
+        if matches!(self.status, 429 | 503) {
+            assert!(self.number("retry-after") >= 1, "{self:?}");
+        }
+        self
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n{}", self.request, self.status)?;
+        for (name, value) in &self.headers {
+            writeln!(f, "{name}: {value}")?;
+        }
+        let body = String::from_utf8_lossy(&self.body);
+        write!(f, "\n{}", body.chars().take(2000).collect::<String>())
+    }
+}

@@ -1,0 +1,272 @@
+//! The server as a process.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use agentcfg_client::{Client, RetryPolicy};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::spawn::{mortal, spawn};
+use super::{Run, scratch, server_binary, until};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The user who may change plans on servers that tests share.
+const OPERATOR: &str = "operator";
+
+/// A server that runs until it is stopped or dropped.
+pub struct Server {
+    child: Mutex<Child>,
+    address: SocketAddr,
+    data: PathBuf,
+    stdout: Arc<Mutex<String>>,
+    stderr: PathBuf,
+    tokens: Mutex<HashMap<String, String>>,
+    _dir: TempDir,
+}
+
+/// A server before it starts.
+#[derive(Default)]
+pub struct Builder {
+    settings: Vec<(String, OsString)>,
+    arguments: Vec<OsString>,
+    data: Option<PathBuf>,
+    dev_in: Option<PathBuf>,
+}
+
+impl Server {
+    /// Begins a server with a new data directory.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A server with a new data directory and default settings.
+    pub fn start() -> Self {
+        Self::builder().start()
+    }
+
+    /// The server that the tests of this process share: default settings but for an operator.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Server> = OnceLock::new();
+        SHARED.get_or_init(|| Self::builder().set("operators", OPERATOR).start())
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// What it printed so far.
+    pub fn stdout(&self) -> String {
+        self.stdout.lock().unwrap().clone()
+    }
+
+    /// What it logged so far.
+    pub fn stderr(&self) -> String {
+        fs::read(&self.stderr).map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// A session token of a user, from the command `token`.
+    pub fn token(&self, user: &str) -> String {
+        let known = self.tokens.lock().unwrap().get(user).cloned();
+        known.unwrap_or_else(|| {
+            let token = self.fresh_token(user, 3600);
+            self.tokens.lock().unwrap().insert(user.to_owned(), token.clone());
+            token
+        })
+    }
+
+    /// A new session token that lives for so many seconds.
+    pub fn fresh_token(&self, user: &str, seconds: u32) -> String {
+        let ttl = seconds.to_string();
+        let mut run = Run::new(
+            ["token", "--user", user, "--ttl", &ttl, "--data"]
+                .map(OsString::from)
+                .into_iter()
+                .chain([self.data.clone().into_os_string()]),
+        );
+        run = run.in_dir(&self.data);
+        run.finish().succeeded().trim().to_owned()
+    }
+
+    /// The token of the user who may change plans.
+    pub fn operator(&self) -> String {
+        self.token(OPERATOR)
+    }
+
+    /// The real client, which shows every answer as it is: nothing is repeated.
+    pub fn client(&self, credential: &str) -> Client {
+        let builder = Client::builder(self.url()).retry(RetryPolicy::NEVER);
+        let builder = if credential.starts_with("svc_") {
+            builder.api_key(credential)
+        } else {
+            builder.session_token(credential)
+        };
+        builder.build().expect("the client's settings are good")
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.lock().unwrap().id()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child.lock().unwrap());
+        kill_process(pid, signal).expect("the server runs");
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&self) -> Option<ExitStatus> {
+        self.child.lock().unwrap().try_wait().expect("the child is ours")
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn wait(&self) -> ExitStatus {
+        until("the server ends", || self.ended())
+    }
+
+    /// Stops it in order.
+    #[track_caller]
+    pub fn stop(&self) {
+        self.signal(Signal::TERM);
+        let status = self.wait();
+        assert!(status.success(), "{status}\n{}", self.stderr());
+    }
+
+    /// Ends it without any warning.
+    pub fn kill(&self) {
+        let mut child = self.child.lock().unwrap();
+        child.kill().expect("the server runs");
+        child.wait().expect("the child is ours");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let child = self.child.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _ = child.kill();
+        let _ = child.wait();
+        if thread::panicking() {
+            let log = self.stderr();
+            let tail: Vec<_> = log.lines().rev().take(30).collect();
+            eprintln!("--- the server's last words");
+            tail.iter().rev().for_each(|line| eprintln!("{line}"));
+        }
+    }
+}
+
+impl Builder {
+    /// Chooses a setting through the environment.
+    #[must_use]
+    pub fn set(mut self, key: &str, value: impl Into<OsString>) -> Self {
+        self.settings
+            .push((format!("AGENTCFG_{}", key.to_ascii_uppercase()), value.into()));
+        self
+    }
+
+    /// Adds an argument to the command line.
+    #[must_use]
+    pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Works on a directory that somebody else keeps.
+    #[must_use]
+    pub fn data(mut self, data: impl Into<PathBuf>) -> Self {
+        self.data = Some(data.into());
+        self
+    }
+
+    /// Runs `dev` in this directory in place of `serve`.
+    #[must_use]
+    pub fn dev_in(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.dev_in = Some(dir.into());
+        self
+    }
+
+    /// Starts it and waits until it listens.
+    #[track_caller]
+    pub fn start(self) -> Server {
+        let dir = scratch();
+        let mut command = mortal(server_binary(), None);
+        let data = match &self.dev_in {
+            Some(dev) => {
+                command.arg("dev").current_dir(dev);
+                dev.join("agentcfg-data")
+            }
+            None => {
+                let data = self.data.unwrap_or_else(|| dir.path().join("data"));
+                command.arg("serve").arg("--data").arg(&data).current_dir(dir.path());
+                data
+            }
+        };
+        let stderr = dir.path().join("stderr");
+        command
+            .args(["--listen", "127.0.0.1:0"])
+            .args(self.arguments)
+            .envs(self.settings);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(File::create(&stderr).expect("a file for the log"));
+        let mut child = spawn(command).expect("the binary starts");
+        let stdout = Arc::new(Mutex::new(String::new()));
+        let listening = listen_for_address(&mut child, Arc::clone(&stdout));
+        let address = match listening.recv_timeout(PATIENCE) {
+            Ok(address) => address,
+            Err(reason) => {
+                if reason == RecvTimeoutError::Timeout {
+                    let _ = child.kill();
+                }
+                let status = child.wait();
+                let log = fs::read_to_string(&stderr).unwrap_or_default();
+                panic!("no listening server: {status:?}\n{}\n{log}", stdout.lock().unwrap());
+            }
+        };
+        Server {
+            child: Mutex::new(child),
+            address,
+            data,
+            stdout,
+            stderr,
+            tokens: Mutex::default(),
+            _dir: dir,
+        }
+    }
+}
+
+/// Reads standard output to its end and tells the address that it names.
+fn listen_for_address(child: &mut Child, stdout: Arc<Mutex<String>>) -> Receiver<SocketAddr> {
+    let pipe = child.stdout.take().expect("standard output is a pipe");
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).lines() {
+            let Ok(line) = line else { break };
+            let address = line.strip_prefix("listening on http://").map(str::parse);
+            let mut all = stdout.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            *all += &line;
+            all.push('\n');
+            drop(all);
+            if let Some(Ok(address)) = address {
+                let _ = tell.send(address);
+            }
+        }
+    });
+    told
+}

@@ -1,0 +1,87 @@
+//! Starting processes so that none outlives the tests, and directories for them.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Mutex, Once, OnceLock};
+use std::thread;
+
+use tempfile::TempDir;
+
+/// The user without rights, as most systems number it.
+pub const NOBODY: u32 = 65_534;
+
+const PREFIX: &str = "agentcfg-it-";
+
+type Order = (Command, Sender<io::Result<Child>>);
+
+/// Starts a process that dies with this one. The system watches the thread that starts it, and a
+/// test's thread ends with the test, so one thread that stays starts them all.
+pub(super) fn spawn(command: Command) -> io::Result<Child> {
+    static ORDERS: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
+    let orders = ORDERS.get_or_init(|| {
+        let (orders, inbox) = mpsc::channel::<Order>();
+        thread::spawn(move || {
+            for (mut command, answer) in inbox {
+                let _ = answer.send(command.spawn());
+            }
+        });
+        Mutex::new(orders)
+    });
+    let (answer, started) = mpsc::channel();
+    orders
+        .lock()
+        .unwrap()
+        .send((command, answer))
+        .expect("the thread stays");
+    started.recv().expect("the thread answers")
+}
+
+/// A command for the binary at `path` that is killed when the thread that starts it ends.
+pub(super) fn mortal(path: &Path, user: Option<u32>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]);
+    if let Some(user) = user {
+        command.args([format!("--reuid={user}"), format!("--regid={user}")]);
+        command.arg("--clear-groups");
+    }
+    command.arg("--").arg(path);
+    // Settings of whoever runs the tests are not those of the tests, and an unknown one is an error.
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"AGENTCFG_") {
+            command.env_remove(name);
+        }
+    }
+    command.env_remove("NO_COLOR").env_remove("RUST_LOG");
+    command
+}
+
+/// A new directory that goes away with its guard, or with the next run when this one is killed.
+pub fn scratch() -> TempDir {
+    static SWEEP: Once = Once::new();
+    SWEEP.call_once(sweep);
+    tempfile::Builder::new()
+        .prefix(&format!("{PREFIX}{}-", std::process::id()))
+        .tempdir()
+        .expect("a temporary directory")
+}
+
+/// Removes what runs left behind that are gone.
+fn sweep() {
+    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let owner = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
+        if let Some(pid) = owner.filter(|pid| pid.parse::<u32>().is_ok())
+            && !PathBuf::from("/proc").join(pid).exists()
+        {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Waiting for events.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Polls until there is a value; fails when none comes in good time.
+#[track_caller]
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(value) = look() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain until {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Polls until something is true; fails when it does not come true in good time.
+#[track_caller]
+pub fn eventually(what: &str, mut look: impl FnMut() -> bool) {
+    until(what, || look().then_some(()));
+}
+
+/// Does something so many times at once and gives what came of each.
+pub fn at_once<T: Send>(times: usize, act: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let start = Barrier::new(times);
+    thread::scope(|scope| {
+        let (start, act) = (&start, &act);
+        let all: Vec<_> = (0..times)
+            .map(|number| {
+                scope.spawn(move || {
+                    start.wait();
+                    act(number)
+                })
+            })
+            .collect();
+        all.into_iter()
+            .map(|one| one.join().expect("none of them fails"))
+            .collect()
+    })
+}

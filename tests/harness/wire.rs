@@ -1,0 +1,116 @@
+//! A connection, for what no client would send.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use super::Response;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A connection with what was read and not used yet.
+pub struct Wire {
+    stream: TcpStream,
+    unread: Vec<u8>,
+}
+
+impl Wire {
+    pub fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("the server accepts connections");
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self {
+            stream,
+            unread: Vec::new(),
+        }
+    }
+
+    /// Sends bytes as they are. That the other side has hung up shows in its answer.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        let _ = self.stream.write_all(bytes.as_ref());
+        self
+    }
+
+    /// Sends bytes while somebody reads: a server may answer before it has read all.
+    pub fn send_aside(&mut self, bytes: Vec<u8>) -> &mut Self {
+        let mut stream = self.stream.try_clone().unwrap();
+        thread::spawn(move || {
+            let _ = stream.write_all(&bytes);
+        });
+        self
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn finish(&mut self) -> &mut Self {
+        let _ = self.stream.shutdown(Shutdown::Write);
+        self
+    }
+
+    /// Reads the answer to a request with this method; `None` when the connection ends without one.
+    #[track_caller]
+    pub fn receive(&mut self, method: &str) -> Option<Response> {
+        let head = loop {
+            if let Some(end) = find(&self.unread, b"\r\n\r\n") {
+                break self.unread.drain(..end + 4).collect::<Vec<_>>();
+            }
+            match self.more() {
+                Ok(0) => {
+                    assert!(
+                        self.unread.is_empty(),
+                        "half a head: {:?}",
+                        String::from_utf8_lossy(&self.unread)
+                    );
+                    return None;
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return None,
+                Err(error) => panic!("no answer to {method}: {error}"),
+            }
+        };
+        let head = String::from_utf8(head).expect("heads are ASCII");
+        let mut lines = head.trim_end().split("\r\n");
+        let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
+        let status = status.unwrap_or_else(|| panic!("no status line: {head}"));
+        let headers: Vec<_> = lines
+            .map(|line| line.split_once(':').unwrap_or_else(|| panic!("no header: {line}")))
+            .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+            .collect();
+        let mut response = Response {
+            request: method.to_owned(),
+            status,
+            headers,
+            body: Vec::new(),
+        };
+        if method != "HEAD" && !matches!(status, 100..=199 | 204 | 304) {
+            let length = usize::try_from(response.number("content-length")).unwrap();
+            while self.unread.len() < length {
+                let count = self
+                    .more()
+                    .unwrap_or_else(|error| panic!("{error} within {response:?}"));
+                assert!(count > 0, "cut off: {response:?}");
+            }
+            response.body = self.unread.drain(..length).collect();
+        }
+        Some(response)
+    }
+
+    /// Whether the other side has closed the connection.
+    pub fn is_closed(&mut self) -> bool {
+        match self.more() {
+            Ok(count) => count == 0,
+            Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
+        }
+    }
+
+    fn more(&mut self) -> io::Result<usize> {
+        let mut chunk = [0; 16 << 10];
+        let count = self.stream.read(&mut chunk)?;
+        self.unread.extend_from_slice(&chunk[..count]);
+        Ok(count)
+    }
+}
+
+fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
+    bytes.windows(pattern.len()).position(|window| window == pattern)
+}

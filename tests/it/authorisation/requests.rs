@@ -1,0 +1,173 @@
+//! For each route a request that succeeds for whoever may make it, again and again.
+
+use agentcfg_tests::harness::{Request, Response, Studio, unique};
+use serde_json::{Value, json};
+
+use super::credentials::Credential;
+
+const ABSENT: &str = "018f2d7c-0000-7000-8000-000000000001";
+
+/// What is written into the workspace before a request, so that it can succeed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Nothing,
+    Agent,
+    DeletedAgent,
+    Member,
+    Key,
+}
+
+/// How to make the request of a route.
+pub(super) struct Recipe {
+    pub(super) method: &'static str,
+    path: &'static str,
+    before: Before,
+    /// The parameters, in which `{name}` is filled in from the place.
+    query: &'static str,
+    /// The body, likewise.
+    body: Option<&'static str>,
+}
+
+const fn plain(method: &'static str, path: &'static str, query: &'static str) -> Recipe {
+    Recipe {
+        method,
+        path,
+        before: Before::Nothing,
+        query,
+        body: None,
+    }
+}
+
+const AGENT: &str = "workspace_id={workspace}&agent_id={item}";
+const MEMBER: &str = "workspace_id={workspace}&user_id={item}";
+const WORKSPACE: &str = "workspace_id={workspace}";
+
+/// The recipe of a route, if it has one.
+pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe> {
+    let with = |before, query, body| Recipe {
+        before,
+        body,
+        ..plain(method, path, query)
+    };
+    Some(match (method, path) {
+        (
+            "GET",
+            "/api/agents/configs"
+            | "/api/agents/status"
+            | "/api/workspaces/members"
+            | "/api/api-keys"
+            | "/api/audit-log",
+        ) => with(Before::Nothing, WORKSPACE, None),
+        ("GET", "/api/workspaces" | "/openapi.json" | "/healthz" | "/readyz") => with(Before::Nothing, "", None),
+        ("POST", "/api/agents/configs") => with(
+            Before::Nothing,
+            "",
+            Some(r#"{"workspace_id": "{workspace}", "agent_id": "{fresh}", "display_name": "x"}"#),
+        ),
+        ("PATCH", "/api/agents/configs") => with(Before::Agent, AGENT, Some(r#"{"role": "{fresh}"}"#)),
+        ("DELETE", "/api/agents/configs") => with(Before::Agent, AGENT, None),
+        ("POST", "/api/agents/configs/restore") => with(Before::DeletedAgent, AGENT, None),
+        ("PUT", "/api/agents/status") => with(Before::Agent, AGENT, Some(r#"{"status": "idle"}"#)),
+        ("POST", "/api/workspaces") => with(Before::Nothing, "", Some(r#"{"name": "x"}"#)),
+        ("PATCH", "/api/workspaces") => with(Before::Nothing, WORKSPACE, Some(r#"{"name": "{fresh}"}"#)),
+        ("PUT", "/api/workspaces/members") => with(Before::Member, MEMBER, Some(r#"{"role": "member"}"#)),
+        ("DELETE", "/api/workspaces/members") => with(Before::Member, MEMBER, None),
+        ("POST", "/api/api-keys") => with(
+            Before::Nothing,
+            "",
+            Some(r#"{"workspace_id": "{workspace}", "name": "x", "environment": "production", "scope": "read"}"#),
+        ),
+        ("DELETE", "/api/api-keys") => with(Before::Key, "key_id={item}", None),
+        _ => return None,
+    })
+}
+
+/// Where a request goes.
+pub(super) struct Place<'a> {
+    pub(super) name: &'static str,
+    /// The workspace; for one that is not there, any other tells which server it is.
+    studio: Studio<'a>,
+    /// What the request acts on, once it was made.
+    item: std::cell::RefCell<String>,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn new(name: &'static str, own: &Studio<'a>, foreign: &Studio<'a>) -> Self {
+        let studio = match name {
+            "own" => own.clone(),
+            "foreign" => foreign.clone(),
+            _ => Studio {
+                id: ABSENT.parse().unwrap(),
+                ..own.clone()
+            },
+        };
+        Self {
+            name,
+            studio,
+            item: "nothing".to_owned().into(),
+        }
+    }
+
+    /// What the audit log of the workspace knows, if there is a workspace.
+    pub(super) fn trail(&self) -> Option<Vec<Value>> {
+        (self.name != "absent").then(|| self.studio.audit())
+    }
+}
+
+impl Recipe {
+    /// The route, as the table names it.
+    pub(super) fn name(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
+    /// Makes what the request acts on.
+    pub(super) fn prepare(&self, place: &Place<'_>) {
+        if place.name == "absent" {
+            return;
+        }
+        let (studio, item) = (&place.studio, unique("item"));
+        *place.item.borrow_mut() = match self.before {
+            Before::Nothing => item,
+            Before::Agent => {
+                studio.create(&item, &Value::Null).expect(201);
+                item
+            }
+            Before::DeletedAgent => {
+                studio.create(&item, &Value::Null).expect(201);
+                studio.remove(&item).expect(200);
+                item
+            }
+            Before::Member => {
+                studio.set_member(&item, "viewer").expect(200);
+                item
+            }
+            Before::Key => studio.key_with(&json!({})).id,
+        };
+    }
+
+    pub(super) fn send(&self, place: &Place<'_>, credential: &Credential) -> Response {
+        self.send_as(self.method, place, credential)
+    }
+
+    /// Sends the request with another method.
+    pub(super) fn send_as(&self, method: &str, place: &Place<'_>, credential: &Credential) -> Response {
+        let fill = |template: &str| {
+            template
+                .replace("{workspace}", &place.studio.id.to_string())
+                .replace("{item}", &place.item.borrow())
+                .replace("{fresh}", &unique("fresh"))
+        };
+        let target = match self.query {
+            "" => self.path.to_owned(),
+            query => format!("{}?{}", self.path, fill(query)),
+        };
+        let mut request: Request = place.studio.server.request(method, target);
+        if let Some(credential) = &credential.text {
+            request = request.bearer(credential);
+        }
+        if let Some(body) = self.body {
+            request = request.text(fill(body));
+        }
+        request.send()
+    }
+}

@@ -1,0 +1,179 @@
+//! `backup` and `restore`.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use agentcfg_tests::harness::{Server, Studio, run, scratch};
+use serde_json::Value;
+use tempfile::TempDir;
+
+struct Shelf(TempDir);
+
+impl Shelf {
+    fn new() -> Self {
+        Self(scratch())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+}
+
+fn data(server: &Server) -> &str {
+    server.data().to_str().unwrap()
+}
+
+fn roomy() -> Server {
+    Server::builder().set("default_plan", "enterprise").start()
+}
+
+#[test]
+fn a_cold_backup_is_the_store_and_says_how_to_put_it_back() {
+    let (shelf, server) = (Shelf::new(), roomy());
+    let studio = Studio::on(&server);
+    let key = studio.key("admin");
+    studio.create("a", &Value::Null).expect(201);
+    let (list, log) = (studio.list().json(), studio.audit());
+    server.stop();
+    let (copy, new) = (shelf.path("copy"), shelf.path("new"));
+    let said = run(["backup", "--data", data(&server), "--out", &copy]).succeeded();
+    assert!(said.contains(&format!("restore --from {copy}")), "{said}");
+    let said = run(["restore", "--from", &copy, "--data", &new]).succeeded();
+    assert!(said.contains(&format!("serve --data {new}")), "{said}");
+    run(["check", "--data", &new]).succeeded();
+    let restored = Server::builder().data(&new).start();
+    let studio = Studio {
+        server: &restored,
+        owner: restored.token(&studio.user),
+        ..studio.clone()
+    };
+    assert_eq!((studio.list().json(), studio.audit()), (list, log));
+    restored.get("/api/workspaces").bearer(&key.key).send().expect(200);
+}
+
+#[test]
+fn a_hot_backup_is_one_moment_of_a_store_that_is_written() {
+    let (shelf, server) = (Shelf::new(), roomy());
+    let studio = Studio::on(&server);
+    let done = AtomicBool::new(false);
+    let copies: Vec<_> = (0..3).map(|number| shelf.path(&format!("copy-{number}"))).collect();
+    thread::scope(|scope| {
+        for writer in 0..2 {
+            let (studio, done) = (&studio, &done);
+            scope.spawn(move || {
+                let mut number = 0;
+                while !done.load(Ordering::Relaxed) {
+                    studio.create(&format!("w{writer}-{number}"), &Value::Null).expect(201);
+                    number += 1;
+                }
+            });
+        }
+        for copy in &copies {
+            studio.create(&format!("before-{}", copy.len()), &Value::Null);
+            run(["backup", "--data", data(&server), "--out", copy]).succeeded();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    for copy in &copies {
+        let new = format!("{copy}-restored");
+        run(["restore", "--from", copy, "--data", &new]).succeeded();
+        let restored = Server::builder().data(&new).start();
+        let studio = Studio {
+            server: &restored,
+            owner: restored.token(&studio.user),
+            ..studio.clone()
+        };
+        let agents = studio.agent_ids().len();
+        assert!(agents > 0);
+        assert_eq!(
+            studio.audit().len(),
+            (agents + 1).min(1000),
+            "each agent with its entry, and the workspace"
+        );
+    }
+}
+
+#[test]
+fn a_backup_is_for_its_owner_alone_and_holds_no_key() {
+    let (shelf, server) = (Shelf::new(), Server::start());
+    server.token("u");
+    let copy = shelf.path("copy");
+    run(["backup", "--data", data(&server), "--out", &copy]).succeeded();
+    assert_eq!(fs::metadata(&copy).unwrap().mode() & 0o777, 0o600);
+    let secret = fs::read(server.data().join("session.key")).unwrap();
+    let bytes = fs::read(&copy).unwrap();
+    assert!(!bytes.windows(secret.len()).any(|window| window == secret));
+    assert_eq!(server.data().join("control.sock").metadata().unwrap().mode() & 0o077, 0);
+}
+
+#[test]
+fn a_backup_replaces_no_file_and_leaves_nothing_half_done() {
+    let (shelf, server) = (Shelf::new(), Server::start());
+    let copy = shelf.path("copy");
+    fs::write(&copy, "precious").unwrap();
+    run(["backup", "--data", data(&server), "--out", &copy]).failed_with(&[&copy, "exists", "--out"]);
+    assert_eq!(fs::read_to_string(&copy).unwrap(), "precious");
+    let nowhere = shelf.path("no/such/dir/copy");
+    run(["backup", "--data", data(&server), "--out", &nowhere]).failed_with(&["no/such/dir"]);
+    assert_eq!(fs::read_dir(shelf.0.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_backup_of_nothing_is_refused_with_a_way_out() {
+    let shelf = Shelf::new();
+    let (nowhere, copy) = (shelf.path("nowhere"), shelf.path("copy"));
+    run(["backup", "--data", &nowhere, "--out", &copy]).failed_with(&[&nowhere, "does not exist", "--data"]);
+    let empty = shelf.path("empty");
+    fs::create_dir(&empty).unwrap();
+    run(["backup", "--data", &empty, "--out", &copy]).failed_with(&[&empty, "no store"]);
+    assert!(!PathBuf::from(copy).exists());
+}
+
+#[test]
+fn a_restore_touches_no_store_that_is_there() {
+    let (shelf, server) = (Shelf::new(), roomy());
+    let studio = Studio::on(&server);
+    let copy = shelf.path("copy");
+    run(["backup", "--data", data(&server), "--out", &copy]).succeeded();
+    studio.create("later", &Value::Null).expect(201);
+    server.stop();
+    run(["restore", "--from", &copy, "--data", data(&server)]).failed_with(&["already has a store", "--data"]);
+    let again = Server::builder().data(server.data()).start();
+    let studio = Studio {
+        server: &again,
+        ..studio.clone()
+    };
+    assert_eq!(studio.agent_ids(), ["later"]);
+}
+
+#[test]
+fn what_is_no_whole_backup_is_refused_and_leaves_no_store() {
+    let (shelf, server) = (Shelf::new(), roomy());
+    let studio = Studio::on(&server);
+    studio.create("a", &Value::Null).expect(201);
+    let copy = shelf.path("copy");
+    run(["backup", "--data", data(&server), "--out", &copy]).succeeded();
+    let good = fs::read(&copy).unwrap();
+    let mut flipped = good.clone();
+    flipped[good.len() / 2] ^= 0x20;
+    let mut bad: Vec<(String, Vec<u8>)> = vec![
+        ("empty".into(), Vec::new()),
+        ("text".into(), b"this is no backup\n".repeat(100)),
+        ("flipped".into(), flipped),
+        ("longer".into(), [&good[..], b"x"].concat()),
+    ];
+    bad.extend(
+        [1, 10, good.len() / 2, good.len() - 1].map(|length| (format!("cut-{length}"), good[..length].to_vec())),
+    );
+    for (name, bytes) in bad {
+        let (from, new) = (shelf.path(&name), shelf.path(&format!("{name}-new")));
+        fs::write(&from, bytes).unwrap();
+        run(["restore", "--from", &from, "--data", &new]).failed_with(&[&from]);
+        assert!(!PathBuf::from(new).join("store.redb").exists(), "{name}");
+    }
+    let nowhere = shelf.path("nowhere");
+    run(["restore", "--from", &nowhere, "--data", &shelf.path("n")]).failed_with(&[&nowhere]);
+}

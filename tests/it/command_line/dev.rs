@@ -1,0 +1,93 @@
+//! `dev`: everything in one go.
+
+use std::process::Command;
+
+use agentcfg_tests::harness::{Server, not_run, run, scratch, until};
+
+/// The word behind a label at the start of a line.
+fn after<'a>(text: &'a str, label: &str) -> &'a str {
+    let line = text.lines().find_map(|line| line.strip_prefix(label));
+    line.and_then(|rest| rest.split_whitespace().next())
+        .unwrap_or_else(|| panic!("no {label}: {text}"))
+}
+
+fn said(server: &Server) -> String {
+    until("everything is printed", || {
+        Some(server.stdout()).filter(|text| text.contains("listening on"))
+    })
+}
+
+#[test]
+fn dev_gives_a_workspace_a_key_and_a_token_that_work() {
+    let dir = scratch();
+    let server = Server::builder().dev_in(dir.path()).start();
+    let text = said(&server);
+    let (workspace, key, token) = (
+        after(&text, "Workspace"),
+        after(&text, "API key"),
+        after(&text, "Session token"),
+    );
+    let target = format!("/api/agents/configs?workspace_id={workspace}");
+    for credential in [key, token] {
+        server.get(&target).bearer(credential).send().expect(200);
+    }
+    let data = dir.path().canonicalize().unwrap().join("agentcfg-data");
+    for needed in [
+        data.to_str().unwrap(),
+        "Stop: Ctrl-C",
+        "agentcfg-server token --user dev",
+    ] {
+        assert!(text.contains(needed), "{needed}: {text}");
+    }
+}
+
+#[test]
+fn the_secrets_are_shown_once() {
+    let dir = scratch();
+    let first = Server::builder().dev_in(dir.path()).start();
+    let key = after(&said(&first), "API key").to_owned();
+    first.stop();
+    assert!(!first.stderr().contains(&key));
+    let second = Server::builder().dev_in(dir.path()).start();
+    let text = said(&second);
+    assert!(
+        !text.contains("svc_"),
+        "the key is known to nobody but its owner: {text}"
+    );
+    second.get("/api/workspaces").bearer(&key).send().expect(200);
+    second
+        .get("/api/workspaces")
+        .bearer(after(&text, "Session token"))
+        .send()
+        .expect(200);
+}
+
+#[test]
+fn the_printed_curl_lines_work_as_they_are() {
+    if Command::new("curl").arg("--version").output().is_err() {
+        return not_run("there is no curl");
+    }
+    let dir = scratch();
+    let server = Server::builder().dev_in(dir.path()).start();
+    let text = said(&server);
+    let lines: Vec<_> = text.lines().filter(|line| line.starts_with("curl ")).collect();
+    assert_eq!(lines.len(), 5, "list, create, change, delete, and a key: {text}");
+    for line in lines {
+        let output = Command::new("sh")
+            .arg("-c")
+            .arg(format!("{line} -s -w '\\n%{{http_code}}'"))
+            .output()
+            .unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let status = printed.lines().last().unwrap();
+        assert!(["200", "201"].contains(&status), "{line}\n{printed}");
+    }
+}
+
+#[test]
+fn dev_and_serve_tell_each_other_who_has_the_data() {
+    let dir = scratch();
+    let server = Server::builder().dev_in(dir.path()).start();
+    let data = server.data().to_str().unwrap();
+    run(["serve", "--data", data, "--listen", "127.0.0.1:0"]).failed_with(&[&server.pid().to_string()]);
+}

@@ -1,0 +1,11 @@
+//! The command line: each command, and each mistake with its cause and its way out.
+
+mod backup;
+mod check;
+mod dev;
+mod flags;
+mod held;
+mod rights;
+mod serve;
+mod settings;
+mod token;

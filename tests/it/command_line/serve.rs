@@ -1,0 +1,103 @@
+//! `serve`: what it prints, and how it ends.
+
+use agentcfg_tests::harness::{Server, Studio, Wire, eventually};
+use rustix::process::Signal;
+use serde_json::Value;
+
+#[test]
+fn one_line_on_standard_output_says_where_it_listens() {
+    let server = Server::start();
+    server.get("/readyz").send().expect(200);
+    server.stop();
+    assert_eq!(server.stdout(), format!("listening on http://{}\n", server.address()));
+}
+
+#[test]
+fn the_first_start_says_where_the_data_is_what_to_run_next_and_how_to_stop() {
+    let server = Server::start();
+    let (said, data) = (server.stderr(), server.data().display().to_string());
+    for needed in [&*data, "agentcfg-server token", "Ctrl-C", "backup"] {
+        assert!(said.contains(needed), "{needed}: {said}");
+    }
+    server.stop();
+    let again = Server::builder().data(&data).start();
+    assert!(
+        !again.stderr().contains("Made a new data directory"),
+        "{}",
+        again.stderr()
+    );
+    assert!(again.stderr().contains(&data));
+}
+
+#[test]
+fn sigterm_and_sigint_end_it_with_success() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let server = Server::start();
+        server.get("/readyz").send().expect(200);
+        server.signal(signal);
+        assert!(server.wait().success(), "{signal:?}");
+    }
+}
+
+#[test]
+fn idle_connections_do_not_hold_up_the_end() {
+    let server = Server::start();
+    let mut idle: Vec<_> = (0..5).map(|_| Wire::connect(server.address())).collect();
+    server.get("/healthz").send_on(&mut idle[0]).expect(200);
+    let began = std::time::Instant::now();
+    server.stop();
+    assert!(began.elapsed().as_secs() < 5, "took {:?}", began.elapsed());
+    assert!(idle.iter_mut().all(Wire::is_closed));
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let server = Server::start();
+    let mut hanging = Wire::connect(server.address());
+    hanging.send(
+        "POST /api/workspaces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\
+         Authorization: Bearer ",
+    );
+    hanging.send(server.token("u")).send("\r\n\r\n{");
+    // The log tells when the first signal has arrived; two that come together count as one.
+    server.get("/healthz").send().expect(200);
+    server.signal(Signal::TERM);
+    eventually("the first signal arrives", || server.stderr().contains("shutting down"));
+    assert_eq!(server.ended(), None, "a request is in flight");
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), Some(130));
+}
+
+#[test]
+fn everything_is_there_after_a_restart() {
+    let server = Server::builder().set("default_plan", "enterprise").start();
+    let studio = Studio::on(&server);
+    for id in ["a", "b", "c"] {
+        studio.create(id, &Value::Null).expect(201);
+    }
+    studio.remove("b").expect(200);
+    let (live, dead) = (studio.key("admin"), studio.key("admin"));
+    studio.revoke(&dead);
+    let (list, log) = (studio.list(), studio.audit());
+    server.stop();
+    let server = Server::builder()
+        .data(server.data())
+        .set("default_plan", "enterprise")
+        .start();
+    let studio = Studio {
+        server: &server,
+        ..studio.clone()
+    };
+    assert_eq!((studio.list().json(), studio.list().etag()), (list.json(), list.etag()));
+    assert_eq!(studio.audit(), log);
+    server.get("/api/workspaces").bearer(&live.key).send().expect(200);
+    server.get("/api/workspaces").bearer(&dead.key).send().expect(401);
+    studio.create("b", &Value::Null).refused(409, &["deactivated"]);
+}
+
+#[test]
+fn nothing_secret_is_printed_when_a_server_starts() {
+    let server = Server::start();
+    let said = format!("{}{}", server.stdout(), server.stderr());
+    assert!(!said.contains("svc_") && !said.contains("eyJ"), "{said}");
+}

@@ -1,0 +1,67 @@
+//! `token`.
+
+use std::ffi::OsStr;
+
+use agentcfg_tests::harness::{Run, Server, run, scratch};
+
+#[test]
+fn a_token_is_all_that_is_printed() {
+    let server = Server::shared();
+    let data = server.data().to_str().unwrap();
+    let finished = run(["token", "--user", "alice", "--data", data]);
+    assert_eq!(finished.stderr, "");
+    let printed = finished.succeeded();
+    assert_eq!(printed.lines().count(), 1);
+    assert_eq!(printed.trim().split('.').count(), 3);
+    server.get("/api/workspaces").bearer(printed.trim()).send().expect(200);
+}
+
+#[test]
+fn token_works_before_the_first_serve_and_makes_the_directory() {
+    let dir = scratch();
+    let data = dir.path().join("deep/data");
+    let token = Run::new(
+        ["token", "--user", "early", "--data"]
+            .map(OsStr::new)
+            .into_iter()
+            .chain([data.as_os_str()]),
+    );
+    let token = token.finish().succeeded();
+    let server = Server::builder().data(&data).start();
+    server.get("/api/workspaces").bearer(token.trim()).send().expect(200);
+}
+
+#[test]
+fn the_directory_may_come_from_the_environment_and_is_else_beside() {
+    let dir = scratch();
+    Run::new(["token", "--user", "u"])
+        .env("AGENTCFG_DATA", dir.path().join("there"))
+        .in_dir(&dir)
+        .finish()
+        .succeeded();
+    assert!(dir.path().join("there/session.key").is_file());
+    Run::new(["token", "--user", "u"]).in_dir(&dir).finish().succeeded();
+    assert!(dir.path().join("agentcfg-data/session.key").is_file());
+}
+
+#[test]
+fn a_token_lives_from_a_second_to_a_day() {
+    let data = Server::shared().data().to_str().unwrap();
+    for ttl in ["1", "86400"] {
+        run(["token", "--user", "u", "--ttl", ttl, "--data", data]).succeeded();
+    }
+    for ttl in ["0", "86401", "-1", "1h", "", "1.5"] {
+        run(["token", "--user", "u", &format!("--ttl={ttl}"), "--data", data]).failed_with(&["--ttl"]);
+    }
+}
+
+#[test]
+fn a_user_id_has_one_to_two_hundred_printable_characters() {
+    let data = Server::shared().data().to_str().unwrap();
+    for user in ["u", &"🦀".repeat(200), "a b", "ada@example.com"] {
+        run(["token", "--user", user, "--data", data]).succeeded();
+    }
+    for user in [&"x".repeat(201), "a\nb", "\u{7f}"] {
+        run(["token", "--user", user, "--data", data]).failed_with(&["user"]);
+    }
+}

@@ -1,0 +1,21 @@
+//! What was decided where the interface specification is silent, subject by subject.
+
+mod agents;
+mod api_keys;
+mod audit;
+mod bodies;
+mod conditions;
+mod cors;
+mod heads;
+mod malformed;
+mod members;
+mod operations;
+mod order;
+mod paths;
+mod places;
+mod queries;
+mod rate_limit;
+mod sessions;
+mod status;
+mod values;
+mod workspaces;

@@ -1,0 +1,102 @@
+//! Which paths and methods there are.
+
+use agentcfg_server::routes::ROUTES;
+use agentcfg_tests::harness::{Server, Studio};
+
+#[test]
+fn an_unknown_path_is_404_whatever_the_credential() {
+    let studio = Studio::open();
+    for path in [
+        "/",
+        "/api",
+        "/api/",
+        "/api/tasks",
+        "/api/agents",
+        "/metrics",
+        "/favicon.ico",
+    ] {
+        for request in [studio.server.get(path), studio.server.get(path).bearer(&studio.owner)] {
+            let answer = request.send().expect(404);
+            assert_eq!(
+                answer.header("x-ratelimit-limit"),
+                None,
+                "it counts for nobody: {answer:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_path_is_exact_to_the_letter() {
+    let studio = Studio::open();
+    for path in [
+        "/api/agents/configs/",
+        "//api/agents/configs",
+        "/api//agents/configs",
+        "/api/agents%2fconfigs",
+        "/api/agents%2Fconfigs",
+        "/api/agents/../agents/configs",
+        "/api/./agents/configs",
+        "/api/agents/%63onfigs",
+        "/API/agents/configs",
+        "/api/agents/configs;v=1",
+    ] {
+        let target = format!("{path}?workspace_id={}", studio.id);
+        studio.server.get(target).bearer(&studio.owner).send().expect(404);
+    }
+}
+
+#[test]
+fn a_method_that_a_path_does_not_have_is_405_and_allow_says_which_it_has() {
+    for route in ROUTES {
+        let has = |method: &str| {
+            ROUTES
+                .iter()
+                .any(|other| other.path == route.path && other.method == method)
+        };
+        for method in [
+            "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW",
+        ] {
+            let known = if method == "HEAD" { has("GET") } else { has(method) };
+            if known {
+                continue;
+            }
+            let answer = Server::shared().request(method, route.path).send().expect(405);
+            let mut allowed: Vec<_> = answer.need("allow").split(", ").collect();
+            assert!(
+                allowed.iter().all(|method| *method == "HEAD" || has(method)),
+                "{answer:?}"
+            );
+            allowed.retain(|method| *method != "HEAD");
+            assert_eq!(
+                allowed.len(),
+                ROUTES.iter().filter(|other| other.path == route.path).count()
+            );
+            assert_eq!(answer.need("allow").contains("HEAD"), has("GET"));
+        }
+    }
+}
+
+#[test]
+fn head_is_answered_as_get_without_the_body() {
+    let studio = Studio::open();
+    studio.create("writer", &serde_json::Value::Null).expect(201);
+    for route in ROUTES.iter().filter(|route| route.method == "GET") {
+        let target = format!("{}?workspace_id={}", route.path, studio.id);
+        let get = studio.server.get(&target).bearer(&studio.owner).send().expect(200);
+        let head = studio
+            .server
+            .request("HEAD", &target)
+            .bearer(&studio.owner)
+            .send()
+            .expect(200);
+        for name in ["content-type", "content-length", "etag"] {
+            assert_eq!(head.header(name), get.header(name), "{} {name}", route.path);
+        }
+        studio
+            .server
+            .request("HEAD", route.path)
+            .send()
+            .expect(if route.path.starts_with("/api/") { 401 } else { 200 });
+    }
+}

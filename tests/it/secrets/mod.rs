@@ -1,0 +1,228 @@
+//! The canary: secrets are used in every way there is, and then looked for in every place there is.
+
+mod disguises;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+
+use agentcfg_tests::harness::{Server, Studio, Wire, forged, run, scratch};
+use serde_json::json;
+
+use self::disguises::{contains, disguises};
+
+const SESSION_SECRET: &str = "canary-of-the-session-secret-0123456789";
+const PROMPT: &str = "canary-of-a-persona-prompt";
+
+/// A secret, with the one place where it may stand.
+struct Canary {
+    name: &'static str,
+    text: String,
+}
+
+/// All files below a directory with their bytes, sockets left out.
+fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        if entry.file_type().unwrap().is_file() {
+            found.push((entry.path().display().to_string(), fs::read(entry.path()).unwrap()));
+        } else if entry.file_type().unwrap().is_dir() {
+            found.extend(files(&entry.path()));
+        }
+    }
+    found
+}
+
+/// Uses credentials well and badly, and gives every answer but those that exist to show a secret.
+fn use_everything(studio: &Studio<'_>, keys: &[String], tokens: &[String]) -> Vec<(String, Vec<u8>)> {
+    let server = studio.server;
+    let mut answers = Vec::new();
+    let mut keep = |response: agentcfg_tests::harness::Response| {
+        answers.push((response.request.clone(), format!("{response:?}").into_bytes()));
+    };
+    let id = studio.id;
+    keep(studio.create("writer", &json!({"persona_prompt": "harmless"})));
+    for credential in keys.iter().chain(tokens) {
+        for target in [
+            format!("/api/agents/configs?workspace_id={id}"),
+            format!("/api/agents/status?workspace_id={id}"),
+            format!("/api/workspaces/members?workspace_id={id}"),
+            format!("/api/api-keys?workspace_id={id}"),
+            format!("/api/audit-log?workspace_id={id}"),
+            "/api/workspaces".to_owned(),
+            "/nowhere".to_owned(),
+            "/openapi.json".to_owned(),
+        ] {
+            keep(server.get(target).bearer(credential).send());
+        }
+        keep(
+            server
+                .patch("/api/agents/configs?agent_id=writer")
+                .bearer(credential)
+                .text("{broken")
+                .send(),
+        );
+        keep(
+            server
+                .patch("/api/agents/configs?agent_id=writer")
+                .bearer(credential)
+                .json(&json!({"role": "x"}))
+                .send(),
+        );
+        // Twice, in another scheme, and with a typing error.
+        keep(
+            server
+                .get("/api/workspaces")
+                .bearer(credential)
+                .bearer(credential)
+                .send(),
+        );
+        keep(
+            server
+                .get("/api/workspaces")
+                .header("Authorization", format!("Basic {credential}"))
+                .send(),
+        );
+        keep(server.get("/api/workspaces").bearer(format!("{credential}x")).send());
+    }
+    answers
+}
+
+#[test]
+fn no_secret_is_found_anywhere_in_any_disguise() {
+    // The system gives out a free port; between here and the server's start nobody else is likely to take it.
+    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let builder = Server::builder()
+        .set("log", "trace")
+        .set("session_rate_limit", "1000000");
+    let server = builder.set("metrics_listen", metrics.to_string()).start();
+    let studio = Studio::on(&server);
+    let live = studio.key("admin");
+    let revoked = studio.key_with(&json!({"environment": "production"}));
+    let tokens = [
+        studio.owner.clone(),
+        server.fresh_token("somebody", 60),
+        forged(&studio.user),
+    ];
+    let mut places = use_everything(&studio, &[live.key.clone(), revoked.key.clone()], &tokens);
+    studio.revoke(&revoked);
+    places.extend(use_everything(&studio, std::slice::from_ref(&revoked.key), &[]));
+    studio.change("writer", &json!({"persona_prompt": PROMPT})).expect(200);
+    let scrape = Wire::connect(metrics)
+        .send("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        .receive("GET")
+        .unwrap();
+    places.push(("the metrics".into(), scrape.body));
+
+    let shelf = scratch();
+    let [copy, new] = ["copy", "new"].map(|name| shelf.path().join(name).to_str().unwrap().to_owned());
+    let data = server.data().to_str().unwrap();
+    let mut said = run(["backup", "--data", data, "--out", &copy]).succeeded();
+    let hot = files(server.data());
+    server.stop();
+    said += &run(["restore", "--from", &copy, "--data", &new]).succeeded();
+    said += &run(["check", "--data", data]).succeeded();
+    let log = server.stderr().into_bytes();
+    assert!(contains(&log, b"shutting down"), "this is the log");
+    places.push(("the log".into(), log.clone()));
+    places.push((
+        "the commands' output".into(),
+        format!("{said}{}", server.stdout()).into_bytes(),
+    ));
+    places.extend(hot);
+    places.extend(files(server.data()));
+    places.extend(files(shelf.path()));
+
+    let session_key = fs::read(server.data().join("session.key")).unwrap();
+    let secret = |key: &str| key[key.len() - 49..].to_owned();
+    let mut canaries = vec![
+        Canary {
+            name: "a key",
+            text: secret(&live.key),
+        },
+        Canary {
+            name: "a revoked key",
+            text: secret(&revoked.key),
+        },
+    ];
+    canaries.extend(tokens.iter().map(|token| Canary {
+        name: "a session token's signature",
+        text: token.rsplit('.').next().unwrap().to_owned(),
+    }));
+    for Canary { name, text } in &canaries {
+        assert_is_nowhere(name, text.as_bytes(), &places);
+    }
+    places.retain(|(place, _)| !place.ends_with("/session.key"));
+    assert_is_nowhere("the secret of the session tokens", &session_key, &places);
+    assert_is_nowhere("a body", PROMPT.as_bytes(), &[("the log".into(), log)]);
+
+    // Whoever looks must be able to find: the prompt lies in the store and in its copies.
+    let found = places.iter().filter(|(_, bytes)| contains(bytes, PROMPT.as_bytes()));
+    assert!(found.count() >= 3, "the search is blind");
+}
+
+#[track_caller]
+fn assert_is_nowhere(name: &str, secret: &[u8], places: &[(String, Vec<u8>)]) {
+    for disguise in disguises(secret) {
+        for (place, bytes) in places {
+            assert!(
+                !contains(bytes, &disguise),
+                "{name} is in {place} as {:?}",
+                String::from_utf8_lossy(&disguise)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_secret_from_the_environment_stays_out_of_log_data_and_backup() {
+    let server = Server::builder()
+        .set("log", "trace")
+        .set("session_secret", SESSION_SECRET)
+        .start();
+    server
+        .get("/api/workspaces")
+        .bearer(server.token("u"))
+        .send()
+        .expect(401);
+    let shelf = scratch();
+    let copy = shelf.path().join("copy");
+    run([
+        "backup",
+        "--data",
+        server.data().to_str().unwrap(),
+        "--out",
+        copy.to_str().unwrap(),
+    ])
+    .succeeded();
+    server.stop();
+    let mut places = files(server.data());
+    places.extend(files(shelf.path()));
+    places.push((
+        "the log".into(),
+        format!("{}{}", server.stdout(), server.stderr()).into_bytes(),
+    ));
+    assert_is_nowhere("the session secret", SESSION_SECRET.as_bytes(), &places);
+}
+
+#[test]
+fn the_client_shows_no_credential_when_it_is_printed() {
+    let studio = Studio::open();
+    let key = studio.key("read").key;
+    for credential in [&key, &studio.owner] {
+        let shown = format!("{:?}", studio.server.client(credential));
+        assert!(!shown.contains(credential.as_str()), "{shown}");
+    }
+}
+
+#[test]
+fn a_stored_key_is_its_identifier_and_a_hash() {
+    let server = Server::start();
+    let studio = Studio::on(&server);
+    let key = studio.key("admin");
+    server.stop();
+    let store = fs::read(server.data().join("store.redb")).unwrap();
+    assert!(contains(&store, key.id.as_bytes()));
+    assert!(contains(&store, b"$argon2id$"));
+    assert!(!contains(&store, &key.key.as_bytes()[29..]));
+}
