@@ -6,6 +6,7 @@
 
 mod cluster;
 mod conformance;
+mod end_to_end;
 mod instances;
 mod load;
 mod migrate;

@@ -74,6 +74,7 @@ pub(super) const TABLES: &[Table] = &[
     table("api_keys", Kind::ApiKey, Scope::Name, "key_id", "item"),
     table("key_uses", Kind::KeyUse, Scope::Name, "key_id", "item"),
     table("memberships", Kind::Membership, Scope::Name, "user_id", "workspace_id"),
+    table("sealed_keys", Kind::SealedKey, Scope::Name, "list", "place"),
     table("meta", Kind::Meta, Scope::Name, "subject", "item"),
 ];
 
