@@ -18,6 +18,8 @@ PATH="$PATH:/usr/sbin:$(servers)"
 need initdb postgresql
 PATH="$PATH:$(servers)"
 need pgbouncer pgbouncer
+need node nodejs
+need npm npm
 
 step "format"
 cargo fmt --all --check
@@ -25,7 +27,7 @@ cargo fmt --all --check
 step "lints"
 cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 # The published crates must stand with each of their feature sets.
-for features in "" engine redb postgres conformance; do
+for features in "" engine redb postgres jwks conformance; do
     cargo clippy -p agentcfg-core --locked --no-default-features --features "$features" -- -D warnings
 done
 
@@ -38,6 +40,9 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --all-featur
 step "binaries"
 cargo build --locked --release -p agentcfg-server
 cargo build --locked --workspace --examples --benches --all-features
+
+step "identity provider for the tests"
+npm ci --no-fund --no-audit --prefix tests/identity/provider
 
 step "tests"
 export AGENTCFG_TEST_BINARY="$PWD/target/release/agentcfg-server"

@@ -8,18 +8,20 @@ use std::task::{Context, Poll};
 use agentcfg_core::model::RateStatus;
 use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::Body as HttpBody;
 use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::cors::Cors;
 use crate::errors::Failure;
 use crate::handlers::{self, Answer, Call};
+use crate::listen::Leaving;
+use crate::model_calls::{self, ModelCalls};
 use crate::request::{self, Query};
 use crate::request_id::{self, REQUEST_ID, RequestIds};
 use crate::response::{self, Body, add_rate};
-use crate::routes::{self, Match, Needs, Route};
+use crate::routes::{self, Content, Match, Needs, Route};
 use crate::telemetry::Metrics;
 
 /// The API as a function from requests to responses; clones share everything.
@@ -35,30 +37,57 @@ struct Shared {
     service: AgentCfg,
     cors: Cors,
     request_ids: RequestIds,
+    model_calls: Option<ModelCalls>,
     metrics: Option<Arc<Metrics>>,
 }
 
+impl Shared {
+    /// The same parts for another app; identifiers are those of a series of its own.
+    fn again(&self) -> Self {
+        Self {
+            service: self.service.clone(),
+            cors: self.cors.clone(),
+            request_ids: RequestIds::new(),
+            model_calls: self.model_calls.clone(),
+            metrics: self.metrics.clone(),
+        }
+    }
+}
+
 impl App {
-    /// The API of a service.
+    /// The API of a service. Model calls are refused until [there is a way to the
+    /// providers](Self::with_model_calls).
     pub fn new(service: AgentCfg, cors: Cors) -> Self {
-        Self::make(service, cors, None)
+        Self::make(Shared {
+            service,
+            cors,
+            request_ids: RequestIds::new(),
+            model_calls: None,
+            metrics: None,
+        })
+    }
+
+    /// The same API, with model calls that go out this way.
+    #[must_use]
+    pub fn with_model_calls(&self, model_calls: ModelCalls) -> Self {
+        Self::make(Shared {
+            model_calls: Some(model_calls),
+            ..self.shared.again()
+        })
     }
 
     /// The same API, with every answer counted.
     #[must_use]
     pub fn with_metrics(&self, metrics: Arc<Metrics>) -> Self {
-        Self::make(self.shared.service.clone(), self.shared.cors.clone(), Some(metrics))
+        Self::make(Shared {
+            metrics: Some(metrics),
+            ..self.shared.again()
+        })
     }
 
-    fn make(service: AgentCfg, cors: Cors, metrics: Option<Arc<Metrics>>) -> Self {
-        let request_ids = RequestIds::new();
+    fn make(shared: Shared) -> Self {
         Self {
-            shared: Arc::new(Shared {
-                service,
-                cors,
-                request_ids,
-                metrics,
-            }),
+            shared: Arc::new(shared),
         }
     }
 
@@ -83,12 +112,7 @@ impl App {
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: std::error::Error + 'static,
     {
-        let Shared {
-            service,
-            cors,
-            request_ids,
-            ..
-        } = &*self.shared;
+        let Shared { cors, request_ids, .. } = &*self.shared;
         let (head, mut body) = request.into_parts();
         let path = head.uri.path();
         let request_id = request_id::sent(&head.headers)
@@ -103,11 +127,10 @@ impl App {
             };
             let call = Incoming {
                 route,
-                query: head.uri.query(),
-                headers: &head.headers,
+                head: &head,
                 body: &mut body,
             };
-            answer(service, call, &mut rate)
+            answer(&self.shared, call, &mut rate)
                 .await
                 .map(response::Reply::into_response)
         };
@@ -155,23 +178,18 @@ struct Rate {
 /// A request whose route is known.
 struct Incoming<'a, B> {
     route: &'static Route,
-    query: Option<&'a str>,
-    headers: &'a HeaderMap,
+    head: &'a Parts,
     body: &'a mut B,
 }
 
 /// Credential, rate limit, scope, query, body, operation: in this order.
-async fn answer<B>(service: &AgentCfg, incoming: Incoming<'_, B>, rate: &mut Option<Rate>) -> Answer
+async fn answer<B>(shared: &Shared, incoming: Incoming<'_, B>, rate: &mut Option<Rate>) -> Answer
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
 {
-    let Incoming {
-        route,
-        query,
-        headers,
-        body,
-    } = incoming;
+    let Incoming { route, head, body } = incoming;
+    let (service, headers) = (&shared.service, &head.headers);
     if route.needs == Needs::Nothing {
         return handlers::run_open(route.operation, service).await;
     }
@@ -189,12 +207,19 @@ where
         return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, message));
     }
     check_needs(route.needs, &caller)?;
-    let query = Query::parse(query)?;
+    let query = Query::parse(head.uri.query())?;
     request::check_encoding(headers)?;
-    let body = if route.body {
-        request::json_body(headers, body).await?
-    } else {
-        Bytes::new()
+    let body = match route.content {
+        Content::Nothing => Bytes::new(),
+        Content::Json => request::json_body(headers, body).await?,
+        Content::ModelCall => {
+            // Elsewhere providers take other things too, such as files in a form.
+            let format = routes::target(head.uri.path()).and_then(|target| target.format());
+            if format.is_some() {
+                request::check_json(headers)?;
+            }
+            request::whole_body(body, model_calls::MAX_BODY).await?
+        }
     };
     handlers::run(
         route.operation,
@@ -202,8 +227,11 @@ where
             service,
             caller: &caller,
             query,
+            uri: &head.uri,
             headers,
             body,
+            model_calls: shared.model_calls.as_ref(),
+            leaving: head.extensions.get::<Leaving>(),
         },
     )
     .await
@@ -262,7 +290,7 @@ fn without_body(response: Response<Body>) -> Response<Body> {
     {
         head.headers.insert(header::CONTENT_LENGTH, length.into());
     }
-    Response::from_parts(head, Full::default())
+    Response::from_parts(head, Body::default())
 }
 
 impl<B> tower_service::Service<Request<B>> for App

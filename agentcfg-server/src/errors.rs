@@ -4,6 +4,8 @@ use agentcfg_core::validate::Invalid;
 use agentcfg_core::{Error, ErrorKind};
 use hyper::StatusCode;
 
+use crate::model_calls::CallError;
+
 /// A request that is answered with an error.
 #[derive(Debug)]
 pub struct Failure {
@@ -61,6 +63,22 @@ impl From<Error> for Failure {
             status: status(error.kind()),
             message: error.message().to_owned(),
             cause,
+        }
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        let status = match error {
+            CallError::Unreachable(..) | CallError::Broken(..) => StatusCode::BAD_GATEWAY,
+            CallError::TimedOut(..) => StatusCode::GATEWAY_TIMEOUT,
+            // Nobody reads it, but the metrics tell it apart.
+            CallError::CallerLeft => StatusCode::from_u16(499).unwrap_or(StatusCode::REQUEST_TIMEOUT),
+            CallError::Request(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self {
+            cause: std::error::Error::source(&error).map(ToString::to_string),
+            ..Self::new(status, error.to_string())
         }
     }
 }

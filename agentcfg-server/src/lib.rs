@@ -16,6 +16,7 @@ pub mod handlers;
 pub mod identity;
 pub mod listen;
 pub mod master_keys;
+pub mod model_calls;
 pub mod openapi;
 pub mod outbound;
 pub mod request;

@@ -178,6 +178,22 @@ impl<'a> Query<'a> {
     }
 }
 
+/// The query as it was written, without the parameters of these names; `None` when nothing is left.
+///
+/// # Errors
+///
+/// As [`Query::parse`].
+pub fn query_without(query: Option<&str>, names: &[&str]) -> Result<Option<String>, Failure> {
+    let mut kept = Vec::new();
+    for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        let name = decode(pair.split_once('=').map_or(pair, |(name, _)| name))?;
+        if !names.contains(&&*name) {
+            kept.push(pair);
+        }
+    }
+    Ok((!kept.is_empty()).then(|| kept.join("&")))
+}
+
 /// Decodes a part of a query: `%XX` is a byte, `+` is a space.
 fn decode(text: &str) -> Result<Cow<'_, str>, Failure> {
     if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
@@ -275,6 +291,16 @@ where
     B: Body<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
 {
+    check_json(headers)?;
+    whole_body(body, MAX_BODY).await
+}
+
+/// Refuses a body that is not said to be JSON.
+///
+/// # Errors
+///
+/// 415 for another content type.
+pub fn check_json(headers: &HeaderMap) -> Result<(), Failure> {
     let content_type = headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
@@ -283,13 +309,26 @@ where
         let message = "the body must have the header Content-Type: application/json";
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
+    Ok(())
+}
+
+/// Reads a body of at most so many bytes.
+///
+/// # Errors
+///
+/// 413 for one that is too long, 408 for one that does not come, 400 for one that breaks off.
+pub async fn whole_body<B>(body: &mut B, most: usize) -> Result<Bytes, Failure>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: std::error::Error + 'static,
+{
     let too_long = || {
         Failure::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the body must be at most {MAX_BODY} bytes"),
+            format!("the body must be at most {most} bytes"),
         )
     };
-    if body.size_hint().lower() > MAX_BODY as u64 {
+    if body.size_hint().lower() > most as u64 {
         return Err(too_long());
     }
     let mut whole = Bytes::new();
@@ -298,7 +337,7 @@ where
         let Ok(data) = frame.map_err(|error| broken(&error))?.into_data() else {
             continue;
         };
-        if whole.len() + parts.len() + data.len() > MAX_BODY {
+        if whole.len() + parts.len() + data.len() > most {
             return Err(too_long());
         }
         // Most bodies come in one piece and need no copy.
@@ -392,6 +431,18 @@ mod tests {
         for query in ["a=1&a=1", "a=1&%61=2", "a=%ff", "a=%", "a=%4", "a=%zz"] {
             assert_eq!(Query::parse(Some(query)).unwrap_err().status, 400, "{query}");
         }
+    }
+
+    #[test]
+    fn a_query_goes_on_without_some_of_its_parameters() {
+        let without = |query| query_without(Some(query), &["agent_id"]).unwrap();
+        assert_eq!(without("agent_id=a"), None);
+        assert_eq!(without(""), None);
+        assert_eq!(
+            without("a=%2F&agent%5Fid=x&&b+c&agent_id2").as_deref(),
+            Some("a=%2F&b+c&agent_id2")
+        );
+        assert_eq!(query_without(None, &[]).unwrap(), None);
     }
 
     #[test]

@@ -1,13 +1,18 @@
 //! Answers: what a handler gives, and how it becomes a response.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use agentcfg_core::model::{ErrorBody, RateStatus, Tag};
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
 use crate::errors::Failure;
+use crate::model_calls::{Broken, Relay};
 
 const RATE_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const RATE_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -17,7 +22,47 @@ const RATE_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 const FIELDS: usize = 6;
 
 /// The body of every response.
-pub type Body = Full<Bytes>;
+#[derive(Debug)]
+pub enum Body {
+    /// One that is there as a whole, as almost all are.
+    Whole(Full<Bytes>),
+    /// One that is still on its way from a model provider.
+    Relayed(Box<Relay>),
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self::Whole(Full::default())
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        match &mut *self {
+            Self::Whole(body) => Pin::new(body)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
+            Self::Relayed(relay) => Pin::new(relay).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(body) => body.is_end_stream(),
+            Self::Relayed(relay) => relay.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(body) => body.size_hint(),
+            Self::Relayed(relay) => relay.size_hint(),
+        }
+    }
+}
 
 /// What a handler gives.
 #[derive(Debug)]
@@ -25,6 +70,8 @@ pub struct Reply {
     status: StatusCode,
     body: Bytes,
     tag: Option<Tag>,
+    /// The answer of somebody else, in place of all that.
+    relayed: Option<Box<Response<Relay>>>,
 }
 
 impl Reply {
@@ -47,6 +94,7 @@ impl Reply {
             status: StatusCode::OK,
             body,
             tag: None,
+            relayed: None,
         }
     }
 
@@ -69,13 +117,24 @@ impl Reply {
     pub fn not_modified(tag: Tag) -> Self {
         Self {
             status: StatusCode::NOT_MODIFIED,
-            body: Bytes::new(),
             tag: Some(tag),
+            ..Self::bytes(Bytes::new())
+        }
+    }
+
+    /// The answer of a model provider, as it is.
+    pub fn relayed(response: Response<Relay>) -> Self {
+        Self {
+            relayed: Some(Box::new(response)),
+            ..Self::bytes(Bytes::new())
         }
     }
 
     /// The response, still without what every response carries.
     pub fn into_response(self) -> Response<Body> {
+        if let Some(response) = self.relayed {
+            return response.map(|relay| Body::Relayed(Box::new(relay)));
+        }
         let mut response = json_response(self.status, self.body);
         if let Some(tag) = self.tag {
             insert(response.headers_mut(), header::ETAG, &tag.to_string());
@@ -88,7 +147,7 @@ impl Reply {
 }
 
 fn json_response(status: StatusCode, body: Bytes) -> Response<Body> {
-    let mut response = Response::new(Full::new(body));
+    let mut response = Response::new(Body::Whole(Full::new(body)));
     *response.status_mut() = status;
     response.headers_mut().reserve(FIELDS);
     response

@@ -3,6 +3,8 @@
 use agentcfg_core::model::Permission;
 use hyper::Method;
 
+use crate::model_calls::Target;
+
 /// What a request must bring before anything of it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
@@ -40,6 +42,7 @@ pub enum Operation {
     CreateApiKey,
     RevokeApiKey,
     ListModels,
+    CallModel,
     ListProviderKeys,
     SaveProviderKey,
     DeleteProviderKey,
@@ -49,28 +52,51 @@ pub enum Operation {
     Ready,
 }
 
+/// What body a route reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// None.
+    Nothing,
+    /// JSON.
+    Json,
+    /// What a model provider is to get: longer, and JSON only where something is looked for in it.
+    ModelCall,
+}
+
 /// One route.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
     /// The method, as text. `HEAD` is answered wherever `GET` is.
     pub method: &'static str,
-    /// The exact path.
+    /// The exact path, unless there is a prefix; then names in braces stand for what follows the prefix.
     pub path: &'static str,
+    /// What the path begins with, where a caller chooses how it goes on.
+    pub prefix: Option<&'static str>,
     /// What it does.
     pub operation: Operation,
     /// What a request must bring.
     pub needs: Needs,
-    /// Whether a JSON body is read.
-    pub body: bool,
+    /// What body is read.
+    pub content: Content,
+}
+
+impl Route {
+    fn fits(&self, path: &str) -> bool {
+        match self.prefix {
+            None => self.path == path,
+            Some(_) => target(path).is_some(),
+        }
+    }
 }
 
 const fn get(path: &'static str, operation: Operation, needs: Needs) -> Route {
     Route {
         method: "GET",
         path,
+        prefix: None,
         operation,
         needs,
-        body: false,
+        content: Content::Nothing,
     }
 }
 
@@ -78,9 +104,10 @@ const fn delete(path: &'static str, operation: Operation, needs: Needs) -> Route
     Route {
         method: "DELETE",
         path,
+        prefix: None,
         operation,
         needs,
-        body: false,
+        content: Content::Nothing,
     }
 }
 
@@ -88,9 +115,10 @@ const fn send(method: &'static str, path: &'static str, operation: Operation, ne
     Route {
         method,
         path,
+        prefix: None,
         operation,
         needs,
-        body: true,
+        content: Content::Json,
     }
 }
 
@@ -98,6 +126,7 @@ use Needs::{Credential, Nothing, Permission as Needed, Session, SessionWith};
 use Operation as O;
 use Permission as P;
 
+const MODEL_CALLS: &str = "/api/agents/model-calls/";
 const CONFIGS: &str = "/api/agents/configs";
 const RESTORE: &str = "/api/agents/configs/restore";
 const STATUS: &str = "/api/agents/status";
@@ -113,7 +142,7 @@ pub const ROUTES: &[Route] = &[
     send("PATCH", CONFIGS, O::UpdateAgent, Needed(P::AgentsConfigure)),
     delete(CONFIGS, O::DeleteAgent, Needed(P::AgentsConfigure)),
     Route {
-        body: false,
+        content: Content::Nothing,
         ..send("POST", RESTORE, O::RestoreAgent, Needed(P::AgentsConfigure))
     },
     get(STATUS, O::AgentStatus, Needed(P::AgentsRead)),
@@ -129,6 +158,16 @@ pub const ROUTES: &[Route] = &[
     send("POST", API_KEYS, O::CreateApiKey, SessionWith(P::ApiKeysManage)),
     delete(API_KEYS, O::RevokeApiKey, SessionWith(P::ApiKeysManage)),
     get("/api/models", O::ListModels, Needed(P::AgentsRead)),
+    Route {
+        prefix: Some(MODEL_CALLS),
+        content: Content::ModelCall,
+        ..send(
+            "POST",
+            "/api/agents/model-calls/{provider}/{path}",
+            O::CallModel,
+            Needed(P::ModelsInvoke),
+        )
+    },
     get(PROVIDER_KEYS, O::ListProviderKeys, Needed(P::SettingsRead)),
     send(
         "PUT",
@@ -154,11 +193,16 @@ pub enum Match {
     Nothing,
 }
 
+/// The place at a provider that the path of a model call names; `None` for every other path.
+pub fn target(path: &str) -> Option<Target<'_>> {
+    path.strip_prefix(MODEL_CALLS).and_then(Target::parse)
+}
+
 /// Finds the route of a request.
 pub fn find(method: &Method, path: &str) -> Match {
     let method = if method == Method::HEAD { "GET" } else { method.as_str() };
     let mut found = Match::Nothing;
-    for route in ROUTES.iter().filter(|route| route.path == path) {
+    for route in ROUTES.iter().filter(|route| route.fits(path)) {
         if route.method == method {
             return Match::Route(route);
         }
@@ -170,7 +214,7 @@ pub fn find(method: &Method, path: &str) -> Match {
 /// The methods of a path as the header `Allow` lists them.
 pub fn allowed(path: &str) -> String {
     let mut methods = Vec::new();
-    for route in ROUTES.iter().filter(|route| route.path == path) {
+    for route in ROUTES.iter().filter(|route| route.fits(path)) {
         methods.push(route.method);
         if route.method == "GET" {
             methods.push("HEAD");
@@ -183,13 +227,37 @@ pub fn allowed(path: &str) -> String {
 pub fn template(path: &str) -> &'static str {
     ROUTES
         .iter()
-        .find(|route| route.path == path)
+        .find(|route| route.fits(path))
         .map_or("none", |route| route.path)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_model_call_chooses_its_path() {
+        let path = "/api/agents/model-calls/openai/v1/chat/completions";
+        assert!(matches!(find(&Method::POST, path), Match::Route(route) if route.operation == O::CallModel));
+        assert_eq!(template(path), "/api/agents/model-calls/{provider}/{path}");
+        assert_eq!(allowed(path), "POST");
+        assert!(matches!(find(&Method::GET, path), Match::OtherMethods));
+        assert!(matches!(find(&Method::HEAD, path), Match::OtherMethods));
+        for path in [
+            "/api/agents/model-calls",
+            "/api/agents/model-calls/",
+            "/api/agents/model-calls/openai",
+            "/api/agents/model-calls/openai/",
+            "/api/agents/model-calls/{provider}/{path}",
+            "/api/agents/model-calls/openai/{path}",
+            "/api/agents/model-calls/google/v1/responses",
+            "/api/agents/model-calls/openai/v1/../responses",
+            "/api/agents/model-calls//openai/v1/responses",
+        ] {
+            assert!(matches!(find(&Method::POST, path), Match::Nothing), "{path}");
+            assert_eq!(template(path), "none");
+        }
+    }
 
     #[test]
     fn paths_are_exact() {

@@ -23,6 +23,7 @@ use crate::datadir::{DataDir, DataDirError};
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits};
 use crate::master_keys::{self, MasterKeyFault};
+use crate::model_calls::{ModelCalls, Patience};
 use crate::telemetry::{self, Metrics};
 
 /// How often the server looks after what no request does.
@@ -206,7 +207,12 @@ impl Server {
         listen::fit_to_open_files(&mut limits);
 
         let (stop, stopped) = watch::channel(false);
-        let mut app = App::new(self.service.clone(), Cors::new(self.config.cors_origins.clone()));
+        let patience = Patience {
+            first_byte: self.config.model_call_first_byte_timeout,
+            idle: self.config.model_call_idle_timeout,
+        };
+        let mut app = App::new(self.service.clone(), Cors::new(self.config.cors_origins.clone()))
+            .with_model_calls(ModelCalls::new(patience)?);
         let metrics_server = match self.config.metrics_listen {
             Some(address) => {
                 let listener = bind(address, "metrics_listen").await?;

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 use std::time::SystemTime;
 
 const NAME: &str = "agentcfg-server";
@@ -22,8 +22,28 @@ pub fn server_binary() -> &'static Path {
     })
 }
 
+/// An example: from the directory that `AGENTCFG_TEST_EXAMPLES` names, else as cargo built it; when
+/// it is not there, all of them are built now.
+pub fn example(name: &str) -> PathBuf {
+    if let Some(dir) = env::var_os("AGENTCFG_TEST_EXAMPLES") {
+        let path = PathBuf::from(dir).join(name);
+        assert!(
+            path.is_file(),
+            "AGENTCFG_TEST_EXAMPLES has no {name}: {}",
+            path.display()
+        );
+        return path;
+    }
+    static BUILD: Once = Once::new();
+    let path = target().join("debug/examples").join(name);
+    if !path.is_file() {
+        BUILD.call_once(|| cargo(&["build", "--locked", "-p", "agentcfg-examples", "--examples"]));
+    }
+    path
+}
+
 /// The target directory of the workspace.
-pub fn target() -> PathBuf {
+fn target() -> PathBuf {
     match env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => dir.into(),
         None => workspace().join("target"),
@@ -46,12 +66,17 @@ fn newest() -> Option<PathBuf> {
 }
 
 fn build() -> PathBuf {
-    eprintln!("no {NAME} in {}, building it", target().display());
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo)
-        .args(["build", "--locked", "-p", NAME])
-        .current_dir(workspace())
-        .status();
-    assert!(built.is_ok_and(|status| status.success()), "{NAME} cannot be built");
+    cargo(&["build", "--locked", "-p", NAME]);
     newest().expect("cargo built the binary")
+}
+
+fn cargo(arguments: &[&str]) {
+    eprintln!("not built yet: cargo {}", arguments.join(" "));
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo).args(arguments).current_dir(workspace()).status();
+    assert!(
+        built.is_ok_and(|status| status.success()),
+        "cargo {} failed",
+        arguments.join(" ")
+    );
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::thread;
@@ -103,21 +103,32 @@ impl Run {
         self
     }
 
-    /// Runs this copy of the binary as this user, which takes root.
+    /// Runs another binary in place of the one under test.
     #[must_use]
-    pub fn as_user(mut self, user: u32, binary: impl AsRef<Path>) -> Self {
-        self.user = Some(user);
+    pub fn binary(mut self, binary: impl AsRef<Path>) -> Self {
         self.binary = binary.as_ref().to_owned();
+        self
+    }
+
+    /// Runs as this user, which takes root.
+    #[must_use]
+    pub fn as_user(mut self, user: u32) -> Self {
+        self.user = Some(user);
         self
     }
 
     /// Runs to the end, which must come within half a minute.
     pub fn finish(self) -> Finished {
+        self.try_finish().expect("the binary starts")
+    }
+
+    /// Runs to the end, if it can be started at all.
+    pub fn try_finish(self) -> io::Result<Finished> {
         let mut command = mortal(&self.binary, self.user);
         command.args(&self.arguments).envs(self.env).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.current_dir(self.dir.unwrap_or_else(std::env::temp_dir));
-        let mut child = spawn(command).expect("the binary starts");
+        let mut child = spawn(command)?;
         let stdout = collect(child.stdout.take());
         let stderr = collect(child.stderr.take());
         let deadline = Instant::now() + PATIENCE;
@@ -144,7 +155,7 @@ impl Run {
             line: line.join(" "),
         };
         assert!(in_time, "runs on and on: {finished:?}");
-        finished
+        Ok(finished)
     }
 }
 

@@ -17,7 +17,7 @@ mod tokens;
 mod wait;
 mod wire;
 
-pub use binary::server_binary;
+pub use binary::{example, server_binary};
 pub use command::{Finished, Run, run};
 pub use encode::{base64, base64url, hex};
 pub use http::Request;

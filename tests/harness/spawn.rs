@@ -39,15 +39,21 @@ pub(super) fn spawn(command: Command) -> io::Result<Child> {
     started.recv().expect("the thread answers")
 }
 
-/// A command for the binary at `path` that is killed when the thread that starts it ends.
+/// A command for the binary at `path`, as another user if one is named, that is killed when the
+/// thread that starts it ends.
 pub(super) fn mortal(path: &Path, user: Option<u32>) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL"]);
-    if let Some(user) = user {
-        command.args([format!("--reuid={user}"), format!("--regid={user}")]);
-        command.arg("--clear-groups");
-    }
-    command.arg("--").arg(path);
+    let mut command = if has_setpriv() || user.is_some() {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]);
+        if let Some(user) = user {
+            command.args([format!("--reuid={user}"), format!("--regid={user}")]);
+            command.arg("--clear-groups");
+        }
+        command.arg("--").arg(path);
+        command
+    } else {
+        Command::new(path)
+    };
     // Settings of whoever runs the tests are not those of the tests, and an unknown one is an error.
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(b"AGENTCFG_") {
@@ -56,6 +62,18 @@ pub(super) fn mortal(path: &Path, user: Option<u32>) -> Command {
     }
     command.env_remove("NO_COLOR").env_remove("RUST_LOG");
     command
+}
+
+/// Whether the system has the command that ties a process to its parent. Without it a server may
+/// outlive a test run that is killed.
+fn has_setpriv() -> bool {
+    static HAS: OnceLock<bool> = OnceLock::new();
+    *HAS.get_or_init(|| {
+        let tried = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "--", "true"])
+            .status();
+        tried.is_ok_and(|status| status.success())
+    })
 }
 
 /// A new directory that goes away with its guard, or with the next run when this one is killed.

@@ -95,6 +95,14 @@ impl Wire {
         Some(response)
     }
 
+    /// Whether something comes within this time.
+    pub fn has_answer_within(&mut self, time: Duration) -> bool {
+        self.stream.set_read_timeout(Some(time)).unwrap();
+        let came = self.more().is_ok();
+        self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        came
+    }
+
     /// Whether the other side has closed the connection.
     pub fn is_closed(&mut self) -> bool {
         match self.more() {

@@ -7,6 +7,7 @@ mod authorisation;
 mod command_line;
 mod decisions;
 mod durability;
+mod examples;
 mod races;
 mod secrets;
 mod specification;

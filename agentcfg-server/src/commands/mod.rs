@@ -46,3 +46,27 @@ pub fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::RotateMasterKey(args) => rotate::run(&args),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_issued_for_the_local_provider_only() {
+        let with = |session_provider| Config {
+            session_provider,
+            ..Config::default()
+        };
+        assert!(issues_tokens(&with(SessionProvider::Local), "token").is_ok());
+        for (provider, name) in [
+            (SessionProvider::Jwks, "jwks"),
+            (SessionProvider::Introspection, "introspection"),
+        ] {
+            let refusal = issues_tokens(&with(provider), "token").unwrap_err().to_string();
+            assert!(
+                refusal.contains(name) && refusal.contains("identity provider"),
+                "{refusal}"
+            );
+        }
+    }
+}

@@ -39,14 +39,20 @@ pub(super) fn announce(address: SocketAddr) {
 fn introduce(server: &Server, data: &Path) {
     let data = std::fs::canonicalize(data).unwrap_or_else(|_| data.to_owned());
     let data = data.display();
-    let token = match server.sessions() {
-        Some(_) => format!("agentcfg-server token --user YOUR_ID --data {data}\n         prints a session token"),
-        None => "the identity provider issues session tokens".to_owned(),
+    let (holds, token) = match server.sessions() {
+        Some(_) => (
+            "the store, the secret of the session tokens and the master key of saved provider keys",
+            format!("agentcfg-server token --user YOUR_ID --data {data}\nprints a session token"),
+        ),
+        None => (
+            "the store and the master key of saved provider keys",
+            "get a session token from the identity provider".to_owned(),
+        ),
     };
     eprintln!(
         "Made a new data directory: {data}\n\
-         It holds the store, the secret of the session tokens and the master key of saved provider keys; only its owner can\n\
-         read it. Backups do not contain master.key: keep a copy of it.\n\
+         It holds {holds}; only its owner can read it.\n\
+         Backups do not contain master.key: keep a copy of it.\n\
          Next: {token}; POST /api/workspaces with it makes the first workspace.\n\
          Back up with: agentcfg-server backup --data {data} --out FILE\n\
          Stop with Ctrl-C or SIGTERM."

@@ -94,6 +94,10 @@ pub struct Config {
     pub userinfo_url: Option<Uri>,
     /// What `userinfo_url` wants in the header `apikey`.
     pub userinfo_apikey: Option<Secret>,
+    /// Time for a model provider to begin its answer.
+    pub model_call_first_byte_timeout: Duration,
+    /// Time that a model provider may be silent within its answer.
+    pub model_call_idle_timeout: Duration,
     /// Address of `GET /metrics`; off when absent.
     pub metrics_listen: Option<SocketAddr>,
     /// Log filter, such as `info` or `agentcfg_server=debug,warn`.
@@ -149,6 +153,8 @@ impl Default for Config {
             introspection_client_secret: None,
             userinfo_url: None,
             userinfo_apikey: None,
+            model_call_first_byte_timeout: Duration::from_secs(120),
+            model_call_idle_timeout: Duration::from_secs(60),
             metrics_listen: None,
             log: "info".to_owned(),
             log_format: LogFormat::Text,

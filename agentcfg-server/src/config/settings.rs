@@ -138,6 +138,16 @@ pub const SETTINGS: &[Setting] = &[
         "master keys of the provider keys, the first one seals, instead of the file in the data directory",
         |c, v| put(&mut c.master_keys, master_keys(v)),
     ),
+    setting(
+        "model_call_first_byte_timeout",
+        "seconds for a model provider to begin its answer",
+        |c, v| put(&mut c.model_call_first_byte_timeout, v.seconds(1, DAY)),
+    ),
+    setting(
+        "model_call_idle_timeout",
+        "seconds that a model provider may be silent within its answer",
+        |c, v| put(&mut c.model_call_idle_timeout, v.seconds(1, DAY)),
+    ),
     setting("session_provider", "where session tokens come from", |c, v| {
         put(&mut c.session_provider, v.choice(SESSION_PROVIDERS))
     }),

@@ -4,6 +4,7 @@ mod agents;
 mod api_keys;
 mod audit;
 mod members;
+mod model_calls;
 mod models;
 mod provider_keys;
 mod status;
@@ -12,9 +13,12 @@ mod workspaces;
 
 use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
+use hyper::Uri;
 use hyper::header::HeaderMap;
 
 use crate::errors::Failure;
+use crate::listen::Leaving;
+use crate::model_calls::ModelCalls;
 use crate::request::Query;
 use crate::response::Reply;
 use crate::routes::Operation;
@@ -27,10 +31,16 @@ pub struct Call<'a> {
     pub caller: &'a Caller,
     /// The parameters.
     pub query: Query<'a>,
+    /// The request target.
+    pub uri: &'a Uri,
     /// The header fields, for conditions.
     pub headers: &'a HeaderMap,
     /// The body; empty where the route has none.
     pub body: Bytes,
+    /// The way to the model providers, if this server has one.
+    pub model_calls: Option<&'a ModelCalls>,
+    /// Tells when the caller leaves, if anything does.
+    pub leaving: Option<&'a Leaving>,
 }
 
 /// What every handler gives.
@@ -60,6 +70,7 @@ pub async fn run(operation: Operation, call: Call<'_>) -> Answer {
         Operation::CreateApiKey => api_keys::create(call).await,
         Operation::RevokeApiKey => api_keys::revoke(call).await,
         Operation::ListModels => models::list(call).await,
+        Operation::CallModel => model_calls::call(call).await,
         Operation::ListProviderKeys => provider_keys::list(call).await,
         Operation::SaveProviderKey => provider_keys::save(call).await,
         Operation::DeleteProviderKey => provider_keys::delete(call).await,

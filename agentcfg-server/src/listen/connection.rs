@@ -38,8 +38,13 @@ where
     let turn = Turn::default();
     let socket = Socket::new(stream, turn.clone(), &limits);
     let answering = turn.clone();
-    let service = hyper::service::service_fn(move |request: Request<Incoming>| {
-        let guard = answering.begin(!request.body().is_end_stream());
+    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+        let has_body = !request.body().is_end_stream();
+        let guard = answering.begin(has_body);
+        // Reads are short, and saying so costs more than nothing.
+        if !request.method().is_safe() {
+            request.extensions_mut().insert(answering.leaving());
+        }
         let sent_id = request_id::sent(request.headers()).cloned();
         let call = call(service.clone(), request);
         async move {

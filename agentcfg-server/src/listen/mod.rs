@@ -29,6 +29,7 @@ use tokio::task::{JoinError, JoinSet};
 use tower_service::Service;
 
 pub use files::fit_to_open_files;
+pub use turn::Leaving;
 
 use crate::config::Config;
 
@@ -92,7 +93,8 @@ impl Drained {
 /// nothing new is accepted and idle connections close at once; requests in flight get
 /// [`shutdown_timeout`](Limits::shutdown_timeout).
 ///
-/// A client that shuts its sending side down after the request still gets the response.
+/// A client that shuts its sending side down after the request still gets the response, unless the service asks its
+/// [`Leaving`] and gives up.
 pub async fn serve<S, B>(
     listener: TcpListener,
     service: S,

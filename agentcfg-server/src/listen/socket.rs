@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::Limits;
@@ -36,6 +37,23 @@ pub(super) struct Socket<T> {
     replacement: Option<Bytes>,
     end_seen: bool,
     closing: Option<Closing>,
+}
+
+/// Whether the other side is still there.
+pub(super) trait Presence {
+    /// Ready when the other side has closed the connection or its side of it. What it sent stays unread, and hides the end
+    /// that comes behind it.
+    fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()>;
+}
+
+impl Presence for TcpStream {
+    fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut byte = [0];
+        match self.poll_peek(cx, &mut ReadBuf::new(&mut byte)) {
+            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
+            Poll::Ready(Ok(_)) | Poll::Pending => Poll::Pending,
+        }
+    }
 }
 
 /// A connection whose sending side is shut down while the client may still send.
@@ -223,7 +241,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Socket<T> {
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<T> {
+impl<T: AsyncRead + AsyncWrite + Presence + Unpin> AsyncWrite for Socket<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.intercept(bytes) {
             return Poll::Ready(Ok(bytes.len()));
@@ -255,6 +273,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<T> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_replacement(cx))?;
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+        // hyper does not read while an answer is on its way, but it flushes each time that it looks after the connection.
+        if self.turn.is_watched() && self.io.poll_gone(cx).is_ready() {
+            self.turn.left();
+            cx.waker().wake_by_ref();
+        }
         // hyper flushes when its own buffer is empty, so that the response is out.
         if self.turn.phase() == Phase::Flushing {
             self.turn.flushed();

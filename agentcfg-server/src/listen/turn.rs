@@ -3,6 +3,7 @@
 //! The socket needs to know. What hyper writes while no service was asked is hyper's own; how long a read may take
 //! depends on what is being read. All parties live in one task, so that the atomics only satisfy the compiler.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
@@ -18,6 +19,9 @@ pub(super) struct Turn(Arc<State>);
 struct State {
     phase: AtomicU8,
     body_sent: AtomicBool,
+    /// Whether the service wants to know when the client leaves.
+    watched: AtomicBool,
+    left: AtomicBool,
 }
 
 /// Where a connection is in its current exchange.
@@ -44,7 +48,24 @@ impl Turn {
     pub(super) fn begin(&self, has_body: bool) -> Answering {
         self.0.phase.store(1, Relaxed);
         self.0.body_sent.store(has_body, Relaxed);
+        self.0.watched.store(false, Relaxed);
+        self.0.left.store(false, Relaxed);
         Answering(self.clone())
+    }
+
+    /// Whether it matters that the client leaves, and nobody knows yet that it did.
+    pub(super) fn is_watched(&self) -> bool {
+        self.phase() == Phase::Answering && self.0.watched.load(Relaxed) && !self.0.left.load(Relaxed)
+    }
+
+    /// The client has closed its side.
+    pub(super) fn left(&self) {
+        self.0.left.store(true, Relaxed);
+    }
+
+    /// What the service learns of it by.
+    pub(super) fn leaving(&self) -> Leaving {
+        Leaving(self.clone())
     }
 
     /// Everything is on the wire.
@@ -70,6 +91,33 @@ pub(super) struct Answering(Turn);
 impl Drop for Answering {
     fn drop(&mut self) {
         self.0.0.phase.store(2, Relaxed);
+    }
+}
+
+/// Tells a service call that its client has closed the connection, or its side of it: over TCP the two look alike.
+///
+/// [`serve`](super::serve) puts one into the extensions of each request but reads. Most calls need not ask: they are short,
+/// and a client that has said all it wants to say may still wait for the answer.
+///
+/// It is to be asked by the call itself or by its response body, not from another task: nothing else wakes.
+#[derive(Debug, Clone)]
+pub struct Leaving(Turn);
+
+impl Leaving {
+    /// Resolves when the client has left.
+    pub async fn left(&self) {
+        poll_fn(|cx| self.poll_left(cx)).await;
+    }
+
+    /// Ready when the client has left. The task of the connection is woken then.
+    pub fn poll_left(&self, _: &mut Context<'_>) -> Poll<()> {
+        let state = &self.0.0;
+        state.watched.store(true, Relaxed);
+        if state.left.load(Relaxed) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 }
 

@@ -15,6 +15,7 @@ enum Before {
     DeletedAgent,
     Member,
     Key,
+    ProviderKey,
 }
 
 /// How to make the request of a route.
@@ -40,6 +41,7 @@ const fn plain(method: &'static str, path: &'static str, query: &'static str) ->
 
 const AGENT: &str = "workspace_id={workspace}&agent_id={item}";
 const MEMBER: &str = "workspace_id={workspace}&user_id={item}";
+const PROVIDER: &str = "workspace_id={workspace}&provider=openai";
 const WORKSPACE: &str = "workspace_id={workspace}";
 
 /// The recipe of a route, if it has one.
@@ -77,6 +79,9 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             "",
             Some(r#"{"workspace_id": "{workspace}", "name": "x", "environment": "production", "scope": "read"}"#),
         ),
+        ("GET", "/api/models" | "/api/provider-keys") => with(Before::Nothing, WORKSPACE, None),
+        ("PUT", "/api/provider-keys") => with(Before::Nothing, PROVIDER, Some(r#"{"api_key": "{fresh}"}"#)),
+        ("DELETE", "/api/provider-keys") => with(Before::ProviderKey, PROVIDER, None),
         ("DELETE", "/api/api-keys") => with(Before::Key, "key_id={item}", None),
         _ => return None,
     })
@@ -142,6 +147,12 @@ impl Recipe {
                 item
             }
             Before::Key => studio.key_with(&json!({})).id,
+            Before::ProviderKey => {
+                let target = format!("/api/provider-keys?workspace_id={}&provider=openai", studio.id);
+                let request = studio.server.put(target).bearer(&studio.owner);
+                request.json(&json!({"api_key": item})).send().expect(200);
+                item
+            }
         };
     }
 

@@ -81,9 +81,8 @@ fn an_address_that_is_none_is_shown_with_one_that_is() {
 
 #[test]
 fn a_port_that_is_taken_is_named_with_a_way_out() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    // The listener above is gone; this one stays.
-    let _holder = TcpListener::bind(taken).unwrap();
+    let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = holder.local_addr().unwrap();
     for command in ["serve", "dev"] {
         let dir = scratch();
         let finished = Run::new([command, "--listen", &taken.to_string()])

@@ -1,6 +1,7 @@
 //! Rights on the data directory, which root does not feel: these run as somebody else.
 
 use std::fs::{self, Permissions};
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
@@ -27,7 +28,10 @@ impl Hall {
             binary,
             user: root.then_some(NOBODY),
         };
-        if hall.run(&["--version"]).status.success() {
+        if hall
+            .try_run(&["--version"])
+            .is_ok_and(|finished| finished.status.success())
+        {
             return Some(hall);
         }
         not_run("the binary cannot be run as another user");
@@ -50,10 +54,14 @@ impl Hall {
     }
 
     fn run(&self, arguments: &[&str]) -> Finished {
-        let run = Run::new(arguments).in_dir(self.dir.path());
+        self.try_run(arguments).expect("the binary starts")
+    }
+
+    fn try_run(&self, arguments: &[&str]) -> io::Result<Finished> {
+        let run = Run::new(arguments).binary(&self.binary).in_dir(self.dir.path());
         match self.user {
-            Some(user) => run.as_user(user, &self.binary).finish(),
-            None => run.finish(),
+            Some(user) => run.as_user(user).try_finish(),
+            None => run.try_finish(),
         }
     }
 

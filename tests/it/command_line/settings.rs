@@ -151,3 +151,32 @@ fn the_environment_wins_over_the_file() {
     studio.create("c", &Value::Null).refused(422, &["2"]);
     assert!(server.address().ip().is_loopback(), "--listen wins over the file");
 }
+
+#[test]
+fn address_directory_and_lists_may_come_from_the_file() {
+    let dir = scratch();
+    let (file, data) = (dir.path().join("settings.toml"), dir.path().join("data"));
+    let text = format!("data = {data:?}\noperators = [\"ann\", \"ben\"]\ncors_origins = []\nmetrics_listen = \"\"\n");
+    fs::write(&file, text).unwrap();
+    let server = Server::builder()
+        .argument("--config")
+        .argument(&file)
+        .data(&data)
+        .start();
+    let studio = Studio::on(&server);
+    for operator in ["ann", "ben"] {
+        let target = format!("/api/workspaces?workspace_id={}", studio.id);
+        let request = server.patch(target).bearer(server.token(operator));
+        request.json(&serde_json::json!({"plan": "pro"})).send().expect(200);
+    }
+    assert!(data.join("store.redb").is_file());
+}
+
+#[test]
+fn the_printed_default_configuration_is_one_that_works() {
+    let dir = scratch();
+    let file = dir.path().join("settings.toml");
+    fs::write(&file, agentcfg_server::config::DEFAULT_TOML).unwrap();
+    let server = Server::builder().argument("--config").argument(&file).start();
+    server.get("/readyz").send().expect(200);
+}

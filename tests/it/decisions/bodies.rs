@@ -150,7 +150,10 @@ fn a_key_twice_in_any_object_is_400() {
 fn unknown_fields_are_400_and_named_on_every_endpoint_that_reads_a_body() {
     let studio = Studio::open();
     for route in ROUTES.iter().filter(|route| route.body) {
-        let target = format!("{}?workspace_id={}&agent_id=a&user_id=u", route.path, studio.id);
+        let target = format!(
+            "{}?workspace_id={}&agent_id=a&user_id=u&provider=openai",
+            route.path, studio.id
+        );
         let request = studio.server.request(route.method, target).bearer(&studio.owner);
         request.json(&json!({"colour": "red"})).send().refused(400, &["colour"]);
     }

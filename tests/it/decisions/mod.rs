@@ -12,6 +12,7 @@ mod members;
 mod operations;
 mod order;
 mod paths;
+mod patience;
 mod places;
 mod queries;
 mod rate_limit;

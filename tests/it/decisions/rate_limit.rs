@@ -144,3 +144,15 @@ fn a_user_has_one_limit_for_all_sessions_and_workspaces() {
     request.clone().bearer(&studio.owner).send().expect(429);
     request.bearer(studio.outsider()).send().expect(200);
 }
+
+#[test]
+fn windows_end_with_the_process() {
+    let server = Server::start();
+    let studio = Studio::on(&server);
+    let key = key_with_limit(&studio, 1);
+    server.get("/api/workspaces").bearer(&key).send().expect(200);
+    server.get("/api/workspaces").bearer(&key).send().expect(429);
+    server.stop();
+    let server = Server::builder().data(server.data()).start();
+    server.get("/api/workspaces").bearer(&key).send().expect(200);
+}

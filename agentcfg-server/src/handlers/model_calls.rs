@@ -1,0 +1,47 @@
+//! Model calls.
+
+use hyper::StatusCode;
+
+use super::{Answer, Call};
+use crate::errors::Failure;
+use crate::model_calls::{Draft, Sent};
+use crate::request;
+use crate::response::Reply;
+use crate::routes;
+
+/// The parameters that are for this service and not for the provider.
+const OWN: [&str; 2] = ["agent_id", "workspace_id"];
+
+pub(super) async fn call(call: Call<'_>) -> Answer {
+    let agent_id = call.query.required("agent_id")?;
+    let workspace = call.query.workspace_id()?;
+    let target = routes::target(call.uri.path())
+        .ok_or_else(|| Failure::new(StatusCode::NOT_FOUND, "there is no such place to call"))?;
+    let draft = match target.format() {
+        Some(format) => Draft::read(format, &call.body)?,
+        None => Draft::opaque(&call.body),
+    };
+    let decided = call
+        .service
+        .resolve_model_call(
+            call.caller,
+            workspace,
+            agent_id,
+            target.provider,
+            draft.requested_model(),
+        )
+        .await?;
+    let Some(calls) = call.model_calls else {
+        let message = "model calls are not set up on this server";
+        return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, message));
+    };
+    let query = request::query_without(call.uri.query(), &OWN)?;
+    let sent = Sent {
+        target,
+        query: query.as_deref(),
+        headers: call.headers,
+        body: draft.fill(decided.model.as_deref(), decided.persona_prompt.as_deref()),
+    };
+    let response = calls.send(&decided, sent, call.leaving).await?;
+    Ok(Reply::relayed(response))
+}

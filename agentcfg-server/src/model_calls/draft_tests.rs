@@ -1,0 +1,265 @@
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::*;
+
+const PERSONA: &str = "You are \"terse\".\nNo\ttabs: \u{1F642}";
+
+fn fill(format: Format, body: &str) -> String {
+    let draft = Draft::read(format, &Bytes::copy_from_slice(body.as_bytes())).unwrap();
+    let filled = draft.fill(Some("gpt-5"), Some(PERSONA));
+    String::from_utf8(filled.to_vec()).unwrap()
+}
+
+fn persona() -> String {
+    serde_json::to_string(PERSONA).unwrap()
+}
+
+fn requested(body: &str) -> Option<String> {
+    let body = Bytes::copy_from_slice(body.as_bytes());
+    let draft = Draft::read(Format::Responses, &body).unwrap();
+    draft.requested_model().map(str::to_owned)
+}
+
+#[test]
+fn members_go_behind_the_opening_brace() {
+    let persona = persona();
+    assert_eq!(
+        fill(Format::Responses, " {\n \"input\" : \"hi\" }\n"),
+        format!(" {{\"model\":\"gpt-5\",\"instructions\":{persona},\n \"input\" : \"hi\" }}\n")
+    );
+    assert_eq!(
+        fill(Format::Messages, "{ }"),
+        format!("{{\"model\":\"gpt-5\",\"system\":{persona} }}")
+    );
+    assert_eq!(
+        fill(Format::Messages, r#"{"model":"x","max_tokens":1}"#),
+        format!(r#"{{"system":{persona},"model":"x","max_tokens":1}}"#)
+    );
+    assert_eq!(
+        fill(Format::Messages, r#"{"system":[]}"#),
+        r#"{"model":"gpt-5","system":[]}"#
+    );
+}
+
+#[test]
+fn a_persona_is_the_first_message() {
+    let message = format!(r#"{{"role":"system","content":{}}}"#, persona());
+    assert_eq!(
+        fill(
+            Format::ChatCompletions,
+            r#"{"model":"m","messages": [ {"role":"user"}] }"#
+        ),
+        format!(r#"{{"model":"m","messages": [{message}, {{"role":"user"}}] }}"#)
+    );
+    assert_eq!(
+        fill(Format::ChatCompletions, r#"{"model":"m","messages":[ ]}"#),
+        format!(r#"{{"model":"m","messages":[{message} ]}}"#)
+    );
+    // The model before and the persona behind.
+    assert_eq!(
+        fill(Format::ChatCompletions, r#"{"messages":[1]}"#),
+        format!(r#"{{"model":"gpt-5","messages":[{message},1]}}"#)
+    );
+}
+
+#[test]
+fn what_the_request_has_stays() {
+    for body in [
+        r#"{"model":"m","messages":[{"role":"system","content":"x"}]}"#,
+        r#"{"model":"m","messages":[{"role":"user"},{"content":"x","role":"developer"}]}"#,
+        r#"{"model":"m","messages":[{"r\u006fle":"s\u0079stem"}]}"#,
+        r#"{"model":"m","messages":[{"role":"user","role":"system"}]}"#,
+        r#"{"model":"","messages":[{"role":"system"}]}"#,
+        r#"{"model":5,"messages":"none"}"#,
+        r#"{"mod\u0065l":"m","messages":{}}"#,
+        r#"{"model":"m"}"#,
+        r#"{"model":"m","messages":null}"#,
+    ] {
+        assert_eq!(fill(Format::ChatCompletions, body), body);
+    }
+    for body in [
+        r#"{"model":"m","instructions":""}"#,
+        r#"{"model":"m","instructions":null,"instructions":"x"}"#,
+    ] {
+        assert_eq!(fill(Format::Responses, body), body);
+    }
+}
+
+#[test]
+fn null_stands_for_nothing() {
+    let persona = persona();
+    assert_eq!(
+        fill(Format::Responses, r#"{"instructions": null ,"model":null}"#),
+        format!(r#"{{"instructions": {persona} ,"model":"gpt-5"}}"#)
+    );
+    // Of two members of one name the last one counts.
+    assert_eq!(
+        fill(Format::Responses, r#"{"model":"a","model":null,"instructions":""}"#),
+        r#"{"model":"a","model":"gpt-5","instructions":""}"#
+    );
+}
+
+#[test]
+fn odd_texts_survive() {
+    let odd = concat!(
+        r#"{"a":1e400,"a":-0,"b":1.000000000000000000000000000001,"c":"\ud800","\udfff":"\/","#,
+        "\"d\":[[[]]],\"d\":{\"x\":1,\"x\":2},\r\n\t\"model\":\"m\",\"system\":\"s\"}"
+    );
+    assert_eq!(fill(Format::Messages, odd), odd);
+    let depth = 100_000;
+    let deep = format!(
+        r#"{{"model":"m","system":"","x":{}{}}}"#,
+        "[".repeat(depth),
+        "]".repeat(depth)
+    );
+    assert_eq!(fill(Format::Messages, &deep), deep);
+}
+
+#[test]
+fn without_an_agents_own_nothing_is_added() {
+    let body = Bytes::from_static(b"{\"messages\":[]}");
+    let draft = Draft::read(Format::ChatCompletions, &body).unwrap();
+    assert_eq!(draft.fill(None, None), body);
+}
+
+#[test]
+fn the_model_is_the_one_that_most_readers_take() {
+    assert_eq!(requested("{}"), None);
+    assert_eq!(requested(r#"{"model":null}"#), None);
+    assert_eq!(requested(r#"{"model":["gpt-5"]}"#), None);
+    assert_eq!(requested(r#"{"x":{"model":"gpt-5"}}"#), None);
+    assert_eq!(requested(r#"{"model":"gpt-\u0035"}"#).as_deref(), Some("gpt-5"));
+    assert_eq!(requested(r#"{"model":"a","model":"b"}"#).as_deref(), Some("b"));
+}
+
+#[test]
+fn what_is_no_object_is_refused() {
+    let refusal = |body: &[u8]| {
+        let failure = Draft::read(Format::Messages, &Bytes::copy_from_slice(body)).unwrap_err();
+        assert_eq!(failure.status, 400);
+        failure.message
+    };
+    for body in ["[]", "[{}]", "1", "\"secret\"", "null", "true"] {
+        assert_eq!(refusal(body.as_bytes()), "the body must be a JSON object", "{body}");
+    }
+    for body in [
+        "",
+        " ",
+        "{",
+        "{}{}",
+        "{} x",
+        "{\"a\":}",
+        "{a:1}",
+        "{\"a\":01}",
+        "\u{feff}{}",
+        "{,}",
+    ] {
+        assert!(refusal(body.as_bytes()).starts_with("the body must be JSON"), "{body}");
+    }
+    assert_eq!(refusal(b"{\"a\":\"\xff\"}"), "the body must be UTF-8");
+}
+
+#[test]
+fn an_unknown_format_is_looked_at_and_kept() {
+    for (body, model) in [
+        (&b"{\"model\":\"m\",\"instructions\":null}"[..], Some("m")),
+        (b"--boundary\r\n\xff\x00", None),
+        (b"", None),
+    ] {
+        let body = Bytes::copy_from_slice(body);
+        let draft = Draft::opaque(&body);
+        assert_eq!(draft.requested_model(), model);
+        assert_eq!(draft.fill(Some("gpt-5"), Some(PERSONA)), body);
+    }
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+        Just(json!("system")),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            members(inner).prop_map(Value::from),
+        ]
+    })
+}
+
+fn members(value: impl Strategy<Value = Value>) -> impl Strategy<Value = Map<String, Value>> {
+    let name = prop_oneof![
+        Just("model".to_owned()),
+        Just("messages".to_owned()),
+        Just("instructions".to_owned()),
+        Just("system".to_owned()),
+        Just("role".to_owned()),
+        ".{0,4}",
+    ];
+    prop::collection::vec((name, value), 0..6).prop_map(|members| members.into_iter().collect())
+}
+
+/// The same by values instead of text.
+fn expected(format: Format, mut body: Map<String, Value>) -> Value {
+    let is_missing = |value: Option<&Value>| value.is_none_or(Value::is_null);
+    if is_missing(body.get("model")) {
+        body.insert("model".into(), "gpt-5".into());
+    }
+    match format {
+        Format::ChatCompletions => {
+            if let Some(Value::Array(messages)) = body.get_mut("messages") {
+                let instructs = |message: &Value| message["role"] == "system" || message["role"] == "developer";
+                if !messages.iter().any(instructs) {
+                    messages.insert(0, json!({"role": "system", "content": PERSONA}));
+                }
+            }
+        }
+        Format::Responses if is_missing(body.get("instructions")) => {
+            body.insert("instructions".into(), PERSONA.into());
+        }
+        Format::Messages if is_missing(body.get("system")) => {
+            body.insert("system".into(), PERSONA.into());
+        }
+        _ => {}
+    }
+    body.into()
+}
+
+proptest! {
+    #[test]
+    fn splicing_is_what_inserting_would_be(body in members(value()), pretty in any::<bool>()) {
+        for format in [Format::ChatCompletions, Format::Responses, Format::Messages] {
+            let whole = Value::from(body.clone());
+            let text = if pretty { serde_json::to_string_pretty(&whole) } else { serde_json::to_string(&whole) };
+            let filled = fill(format, &text.unwrap());
+            prop_assert_eq!(serde_json::from_str::<Value>(&filled).unwrap(), expected(format, body.clone()));
+        }
+    }
+
+    #[test]
+    fn the_callers_bytes_stay_in_their_order(body in members(value())) {
+        let text = Value::from(body).to_string();
+        let filled = fill(Format::Messages, &text);
+        // Only nulls give way.
+        let kept = text.replace("\"model\":null", "").replace("\"system\":null", "");
+        let mut rest = kept.chars().peekable();
+        for character in filled.chars() {
+            rest.next_if_eq(&character);
+        }
+        prop_assert_eq!(rest.next(), None);
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_harm(body in prop::collection::vec(any::<u8>(), 0..200)) {
+        let body = Bytes::from(body);
+        for format in [Format::ChatCompletions, Format::Responses, Format::Messages] {
+            if let Ok(draft) = Draft::read(format, &body) {
+                draft.fill(Some("m"), Some("p"));
+            }
+        }
+        prop_assert_eq!(Draft::opaque(&body).fill(Some("m"), Some("p")), body);
+    }
+}

@@ -1,0 +1,227 @@
+//! Which header fields go to the provider, and which come back.
+//!
+//! Both are lists of what may pass. A name that is on neither stays here: credentials of any kind, cookies, the accounts
+//! that a call is billed to, and whatever belongs to one connection alone.
+
+use agentcfg_core::model::Provider;
+use agentcfg_core::secret::ProviderCredential;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+
+const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const PROVIDER_REQUEST_ID: HeaderName = HeaderName::from_static("x-provider-request-id");
+
+/// The version of Anthropic's API for callers that ask for none. It is required there.
+const DEFAULT_ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
+/// Some providers refuse calls of nobody in particular.
+const DEFAULT_USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("agentcfg/", env!("CARGO_PKG_VERSION")));
+
+/// What goes to the provider when the caller sends it.
+///
+/// `accept-encoding` is among them because `content-encoding` comes back. `openai-organization` and `openai-project` are
+/// not: they say who pays, which is for the owner of the credential to decide.
+const TO_PROVIDER: [HeaderName; 9] = [
+    header::ACCEPT,
+    header::ACCEPT_ENCODING,
+    header::CONTENT_TYPE,
+    header::USER_AGENT,
+    ANTHROPIC_VERSION,
+    HeaderName::from_static("anthropic-beta"),
+    HeaderName::from_static("openai-beta"),
+    HeaderName::from_static("idempotency-key"),
+    HeaderName::from_static("x-client-request-id"),
+];
+
+/// What comes back under its own name.
+const FROM_PROVIDER: [HeaderName; 12] = [
+    header::CACHE_CONTROL,
+    header::CONTENT_DISPOSITION,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LANGUAGE,
+    header::CONTENT_TYPE,
+    header::LOCATION,
+    header::RETRY_AFTER,
+    HeaderName::from_static("openai-processing-ms"),
+    HeaderName::from_static("openai-version"),
+    HeaderName::from_static("request-id"),
+    HeaderName::from_static("retry-after-ms"),
+    HeaderName::from_static("x-should-retry"),
+];
+
+/// The figures of a provider's own rate limit, under a name that cannot be taken for this service's.
+const ANTHROPIC_RATE: &str = "anthropic-ratelimit-";
+/// Those that bear the name of this service's.
+const RATE: &str = "x-ratelimit-";
+const PROVIDER_RATE: &str = "x-provider-ratelimit-";
+
+/// The header fields of a request to a provider.
+///
+/// # Errors
+///
+/// When the credential cannot be sent in a header field, which no credential that was saved is.
+pub fn to_provider(
+    sent: &HeaderMap,
+    provider: Provider,
+    credential: &ProviderCredential,
+) -> Result<HeaderMap, header::InvalidHeaderValue> {
+    let mut fields = HeaderMap::with_capacity(TO_PROVIDER.len() + 2);
+    for name in &TO_PROVIDER {
+        for value in sent.get_all(name) {
+            fields.append(name, value.clone());
+        }
+    }
+    fields.entry(header::USER_AGENT).or_insert(DEFAULT_USER_AGENT);
+    let (name, mut secret) = match provider {
+        Provider::Anthropic => {
+            fields.entry(ANTHROPIC_VERSION).or_insert(DEFAULT_ANTHROPIC_VERSION);
+            (X_API_KEY, HeaderValue::from_str(credential.expose())?)
+        }
+        Provider::OpenAi => {
+            let bearer = format!("Bearer {}", credential.expose());
+            (header::AUTHORIZATION, HeaderValue::from_str(&bearer)?)
+        }
+    };
+    secret.set_sensitive(true);
+    fields.insert(name, secret);
+    Ok(fields)
+}
+
+/// The header fields of a provider's response as the caller gets them.
+pub fn from_provider(received: &HeaderMap) -> HeaderMap {
+    let mut fields = HeaderMap::with_capacity(received.len());
+    for (name, value) in received {
+        if let Some(name) = name_for_caller(name) {
+            fields.append(name, value.clone());
+        }
+    }
+    fields
+}
+
+fn name_for_caller(name: &HeaderName) -> Option<HeaderName> {
+    if FROM_PROVIDER.contains(name) || name.as_str().starts_with(ANTHROPIC_RATE) {
+        return Some(name.clone());
+    }
+    if *name == X_REQUEST_ID {
+        return Some(PROVIDER_REQUEST_ID);
+    }
+    let figure = name.as_str().strip_prefix(RATE)?;
+    format!("{PROVIDER_RATE}{figure}").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut fields = HeaderMap::new();
+        for (name, value) in pairs {
+            fields.append(*name, HeaderValue::from_static(value));
+        }
+        fields
+    }
+
+    fn credential() -> ProviderCredential {
+        ProviderCredential::new("sk-provider").unwrap()
+    }
+
+    #[test]
+    fn only_what_is_listed_goes_out() {
+        let sent = fields(&[
+            ("authorization", "Bearer svc_live_mine"),
+            ("x-api-key", "mine"),
+            ("api-key", "mine"),
+            ("proxy-authorization", "mine"),
+            ("cookie", "mine"),
+            ("openai-organization", "org-mine"),
+            ("openai-project", "proj-mine"),
+            ("host", "here"),
+            ("connection", "keep-alive, x-api-key"),
+            ("content-length", "2"),
+            ("transfer-encoding", "chunked"),
+            ("expect", "100-continue"),
+            ("upgrade", "websocket"),
+            ("origin", "https://app.example.com"),
+            ("referer", "https://app.example.com/secret"),
+            ("x-forwarded-for", "10.0.0.1"),
+            ("x-request-id", "mine"),
+            ("content-type", "application/json"),
+            ("accept", "text/event-stream"),
+            ("accept-encoding", "gzip"),
+            ("user-agent", "sdk/1"),
+            ("openai-beta", "assistants=v2"),
+            ("idempotency-key", "k"),
+        ]);
+        let passed = fields(&[
+            ("accept", "text/event-stream"),
+            ("accept-encoding", "gzip"),
+            ("content-type", "application/json"),
+            ("user-agent", "sdk/1"),
+            ("openai-beta", "assistants=v2"),
+            ("idempotency-key", "k"),
+            ("authorization", "Bearer sk-provider"),
+        ]);
+        assert_eq!(to_provider(&sent, Provider::OpenAi, &credential()).unwrap(), passed);
+    }
+
+    #[test]
+    fn each_provider_gets_its_credential_as_it_wants_it() {
+        let to_anthropic = to_provider(
+            &fields(&[
+                ("anthropic-beta", "a"),
+                ("anthropic-beta", "b"),
+                ("anthropic-version", "2024-01-01"),
+            ]),
+            Provider::Anthropic,
+            &credential(),
+        )
+        .unwrap();
+        assert_eq!(to_anthropic["x-api-key"], "sk-provider");
+        assert_eq!(to_anthropic["anthropic-version"], "2024-01-01");
+        assert_eq!(to_anthropic.get_all("anthropic-beta").iter().count(), 2);
+        assert!(!to_anthropic.contains_key("authorization"));
+        assert!(!format!("{to_anthropic:?}").contains("sk-provider"));
+
+        let nothing = HeaderMap::new();
+        let to_anthropic = to_provider(&nothing, Provider::Anthropic, &credential()).unwrap();
+        assert_eq!(to_anthropic["anthropic-version"], "2023-06-01");
+        let to_openai = to_provider(&nothing, Provider::OpenAi, &credential()).unwrap();
+        assert!(!to_openai.contains_key("x-api-key") && !to_openai.contains_key("anthropic-version"));
+        assert!(to_openai["user-agent"].to_str().unwrap().starts_with("agentcfg/"));
+    }
+
+    #[test]
+    fn names_of_this_service_are_its_own() {
+        let received = fields(&[
+            ("content-type", "text/event-stream; charset=utf-8"),
+            ("retry-after", "7"),
+            ("x-request-id", "req_1"),
+            ("request-id", "req_2"),
+            ("x-ratelimit-limit-requests", "60"),
+            ("x-ratelimit-reset", "1"),
+            ("anthropic-ratelimit-tokens-remaining", "5"),
+            ("location", "https://elsewhere.example"),
+            ("set-cookie", "a=b"),
+            ("connection", "close"),
+            ("transfer-encoding", "chunked"),
+            ("content-length", "10"),
+            ("www-authenticate", "Basic"),
+            ("openai-organization", "org-1"),
+            ("anthropic-organization-id", "org-1"),
+            ("access-control-allow-origin", "*"),
+            ("alt-svc", "h3"),
+            ("etag", "\"x\""),
+        ]);
+        let passed = fields(&[
+            ("content-type", "text/event-stream; charset=utf-8"),
+            ("retry-after", "7"),
+            ("x-provider-request-id", "req_1"),
+            ("request-id", "req_2"),
+            ("x-provider-ratelimit-limit-requests", "60"),
+            ("x-provider-ratelimit-reset", "1"),
+            ("anthropic-ratelimit-tokens-remaining", "5"),
+            ("location", "https://elsewhere.example"),
+        ]);
+        assert_eq!(from_provider(&received), passed);
+    }
+}

@@ -1,0 +1,157 @@
+//! Model calls: a request goes to a provider with another credential, and the answer comes back as it is.
+//!
+//! What is called with which credential is decided in the core; here bytes are carried.
+
+mod draft;
+mod headers;
+mod relay;
+mod target;
+
+use std::io;
+use std::time::Duration;
+
+use agentcfg_core::model::Provider;
+use agentcfg_core::service::ModelCall;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::{Method, Request, Response, Uri};
+
+pub use draft::Draft;
+pub use relay::{Broken, Relay};
+pub use target::{Format, Target};
+
+use crate::listen::Leaving;
+use crate::outbound::{Options, Outbound, OutboundError};
+
+/// The longest body of a model call.
+pub const MAX_BODY: usize = 10 << 20;
+
+/// How patient model calls are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Time for the head of the provider's answer to come, counted from the sending of the request.
+    pub first_byte: Duration,
+    /// Time that the provider may be silent within its answer.
+    pub idle: Duration,
+}
+
+/// Calls providers over a pool of connections. Clones share the pool.
+#[derive(Clone)]
+pub struct ModelCalls {
+    outbound: Outbound,
+    patience: Patience,
+}
+
+/// What a caller sent, as far as the provider is to get it.
+#[derive(Debug)]
+pub struct Sent<'a> {
+    /// The place at the provider.
+    pub target: Target<'a>,
+    /// The parameters for the provider, as they were written.
+    pub query: Option<&'a str>,
+    /// All header fields; what may pass is chosen here.
+    pub headers: &'a HeaderMap,
+    /// The body as it is to arrive.
+    pub body: Bytes,
+}
+
+/// Why a call has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// There is no connection to the provider.
+    #[error("{0} cannot be reached")]
+    Unreachable(Provider, #[source] OutboundError),
+    /// The connection broke before the answer began. Whether the provider did anything is not known.
+    #[error("{0} broke the connection before it answered")]
+    Broken(Provider, #[source] OutboundError),
+    /// The answer did not begin in time.
+    #[error("{0} did not answer within {seconds} s", seconds = .1.as_secs())]
+    TimedOut(Provider, Duration),
+    /// The caller left, so that the call was given up.
+    #[error("the caller closed its side of the connection before the provider answered")]
+    CallerLeft,
+    /// The request cannot be written down.
+    #[error("internal error")]
+    Request(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl ModelCalls {
+    /// A pool without connections.
+    ///
+    /// # Errors
+    ///
+    /// When TLS cannot be set up.
+    pub fn new(patience: Patience) -> io::Result<Self> {
+        let outbound = Outbound::new(&Options {
+            connect_timeout: Duration::from_secs(10),
+            ..Options::default()
+        })?;
+        Ok(Self { outbound, patience })
+    }
+
+    /// Sends one call and gives the answer as soon as its head is there.
+    ///
+    /// The answer's body, and this future, end the exchange with the provider when they are dropped, or when the caller
+    /// leaves.
+    ///
+    /// # Errors
+    ///
+    /// See [`CallError`]. A refusal by the provider is an answer.
+    pub async fn send(
+        &self,
+        call: &ModelCall,
+        sent: Sent<'_>,
+        leaving: Option<&Leaving>,
+    ) -> Result<Response<Relay>, CallError> {
+        let provider = call.provider;
+        let request = request(call, sent)?;
+        let answer = tokio::time::timeout(self.patience.first_byte, self.outbound.send(request));
+        let response = tokio::select! {
+            biased;
+            () = left(leaving) => return Err(CallError::CallerLeft),
+            answer = answer => answer.map_err(|_| CallError::TimedOut(provider, self.patience.first_byte))?,
+        };
+        let response = response.map_err(|error| match error {
+            OutboundError::Connect(_) => CallError::Unreachable(provider, error),
+            _ => CallError::Broken(provider, error),
+        })?;
+        let (head, body) = response.into_parts();
+        let mut answer = Response::new(Relay::new(body, provider, self.patience.idle, leaving.cloned()));
+        *answer.status_mut() = head.status;
+        *answer.headers_mut() = headers::from_provider(&head.headers);
+        Ok(answer)
+    }
+}
+
+async fn left(leaving: Option<&Leaving>) {
+    match leaving {
+        Some(leaving) => leaving.left().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn request(call: &ModelCall, sent: Sent<'_>) -> Result<Request<Full<Bytes>>, CallError> {
+    let mut headers = headers::to_provider(sent.headers, call.provider, &call.credential)
+        .map_err(|error| CallError::Request(error.into()))?;
+    if sent.body.is_empty() {
+        // Some servers insist on a length, and none is sent for a body that is not there.
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+    }
+    let mut request = Request::new(Full::new(sent.body));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = address(&call.base_url, sent.target.path, sent.query)?;
+    *request.headers_mut() = headers;
+    Ok(request)
+}
+
+fn address(base_url: &str, path: &str, query: Option<&str>) -> Result<Uri, CallError> {
+    let mut address = format!("{base_url}/{path}");
+    if let Some(query) = query {
+        address = format!("{address}?{query}");
+    }
+    address
+        .parse()
+        .map_err(|error: hyper::http::uri::InvalidUri| CallError::Request(error.into()))
+}

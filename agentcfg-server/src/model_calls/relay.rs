@@ -1,0 +1,122 @@
+//! The provider's answer on its way to the caller.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use agentcfg_core::model::Provider;
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::listen::Leaving;
+
+/// A response body that is read from a provider as fast as the caller takes it.
+///
+/// It holds one piece at most. Dropping it ends the exchange with the provider.
+#[derive(Debug)]
+pub struct Relay {
+    upstream: Incoming,
+    provider: Provider,
+    idle: Duration,
+    clock: Pin<Box<Sleep>>,
+    /// Whether the clock runs: only the provider's silence counts, not the time that the caller takes.
+    is_waiting: bool,
+    leaving: Option<Leaving>,
+    /// Why it ends, while what came before is still being sent.
+    fault: Option<Broken>,
+}
+
+/// Why an answer broke off. The caller's connection breaks off likewise, so that nobody takes a part for the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    /// The provider did not send the rest.
+    #[error("the provider broke off its answer")]
+    Cut,
+    /// The provider sent nothing for too long.
+    #[error("the provider fell silent within its answer")]
+    Silent,
+    /// Nobody is there to read on.
+    #[error("the caller left")]
+    Left,
+}
+
+impl Relay {
+    pub(super) fn new(upstream: Incoming, provider: Provider, idle: Duration, leaving: Option<Leaving>) -> Self {
+        Self {
+            upstream,
+            provider,
+            idle,
+            clock: Box::pin(sleep(idle)),
+            is_waiting: false,
+            leaving,
+            fault: None,
+        }
+    }
+
+    fn poll_upstream(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        loop {
+            let frame = match Pin::new(&mut self.upstream).poll_frame(cx) {
+                Poll::Ready(frame) => frame,
+                Poll::Pending => {
+                    ready!(self.poll_silence(cx));
+                    return Poll::Ready(Some(Err(Broken::Silent)));
+                }
+            };
+            self.is_waiting = false;
+            match frame.map(|frame| frame.map(Frame::into_data)) {
+                None => return Poll::Ready(None),
+                Some(Ok(Ok(data))) => return Poll::Ready(Some(Ok(data))),
+                // Trailers are for the connection that they came on.
+                Some(Ok(Err(_))) => {}
+                Some(Err(_)) => return Poll::Ready(Some(Err(Broken::Cut))),
+            }
+        }
+    }
+
+    /// Ready when the provider was silent for too long.
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.is_waiting {
+            self.is_waiting = true;
+            self.clock.as_mut().reset(Instant::now() + self.idle);
+        }
+        self.clock.as_mut().poll(cx)
+    }
+}
+
+impl Body for Relay {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        if let Some(fault) = self.fault {
+            return Poll::Ready(Some(Err(fault)));
+        }
+        if self
+            .leaving
+            .as_ref()
+            .is_some_and(|leaving| leaving.poll_left(cx).is_ready())
+        {
+            return Poll::Ready(Some(Err(Broken::Left)));
+        }
+        match ready!(self.poll_upstream(cx)) {
+            None => Poll::Ready(None),
+            Some(Ok(data)) => Poll::Ready(Some(Ok(Frame::data(data)))),
+            Some(Err(fault)) => {
+                tracing::warn!(provider = %self.provider, "{fault}");
+                // An error ends the connection at once. What the caller should still get is sent before.
+                self.fault = Some(fault);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.upstream.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.upstream.size_hint()
+    }
+}

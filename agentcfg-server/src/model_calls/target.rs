@@ -1,0 +1,161 @@
+//! Where a model call goes: the part of the path that the caller chooses, and what is known of it.
+
+use agentcfg_core::model::Provider;
+
+/// A provider and a path below its base URL.
+///
+/// What [`Self::parse`] lets through has one reading: joined with the base URL it stays below it, whoever parses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// Whose API is called.
+    pub provider: Provider,
+    /// The path, without a slash at either end.
+    pub path: &'a str,
+}
+
+/// The bodies in which the agent's model and persona have a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `chat/completions` of OpenAI: the persona is the first message.
+    ChatCompletions,
+    /// `responses` of OpenAI: the persona is `instructions`.
+    Responses,
+    /// `messages` of Anthropic: the persona is `system`.
+    Messages,
+}
+
+impl<'a> Target<'a> {
+    /// Reads `{provider}/{path}`; `None` when that is no place that a call can go to.
+    ///
+    /// Segments consist of letters, digits and `-._~`. So there is no way to write another host, to climb up, or to hide
+    /// either in an encoding.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let (provider, path) = text.split_once('/')?;
+        let provider = provider.parse().ok()?;
+        path.split('/').all(is_segment).then_some(Self { provider, path })
+    }
+
+    /// What is known of the body at this path, with or without a version such as `v1` in front.
+    pub fn format(&self) -> Option<Format> {
+        let path = match self.path.split_once('/') {
+            Some((version, rest)) if is_version(version) => rest,
+            _ => self.path,
+        };
+        match (self.provider, path) {
+            (Provider::OpenAi, "chat/completions") => Some(Format::ChatCompletions),
+            (Provider::OpenAi, "responses") => Some(Format::Responses),
+            (Provider::Anthropic, "messages") => Some(Format::Messages),
+            _ => None,
+        }
+    }
+}
+
+fn is_segment(segment: &str) -> bool {
+    // Dots alone mean another place, wherever they are followed.
+    let is_a_name = segment.bytes().any(|byte| byte != b'.');
+    is_a_name
+        && segment
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+}
+
+fn is_version(segment: &str) -> bool {
+    segment
+        .strip_prefix('v')
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::Uri;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn format(text: &str) -> Option<Format> {
+        Target::parse(text).unwrap().format()
+    }
+
+    #[test]
+    fn paths_of_the_sdks_are_known() {
+        assert_eq!(format("openai/v1/chat/completions"), Some(Format::ChatCompletions));
+        assert_eq!(format("openai/v1/responses"), Some(Format::Responses));
+        assert_eq!(format("anthropic/v1/messages"), Some(Format::Messages));
+        // The base URL may have the version.
+        assert_eq!(format("openai/chat/completions"), Some(Format::ChatCompletions));
+        assert_eq!(format("anthropic/messages"), Some(Format::Messages));
+        for other in [
+            "openai/v1/embeddings",
+            "openai/v1/messages",
+            "openai/v1/threads/t1/messages",
+            "openai/v1/chat/completions/c1",
+            "openai/v1/v1/responses",
+            "openai/v/responses",
+            "openai/vx/responses",
+            "anthropic/v1/messages/count_tokens",
+            "anthropic/v1/messages/batches",
+            "anthropic/v1/responses",
+            "anthropic/v1/chat/completions",
+        ] {
+            assert_eq!(format(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_could_lead_elsewhere_is_no_target() {
+        for text in [
+            "",
+            "openai",
+            "openai/",
+            "/openai/v1",
+            "other/v1/responses",
+            "OpenAI/v1/responses",
+            "openai/v1/",
+            "openai//v1",
+            "openai/v1//responses",
+            "openai/.",
+            "openai/..",
+            "openai/v1/../admin",
+            "openai/v1/./responses",
+            "openai/v1/...",
+            "openai/v1/%2e%2e/admin",
+            "openai/v1%2fresponses",
+            "openai/v1/%5cadmin",
+            "openai/v1/\\admin",
+            "openai/v1/%00",
+            "openai/v1/a\0",
+            "openai/v1/a\n",
+            "openai/@evil.example",
+            "openai/user@evil.example/v1",
+            "openai/https://evil.example",
+            "openai/http:evil.example",
+            "openai/v1;x",
+            "openai/v1/ü",
+            "openai/v1/a b",
+            "openai/v1?x",
+            "openai/v1#x",
+        ] {
+            assert_eq!(Target::parse(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_passes_stays_below_the_base_url(path in r"([a-z0-9._~%@:/\\\-]|\.\.|//|%2e|%2f|%5c){0,30}") {
+            let text = format!("openai/{path}");
+            if let Some(target) = Target::parse(&text) {
+                let uri: Uri = format!("https://api.example.com:8443/base/{}", target.path).parse().unwrap();
+                prop_assert_eq!(uri.authority().unwrap().as_str(), "api.example.com:8443");
+                let segments: Vec<_> = uri.path().split('/').skip(1).collect();
+                prop_assert_eq!(segments[0], "base");
+                prop_assert!(segments.iter().all(|segment| !matches!(*segment, "" | "." | "..")));
+                prop_assert!(!uri.path().contains(['%', '\\', '@', ':']));
+            }
+        }
+
+        #[test]
+        fn any_text_is_read_without_harm(text in any::<String>()) {
+            let _ = Target::parse(&text);
+        }
+    }
+}

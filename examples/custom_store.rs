@@ -1,0 +1,148 @@
+//! A store of your own: three methods, put through the conformance suite, with the service on top.
+//!
+//! This one keeps everything in a map behind a lock, so that each call is one moment. On an engine
+//! with transactions, each call is one transaction.
+//!
+//! ```text
+//! cargo run -p agentcfg-examples --example custom_store
+//! ```
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agentcfg_core::AgentCfg;
+use agentcfg_core::model::{NewAgent, NewWorkspace};
+use agentcfg_core::service::AgentFilter;
+use agentcfg_core::store::conformance;
+use agentcfg_core::store::{
+    Batch, Check, CommitError, Committed, Direction, Key, Record, Scan, Scanned, Store, StoreError, Write,
+};
+use async_trait::async_trait;
+
+/// The records, and the last version that was given to one.
+#[derive(Clone, Default)]
+struct State {
+    records: BTreeMap<Key, Record>,
+    last_version: u64,
+}
+
+#[derive(Default)]
+struct MapStore(Mutex<State>);
+
+impl MapStore {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The state is replaced whole, so a panic elsewhere leaves it good.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Store for MapStore {
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        let state = self.state();
+        Ok(keys.iter().map(|key| state.records.get(key).cloned()).collect())
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+        let state = self.state();
+        let first = Key::new(scan.partition.clone(), scan.kind, "");
+        let here = state.records.range(first..);
+        let here = here.take_while(|(key, _)| *key.partition() == scan.partition && key.kind() == scan.kind);
+        let mut entries: Vec<_> = here.map(|(key, record)| (key.clone(), record.clone())).collect();
+        if scan.direction == Direction::Descending {
+            entries.reverse();
+        }
+        if let Some(after) = &scan.after {
+            entries.retain(|(key, _)| match scan.direction {
+                Direction::Ascending => key.item() > &**after,
+                Direction::Descending => key.item() < &**after,
+            });
+        }
+        entries.truncate(scan.limit);
+        let with = scan.with.iter().map(|key| state.records.get(key).cloned()).collect();
+        Ok(Scanned { entries, with })
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        let mut state = self.state();
+        for (index, check) in batch.checks.iter().enumerate() {
+            let holds = match check {
+                Check::Absent(key) => !state.records.contains_key(key),
+                Check::Version(key, version) => state.records.get(key).is_some_and(|found| found.version == *version),
+            };
+            if !holds {
+                return Err(CommitError::Conflict(index));
+            }
+        }
+        // A batch that fails half-way leaves the copy behind, and nothing else.
+        let mut next = state.clone();
+        let mut numbers = Vec::new();
+        for (index, write) in batch.writes.into_iter().enumerate() {
+            numbers.push(next.write(write)?.ok_or(CommitError::Limit(index))?);
+        }
+        *state = next;
+        Ok(Committed { numbers })
+    }
+}
+
+impl State {
+    /// Makes one change and gives its number; `None` when a counter would leave its bounds.
+    fn write(&mut self, write: Write) -> Result<Option<u64>, StoreError> {
+        Ok(Some(match write {
+            Write::Put(key, value) => self.put(key, value),
+            Write::Delete(key) => {
+                self.records.remove(&key);
+                0
+            }
+            Write::Add { counter, delta, max } => {
+                let sum = self.number(&counter)?.checked_add_signed(delta);
+                let Some(sum) = sum.filter(|sum| delta <= 0 || max.is_none_or(|max| *sum <= max)) else {
+                    return Ok(None);
+                };
+                self.put(counter, sum.to_string().into_bytes());
+                sum
+            }
+            Write::Append { log, value } => {
+                let head = Key::log_head(log);
+                let number = self.number(&head)? + 1;
+                self.put(Key::log_entry(log, number), value);
+                self.put(head, number.to_string().into_bytes());
+                number
+            }
+        }))
+    }
+
+    /// One series of versions for all keys, so that none returns even where a key does.
+    fn put(&mut self, key: Key, value: Vec<u8>) -> u64 {
+        self.last_version += 1;
+        let (version, value) = (self.last_version, value.into());
+        self.records.insert(key, Record { version, value });
+        self.last_version
+    }
+
+    fn number(&self, key: &Key) -> Result<u64, StoreError> {
+        let Some(record) = self.records.get(key) else {
+            return Ok(0);
+        };
+        serde_json::from_slice(&record.value).map_err(|error| StoreError::Corrupt(format!("{key:?}: {error}")))
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    // In your own crate this is a test: it panics at the first guarantee that does not hold.
+    conformance::run(async || Arc::new(MapStore::default()) as Arc<dyn Store>).await;
+    println!("the store keeps every guarantee");
+
+    let service = AgentCfg::builder(MapStore::default()).build();
+    let ada = service.trusted_user("ada")?;
+    let name = "Studio".to_owned();
+    let studio = service.create_workspace(&ada, NewWorkspace { name }).await?;
+    service
+        .create_agent(&ada, NewAgent::new(studio.id, "writer", "Writer"))
+        .await?;
+    let agents = service.list_agents(&ada, studio.id, &AgentFilter::default()).await?;
+    println!("{} agent on it", agents.value.agents().len());
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! The whole service inside your own program: no server, no network, one file.
+//!
+//! ```text
+//! cargo run -p agentcfg-examples --example embedded
+//! ```
+
+use std::error::Error;
+
+use agentcfg_core::AgentCfg;
+use agentcfg_core::model::{NewAgent, NewWorkspace};
+use agentcfg_core::service::AgentFilter;
+use agentcfg_core::store::redb::{RedbOptions, RedbStore};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let dir = tempfile::tempdir()?; // Yours is a path that stays.
+    let store = RedbStore::open(dir.path().join("agents.redb"), RedbOptions::default())?;
+    let service = AgentCfg::builder(store).build();
+
+    // You know who your users are; the service knows what they may do.
+    let ada = service.trusted_user("ada")?;
+    let name = "Studio".to_owned();
+    let studio = service.create_workspace(&ada, NewWorkspace { name }).await?;
+    service
+        .create_agent(&ada, NewAgent::new(studio.id, "writer", "Writer"))
+        .await?;
+    let agents = service.list_agents(&ada, studio.id, &AgentFilter::default()).await?;
+    for agent in agents.value.agents() {
+        println!("{} since {}", agent.agent_id, agent.created_at);
+    }
+    Ok(())
+}

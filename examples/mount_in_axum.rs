@@ -1,0 +1,54 @@
+//! The REST API under a prefix of your own axum app, beside your own routes.
+//!
+//! ```text
+//! cargo run -p agentcfg-examples --example mount_in_axum
+//! ```
+//!
+//! The prefix is cut off before the API sees a path, so clients put it into their base URL.
+
+use std::error::Error;
+
+use agentcfg_client::model::{NewAgent, NewWorkspace};
+use agentcfg_client::{AgentFilter, Client};
+use agentcfg_core::AgentCfg;
+use agentcfg_core::clock::{Clock, SystemClock};
+use agentcfg_core::session::LocalSessions;
+use agentcfg_core::store::MemoryStore;
+use agentcfg_server::app::App;
+use agentcfg_server::cors::Cors;
+use axum::Router;
+use axum::routing::get;
+use tokio::net::TcpListener;
+
+/// At least 32 random bytes from where your app keeps its secrets, not from its source.
+const SECRET: &[u8] = b"an example is no place for a secret";
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let service = AgentCfg::builder(MemoryStore::new())
+        .sessions(LocalSessions::new(SECRET))
+        .build();
+    let app = Router::new()
+        .route("/", get(async || "the host's own page"))
+        .nest_service("/agentcfg", App::new(service, Cors::default()));
+
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let server = tokio::spawn(axum::serve(listener, app).into_future());
+
+    // Here your app would go on. The example asks itself for something and ends.
+    let token = LocalSessions::new(SECRET).issue("ada", 60, SystemClock.now())?;
+    let client = Client::builder(format!("{url}/agentcfg"))
+        .session_token(token)
+        .build()?;
+    let name = "Studio".to_owned();
+    let studio = client.create_workspace(&NewWorkspace { name }).await?;
+    client
+        .create_agent(&NewAgent::new(studio.id, "writer", "Writer"))
+        .await?;
+    for agent in client.list_agents(studio.id, &AgentFilter::default()).await?.value {
+        println!("{url}/agentcfg has the agent {}", agent.agent_id);
+    }
+    server.abort();
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! Tokens that the provider is asked about, on each call.
+
+use agentcfg_core::clock::{Clock, SystemClock};
+use agentcfg_server::config::{Config, Secret};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::provider::Provider;
+use crate::proxy::Proxy;
+use crate::service::{Service, assert_unauthorized, assert_unavailable, introspection, user_info};
+
+type Configure = fn(&str) -> Config;
+
+/// The two ways to ask, and where the provider is asked.
+const WAYS: [(Configure, &str); 2] = [(introspection, "/token/introspection"), (user_info, "/me")];
+
+#[tokio::test]
+async fn the_provider_decides_on_each_call() {
+    let Some(provider) = Provider::start("a").await else {
+        return;
+    };
+    for (config, path) in WAYS {
+        let service = Service::start(config(&provider.issuer)).await;
+        assert_eq!(service.get("/readyz").await.status(), 200);
+        let ada = provider.sign_in("ada", None).await.access_token;
+        let grace = provider.sign_in("grace", None).await.access_token;
+        assert_eq!(service.members_of_a_new_workspace(&ada).await[0]["user_id"], "ada");
+        assert_eq!(service.status(&grace).await, 200);
+
+        let before = provider.hits(path).await;
+        for _ in 0..5 {
+            assert_eq!(service.status(&ada).await, 200);
+        }
+        assert_eq!(provider.hits(path).await, before + 5);
+
+        provider.revoke(&ada).await;
+        assert_unauthorized(&service.ask(&ada).await, "revoked");
+        assert_eq!(service.status(&grace).await, 200);
+
+        let signed = provider.sign_in("ada", None).await.id_token;
+        for nonsense in ["nonsense", "a.b.c", &signed, &"x".repeat(8000)] {
+            assert_unauthorized(&service.ask(nonsense).await, nonsense);
+        }
+        // Neither API keys nor what no provider issues is shown to it.
+        let before = provider.hits(path).await;
+        assert_unauthorized(&service.ask("svc_live_nonsense").await, "no key");
+        assert_unauthorized(&service.ask("two words").await, "two words");
+        assert_eq!(provider.hits(path).await, before);
+        service.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn wrong_credentials_of_ours_let_nobody_in() {
+    let Some(provider) = Provider::start("a").await else {
+        return;
+    };
+    let mut config = introspection(&provider.issuer);
+    config.introspection_client_secret = Some(Secret::new("wrong"));
+    let service = Service::start(config).await;
+    let token = provider.sign_in("ada", None).await.access_token;
+    assert_unauthorized(&service.ask(&token).await, "a client that is refused");
+}
+
+#[tokio::test]
+async fn without_the_provider_tokens_are_in_doubt() {
+    for (config, _) in WAYS {
+        let Some(provider) = Provider::start("a").await else {
+            return;
+        };
+        let service = Service::start(config(&provider.issuer)).await;
+        let token = provider.sign_in("ada", None).await.access_token;
+        assert_eq!(service.status(&token).await, 200);
+        let port = provider.port;
+        provider.stop().await;
+        for _ in 0..3 {
+            assert_unavailable(&service.ask(&token).await, "the provider is down");
+        }
+        // It comes back without its memory, and is believed at once.
+        let provider = Provider::start_behind(port, "b", None).await.unwrap();
+        assert_unauthorized(&service.ask(&token).await, "a token of its former life");
+        let token = provider.sign_in("ada", None).await.access_token;
+        assert_eq!(service.status(&token).await, 200);
+    }
+}
+
+#[tokio::test]
+async fn silence_is_no_yes_and_ends_after_two_seconds() {
+    let Some(provider) = Provider::start("a").await else {
+        return;
+    };
+    for (config, path) in WAYS {
+        let (_target, port) = watch::channel(provider.port);
+        let proxy = Proxy::start(port).await;
+        let service = Service::start(config(&format!("http://127.0.0.1:{}", proxy.port))).await;
+        let token = provider.sign_in("ada", None).await.access_token;
+        let before = provider.hits(path).await;
+        for _ in 0..20 {
+            assert_eq!(service.status(&token).await, 200);
+        }
+        assert_eq!(proxy.connections(), 1, "connections are kept");
+        assert_eq!(provider.hits(path).await, before + 20);
+
+        proxy.stall();
+        let started = SystemClock.now().unix_millis();
+        let service = std::sync::Arc::new(service);
+        let mut asking = JoinSet::new();
+        for _ in 0..100 {
+            let (service, token) = (std::sync::Arc::clone(&service), token.clone());
+            asking.spawn(async move { service.ask(&token).await });
+        }
+        while let Some(response) = asking.join_next().await {
+            assert_unavailable(&response.unwrap(), "silence");
+        }
+        let took = SystemClock.now().unix_millis() - started;
+        assert!((2000..6000).contains(&took), "{took} ms");
+        assert_eq!(service.get("/healthz").await.status(), 200);
+        proxy.flow();
+        assert_eq!(service.status(&token).await, 200);
+    }
+}

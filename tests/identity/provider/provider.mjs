@@ -1,0 +1,116 @@
+// An OpenID Connect provider on loopback for the tests: oidc-provider as it is, with new keys at each start.
+//
+// Usage: node provider.mjs PORT GENERATION [PUBLIC_PORT]
+// Key ids are "GENERATION-ALG". PUBLIC_PORT is what the issuer says when something stands in front. One line of JSON on
+// standard output says that it is ready. Standard input ends it, so that it does not outlive the tests.
+
+import { generateKeyPairSync, createPrivateKey, sign } from 'node:crypto';
+import { createServer } from 'node:http';
+import Provider from 'oidc-provider';
+
+const [port, generation, publicPort] = process.argv.slice(2);
+
+const ALGORITHMS = {
+  RS256: ['rsa', { modulusLength: 2048 }],
+  ES256: ['ec', { namedCurve: 'P-256' }],
+  EdDSA: ['ed25519', {}],
+};
+const keys = Object.entries(ALGORITHMS).map(([alg, [type, options]]) => ({
+  ...generateKeyPairSync(type, options).privateKey.export({ format: 'jwk' }),
+  alg,
+  use: 'sig',
+  kid: `${generation}-${alg}`,
+}));
+
+const server = createServer();
+await new Promise((resolve) => server.listen(Number(port), '127.0.0.1', resolve));
+const issuer = `http://127.0.0.1:${publicPort ?? server.address().port}`;
+
+// The clock of the clients is the one of this machine, and tokens live long enough for any test.
+const provider = new Provider(issuer, {
+  jwks: { keys },
+  clients: [
+    {
+      client_id: 'web',
+      client_secret: 'web-secret',
+      grant_types: ['authorization_code', 'client_credentials'],
+      redirect_uris: ['http://127.0.0.1/signed-in'],
+    },
+    // Whose credentials need the encoding of forms.
+    { client_id: 'agentcfg api', client_secret: 's:e&c/r%t+', grant_types: [], response_types: [], redirect_uris: [] },
+  ],
+  claims: { openid: ['sub'] },
+  cookies: { keys: ['for tests alone'] },
+  features: {
+    devInteractions: { enabled: false },
+    clientCredentials: { enabled: true },
+    introspection: { enabled: true },
+    revocation: { enabled: true, allowedPolicy: () => true },
+    userinfo: { enabled: true },
+    resourceIndicators: {
+      enabled: true,
+      defaultResource: () => undefined,
+      useGrantedResource: () => true,
+      // urn:AUDIENCE:ALG
+      getResourceServerInfo: (_ctx, resource) => {
+        const [, audience, alg] = resource.split(':');
+        return { scope: 'api', audience, accessTokenFormat: 'jwt', jwt: { sign: { alg } } };
+      },
+    },
+  },
+  interactions: { url: (_ctx, interaction) => `/interaction/${interaction.uid}` },
+  findAccount: (_ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
+  // Everybody consents to everything.
+  loadExistingGrant: async (ctx) => {
+    const grant = new provider.Grant({ clientId: ctx.oidc.client.clientId, accountId: ctx.oidc.session.accountId });
+    grant.addOIDCScope('openid');
+    if (ctx.oidc.params.resource) grant.addResourceScope(ctx.oidc.params.resource, 'api');
+    await grant.save();
+    return grant;
+  },
+  ttl: { AccessToken: 3600, ClientCredentials: 3600, AuthorizationCode: 60, Interaction: 60, Session: 3600, Grant: 3600 },
+});
+
+const hits = {};
+const handle = provider.callback();
+
+// Signs any two texts with the real keys, which no provider would do.
+function signAnything(alg, header, claims) {
+  const jwk = keys.find((key) => key.alg === alg);
+  const key = createPrivateKey({ key: jwk, format: 'jwk' });
+  const encode = (text) => Buffer.from(text).toString('base64url');
+  const message = `${encode(header)}.${encode(claims)}`;
+  const signature = sign(alg === 'EdDSA' ? null : 'sha256', Buffer.from(message), { key, dsaEncoding: 'ieee-p1363' });
+  return `${message}.${signature.toString('base64url')}`;
+}
+
+async function body(request) {
+  let text = '';
+  for await (const chunk of request) text += chunk;
+  return text;
+}
+
+server.on('request', async (request, response) => {
+  const path = request.url.split('?')[0];
+  hits[path] = (hits[path] ?? 0) + 1;
+  try {
+    if (path === '/test/hits') {
+      response.end(JSON.stringify(hits));
+    } else if (path === '/test/sign') {
+      const { alg, header, claims } = JSON.parse(await body(request));
+      response.end(signAnything(alg, header, claims));
+    } else if (path.startsWith('/interaction/')) {
+      // The user types a name and a password here; the test has sent the name along.
+      const { params } = await provider.interactionDetails(request, response);
+      await provider.interactionFinished(request, response, { login: { accountId: params.login_hint } });
+    } else {
+      handle(request, response);
+    }
+  } catch (error) {
+    console.error(error);
+    response.writeHead(500).end(String(error));
+  }
+});
+
+console.log(JSON.stringify({ issuer, port: server.address().port }));
+process.stdin.on('end', () => process.exit(0)).resume();

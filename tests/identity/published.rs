@@ -1,0 +1,177 @@
+//! Tokens that are verified by the provider's keys.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::http;
+use crate::provider::Provider;
+use crate::proxy::Proxy;
+use crate::service::{Service, assert_unauthorized, assert_unavailable, jwks};
+
+/// Waits until the service is ready, which it must be soon after the provider.
+async fn until_ready(service: &Service) {
+    let waiting = async {
+        while service.get("/readyz").await.status() != 200 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), waiting)
+        .await
+        .expect("never ready");
+}
+
+#[tokio::test]
+async fn users_sign_in_with_the_provider() {
+    let Some(provider) = Provider::start("a").await else {
+        return;
+    };
+    let service = Service::start(jwks(&provider.issuer)).await;
+    until_ready(&service).await;
+    for (user, alg) in [("ada", "RS256"), ("grace", "ES256"), ("barbara", "EdDSA")] {
+        let signed_in = provider.sign_in(user, Some(&format!("urn:agentcfg:{alg}"))).await;
+        let members = service.members_of_a_new_workspace(&signed_in.access_token).await;
+        assert_eq!(members[0]["user_id"], user);
+        assert_eq!(
+            http::json(&service.ask(&signed_in.access_token).await)
+                .as_array()
+                .unwrap()
+                .len(),
+            1
+        );
+        // The id token is for the app, not for this service.
+        assert_unauthorized(&service.ask(&signed_in.id_token).await, "an id token");
+    }
+    let elsewhere = provider.sign_in("ada", Some("urn:other:RS256")).await;
+    assert_unauthorized(
+        &service.ask(&elsewhere.access_token).await,
+        "a token for another service",
+    );
+    let opaque = provider.sign_in("ada", None).await;
+    assert_unauthorized(&service.ask(&opaque.access_token).await, "a token without a signature");
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn the_keys_may_have_a_url_of_their_own() {
+    let Some(provider) = Provider::start("a").await else {
+        return;
+    };
+    let mut config = jwks(&provider.issuer);
+    config.oidc_jwks_url = Some(provider.url("/jwks").parse().unwrap());
+    let service = Service::start(config).await;
+    let token = provider.sign_in("ada", Some("urn:agentcfg:RS256")).await.access_token;
+    assert_eq!(service.status(&token).await, 200);
+    assert_eq!(provider.hits("/.well-known/openid-configuration").await, 0);
+
+    // A provider of the same keys under another name is another provider.
+    let mut config = jwks("https://id.example.com");
+    config.oidc_jwks_url = Some(provider.url("/jwks").parse().unwrap());
+    let other = Service::start(config).await;
+    assert_unauthorized(&other.ask(&token).await, "another issuer");
+    // And one whose discovery document names another issuer has no keys.
+    let misnamed = Service::start(jwks(&provider.issuer.replace("127.0.0.1", "localhost"))).await;
+    assert_eq!(misnamed.get("/readyz").await.status(), 503);
+}
+
+#[tokio::test]
+async fn keys_rotate() {
+    let Some(provider) = Provider::start("a").await else {
+        return;
+    };
+    let service = Service::start(jwks(&provider.issuer)).await;
+    until_ready(&service).await;
+    let port = provider.port;
+    let old = provider.sign_in("ada", Some("urn:agentcfg:RS256")).await.access_token;
+    assert_eq!(service.status(&old).await, 200);
+
+    provider.stop().await;
+    // Its keys are known, so its tokens are too.
+    assert_eq!(service.status(&old).await, 200);
+    let provider = Provider::start_behind(port, "b", None).await.unwrap();
+    let new = provider.sign_in("ada", Some("urn:agentcfg:ES256")).await.access_token;
+    assert_eq!(service.status(&new).await, 200);
+    assert_unauthorized(&service.ask(&old).await, "a key that is gone");
+
+    // Whoever makes key ids up costs the provider nothing more.
+    for i in 0..50 {
+        let header = format!(r#"{{"alg":"RS256","kid":"made-up-{i}"}}"#);
+        let claims = claims_of(&new);
+        let token = provider.sign("RS256", &header, &claims).await;
+        assert_unauthorized(&service.ask(&token).await, "a key id that is made up");
+        assert_eq!(service.status(&new).await, 200);
+    }
+    assert_eq!(provider.hits("/jwks").await, 1);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn keys_outlive_the_provider() {
+    let Some(provider) = Provider::start("a").await else {
+        return;
+    };
+    let service = Service::start(jwks(&provider.issuer)).await;
+    until_ready(&service).await;
+    let token = provider.sign_in("ada", Some("urn:agentcfg:EdDSA")).await.access_token;
+    let unknown = provider
+        .sign("RS256", r#"{"alg":"RS256","kid":"new"}"#, &claims_of(&token))
+        .await;
+    provider.stop().await;
+    for _ in 0..3 {
+        assert_eq!(service.status(&token).await, 200);
+        // It may be signed with a new key: that cannot be told now.
+        assert_unavailable(&service.ask(&unknown).await, "an unknown key");
+    }
+    assert_eq!(service.get("/readyz").await.status(), 200);
+}
+
+#[tokio::test]
+async fn the_start_waits_for_nobody() {
+    let (target, later) = watch::channel(0);
+    let proxy = Proxy::start(later).await;
+    proxy.stall();
+    let service = Service::start(jwks(&format!("http://127.0.0.1:{}", proxy.port))).await;
+    assert_eq!(service.get("/healthz").await.status(), 200);
+    let response = service.get("/readyz").await;
+    assert_unavailable(&response, "readiness");
+    let message = http::json(&response)["error"].as_str().unwrap().to_owned();
+    assert!(message.contains("no keys of the identity provider"), "{message}");
+    // Garbage is known for what it is, and API keys are nobody else's business.
+    assert_unauthorized(&service.ask("nonsense").await, "garbage");
+    assert_unauthorized(&service.ask("svc_live_nonsense").await, "no key");
+
+    let Some(provider) = Provider::start_behind(0, "a", Some(proxy.port)).await else {
+        return;
+    };
+    target.send_replace(provider.port);
+    proxy.flow();
+    until_ready(&service).await;
+    let token = provider.sign_in("ada", Some("urn:agentcfg:RS256")).await.access_token;
+    assert_eq!(service.status(&token).await, 200);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn without_the_provider_tokens_are_in_doubt() {
+    let Some(provider) = Provider::start("a").await else {
+        return;
+    };
+    let (port, issuer) = (provider.port, provider.issuer.clone());
+    let token = provider.sign_in("ada", Some("urn:agentcfg:RS256")).await.access_token;
+    provider.stop().await;
+    let service = Service::start(jwks(&issuer)).await;
+    assert_unavailable(&service.ask(&token).await, "no provider yet");
+    assert_unavailable(&service.get("/readyz").await, "readiness");
+    let provider = Provider::start_behind(port, "b", None).await.unwrap();
+    until_ready(&service).await;
+    let token = provider.sign_in("ada", Some("urn:agentcfg:RS256")).await.access_token;
+    assert_eq!(service.status(&token).await, 200);
+}
+
+/// The claims of a token, as text.
+pub fn claims_of(token: &str) -> String {
+    use base64::Engine;
+    let claims = token.split('.').nth(1).unwrap();
+    let claims = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(claims).unwrap();
+    String::from_utf8(claims).unwrap()
+}

@@ -1,0 +1,131 @@
+//! This server, in the process of the test.
+
+use std::net::SocketAddr;
+
+use agentcfg_server::config::{Config, Secret, SessionProvider};
+use agentcfg_server::server::Server;
+use bytes::Bytes;
+use hyper::{Request, Response};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::http;
+use crate::provider::CLIENT;
+
+pub struct Service {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    running: JoinHandle<()>,
+    _data: tempfile::TempDir,
+}
+
+/// The settings for tokens verified by keys.
+pub fn jwks(issuer: &str) -> Config {
+    Config {
+        session_provider: SessionProvider::Jwks,
+        oidc_issuer: Some(issuer.to_owned()),
+        oidc_audience: Some("agentcfg".to_owned()),
+        ..Config::default()
+    }
+}
+
+/// The settings for tokens that are introspected.
+pub fn introspection(base: &str) -> Config {
+    Config {
+        session_provider: SessionProvider::Introspection,
+        introspection_url: Some(format!("{base}/token/introspection").parse().unwrap()),
+        introspection_client_id: Some(CLIENT.0.to_owned()),
+        introspection_client_secret: Some(Secret::new(CLIENT.1)),
+        ..Config::default()
+    }
+}
+
+/// The settings for tokens whose bearer the provider is asked about.
+pub fn user_info(base: &str) -> Config {
+    Config {
+        session_provider: SessionProvider::Introspection,
+        userinfo_url: Some(format!("{base}/me").parse().unwrap()),
+        userinfo_apikey: Some(Secret::new("anon")),
+        ..Config::default()
+    }
+}
+
+impl Service {
+    pub async fn start(config: Config) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let config = Config {
+            data: data.path().join("data"),
+            session_rate_limit: 100_000,
+            ..config
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Server::open(config).unwrap();
+        let (ready, is_ready) = oneshot::channel();
+        let (stop, stopped) = oneshot::channel();
+        let running = tokio::spawn(async move {
+            let ready = |address| ready.send(address).unwrap();
+            let stopped = async { _ = stopped.await };
+            assert!(server.run(listener, ready, stopped).await.unwrap().is_complete());
+        });
+        Self {
+            address: is_ready.await.unwrap(),
+            stop,
+            running,
+            _data: data,
+        }
+    }
+
+    pub async fn get(&self, path: &str) -> Response<Bytes> {
+        http::get(&format!("http://{}{path}", self.address)).await
+    }
+
+    /// What the API answers to the bearer of this token.
+    pub async fn ask(&self, token: &str) -> Response<Bytes> {
+        let url = format!("http://{}/api/workspaces", self.address);
+        http::send(Request::get(url).header("authorization", format!("Bearer {token}")), "").await
+    }
+
+    pub async fn status(&self, token: &str) -> u16 {
+        self.ask(token).await.status().as_u16()
+    }
+
+    /// Makes a workspace and gives its members.
+    pub async fn members_of_a_new_workspace(&self, token: &str) -> serde_json::Value {
+        let url = format!("http://{}/api/workspaces", self.address);
+        let bearer = format!("Bearer {token}");
+        let request = Request::post(&url)
+            .header("authorization", &bearer)
+            .header("content-type", "application/json");
+        let made = http::send(request, r#"{"name": "Studio"}"#).await;
+        assert_eq!(made.status(), 201, "{made:?}");
+        let id = http::json(&made)["id"].as_str().unwrap().to_owned();
+        let request = Request::get(format!("{url}/members?workspace_id={id}")).header("authorization", &bearer);
+        let members = http::send(request, "").await;
+        assert_eq!(members.status(), 200, "{members:?}");
+        http::json(&members)
+    }
+
+    /// Stops in an orderly way.
+    pub async fn stop(self) {
+        self.stop.send(()).unwrap();
+        self.running.await.unwrap();
+    }
+}
+
+/// The answer to everything that is no good token.
+pub fn assert_unauthorized(response: &Response<Bytes>, what: &str) {
+    assert_eq!(response.status(), 401, "{what}: {response:?}");
+    assert_eq!(response.headers()["www-authenticate"], "Bearer", "{what}");
+    assert_eq!(
+        http::json(response),
+        serde_json::json!({"error": "invalid credentials"}),
+        "{what}"
+    );
+}
+
+/// The answer while nobody can tell.
+pub fn assert_unavailable(response: &Response<Bytes>, what: &str) {
+    assert_eq!(response.status(), 503, "{what}: {response:?}");
+    assert!(response.headers().contains_key("retry-after"), "{what}");
+}
