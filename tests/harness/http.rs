@@ -6,12 +6,6 @@ use serde_json::Value;
 
 use super::{Response, Server, Wire};
 
-/// A path that fits the path of a route, which may have parameters.
-pub fn concrete(path: &str) -> String {
-    path.replace("{provider}", "openai")
-        .replace("{path}", "v1/chat/completions")
-}
-
 /// A request in the making.
 #[derive(Clone)]
 pub struct Request {

@@ -1,7 +1,7 @@
 //! General conventions.
 
 use agentcfg_server::routes::{Needs, ROUTES};
-use agentcfg_tests::harness::{Server, Studio, concrete};
+use agentcfg_tests::harness::{Server, Studio};
 use serde_json::{Value, json};
 
 #[test]
@@ -107,7 +107,7 @@ fn every_endpoint_of_the_api_requires_a_credential() {
     for route in ROUTES.iter().filter(|route| route.path.starts_with("/api/")) {
         assert_ne!(route.needs, Needs::Nothing, "{}", route.path);
         Server::shared()
-            .request(route.method, concrete(route.path))
+            .request(route.method, route.example())
             .send()
             .refused(401, &["credentials"]);
     }
