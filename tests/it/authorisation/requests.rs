@@ -21,6 +21,8 @@ enum Before {
 /// How to make the request of a route.
 pub(super) struct Recipe {
     pub(super) method: &'static str,
+    /// The path in the table of routes.
+    name: &'static str,
     path: &'static str,
     before: Before,
     /// The parameters, in which `{name}` is filled in from the place.
@@ -32,6 +34,7 @@ pub(super) struct Recipe {
 const fn plain(method: &'static str, path: &'static str, query: &'static str) -> Recipe {
     Recipe {
         method,
+        name: path,
         path,
         before: Before::Nothing,
         query,
@@ -79,6 +82,12 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             "",
             Some(r#"{"workspace_id": "{workspace}", "name": "x", "environment": "production", "scope": "read"}"#),
         ),
+        // The provider is out of reach, which is the last thing to be found out: 502 says that all else was granted.
+        ("POST", "/api/agents/model-calls/{provider}/{path}") => Recipe {
+            path: "/api/agents/model-calls/openai/v1/responses",
+            name: path,
+            ..with(Before::Agent, AGENT, Some(r#"{"input": "x"}"#))
+        },
         ("GET", "/api/models" | "/api/provider-keys") => with(Before::Nothing, WORKSPACE, None),
         ("PUT", "/api/provider-keys") => with(Before::Nothing, PROVIDER, Some(r#"{"api_key": "{fresh}"}"#)),
         ("DELETE", "/api/provider-keys") => with(Before::ProviderKey, PROVIDER, None),
@@ -122,7 +131,7 @@ impl<'a> Place<'a> {
 impl Recipe {
     /// The route, as the table names it.
     pub(super) fn name(&self) -> String {
-        format!("{} {}", self.method, self.path)
+        format!("{} {}", self.method, self.name)
     }
 
     /// Makes what the request acts on.
