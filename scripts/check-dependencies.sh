@@ -20,12 +20,18 @@ refuse() { # package, features, crates that it must not pull in
 
 refuse agentcfg-core "--all-features" hyper http hyper-util axum tower-http
 refuse agentcfg-core "--no-default-features" redb argon2 jsonwebtoken tokio
-refuse agentcfg-client "" redb argon2 jsonwebtoken tokio-postgres
+refuse agentcfg-client "" redb argon2 jsonwebtoken tokio-postgres deadpool-postgres
 
 # Engines are named where they are used and nowhere else.
 if grep -rnE '\bredb::(Database|ReadTransaction|WriteTransaction|TableDefinition)' --include='*.rs' \
     agentcfg-core/src agentcfg-server/src agentcfg-client/src | grep -v 'agentcfg-core/src/store/redb/'; then
     echo "error: the engine redb is named outside store/redb" >&2
+    exit 1
+fi
+
+if grep -rnE '\b(tokio|deadpool)_postgres\b' --include='*.rs' \
+    agentcfg-core/src agentcfg-server/src agentcfg-client/src | grep -v 'agentcfg-core/src/store/postgres/'; then
+    echo "error: the engine PostgreSQL is named outside store/postgres" >&2
     exit 1
 fi
 

@@ -10,6 +10,14 @@ step() { printf '\n== %s\n' "$*"; }
 
 command -v cargo >/dev/null || fail "Rust is missing; install it from your distribution or with rustup"
 need cc build-essential
+need openssl openssl
+need setpriv util-linux
+# Debian keeps these programs out of the search path.
+servers() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1; }
+PATH="$PATH:/usr/sbin:$(servers)"
+need initdb postgresql
+PATH="$PATH:$(servers)"
+need pgbouncer pgbouncer
 need node nodejs
 need npm npm
 
@@ -19,7 +27,7 @@ cargo fmt --all --check
 step "lints"
 cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 # The published crates must stand with each of their feature sets.
-for features in "" engine redb jwks conformance; do
+for features in "" engine redb postgres jwks conformance; do
     cargo clippy -p agentcfg-core --locked --no-default-features --features "$features" -- -D warnings
 done
 

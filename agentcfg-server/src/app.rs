@@ -193,8 +193,7 @@ where
     if route.needs == Needs::Nothing {
         return handlers::run_open(route.operation, service).await;
     }
-    let caller = service.authenticate(request::bearer(headers)?).await?;
-    let decision = service.admit(&caller).await;
+    let (caller, decision) = service.enter(request::bearer(headers)?).await?;
     let retry_after = (!decision.allowed).then(|| (decision.retry_after_millis + 999) / 1000);
     *rate = Some(Rate {
         status: decision.status,

@@ -38,6 +38,8 @@ pub enum Command {
     Restore(RestoreArgs),
     /// Verify the structure of the store and the checksum of every record
     Check(CheckArgs),
+    /// Move a store from a data directory into PostgreSQL, or back
+    Migrate(MigrateArgs),
     /// Make a new master key and seal every saved provider key under it, also while a server runs
     RotateMasterKey(RotateArgs),
 }
@@ -74,6 +76,9 @@ pub struct ServeArgs {
     /// Address to listen on; port 0 picks a free one [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
+    /// Seconds to wait at the start for a database that does not answer yet [default: 0]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(0..=86_400))]
+    pub wait_for: Option<u32>,
 }
 
 /// `agentcfg-server token`
@@ -100,7 +105,8 @@ pub struct TokenArgs {
 #[derive(Debug, Args)]
 #[command(
     long_about = "Writes one consistent copy of the store. When a server runs on the directory it is asked for the copy \
-                  through a socket that only the owner of the directory can open. Keys are not part of the copy.",
+                  through a socket that only the owner of the directory can open. Keys are not part of the copy. A \
+                  store in PostgreSQL is a matter for the database's own tools.",
     after_help = "Example:\n  agentcfg-server backup --data /var/lib/agentcfg --out /backups/agentcfg-$(date +%F)"
 )]
 pub struct BackupArgs {
@@ -135,13 +141,32 @@ pub struct RestoreArgs {
 /// `agentcfg-server check`
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Verifies the structure of the store and the checksum of every record. Exits 0 when all is well, else 1.",
+    long_about = "Verifies the structure of the store and the checksum of every record. Exits 0 when all is well, else 1. A \
+                  store in PostgreSQL is a matter for the database's own tools.",
     after_help = "Example:\n  agentcfg-server check --data /var/lib/agentcfg"
 )]
 pub struct CheckArgs {
     /// Data directory to verify; no server may run on it
     #[arg(long, value_name = "DIR")]
     pub data: PathBuf,
+}
+
+/// `agentcfg-server migrate`
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Moves everything, verifies it, and leaves the source as it was. All of it arrives or nothing does, so an \
+                  interrupted run is simply run again; a finished one says so. A target that holds something else is \
+                  refused. No server may run on either.",
+    after_help = "Examples:\n  agentcfg-server migrate --from /var/lib/agentcfg --to postgres://agentcfg@db/agentcfg\n  \
+                  AGENTCFG_DATABASE_URL_FILE=/run/secrets/url agentcfg-server migrate --from postgres --to /var/lib/agentcfg"
+)]
+pub struct MigrateArgs {
+    /// Data directory or postgres:// URL to move from; `postgres` is the URL in AGENTCFG_DATABASE_URL or _FILE
+    #[arg(long, value_name = "DIR|URL")]
+    pub from: String,
+    /// Data directory or postgres:// URL to move to
+    #[arg(long, value_name = "DIR|URL")]
+    pub to: String,
 }
 
 /// `agentcfg-server rotate-master-key`
@@ -191,6 +216,7 @@ impl From<&ServeArgs> for Flags {
             config: args.config.clone(),
             data: args.data.clone(),
             listen: args.listen.clone(),
+            wait_for: args.wait_for,
         }
     }
 }
@@ -232,6 +258,8 @@ mod tests {
             "agentcfg-server restore --from f --data d",
             "agentcfg-server restore --from f --data d --discard-provider-keys",
             "agentcfg-server check --data d",
+            "agentcfg-server migrate --from d --to postgres://h/d",
+            "agentcfg-server serve --wait-for 30",
             "agentcfg-server rotate-master-key --data d",
             "agentcfg-server rotate-master-key --data d --config a.toml --drop-old",
         ] {

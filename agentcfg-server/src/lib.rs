@@ -4,6 +4,7 @@
 //! asks for it through [`telemetry`] and [`signals`].
 
 pub mod app;
+pub mod backend;
 pub mod cli;
 pub mod commands;
 pub mod config;

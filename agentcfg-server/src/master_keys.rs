@@ -31,6 +31,16 @@ pub enum MasterKeyFault {
         /// What the store needs.
         needed: Vec<KeyId>,
     },
+    /// The store in a database needs keys, and the configuration has none.
+    #[error(
+        "the store in the database needs the master key {}: set AGENTCFG_MASTER_KEYS_FILE to a file with it, the same for \
+         every server; nothing was changed",
+        shown(.needed)
+    )]
+    NotConfigured {
+        /// What the store needs.
+        needed: Vec<KeyId>,
+    },
     /// The keys are others than the store needs.
     #[error(
         "the store in {dir} needs the master key {}, and {place} has {}: put back the key that belongs to this store; {}",
@@ -105,10 +115,12 @@ pub fn configured(config: &Config) -> Result<Option<Vault>, MasterKeyFault> {
 /// # Errors
 ///
 /// When the configured ones or the file are not what they should be.
-pub fn find(config: &Config, dir: &DataDir, is_new: bool) -> Result<Option<Vault>, MasterKeyFault> {
+pub fn find(config: &Config, dir: Option<&DataDir>, is_new: bool) -> Result<Option<Vault>, MasterKeyFault> {
     if let Some(vault) = configured(config)? {
         return Ok(Some(vault));
     }
+    // In a database, only the configuration has keys.
+    let Some(dir) = dir else { return Ok(None) };
     let keys = match dir.master_keys()? {
         None if is_new => Some(dir.make_master_key()?),
         found => found,
@@ -121,10 +133,18 @@ pub fn find(config: &Config, dir: &DataDir, is_new: bool) -> Result<Option<Vault
 /// # Errors
 ///
 /// When the store needs keys that are not there.
-pub async fn fit(service: &AgentCfg, config: &Config, dir: &DataDir) -> Result<(), MasterKeyFault> {
+pub async fn fit(service: &AgentCfg, config: &Config, dir: Option<&DataDir>) -> Result<(), MasterKeyFault> {
     if service.vault().is_none() {
         let needed = service.master_keys_needed().await?;
-        if !needed.keys.is_empty() || needed.any_sealed {
+        let any = !needed.keys.is_empty() || needed.any_sealed;
+        let Some(dir) = dir else {
+            // Without a master key no provider key can be saved; all else works.
+            return match any {
+                true => Err(MasterKeyFault::NotConfigured { needed: needed.keys }),
+                false => Ok(()),
+            };
+        };
+        if any {
             return Err(MasterKeyFault::FileMissing {
                 dir: dir.path().display().to_string(),
                 file: dir.master_key_path().display().to_string(),
@@ -136,11 +156,10 @@ pub async fn fit(service: &AgentCfg, config: &Config, dir: &DataDir) -> Result<(
     }
     service.adopt_master_keys().await.map_err(|error| match error {
         MasterKeyError::Missing { needed, given } => MasterKeyFault::Wrong {
-            dir: dir.path().display().to_string(),
-            place: if config.master_keys.is_empty() {
-                dir.master_key_path().display().to_string()
-            } else {
-                "the setting master_keys".to_owned()
+            dir: dir.map_or_else(|| "the database".to_owned(), |dir| dir.path().display().to_string()),
+            place: match dir {
+                Some(dir) if config.master_keys.is_empty() => dir.master_key_path().display().to_string(),
+                _ => "the setting master_keys".to_owned(),
             },
             needed,
             given,

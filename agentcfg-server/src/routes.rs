@@ -81,6 +81,14 @@ pub struct Route {
 }
 
 impl Route {
+    /// A path that a request for this route can have: its own, or one of those that a caller may choose.
+    pub fn example(&self) -> &'static str {
+        match self.prefix {
+            None => self.path,
+            Some(_) => "/api/agents/model-calls/openai/v1/chat/completions",
+        }
+    }
+
     fn fits(&self, path: &str) -> bool {
         match self.prefix {
             None => self.path == path,
@@ -239,6 +247,7 @@ mod tests {
     fn a_model_call_chooses_its_path() {
         let path = "/api/agents/model-calls/openai/v1/chat/completions";
         assert!(matches!(find(&Method::POST, path), Match::Route(route) if route.operation == O::CallModel));
+        assert!(ROUTES.iter().all(|route| route.fits(route.example())));
         assert_eq!(template(path), "/api/agents/model-calls/{provider}/{path}");
         assert_eq!(allowed(path), "POST");
         assert!(matches!(find(&Method::GET, path), Match::OtherMethods));

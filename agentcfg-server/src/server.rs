@@ -9,16 +9,17 @@ use agentcfg_core::routing::{Catalogue, InvalidCatalogue};
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::service::RewrapProgress;
 use agentcfg_core::session::LocalSessions;
-use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore};
+use agentcfg_core::store::postgres::ConnectError;
+use agentcfg_core::store::redb::OpenError;
 use agentcfg_core::{AgentCfg, Settings};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::config::{Config, ConfigError};
-use crate::control::{self, Order};
+use crate::backend::{Backend, Keeper};
+use crate::config::{Config, ConfigError, IdentityProvider};
 use crate::cors::Cors;
-use crate::datadir::{DataDir, DataDirError, DataLock};
+use crate::datadir::{DataDir, DataDirError};
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits};
 use crate::master_keys::{self, MasterKeyFault};
@@ -46,6 +47,19 @@ pub enum StartError {
         /// What the store said.
         source: OpenError,
     },
+    /// The database cannot be used.
+    #[error("{source}{}", way_in(.source))]
+    Database {
+        /// What the store said.
+        #[from]
+        source: ConnectError,
+    },
+    /// Several servers must agree on the secret of session tokens.
+    #[error(
+        "session_secret is required with database_url, because there is no data directory to keep one in: write 32 \
+         random bytes or more to a file, the same for every server, and name it in AGENTCFG_SESSION_SECRET_FILE"
+    )]
+    NoSessionSecret,
     /// The master keys cannot be used, or are not those of the store.
     #[error(transparent)]
     MasterKeys(#[from] MasterKeyFault),
@@ -81,23 +95,13 @@ fn way_out(error: &OpenError) -> &'static str {
     }
 }
 
-/// Opens the store in a data directory that this process holds.
-///
-/// # Errors
-///
-/// [`StartError::Store`] with the way out.
-pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, StartError> {
-    // One half for pages of the file, the other for records that are read often.
-    let half = usize::try_from(cache_mb << 19).unwrap_or(usize::MAX);
-    let options = RedbOptions {
-        cache_bytes: half,
-        hot_bytes: half,
-        ..RedbOptions::default()
-    };
-    RedbStore::open(lock.dir().store_path(), options).map_err(|source| StartError::Store {
-        dir: lock.dir().path().display().to_string(),
-        source,
-    })
+fn way_in(error: &ConnectError) -> &'static str {
+    match error {
+        ConnectError::Options(_) => " (database_url)",
+        ConnectError::Unreachable(_) => "; check database_url, or wait for the database with --wait-for SECONDS",
+        ConnectError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
+        _ => "",
+    }
 }
 
 /// Listens on an address.
@@ -116,47 +120,44 @@ pub async fn bind(address: std::net::SocketAddr, setting: &'static str) -> Resul
 /// A server that has its data and does not listen yet.
 pub struct Server {
     config: Config,
-    lock: DataLock,
-    store: Arc<RedbStore>,
+    backend: Backend,
     service: AgentCfg,
     identity: Identity,
-    is_new: bool,
 }
 
 impl Server {
-    /// Takes the data directory and opens the store in it, making both where there is nothing.
+    /// Opens the store that the configuration names, and makes it where there is none.
     ///
     /// # Errors
     ///
     /// See [`StartError`].
-    pub fn open(config: Config) -> Result<Self, StartError> {
-        config.provider()?;
-        let dir = DataDir::open_or_create(&config.data)?;
-        let lock = dir.lock()?;
-        let is_new = !dir.has_store()?;
-        // Before the store: a crash between the two leaves a key without a store, never the other way round.
-        let vault = master_keys::find(&config, &dir, is_new)?;
-        let store = Arc::new(open_store(&lock, config.cache_mb)?);
-        let identity = Identity::new(&config, &dir)?;
-        let mut builder = AgentCfg::builder_on(Arc::clone(&store) as _)
+    pub async fn open(config: Config) -> Result<Self, StartError> {
+        let local = matches!(config.provider()?, IdentityProvider::Local);
+        if local && config.database_url.is_some() && config.session_secret.is_none() {
+            return Err(StartError::NoSessionSecret);
+        }
+        let mut backend = Backend::open(&config).await?;
+        let identity = Identity::new(&config, backend.dir())?;
+        let mut builder = AgentCfg::builder_on(backend.store())
             .settings(settings(&config))
             .sessions(identity.verifier())
             .catalogue(catalogue(&config)?);
         for (provider, credential) in managed_credentials(&config)? {
             builder = builder.managed_credential(provider, credential);
         }
-        if let Some(vault) = vault {
+        if let Some(vault) = backend.take_vault() {
             builder = builder.vault(vault);
         }
+        if let Some(limiter) = backend.take_limiter() {
+            builder = builder.rate_limiter(limiter).distant_store(true);
+        }
         let service = builder.build();
-        wait(master_keys::fit(&service, &config, &dir))??;
+        master_keys::fit(&service, &config, backend.dir()).await?;
         Ok(Self {
             config,
-            lock,
-            store,
+            backend,
             service,
             identity,
-            is_new,
         })
     }
 
@@ -170,41 +171,14 @@ impl Server {
         self.identity.local()
     }
 
-    /// Whether the store was made just now.
+    /// Whether the store was made just now in a data directory.
     pub fn is_new(&self) -> bool {
-        self.is_new
+        self.backend.is_new()
     }
 
-    /// The data directory.
-    pub fn dir(&self) -> &DataDir {
-        self.lock.dir()
-    }
-
-    /// What the owner of the data directory can order while the server runs.
-    fn obey(&self) -> impl Fn(Order, &mut dyn io::Write) -> io::Result<()> + Send + Sync + 'static {
-        let (store, service, dir) = (Arc::clone(&self.store), self.service.clone(), self.dir().clone());
-        let configured = !self.config.master_keys.is_empty();
-        let runtime = tokio::runtime::Handle::current();
-        move |order, out| match order {
-            Order::Backup => store.backup(out).map(drop).map_err(io::Error::other),
-            Order::RotateMasterKey { .. } if configured => Err(io::Error::other(MasterKeyFault::FromConfiguration)),
-            Order::RotateMasterKey { drop_old } => {
-                let (sender, lines) = std::sync::mpsc::channel::<String>();
-                let (service, dir) = (service.clone(), dir.clone());
-                let rotation = runtime.spawn(async move {
-                    let mut say = |line: String| {
-                        tracing::info!("master key: {line}");
-                        // Whoever asked may have gone; the rotation goes on.
-                        let _ = sender.send(line);
-                    };
-                    master_keys::rotate(&service, &dir, drop_old, &mut say).await
-                });
-                for line in lines {
-                    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
-                }
-                runtime.block_on(rotation)?.map_err(io::Error::other)
-            }
-        }
+    /// The data directory, if the store is in one.
+    pub fn dir(&self) -> Option<&DataDir> {
+        self.backend.dir()
     }
 
     /// Serves until `shutdown` resolves; then finishes what is in flight and closes the store.
@@ -221,9 +195,11 @@ impl Server {
         shutdown: impl Future<Output = ()>,
     ) -> Result<Drained, StartError> {
         let address = listener.local_addr()?;
-        self.lock.announce(address)?;
-        let _control = control::spawn(&self.lock, self.obey())?;
+        self.backend.announce(address, &self.service, &self.config)?;
         let metrics = Arc::new(Metrics::new());
+        if let Some(state) = self.backend.shared_state() {
+            metrics.follow(state);
+        }
         let mut limits = Limits {
             open_connections: metrics.open_connections.clone(),
             ..Limits::from(&self.config)
@@ -252,7 +228,7 @@ impl Server {
         }
         let maintenance = tokio::spawn(maintain(
             self.service.clone(),
-            Arc::clone(&self.store),
+            self.backend.keeper(),
             metrics,
             until(stopped.clone()),
         ));
@@ -274,7 +250,7 @@ impl Server {
         if let Err(error) = self.service.flush().await {
             tracing::warn!(?error, "could not write when API keys were last used");
         }
-        self.store.close();
+        self.backend.close();
         Ok(drained)
     }
 }
@@ -299,26 +275,16 @@ async fn finish_rotation(service: AgentCfg) {
     }
 }
 
-/// Runs a future to its end from a place that cannot wait for it, within a runtime or without.
-fn wait<T: Send>(future: impl Future<Output = T> + Send) -> io::Result<T> {
-    std::thread::scope(|scope| {
-        // A runtime must neither be used nor dropped on a thread of another one.
-        let waiting = scope.spawn(|| Ok(tokio::runtime::Builder::new_current_thread().build()?.block_on(future)));
-        let panicked = |_| io::Error::other("a step of the start panicked");
-        waiting.join().map_err(panicked).flatten()
-    })
-}
-
 async fn until(mut stopped: watch::Receiver<bool>) {
     // An error means that the sender is gone, which is as good as a stop.
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
 /// Looks after what no request does: when keys were last used, and whether storage answers.
-async fn maintain(service: AgentCfg, store: Arc<RedbStore>, metrics: Arc<Metrics>, stopped: impl Future<Output = ()>) {
+async fn maintain(service: AgentCfg, keeper: Keeper, metrics: Arc<Metrics>, stopped: impl Future<Output = ()>) {
     let mut stopped = std::pin::pin!(stopped);
     loop {
-        metrics.storage_ready.set(i64::from(store.ready()));
+        metrics.storage_ready.set(i64::from(keeper.look_after().await));
         tokio::select! {
             () = &mut stopped => return,
             () = tokio::time::sleep(MAINTENANCE_EVERY) => {}
@@ -333,11 +299,12 @@ async fn maintain(service: AgentCfg, store: Arc<RedbStore>, metrics: Arc<Metrics
 ///
 /// # Errors
 ///
-/// When the secret in the data directory cannot be had.
-pub fn local_sessions(config: &Config, dir: &DataDir) -> Result<LocalSessions, DataDirError> {
-    Ok(match &config.session_secret {
-        Some(secret) => LocalSessions::new(secret.expose().as_bytes()),
-        None => LocalSessions::new(dir.session_secret()?.as_bytes()),
+/// When there is neither a secret in the configuration nor a data directory, or the one there cannot be had.
+pub fn local_sessions(config: &Config, dir: Option<&DataDir>) -> Result<LocalSessions, StartError> {
+    Ok(match (&config.session_secret, dir) {
+        (Some(secret), _) => LocalSessions::new(secret.expose().as_bytes()),
+        (None, Some(dir)) => LocalSessions::new(dir.session_secret()?.as_bytes()),
+        (None, None) => return Err(StartError::NoSessionSecret),
     })
 }
 

@@ -60,7 +60,7 @@ impl Service {
             ..config
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let server = Server::open(config).unwrap();
+        let server = Server::open(config).await.unwrap();
         let (ready, is_ready) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
         let running = tokio::spawn(async move {

@@ -3,11 +3,13 @@
 //! A window opens with the first request and lasts a minute. (Interface specification, *Rate limit*.)
 
 mod memory;
+mod shared;
 mod window;
 
 use async_trait::async_trait;
 
 pub use self::memory::MemoryLimiter;
+pub use self::shared::{SharedLimiter, SharedState, SharedWindow, SharedWindows};
 pub use self::window::{WINDOW_MILLIS, Window};
 use crate::model::{RateStatus, Timestamp};
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::AgentCfg;
+use super::ahead::{Ahead, WorkspaceRecords};
 use super::authn::{Caller, Kind, KnownKey};
 use super::schema;
 use crate::error::{Error, ErrorKind};
@@ -18,6 +19,7 @@ pub(super) struct Access {
     acting_as: Option<Actor>,
     pub(super) role: Option<Role>,
     permissions: PermissionSet,
+    ahead: Option<Arc<Ahead>>,
 }
 
 /// What a decision rests on.
@@ -44,6 +46,7 @@ impl Access {
             acting_as: None,
             role: None,
             permissions: PermissionSet::default(),
+            ahead: None,
         }
     }
 
@@ -53,6 +56,11 @@ impl Access {
             acting_as: Some(actor),
             ..self
         }
+    }
+
+    /// What was read along with the credential, if nobody took it yet.
+    pub(super) fn take_ahead(&self) -> Option<WorkspaceRecords> {
+        self.ahead.as_ref()?.take()
     }
 
     /// Who acts, for the audit log.
@@ -148,7 +156,11 @@ impl AgentCfg {
     /// What a caller is in a workspace, whatever that allows.
     pub(super) async fn membership(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Access, Error> {
         match &caller.0 {
-            Kind::ApiKey { known, permissions } => {
+            Kind::ApiKey {
+                known,
+                permissions,
+                ahead,
+            } => {
                 if known.record.workspace_id != workspace {
                     return Err(Error::new(
                         ErrorKind::Forbidden,
@@ -161,6 +173,7 @@ impl AgentCfg {
                     acting_as: None,
                     role: None,
                     permissions: *permissions,
+                    ahead: ahead.clone(),
                 })
             }
             Kind::User { user_id } => {
@@ -182,6 +195,7 @@ impl AgentCfg {
                     acting_as: None,
                     role: Some(member.role),
                     permissions: member.role.permissions(),
+                    ahead: None,
                 })
             }
         }

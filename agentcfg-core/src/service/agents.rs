@@ -110,7 +110,7 @@ impl AgentCfg {
             .access(caller, new.workspace_id, Permission::AgentsConfigure)
             .await?;
         let key = schema::agent(access.workspace(), &new.agent_id);
-        let (workspace, existing) = self.workspace_and(&access, &key).await?;
+        let (workspace, existing) = self.workspace_perhaps_and(&access, &key).await?;
         if let Some(existing) = existing {
             let existing = read(key, &existing)?;
             let hint = if existing.agent.is_active {
@@ -353,6 +353,22 @@ impl AgentCfg {
     /// The time of a change: now, but always after the last one.
     fn after(&self, last: Timestamp) -> Timestamp {
         self.now().max(last.plus_millis(1))
+    }
+
+    /// As [`Self::workspace_and`]; without any read when the workspace was read ahead. Then the other record
+    /// is taken to be absent, which the commit has to check.
+    async fn workspace_perhaps_and(
+        &self,
+        access: &Access,
+        key: &Key,
+    ) -> Result<((Workspace, u64), Option<Record>), Error> {
+        match access.take_ahead().and_then(|ahead| ahead.workspace) {
+            Some(record) => {
+                let workspace = schema::decode(&schema::workspace(access.workspace()), &record)?;
+                Ok(((workspace, record.version), None))
+            }
+            None => self.workspace_and(access, key).await,
+        }
     }
 
     /// The workspace's record with its version, and another record, in one read.

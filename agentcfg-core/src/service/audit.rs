@@ -20,8 +20,7 @@ impl AgentCfg {
     ) -> Result<Vec<AuditEntry>, Error> {
         let access = self.access(caller, workspace, Permission::AuditLogRead).await?;
         let head = Key::log_head(access.workspace());
-        let record = self.store().get(std::slice::from_ref(&head)).await?.pop().flatten();
-        let last = schema::number(&head, record.as_ref())?;
+        let last = self.revision(&access, &head).await?;
         if offset >= last {
             return Ok(Vec::new());
         }

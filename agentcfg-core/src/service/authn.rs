@@ -8,6 +8,7 @@ use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use super::AgentCfg;
+use super::ahead::Ahead;
 use super::schema::{self, StoredApiKey};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Actor, ActorType, Permission, PermissionSet, Scope, WorkspaceId};
@@ -31,6 +32,7 @@ pub(super) enum Kind {
     ApiKey {
         known: Arc<KnownKey>,
         permissions: PermissionSet,
+        ahead: Option<Arc<Ahead>>,
     },
     User {
         user_id: Arc<str>,
@@ -88,6 +90,16 @@ impl Authenticator {
         });
         self.known.insert(key_id.into(), Arc::clone(&known));
         Ok(known)
+    }
+
+    /// The key behind a plaintext that was found right before, as it was then.
+    pub(super) fn has_verified(&self, plaintext: &str) -> Option<Arc<KnownKey>> {
+        if !plaintext.starts_with(token::MARK) {
+            return None;
+        }
+        let known = self.known.get(token::parse(plaintext)?)?;
+        let right = known.verified.get()?.ct_eq(&token::fingerprint(plaintext));
+        bool::from(right).then_some(known)
     }
 
     /// Whether this is the key's plaintext. The slow hash runs on the first sight of a plaintext only,
@@ -151,13 +163,18 @@ impl AgentCfg {
 
     async fn authenticate_key(&self, plaintext: &str) -> Result<Caller, Error> {
         let key_id = token::parse(plaintext).ok_or_else(unauthorized)?;
-        let record = self
-            .store()
-            .get(&[schema::api_key(key_id)])
-            .await?
-            .pop()
-            .flatten()
-            .ok_or_else(unauthorized)?;
+        let record = self.store().get(&[schema::api_key(key_id)]).await?.pop().flatten();
+        self.caller_of_key(plaintext, key_id, record).await
+    }
+
+    /// The caller behind a plaintext, decided on the key's current record.
+    pub(super) async fn caller_of_key(
+        &self,
+        plaintext: &str,
+        key_id: &str,
+        record: Option<Record>,
+    ) -> Result<Caller, Error> {
+        let record = record.ok_or_else(unauthorized)?;
         let known = self.inner.authenticator.recall(key_id, &record)?;
         let now = self.now();
         if !known.record.is_good(now) || !self.inner.authenticator.is_plaintext_of(plaintext, &known).await? {
@@ -168,7 +185,11 @@ impl AgentCfg {
         if known.record.scope == Scope::Write && !self.settings().write_scope_configures_agents {
             permissions = permissions.without(Permission::AgentsConfigure);
         }
-        Ok(Caller(Kind::ApiKey { known, permissions }))
+        Ok(Caller(Kind::ApiKey {
+            known,
+            permissions,
+            ahead: None,
+        }))
     }
 
     async fn authenticate_session(&self, token: &str) -> Result<Caller, Error> {
@@ -222,7 +243,7 @@ impl Caller {
     /// [`ErrorKind::Forbidden`] when an API key's scope lacks the permission.
     pub fn could(&self, permission: Permission) -> Result<(), Error> {
         match &self.0 {
-            Kind::ApiKey { permissions, known } if !permissions.contains(permission) => Err(Error::new(
+            Kind::ApiKey { permissions, known, .. } if !permissions.contains(permission) => Err(Error::new(
                 ErrorKind::Forbidden,
                 format!(
                     "an API key of scope {} lacks the permission {permission}",

@@ -126,8 +126,7 @@ impl AgentCfg {
     pub(super) async fn agent_list(&self, access: &Access) -> Result<AgentList, Error> {
         let workspace = access.workspace();
         let head = Key::log_head(workspace);
-        let record = self.store().get(std::slice::from_ref(&head)).await?.pop().flatten();
-        let revision = schema::number(&head, record.as_ref())?;
+        let revision = self.revision(access, &head).await?;
         if let Some(list) = self
             .inner
             .lists
@@ -140,6 +139,15 @@ impl AgentCfg {
         let list = self.read_list(workspace, head).await?;
         self.inner.lists.cache.insert(workspace, list.clone());
         Ok(list)
+    }
+
+    /// The number of the last entry in the workspace's log.
+    pub(super) async fn revision(&self, access: &Access, head: &Key) -> Result<u64, Error> {
+        let record = match access.take_ahead() {
+            Some(ahead) => ahead.head,
+            None => self.store().get(std::slice::from_ref(head)).await?.pop().flatten(),
+        };
+        schema::number(head, record.as_ref())
     }
 
     async fn read_list(&self, workspace: WorkspaceId, head: Key) -> Result<AgentList, Error> {

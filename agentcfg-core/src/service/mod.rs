@@ -6,6 +6,7 @@
 
 mod access;
 mod agents;
+mod ahead;
 mod api_keys;
 mod audit;
 mod authn;
@@ -109,6 +110,7 @@ struct Inner {
     authenticator: Authenticator,
     lists: Lists,
     uses: KeyUses,
+    distant_store: bool,
 }
 
 /// Puts a service together; see [`AgentCfg::builder`].
@@ -123,6 +125,7 @@ pub struct Builder {
     managed: Managed,
     vault: Option<Vault>,
     list_cache_bytes: u64,
+    distant_store: bool,
 }
 
 /// The deployment's own credentials, by provider.
@@ -195,6 +198,14 @@ impl Builder {
         self
     }
 
+    /// Says that each call of the store is a round trip over a network. [`AgentCfg::enter`] then reads what the
+    /// request is likely to need along with its credential, and counts the request at the same time.
+    #[must_use]
+    pub fn distant_store(mut self, distant: bool) -> Self {
+        self.distant_store = distant;
+        self
+    }
+
     /// The service.
     pub fn build(self) -> AgentCfg {
         AgentCfg {
@@ -212,6 +223,7 @@ impl Builder {
                 authenticator: Authenticator::default(),
                 lists: Lists::new(self.list_cache_bytes),
                 uses: KeyUses::default(),
+                distant_store: self.distant_store,
             }),
         }
     }
@@ -236,6 +248,7 @@ impl AgentCfg {
             managed: Managed::default(),
             vault: None,
             list_cache_bytes: 64 << 20,
+            distant_store: false,
         }
     }
 

@@ -31,8 +31,12 @@ mod memory;
 #[cfg(test)]
 mod model_tests;
 mod plan;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "redb")]
 pub mod redb;
+#[cfg(any(feature = "redb", feature = "postgres"))]
+mod stream;
 #[cfg(all(test, feature = "conformance"))]
 mod tests;
 
@@ -42,6 +46,8 @@ use async_trait::async_trait;
 
 pub use self::key::{Key, Kind, Partition};
 pub use self::memory::MemoryStore;
+#[cfg(any(feature = "redb", feature = "postgres"))]
+pub use self::stream::{Digest, Digesting};
 
 /// What is stored under a key.
 #[derive(Debug, Clone, PartialEq, Eq)]

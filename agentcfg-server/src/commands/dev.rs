@@ -27,11 +27,13 @@ pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
     runtime()?.block_on(async {
         let listener = server::bind(config.listen, "--listen").await?;
         let shutdown = signals::shutdown()?;
-        let server = Server::open(config)?;
+        let server = Server::open(config).await?;
         let sessions = server.sessions().ok_or("this server issues no session tokens")?;
         let token = sessions.issue(USER, SESSION_SECONDS, SystemClock.now())?;
         let (workspace, key) = workspace(server.service()).await?;
-        let data = server.dir().path().to_owned();
+        let data = server
+            .dir()
+            .map_or_else(|| "the database".into(), |dir| dir.path().to_owned());
         let ready = move |address: SocketAddr| {
             let data = std::fs::canonicalize(&data).unwrap_or(data).display().to_string();
             print!("{}", welcome(address, &workspace, key.as_deref(), &token, &data));

@@ -1,6 +1,7 @@
 //! What each command of the binary does.
 
 mod dev;
+mod migrate;
 mod rotate;
 mod serve;
 mod store;
@@ -41,6 +42,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Backup(args) => store::backup(&args),
         Command::Restore(args) => store::restore(&args),
         Command::Check(args) => store::check(&args),
+        Command::Migrate(args) => migrate::run(&args),
         Command::RotateMasterKey(args) => rotate::run(&args),
     }
 }

@@ -6,12 +6,12 @@ use agentcfg_core::AgentCfg;
 
 use super::CommandError;
 use super::serve::runtime;
+use crate::backend::open_store;
 use crate::cli::RotateArgs;
 use crate::config::{Config, Flags};
 use crate::control::{self, Order};
 use crate::datadir::{DataDir, DataDirError};
 use crate::master_keys::{self, MasterKeyFault};
-use crate::server::open_store;
 
 pub(super) fn run(args: &RotateArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
@@ -23,13 +23,13 @@ pub(super) fn run(args: &RotateArgs) -> Result<ExitCode, CommandError> {
     let drop_old = args.drop_old;
     match dir.lock() {
         Ok(lock) => runtime()?.block_on(async {
-            let vault = master_keys::find(&config, &dir, false)?;
+            let vault = master_keys::find(&config, Some(&dir), false)?;
             let mut builder = AgentCfg::builder(open_store(&lock, config.cache_mb)?);
             if let Some(vault) = vault {
                 builder = builder.vault(vault);
             }
             let service = builder.build();
-            master_keys::fit(&service, &config, &dir).await?;
+            master_keys::fit(&service, &config, Some(&dir)).await?;
             let mut say = |line: String| println!("{line}");
             master_keys::rotate(&service, &dir, drop_old, &mut say).await?;
             Ok(ExitCode::SUCCESS)

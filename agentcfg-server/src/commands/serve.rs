@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 
 use super::CommandError;
@@ -16,11 +17,11 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
     runtime()?.block_on(async {
         let listener = server::bind(config.listen, "--listen").await?;
         let shutdown = signals::shutdown()?;
-        let server = Server::open(config)?;
-        if server.is_new() {
-            introduce(&server);
-        } else {
-            tracing::info!(data = %server.dir().path().display(), "using the data directory");
+        let server = Server::open(config).await?;
+        match server.dir() {
+            Some(dir) if server.is_new() => introduce(&server, dir.path()),
+            Some(dir) => tracing::info!(data = %dir.path().display(), "using the data directory"),
+            None => tracing::info!("using the database"),
         }
         server.run(listener, announce, shutdown).await?;
         Ok(ExitCode::SUCCESS)
@@ -35,8 +36,7 @@ pub(super) fn announce(address: SocketAddr) {
 }
 
 /// What an operator wants to know at the very first start.
-fn introduce(server: &Server) {
-    let data = server.dir().path();
+fn introduce(server: &Server, data: &Path) {
     let data = std::fs::canonicalize(data).unwrap_or_else(|_| data.to_owned());
     let data = data.display();
     let (holds, token) = match server.sessions() {

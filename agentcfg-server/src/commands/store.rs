@@ -15,15 +15,15 @@ use agentcfg_core::vault::MasterKey;
 
 use super::CommandError;
 use super::serve::runtime;
+use crate::backend::open_store;
 use crate::cli::{BackupArgs, CheckArgs, RestoreArgs};
 use crate::config::Config;
 use crate::control;
 use crate::datadir::{DataDir, DataDirError};
-use crate::server::open_store;
 
 pub(super) fn backup(args: &BackupArgs) -> Result<ExitCode, CommandError> {
     let dir = DataDir::open(&args.data)?;
-    dir.require_store()?;
+    require_store(&dir)?;
     let mut draft = Draft::create(&args.out)?;
     match dir.lock() {
         Ok(lock) => {
@@ -112,7 +112,7 @@ async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, discard: bool) -> Re
 
 pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
     let dir = DataDir::open(&args.data)?;
-    dir.require_store()?;
+    require_store(&dir)?;
     let _lock = dir.lock()?;
     let report = redb::check(dir.store_path())
         .map_err(|error| format!("the store in {} is not sound: {error}", dir.path().display()))?;
@@ -130,6 +130,21 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
         dir.path().display()
     );
     Ok(ExitCode::FAILURE)
+}
+
+/// As [`DataDir::require_store`]; who serves from a database is told where its store is.
+fn require_store(dir: &DataDir) -> Result<(), CommandError> {
+    let database = ["AGENTCFG_DATABASE_URL", "AGENTCFG_DATABASE_URL_FILE"];
+    match dir.require_store() {
+        Err(error @ DataDirError::NoStore { .. }) if database.iter().any(|name| std::env::var_os(name).is_some()) => {
+            Err(format!(
+                "{error}; database_url is set, and a store in PostgreSQL is backed up, restored and checked with the \
+                 database's own tools (pg_basebackup, pg_dump, pg_restore, pg_amcheck)"
+            )
+            .into())
+        }
+        other => Ok(other?),
+    }
 }
 
 /// A file in the making beside its final place; it goes away unless it is kept.

@@ -13,8 +13,12 @@ use crate::server::local_sessions;
 pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
     issues_tokens(&config, "token")?;
-    let dir = DataDir::open_or_create(&config.data)?;
-    let token = local_sessions(&config, &dir)?.issue(&args.user, args.ttl, SystemClock.now())?;
+    // With a database there is no data directory, and the secret is in the configuration.
+    let dir = match config.database_url {
+        Some(_) => None,
+        None => Some(DataDir::open_or_create(&config.data)?),
+    };
+    let token = local_sessions(&config, dir.as_ref())?.issue(&args.user, args.ttl, SystemClock.now())?;
     println!("{token}");
     Ok(ExitCode::SUCCESS)
 }

@@ -139,6 +139,9 @@ impl Layers {
         if let (Some(text), Some(setting)) = (&flags.listen, find("listen")) {
             self.set(setting, &Value::Text(text), "--listen", "command line");
         }
+        if let Some(seconds) = flags.wait_for {
+            self.config.database_wait = std::time::Duration::from_secs(seconds.into());
+        }
     }
 
     fn set(&mut self, setting: &Setting, value: &Value<'_>, name: &str, place: &str) {

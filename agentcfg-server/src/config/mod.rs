@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use agentcfg_core::model::{Plan, Provider};
 use agentcfg_core::routing::{Catalogue, CatalogueModel};
+use agentcfg_core::store::postgres::Statements;
 use hyper::Uri;
 pub use provider::{IdentityProvider, SessionProvider};
 pub use secret::Secret;
@@ -33,6 +34,14 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Data directory.
     pub data: PathBuf,
+    /// `postgres://` URL of the database that holds the store, instead of the data directory.
+    pub database_url: Option<Secret>,
+    /// Connections to the database at most.
+    pub database_pool_size: usize,
+    /// How statements are sent to the database.
+    pub database_statements: Statements,
+    /// How long the start waits for the database.
+    pub database_wait: Duration,
     /// User ids that may change the plan of any workspace.
     pub operators: Vec<String>,
     /// Plan of a new workspace.
@@ -114,6 +123,10 @@ impl Default for Config {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
             data: PathBuf::from("./agentcfg-data"),
+            database_url: None,
+            database_pool_size: 16,
+            database_statements: Statements::Prepared,
+            database_wait: Duration::ZERO,
             operators: Vec::new(),
             default_plan: Plan::Free,
             plan_limit_free: 3,
@@ -176,6 +189,8 @@ pub struct Flags {
     pub data: Option<PathBuf>,
     /// `--listen`.
     pub listen: Option<String>,
+    /// `--wait-for`, in seconds.
+    pub wait_for: Option<u32>,
 }
 
 /// Shape of log lines.

@@ -3,6 +3,7 @@
 use agentcfg_core::model::{Plan, Provider};
 use agentcfg_core::routing::Catalogue;
 use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::store::postgres::Statements;
 use agentcfg_core::vault::{MasterKey, Vault};
 
 use super::value::Value;
@@ -37,6 +38,30 @@ pub const SETTINGS: &[Setting] = &[
         put(&mut c.listen, v.address())
     }),
     setting("data", "data directory", |c, v| put(&mut c.data, v.path())),
+    secret(
+        "database_url",
+        "postgres:// URL of the database that holds the store, instead of the data directory",
+        |c, v| {
+            put(
+                &mut c.database_url,
+                v.text("a URL such as postgres://user:password@host/database", database_url)
+                    .map(|s| Some(Secret::new(s))),
+            )
+        },
+    ),
+    setting("database_pool_size", "connections to the database at most", |c, v| {
+        put(&mut c.database_pool_size, v.integer(1, 10_000))
+    }),
+    setting(
+        "database_statements",
+        "prepared, or unnamed for poolers that share sessions",
+        |c, v| put(&mut c.database_statements, v.choice(STATEMENTS)),
+    ),
+    setting(
+        "database_wait",
+        "seconds that the start waits for the database",
+        |c, v| put(&mut c.database_wait, v.seconds(0, DAY)),
+    ),
     setting(
         "operators",
         "user ids that may change the plan of any workspace",
@@ -232,6 +257,8 @@ const URL: &str = "an http or https URL without credentials and fragment";
 
 const LOG_FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
 
+const STATEMENTS: &[(&str, Statements)] = &[("prepared", Statements::Prepared), ("unnamed", Statements::Unnamed)];
+
 type Set = fn(&mut Config, &Value<'_>) -> Result<(), String>;
 
 const fn setting(name: &'static str, doc: &'static str, set: Set) -> Setting {
@@ -293,6 +320,10 @@ fn master_keys(value: &Value<'_>) -> Result<Vec<Secret>, String> {
 
 fn user_id(text: &str) -> bool {
     (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control)
+}
+
+fn database_url(text: &str) -> bool {
+    text.starts_with("postgres://") || text.starts_with("postgresql://")
 }
 
 fn is_text(text: &str) -> bool {

@@ -50,6 +50,7 @@ fn the_command_line_wins_over_the_environment_which_wins_over_the_file() {
         config: Some(path),
         data: None,
         listen: Some("127.0.0.1:3".to_owned()),
+        ..Flags::default()
     };
     let config = Config::load(
         flags,

@@ -43,7 +43,7 @@ impl Identity {
     /// # Errors
     ///
     /// When settings are missing, or the secret of the local provider cannot be had.
-    pub fn new(config: &Config, dir: &DataDir) -> Result<Self, StartError> {
+    pub fn new(config: &Config, dir: Option<&DataDir>) -> Result<Self, StartError> {
         let outbound = || Outbound::new(&Options::default());
         let kind = match config.provider()? {
             IdentityProvider::Local => Kind::Local(Arc::new(local_sessions(config, dir)?)),

@@ -51,8 +51,8 @@ async fn opens(service: &AgentCfg) -> bool {
     call.is_ok_and(|call| call.credential.expose() == CANARY)
 }
 
-fn refused(config: Config) -> String {
-    match Server::open(config) {
+async fn refused(config: Config) -> String {
+    match Server::open(config).await {
         Err(error @ StartError::MasterKeys(_)) => error.to_string(),
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("it started"),
@@ -72,7 +72,7 @@ fn ids(data: &Path) -> Vec<KeyId> {
 async fn a_new_directory_gets_a_key_and_data_without_it_is_refused() {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
-    let server = Server::open(config(&data)).unwrap();
+    let server = Server::open(config(&data)).await.unwrap();
     assert_eq!(
         fs::metadata(key_file(&data)).unwrap().permissions().mode() & 0o777,
         0o600
@@ -83,7 +83,7 @@ async fn a_new_directory_gets_a_key_and_data_without_it_is_refused() {
     // Also while no provider key is saved.
     let moved = temp.path().join("moved");
     fs::rename(key_file(&data), &moved).unwrap();
-    let error = refused(config(&data));
+    let error = refused(config(&data)).await;
     for words in [
         "master.key is missing",
         &id.to_string(),
@@ -95,29 +95,29 @@ async fn a_new_directory_gets_a_key_and_data_without_it_is_refused() {
     assert!(!key_file(&data).exists(), "no second key is made");
 
     let other = temp.path().join("other");
-    drop(Server::open(config(&other)).unwrap());
+    drop(Server::open(config(&other)).await.unwrap());
     fs::copy(key_file(&other), key_file(&data)).unwrap();
-    let error = refused(config(&data));
+    let error = refused(config(&data)).await;
     assert!(
         error.contains(&id.to_string()) && error.contains(&ids(&other)[0].to_string()),
         "{error}"
     );
 
     fs::rename(&moved, key_file(&data)).unwrap();
-    let server = Server::open(config(&data)).unwrap();
+    let server = Server::open(config(&data)).await.unwrap();
     fill(server.service()).await;
     drop(server);
-    assert!(opens(Server::open(config(&data)).unwrap().service()).await);
+    assert!(opens(Server::open(config(&data)).await.unwrap().service()).await);
 }
 
-#[test]
-fn a_key_file_that_is_open_to_others_or_holds_something_else_is_refused_and_not_shown() {
+#[tokio::test]
+async fn a_key_file_that_is_open_to_others_or_holds_something_else_is_refused_and_not_shown() {
     let temp = tempfile::tempdir().unwrap();
-    drop(Server::open(config(temp.path())).unwrap());
+    drop(Server::open(config(temp.path())).await.unwrap());
     let path = key_file(temp.path());
     let good = fs::read_to_string(&path).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-    let error = refused(config(temp.path()));
+    let error = refused(config(temp.path())).await;
     assert!(
         error.contains("mode 640") && error.contains("rotate-master-key"),
         "{error}"
@@ -130,13 +130,13 @@ fn a_key_file_that_is_open_to_others_or_holds_something_else_is_refused_and_not_
         (format!("{good}{key}\n"), "a second time"),
     ] {
         fs::write(&path, &text).unwrap();
-        let error = refused(config(temp.path()));
+        let error = refused(config(temp.path())).await;
         assert!(error.contains(words), "{error}");
         assert!(!error.contains(&key[1..]), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), text, "it is left as it was");
     }
     fs::write(&path, format!("\n# a note\n  {key}  \r\n")).unwrap();
-    Server::open(config(temp.path())).unwrap();
+    Server::open(config(temp.path())).await.unwrap();
 }
 
 #[tokio::test]
@@ -149,43 +149,43 @@ async fn configured_keys_win_over_the_file_and_make_none() {
             .collect(),
         ..config(temp.path())
     };
-    let server = Server::open(with(&[1])).unwrap();
+    let server = Server::open(with(&[1])).await.unwrap();
     assert!(!key_file(temp.path()).exists());
     fill(server.service()).await;
     drop(server);
-    assert!(refused(config(temp.path())).contains("is missing"));
-    assert!(refused(with(&[2])).contains("the setting master_keys has"));
+    assert!(refused(config(temp.path())).await.contains("is missing"));
+    assert!(refused(with(&[2])).await.contains("the setting master_keys has"));
     // The documented way to replace a configured key.
-    assert!(opens(Server::open(with(&[1, 2])).unwrap().service()).await);
-    let server = Server::open(with(&[2, 1])).unwrap();
+    assert!(opens(Server::open(with(&[1, 2])).await.unwrap().service()).await);
+    let server = Server::open(with(&[2, 1])).await.unwrap();
     assert!(opens(server.service()).await);
     assert!(is_pending(server.service()).await.unwrap());
     drop(server);
-    assert!(refused(with(&[2])).contains("needs the master key"));
-    let server = Server::open(with(&[2, 1])).unwrap();
+    assert!(refused(with(&[2])).await.contains("needs the master key"));
+    let server = Server::open(with(&[2, 1])).await.unwrap();
     server.service().rewrap_provider_keys(&mut |_| {}).await.unwrap();
     assert!(!is_pending(server.service()).await.unwrap());
     drop(server);
-    assert!(opens(Server::open(with(&[2])).unwrap().service()).await);
+    assert!(opens(Server::open(with(&[2])).await.unwrap().service()).await);
 }
 
-#[test]
-fn a_store_of_an_earlier_release_opens_and_gets_a_key() {
+#[tokio::test]
+async fn a_store_of_an_earlier_release_opens_and_gets_a_key() {
     let temp = tempfile::tempdir().unwrap();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agentcfg-core/tests/golden/store-v1.redb");
     fs::copy(golden, temp.path().join("store.redb")).unwrap();
-    drop(Server::open(config(temp.path())).unwrap());
+    drop(Server::open(config(temp.path())).await.unwrap());
     let first = ids(temp.path());
-    drop(Server::open(config(temp.path())).unwrap());
+    drop(Server::open(config(temp.path())).await.unwrap());
     assert_eq!(ids(temp.path()), first);
     fs::remove_file(key_file(temp.path())).unwrap();
-    assert!(refused(config(temp.path())).contains("is missing"));
+    assert!(refused(config(temp.path())).await.contains("is missing"));
 }
 
 /// Rotates offline until `say` has been called so often, then drops everything as a kill would.
 async fn killed_after(data: &Path, lines: usize, drop_old: bool) -> bool {
-    let server = Server::open(config(data)).unwrap();
-    let dir = server.dir().clone();
+    let server = Server::open(config(data)).await.unwrap();
+    let dir = server.dir().unwrap().clone();
     let service = server.service().clone();
     let (enough, reached) = oneshot::channel();
     let mut enough = Some(enough);
@@ -211,16 +211,16 @@ async fn a_rotation_that_was_killed_leaves_a_directory_that_starts_and_is_taken_
     for drop_old in [false, true] {
         for lines in 0.. {
             let temp = tempfile::tempdir().unwrap();
-            let server = Server::open(config(temp.path())).unwrap();
+            let server = Server::open(config(temp.path())).await.unwrap();
             fill(server.service()).await;
             drop(server);
             let old = ids(temp.path());
             let finished = killed_after(temp.path(), lines, drop_old).await;
 
-            let server = Server::open(config(temp.path())).unwrap();
+            let server = Server::open(config(temp.path())).await.unwrap();
             assert!(opens(server.service()).await, "killed after {lines} lines");
             let mut said = Vec::new();
-            let dir = server.dir().clone();
+            let dir = server.dir().unwrap().clone();
             let pending = is_pending(server.service()).await.unwrap();
             rotate(server.service(), &dir, drop_old, &mut |line| said.push(line))
                 .await
@@ -230,7 +230,7 @@ async fn a_rotation_that_was_killed_leaves_a_directory_that_starts_and_is_taken_
             drop(server);
             let now = ids(temp.path());
             assert_eq!(now.contains(&old[0]), !drop_old, "{now:?}");
-            assert!(opens(Server::open(config(temp.path())).unwrap().service()).await);
+            assert!(opens(Server::open(config(temp.path())).await.unwrap().service()).await);
             if finished {
                 break;
             }
@@ -241,12 +241,12 @@ async fn a_rotation_that_was_killed_leaves_a_directory_that_starts_and_is_taken_
 #[tokio::test]
 async fn a_kill_right_after_the_file_was_written_is_no_trouble_either() {
     let temp = tempfile::tempdir().unwrap();
-    let server = Server::open(config(temp.path())).unwrap();
+    let server = Server::open(config(temp.path())).await.unwrap();
     fill(server.service()).await;
     drop(server);
     let dir = DataDir::open(temp.path()).unwrap();
     let both = dir.add_master_key(dir.master_keys().unwrap().unwrap()).unwrap();
-    let server = Server::open(config(temp.path())).unwrap();
+    let server = Server::open(config(temp.path())).await.unwrap();
     assert!(is_pending(server.service()).await.unwrap());
     let mut said = Vec::new();
     rotate(server.service(), &dir, true, &mut |line| said.push(line))
@@ -262,8 +262,8 @@ async fn a_kill_right_after_the_file_was_written_is_no_trouble_either() {
 /// Runs a server on its directory while `work` is done.
 async fn running<T>(config: Config, work: impl AsyncFnOnce(AgentCfg, DataDir) -> T) -> T {
     let listener = bind(([127, 0, 0, 1], 0).into(), "listen").await.unwrap();
-    let server = Server::open(config).unwrap();
-    let (service, dir) = (server.service().clone(), server.dir().clone());
+    let server = Server::open(config).await.unwrap();
+    let (service, dir) = (server.service().clone(), server.dir().unwrap().clone());
     let (ready, is_ready) = oneshot::channel();
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(async move {
@@ -314,7 +314,7 @@ async fn a_running_server_rotates_and_uses_the_new_key_at_once() {
         assert!(opens(&service).await);
     })
     .await;
-    let server = Server::open(config(temp.path())).unwrap();
+    let server = Server::open(config(temp.path())).await.unwrap();
     assert!(opens(server.service()).await);
 }
 
@@ -336,7 +336,7 @@ async fn a_server_with_configured_keys_explains_the_way() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_finishes_what_a_kill_left() {
     let temp = tempfile::tempdir().unwrap();
-    let server = Server::open(config(temp.path())).unwrap();
+    let server = Server::open(config(temp.path())).await.unwrap();
     fill(server.service()).await;
     drop(server);
     let dir = DataDir::open(temp.path()).unwrap();

@@ -1,7 +1,9 @@
 //! The numbers that the server counts.
 
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use agentcfg_core::rate_limit::SharedState;
 use hyper::Method;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -20,6 +22,10 @@ pub struct Metrics {
     pub rate_limited: Counter,
     /// 1 while the store answers, else 0.
     pub storage_ready: Gauge,
+    /// How requests are counted together with other instances, if they are.
+    shared: OnceLock<Arc<SharedState>>,
+    counted_alone: Counter,
+    is_alone: Gauge,
     requests: Family<RequestLabels, Counter>,
     durations: Family<RouteLabels, Histogram>,
     registry: Registry,
@@ -50,6 +56,8 @@ impl Metrics {
         let open_connections = Gauge::default();
         let rate_limited = Counter::default();
         let storage_ready = Gauge::default();
+        let counted_alone = Counter::default();
+        let is_alone = Gauge::default();
         let requests = Family::default();
         let durations = Family::new_with_constructor((|| Histogram::new(BOUNDS)) as fn() -> Histogram);
         registry.register(
@@ -63,6 +71,16 @@ impl Metrics {
             "1 while the store answers, else 0",
             storage_ready.clone(),
         );
+        registry.register(
+            "rate_limit_counted_alone",
+            "Requests that this instance counted by itself because the shared count was out of reach",
+            counted_alone.clone(),
+        );
+        registry.register(
+            "rate_limit_alone",
+            "1 while requests are counted by this instance alone, although others share the database",
+            is_alone.clone(),
+        );
         registry.register("http_requests", "Requests answered", requests.clone());
         registry.register_with_unit(
             "http_request_duration",
@@ -74,10 +92,19 @@ impl Metrics {
             open_connections,
             rate_limited,
             storage_ready,
+            shared: OnceLock::new(),
+            counted_alone,
+            is_alone,
             requests,
             durations,
             registry,
         }
+    }
+
+    /// Shows from now on how requests are counted together with other instances.
+    pub fn follow(&self, state: Arc<SharedState>) {
+        // There is one limiter in a server; a second one would be shown by the first.
+        let _ = self.shared.set(state);
     }
 
     /// The moment from which [`Metrics::answered`] is told the time.
@@ -106,6 +133,11 @@ impl Metrics {
 
     /// Everything in the OpenMetrics text format.
     pub fn render(&self) -> String {
+        if let Some(state) = self.shared.get() {
+            self.is_alone.set(i64::from(state.is_alone()));
+            let more = state.counted_alone().saturating_sub(self.counted_alone.get());
+            self.counted_alone.inc_by(more);
+        }
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);

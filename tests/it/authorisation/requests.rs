@@ -15,11 +15,14 @@ enum Before {
     DeletedAgent,
     Member,
     Key,
+    ProviderKey,
 }
 
 /// How to make the request of a route.
 pub(super) struct Recipe {
     pub(super) method: &'static str,
+    /// The path in the table of routes.
+    name: &'static str,
     path: &'static str,
     before: Before,
     /// The parameters, in which `{name}` is filled in from the place.
@@ -31,6 +34,7 @@ pub(super) struct Recipe {
 const fn plain(method: &'static str, path: &'static str, query: &'static str) -> Recipe {
     Recipe {
         method,
+        name: path,
         path,
         before: Before::Nothing,
         query,
@@ -40,6 +44,7 @@ const fn plain(method: &'static str, path: &'static str, query: &'static str) ->
 
 const AGENT: &str = "workspace_id={workspace}&agent_id={item}";
 const MEMBER: &str = "workspace_id={workspace}&user_id={item}";
+const PROVIDER: &str = "workspace_id={workspace}&provider=openai";
 const WORKSPACE: &str = "workspace_id={workspace}";
 
 /// The recipe of a route, if it has one.
@@ -77,6 +82,15 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             "",
             Some(r#"{"workspace_id": "{workspace}", "name": "x", "environment": "production", "scope": "read"}"#),
         ),
+        // The provider is out of reach, which is the last thing to be found out: 502 says that all else was granted.
+        ("POST", "/api/agents/model-calls/{provider}/{path}") => Recipe {
+            path: "/api/agents/model-calls/openai/v1/responses",
+            name: path,
+            ..with(Before::Agent, AGENT, Some(r#"{"input": "x"}"#))
+        },
+        ("GET", "/api/models" | "/api/provider-keys") => with(Before::Nothing, WORKSPACE, None),
+        ("PUT", "/api/provider-keys") => with(Before::Nothing, PROVIDER, Some(r#"{"api_key": "{fresh}"}"#)),
+        ("DELETE", "/api/provider-keys") => with(Before::ProviderKey, PROVIDER, None),
         ("DELETE", "/api/api-keys") => with(Before::Key, "key_id={item}", None),
         _ => return None,
     })
@@ -117,7 +131,7 @@ impl<'a> Place<'a> {
 impl Recipe {
     /// The route, as the table names it.
     pub(super) fn name(&self) -> String {
-        format!("{} {}", self.method, self.path)
+        format!("{} {}", self.method, self.name)
     }
 
     /// Makes what the request acts on.
@@ -142,6 +156,12 @@ impl Recipe {
                 item
             }
             Before::Key => studio.key_with(&json!({})).id,
+            Before::ProviderKey => {
+                let target = format!("/api/provider-keys?workspace_id={}&provider=openai", studio.id);
+                let request = studio.server.put(target).bearer(&studio.owner);
+                request.json(&json!({"api_key": item})).send().expect(200);
+                item
+            }
         };
     }
 

@@ -19,6 +19,8 @@ fn the_first_start_says_where_the_data_is_what_to_run_next_and_how_to_stop() {
     for needed in [&*data, "agentcfg-server token", "Ctrl-C", "backup"] {
         assert!(said.contains(needed), "{needed}: {said}");
     }
+    // What a merge leaves behind compiles within a text.
+    assert!(!said.contains("<<<<") && !said.contains(">>>>"), "{said}");
     server.stop();
     let again = Server::builder().data(&data).start();
     assert!(

@@ -107,7 +107,7 @@ fn every_endpoint_of_the_api_requires_a_credential() {
     for route in ROUTES.iter().filter(|route| route.path.starts_with("/api/")) {
         assert_ne!(route.needs, Needs::Nothing, "{}", route.path);
         Server::shared()
-            .request(route.method, route.path)
+            .request(route.method, route.example())
             .send()
             .refused(401, &["credentials"]);
     }

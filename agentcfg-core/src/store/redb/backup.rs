@@ -5,12 +5,12 @@ use std::path::Path;
 
 use redb::ReadableTable;
 
+use super::super::stream::{self, StreamFault, StreamReader, StreamWriter};
 use super::super::{StoreError, envelope};
 use super::error::OpenError;
 use super::open::{Draft, builder, fault_while_creating};
 use super::read::ReadFault;
 use super::schema::{RECORDS, begin_write, initialise, read_sequence};
-use super::stream::{StreamFault, StreamReader, StreamWriter};
 use super::{RedbOptions, RedbStore};
 
 /// What a backup holds, or what was restored from one.
@@ -154,7 +154,7 @@ impl From<StreamFault> for RestoreError {
             StreamFault::Io(error) => Self::Input(error),
             StreamFault::TooNew(found) => Self::TooNew {
                 found,
-                supported: super::stream::FORMAT,
+                supported: stream::FORMAT,
             },
             StreamFault::Damaged(text) => Self::Damaged(text),
         }

@@ -29,7 +29,6 @@ mod overlay;
 mod read;
 mod schema;
 mod state;
-mod stream;
 #[cfg(test)]
 mod tests;
 mod writer;

@@ -9,12 +9,12 @@ use crate::server::Server;
 const CANARY: &str = "sk-canary";
 
 fn server(data: &Path) -> Result<Server, crate::server::StartError> {
-    Server::open(Config {
+    block_on(Server::open(Config {
         data: data.to_owned(),
         default_plan: Plan::Pro,
         cache_mb: 1,
         ..Config::default()
-    })
+    }))
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {

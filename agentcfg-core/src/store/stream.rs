@@ -1,7 +1,12 @@
-//! The form of a backup, described in the [module above](super#the-form-of-a-backup): one stream of
-//! bytes, independent of the engine that it came from.
+//! A whole store as one stream of bytes, whatever engine it is in: the form of backups, and of what
+//! moves from one engine to another. It is described with the [embedded store](super::redb#the-form-of-a-backup).
+//!
+//! Equal stores give equal streams, so a [`Digest`] of the stream tells whether two stores are equal.
 
+use std::fmt;
 use std::io::{self, Read, Write};
+
+use sha2::{Digest as _, Sha256};
 
 /// What each backup begins with.
 const MAGIC: [u8; 8] = *b"AGENTCFG";
@@ -182,5 +187,74 @@ impl<R: Read> StreamReader<R> {
 
     fn damaged(&self, what: std::fmt::Arguments<'_>) -> StreamFault {
         StreamFault::Damaged(format!("after {} records {what}", self.count))
+    }
+}
+
+/// What tells one stream from another: the SHA-256 of its bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Digest([u8; 32]);
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Passes bytes on, in either direction, and computes their digest.
+///
+/// ```
+/// use std::io::Write;
+///
+/// use agentcfg_core::store::Digesting;
+///
+/// let mut sink = Digesting::new(std::io::sink());
+/// sink.write_all(b"abc")?;
+/// assert!(sink.digest().to_string().starts_with("ba7816bf"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Digesting<T> {
+    inner: T,
+    hash: Sha256,
+}
+
+impl<T> Digesting<T> {
+    /// Around a reader or a writer.
+    pub fn new(inner: T) -> Self {
+        Self {
+            inner,
+            hash: Sha256::new(),
+        }
+    }
+
+    /// The digest of all bytes that have passed.
+    pub fn digest(&self) -> Digest {
+        Digest(self.hash.clone().finalize().into())
+    }
+}
+
+impl<T: Write> Write for Digesting<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<T: Read> Read for Digesting<T> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(bytes)?;
+        self.hash.update(&bytes[..read]);
+        Ok(read)
     }
 }

@@ -1,0 +1,179 @@
+//! Windows that several processes share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+use async_trait::async_trait;
+
+use super::{MemoryLimiter, RateDecision, RateLimiter, Subject, WINDOW_MILLIS};
+use crate::model::{RateStatus, Timestamp};
+use crate::store::StoreError;
+
+/// A window as it is after a request was counted in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedWindow {
+    /// When it ends, in milliseconds since the Unix epoch by the clock of whoever keeps it.
+    pub ends_at_millis: i64,
+    /// How many requests it has seen, this one included.
+    pub used: u64,
+    /// The time by the same clock.
+    pub now_millis: i64,
+}
+
+/// A place that counts for several processes.
+///
+/// It has one clock, and all windows go by that: the clocks of the processes differ a little, and
+/// each difference would be time in which one of them opens a window that is still open for another.
+#[async_trait]
+pub trait SharedWindows: Send + Sync + 'static {
+    /// Counts a request in the subject's window. Where that has ended, or there is none, a new one
+    /// begins and lasts so long.
+    ///
+    /// # Errors
+    ///
+    /// When the place does not answer. The request may have been counted.
+    async fn hit(&self, subject: &str, window_millis: i64) -> Result<SharedWindow, StoreError>;
+
+    /// Forgets windows that ended a while ago.
+    ///
+    /// # Errors
+    ///
+    /// When the place does not answer.
+    async fn sweep(&self) -> Result<(), StoreError>;
+}
+
+/// Counts in a shared place, and in this process alone while that place does not answer.
+pub struct SharedLimiter {
+    windows: Arc<dyn SharedWindows>,
+    alone: MemoryLimiter,
+    state: Arc<SharedState>,
+}
+
+/// How a [`SharedLimiter`] is doing, for metrics.
+#[derive(Debug, Default)]
+pub struct SharedState {
+    is_alone: AtomicBool,
+    counted_alone: AtomicU64,
+    /// When to ask the shared place again, in milliseconds since the Unix epoch.
+    ask_again_at: AtomicI64,
+}
+
+impl SharedState {
+    /// Whether the last request was counted in this process alone.
+    pub fn is_alone(&self) -> bool {
+        self.is_alone.load(Ordering::Relaxed)
+    }
+
+    /// How many requests were counted in this process alone.
+    pub fn counted_alone(&self) -> u64 {
+        self.counted_alone.load(Ordering::Relaxed)
+    }
+}
+
+impl SharedLimiter {
+    /// A limiter that counts there.
+    pub fn new(windows: Arc<dyn SharedWindows>) -> Self {
+        Self {
+            windows,
+            alone: MemoryLimiter::default(),
+            state: Arc::default(),
+        }
+    }
+
+    /// How it is doing; goes on to say so.
+    pub fn state(&self) -> Arc<SharedState> {
+        Arc::clone(&self.state)
+    }
+
+    async fn hit_shared(&self, subject: Subject<'_>, limit: u32) -> Result<RateDecision, StoreError> {
+        let name = match subject {
+            Subject::ApiKey(id) => format!("key {id}"),
+            Subject::User(id) => format!("user {id}"),
+        };
+        let window = self.windows.hit(&name, WINDOW_MILLIS).await?;
+        let remaining = u64::from(limit).saturating_sub(window.used);
+        Ok(RateDecision {
+            allowed: window.used <= u64::from(limit),
+            status: RateStatus {
+                limit,
+                remaining: u32::try_from(remaining).unwrap_or(u32::MAX),
+                reset_unix_millis: window.ends_at_millis,
+            },
+            retry_after_millis: (window.ends_at_millis - window.now_millis).max(1),
+        })
+    }
+}
+
+#[async_trait]
+impl RateLimiter for SharedLimiter {
+    async fn hit(&self, subject: Subject<'_>, limit: u32, now: Timestamp) -> RateDecision {
+        /// How long not to ask a place that did not answer, so that requests do not wait for it one by one.
+        const PAUSE: i64 = 1000;
+        let state = &*self.state;
+        if now.unix_millis() >= state.ask_again_at.load(Ordering::Relaxed) || !state.is_alone() {
+            match self.hit_shared(subject, limit).await {
+                Ok(decision) => {
+                    if state.is_alone.swap(false, Ordering::Relaxed) {
+                        tracing::info!("rate limits are counted together with the other instances again");
+                    }
+                    return decision;
+                }
+                Err(error) => {
+                    state.ask_again_at.store(now.unix_millis() + PAUSE, Ordering::Relaxed);
+                    if !state.is_alone.swap(true, Ordering::Relaxed) {
+                        tracing::warn!(%error, "rate limits are counted by this instance alone for now");
+                    }
+                }
+            }
+        }
+        state.counted_alone.fetch_add(1, Ordering::Relaxed);
+        self.alone.count(subject, limit, now)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A place that answers with what it is given.
+    struct Place(Mutex<Vec<Option<u64>>>);
+
+    #[async_trait]
+    impl SharedWindows for Place {
+        async fn hit(&self, _: &str, window: i64) -> Result<SharedWindow, StoreError> {
+            let used = self.0.lock().unwrap().remove(0);
+            let used = used.ok_or_else(|| StoreError::Unavailable("silence".into()))?;
+            Ok(SharedWindow {
+                ends_at_millis: window,
+                used,
+                now_millis: 1,
+            })
+        }
+
+        async fn sweep(&self) -> Result<(), StoreError> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_place_that_is_silent_is_left_alone_for_a_second_and_then_asked_again() {
+        let place = Arc::new(Place(Mutex::new(vec![Some(2), Some(3), None, Some(1)])));
+        let limiter = SharedLimiter::new(place);
+        let state = limiter.state();
+        let now = Timestamp::from_unix_millis(1_800_000_000_000);
+        let key = Subject::ApiKey("k");
+        let decision = limiter.hit(key, 2, now).await;
+        assert!(decision.allowed && decision.status.remaining == 0 && decision.retry_after_millis == 59_999);
+        assert!(!limiter.hit(key, 2, now).await.allowed);
+        for passed in [0, 10, 999] {
+            assert_eq!(limiter.hit(key, 2, now.plus_millis(passed)).await.allowed, passed < 999);
+            assert!(state.is_alone());
+        }
+        assert!(limiter.hit(key, 2, now.plus_millis(1000)).await.allowed);
+        assert!(!state.is_alone());
+        assert_eq!(state.counted_alone(), 3);
+    }
+}

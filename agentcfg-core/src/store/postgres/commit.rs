@@ -1,0 +1,263 @@
+//! Commits: one transaction, sent in one flight.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::time::timeout;
+use tokio_postgres::Row;
+
+use super::super::plan::plan;
+use super::super::{Batch, Check, CommitError, Committed, Key, Record, StoreError, Write};
+use super::error::{Verdict, is_lost, rolled_back, unavailable, verdict};
+use super::options::describe;
+use super::pool::Connections;
+use super::read;
+use super::run::{Flight, Param, Step, fly};
+use super::sql::{BEGIN, MAX, Sql};
+use super::table::Place;
+
+/// How often a transaction is sent again after another one was in its way.
+const ATTEMPTS: u32 = 12;
+
+/// Checks and writes a batch. `base` is the version before the first one of a fresh record.
+pub(super) async fn commit(
+    connections: &Connections,
+    sql: &Sql,
+    base: u64,
+    batch: Batch,
+) -> Result<Committed, CommitError> {
+    if batch.writes.is_empty() {
+        let state = State::read(connections, sql, &batch).await?;
+        return state.decide(batch).map(|()| Committed { numbers: Vec::new() });
+    }
+    let steps = compile(sql, base, &batch)?;
+    for attempt in 0..ATTEMPTS {
+        match send(connections, &steps).await? {
+            Sent::Committed(rows) => {
+                return Ok(Committed {
+                    numbers: numbers(&steps, &rows, batch.writes.len())?,
+                });
+            }
+            Sent::Refused => {
+                // The database has only said that something did not hold. Which, decides the rule that all
+                // stores share, on a snapshot; if all holds there, what was in the way is gone.
+                State::read(connections, sql, &batch).await?.decide(batch.clone())?;
+            }
+            Sent::Contended => tokio::time::sleep(Duration::from_millis(1 << attempt.min(6))).await,
+        }
+    }
+    Err(StoreError::Unavailable("too many commits want the same records".into()).into())
+}
+
+/// A step, and which writes' numbers it answers.
+struct Compiled<'a> {
+    step: Step<'a>,
+    write: Option<usize>,
+}
+
+enum Sent {
+    Committed(Vec<Vec<Row>>),
+    Refused,
+    Contended,
+}
+
+async fn send(connections: &Connections, compiled: &[Compiled<'_>]) -> Result<Sent, CommitError> {
+    let steps: Vec<Step<'_>> = compiled.iter().map(|compiled| compiled.step.clone()).collect();
+    let client = connections.client().await?;
+    let flight = timeout(
+        connections.commit_timeout,
+        fly(&client, connections.statements, BEGIN, &steps),
+    )
+    .await;
+    let (outcome, lost) = match flight {
+        Ok(Ok(Flight::Committed(rows))) => return Ok(Sent::Committed(rows)),
+        // Nothing of the transaction was sent yet.
+        Ok(Err(error)) => (Err(unavailable(&error)), is_lost(&error)),
+        Ok(Ok(Flight::Failed(error))) => match verdict(&error) {
+            Verdict::Refused => return Ok(Sent::Refused),
+            Verdict::Contended => return Ok(Sent::Contended),
+            Verdict::Failed => (Err(unavailable(&error)), is_lost(&error)),
+        },
+        Ok(Ok(Flight::Unanswered(error))) if rolled_back(&error) => return Ok(Sent::Contended),
+        Ok(Ok(Flight::Unanswered(error))) => (Err(StoreError::OutcomeUnknown(describe(&error))), true),
+        Err(_) => {
+            let why = "the database did not answer the commit in time";
+            (Err(StoreError::OutcomeUnknown(why.into())), true)
+        }
+    };
+    if lost {
+        connections.discard(client);
+    }
+    outcome.map_err(CommitError::Store)
+}
+
+/// Turns a batch into steps.
+///
+/// The steps go by key and not by their place in the batch, so that all transactions lock rows in one
+/// order; a check and a write of one key become one step. A batch that writes a key twice keeps its
+/// own order, checks first.
+fn compile<'a>(sql: &'a Sql, base: u64, batch: &Batch) -> Result<Vec<Compiled<'a>>, CommitError> {
+    let mut checks: BTreeMap<Key, Check> = BTreeMap::new();
+    let mut steps = Vec::new();
+    for check in &batch.checks {
+        let known = checks.insert(key_of(check).clone(), check.clone());
+        if let Some(twice) = known.filter(|known| known != check) {
+            // Two conditions on one record: at most one of them is merged, so both stay by themselves.
+            steps.push((None, check_step(sql, base, &twice)?));
+        }
+    }
+    let written: BTreeSet<Key> = batch.writes.iter().map(written_key).collect();
+    let in_order = written.len() == batch.writes.len() && steps.is_empty();
+    let mut sorted: Vec<(Key, Compiled<'a>)> = Vec::new();
+    for (index, write) in batch.writes.iter().enumerate() {
+        let check = match write {
+            Write::Put(key, _) | Write::Delete(key) if in_order => checks.remove(key),
+            _ => None,
+        };
+        if let (Write::Delete(_), Some(absent @ Check::Absent(_))) = (write, &check) {
+            // There is nothing to delete then.
+            sorted.push((key_of(absent).clone(), alone(check_step(sql, base, absent)?)));
+            continue;
+        }
+        let step = write_step(sql, base, write, check.as_ref())?;
+        let compiled = Compiled {
+            step,
+            write: Some(index),
+        };
+        sorted.push((written_key(write), compiled));
+    }
+    let mut checks = checks
+        .into_iter()
+        .map(|(key, check)| Ok((key, alone(check_step(sql, base, &check)?))))
+        .collect::<Result<Vec<_>, CommitError>>()?;
+    if in_order {
+        sorted.append(&mut checks);
+        sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
+    } else {
+        checks.append(&mut sorted);
+        sorted = checks;
+    }
+    let twice = steps.into_iter().map(|(_, step): (Option<Key>, _)| alone(step));
+    Ok(twice.chain(sorted.into_iter().map(|(_, compiled)| compiled)).collect())
+}
+
+fn alone(step: Step<'_>) -> Compiled<'_> {
+    Compiled { step, write: None }
+}
+
+fn key_of(check: &Check) -> &Key {
+    match check {
+        Check::Absent(key) | Check::Version(key, _) => key,
+    }
+}
+
+/// The key whose row a write locks first.
+fn written_key(write: &Write) -> Key {
+    match write {
+        Write::Put(key, _) | Write::Delete(key) => key.clone(),
+        Write::Add { counter, .. } => counter.clone(),
+        Write::Append { log, .. } => Key::log_head(*log),
+    }
+}
+
+fn check_step<'a>(sql: &'a Sql, base: u64, check: &Check) -> Result<Step<'a>, CommitError> {
+    let place = Place::of_key(key_of(check));
+    let statements = sql.on(place.table);
+    let (sql, number) = match check {
+        Check::Absent(_) => (&statements.check_absent, version(base)?),
+        Check::Version(_, wanted) => (&statements.check_version, wanted_version(*wanted)),
+    };
+    let params = vec![place.scope, Param::Text(key_of(check).item().to_owned()), number];
+    Ok(Step { sql, params })
+}
+
+fn write_step<'a>(sql: &'a Sql, base: u64, write: &Write, check: Option<&Check>) -> Result<Step<'a>, CommitError> {
+    let first = version(base + 1)?;
+    let place = Place::of_key(&written_key(write));
+    let statements = sql.on(place.table);
+    let key = |key: &Key| vec![place.scope.clone(), Param::Text(key.item().to_owned())];
+    let (sql, params) = match (write, check) {
+        (Write::Put(k, value), check) => {
+            let (sql, number) = match check {
+                None => (&statements.put, first),
+                Some(Check::Absent(_)) => (&statements.put_absent, first),
+                Some(Check::Version(_, wanted)) => (&statements.put_version, wanted_version(*wanted)),
+            };
+            (sql, [key(k), vec![number, text(value)?]].concat())
+        }
+        (Write::Delete(k), Some(Check::Version(_, wanted))) => {
+            let params = [key(k), vec![wanted_version(*wanted)]].concat();
+            (&statements.delete_version, params)
+        }
+        (Write::Delete(k), _) => (&statements.delete, key(k)),
+        (Write::Add { counter, delta, max }, _) => {
+            let bound = match max {
+                Some(max) if *delta > 0 => *max,
+                _ => MAX,
+            };
+            let numbers = vec![Param::Text(delta.to_string()), Param::Text(bound.to_string())];
+            // Only a number within the bounds may come where none was.
+            if u64::try_from(*delta).is_ok_and(|first| first <= bound) {
+                (&statements.add, [key(counter), vec![first], numbers].concat())
+            } else {
+                (&statements.add_present, [key(counter), numbers].concat())
+            }
+        }
+        (Write::Append { value, .. }, _) => (&sql.append, vec![place.scope.clone(), first, text(value)?]),
+    };
+    Ok(Step { sql, params })
+}
+
+fn version(version: u64) -> Result<Param, CommitError> {
+    i64::try_from(version)
+        .map(Param::Number)
+        .map_err(|_| StoreError::Corrupt("the versions of the store are used up".into()).into())
+}
+
+/// A version that a check wants. One that the database cannot hold is nowhere.
+fn wanted_version(version: u64) -> Param {
+    Param::Number(i64::try_from(version).unwrap_or(-1))
+}
+
+fn text(value: &[u8]) -> Result<Param, CommitError> {
+    String::from_utf8(value.to_vec())
+        .map(Param::Text)
+        .map_err(|_| StoreError::Corrupt("a value is no JSON text".into()).into())
+}
+
+/// The answers to the writes, in their order.
+fn numbers(steps: &[Compiled<'_>], rows: &[Vec<Row>], writes: usize) -> Result<Vec<u64>, CommitError> {
+    let mut numbers = vec![0; writes];
+    for (compiled, rows) in steps.iter().zip(rows) {
+        if let (Some(index), Some(row)) = (compiled.write, rows.first()) {
+            let text: &str = read::column(row, 0)?;
+            numbers[index] = text
+                .parse()
+                .map_err(|_| StoreError::OutcomeUnknown(format!("the database answered a write with {text:?}")))?;
+        }
+    }
+    Ok(numbers)
+}
+
+/// What a batch looks at, in one snapshot.
+struct State(BTreeMap<Vec<u8>, Option<Record>>);
+
+impl State {
+    async fn read(connections: &Connections, sql: &Sql, batch: &Batch) -> Result<Self, StoreError> {
+        let keys: BTreeSet<Key> = batch
+            .checks
+            .iter()
+            .map(|check| key_of(check).clone())
+            .chain(batch.writes.iter().map(written_key))
+            .collect();
+        let keys: Vec<Key> = keys.into_iter().collect();
+        let records = read::get(connections, sql, &keys).await?;
+        Ok(Self(keys.iter().map(Key::encode).zip(records).collect()))
+    }
+
+    /// What would become of the batch here.
+    fn decide(&self, batch: Batch) -> Result<(), CommitError> {
+        let read = |key: &[u8]| Ok::<_, CommitError>(self.0.get(key).cloned().flatten());
+        plan(batch, 0, read).map(drop)
+    }
+}

@@ -1,0 +1,108 @@
+//! Many records at once into fresh tables.
+
+use tokio_postgres::Transaction;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use super::super::{Key, Record, StoreError};
+use super::run::Param;
+use super::sql::Sql;
+use super::table::{Place, Scope, Table};
+use super::transfer::TransferError;
+
+/// So many bytes of values go in at once.
+const FULL: usize = 1 << 20;
+
+/// Collects records by table.
+#[derive(Default)]
+pub(super) struct Loader {
+    tables: Vec<Rows>,
+    bytes: usize,
+}
+
+struct Rows {
+    table: &'static Table,
+    uuids: Vec<Uuid>,
+    names: Vec<String>,
+    items: Vec<String>,
+    versions: Vec<i64>,
+    values: Vec<String>,
+}
+
+impl Loader {
+    pub(super) fn add(&mut self, key: &Key, record: &Record) -> Result<(), TransferError> {
+        let damaged = |why: &str| TransferError::Damaged(format!("record {key:?} {why}"));
+        let place = Place::of_key(key);
+        let version = i64::try_from(record.version).map_err(|_| damaged("has a version beyond all others"))?;
+        let value = std::str::from_utf8(&record.value).map_err(|_| damaged("is no JSON text"))?;
+        let index = match self.tables.iter().position(|rows| rows.table == place.table) {
+            Some(index) => index,
+            None => {
+                self.tables.push(Rows::new(place.table));
+                self.tables.len() - 1
+            }
+        };
+        let rows = &mut self.tables[index];
+        match place.scope {
+            Param::Uuid(id) => rows.uuids.push(id),
+            Param::Text(name) => rows.names.push(name),
+            other => return Err(damaged(&format!("has no place: {other:?}"))),
+        }
+        rows.items.push(key.item().to_owned());
+        rows.versions.push(version);
+        rows.values.push(value.to_owned());
+        // A row costs more than its value.
+        self.bytes += value.len() + 200;
+        Ok(())
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes >= FULL
+    }
+
+    pub(super) async fn flush(&mut self, transaction: &Transaction<'_>, sql: &Sql) -> Result<(), TransferError> {
+        self.bytes = 0;
+        for rows in std::mem::take(&mut self.tables) {
+            rows.insert(transaction, sql).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Rows {
+    fn new(table: &'static Table) -> Self {
+        Self {
+            table,
+            uuids: Vec::new(),
+            names: Vec::new(),
+            items: Vec::new(),
+            versions: Vec::new(),
+            values: Vec::new(),
+        }
+    }
+
+    async fn insert(self, transaction: &Transaction<'_>, sql: &Sql) -> Result<(), TransferError> {
+        let table = self.table;
+        let (scope_type, scopes): (_, &(dyn ToSql + Sync)) = match table.scope {
+            Scope::Workspace => ("uuid", &self.uuids),
+            Scope::Name => ("text", &self.names),
+        };
+        let value_type = if table.numeric { "numeric" } else { "json" };
+        let statement = format!(
+            "INSERT INTO {name} ({s}, {i}, version, value) SELECT k.s, k.i, k.version, k.value::{value_type} \
+             FROM unnest($1::{scope_type}[], $2::text[], $3::int8[], $4::text[]) AS k(s, i, version, value)",
+            name = sql.name(table),
+            s = table.scope_column,
+            i = table.item_column,
+        );
+        let statement = transaction.prepare(&statement).await?;
+        let inserted = transaction
+            .execute(&statement, &[scopes, &self.items, &self.versions, &self.values])
+            .await?;
+        if inserted != self.items.len() as u64 {
+            let what = format!("{inserted} of {} records were written", self.items.len());
+            return Err(StoreError::Unavailable(what).into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,212 @@
+//! Reads: one statement a call, so that the database gives one snapshot for one round trip.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use tokio_postgres::Row;
+
+use super::super::{Direction, Key, Record, Scan, Scanned, StoreError};
+use super::pool::Connections;
+use super::run::{Param, Step};
+use super::sql::Sql;
+use super::table::{Place, Scope, Table};
+
+/// Up to so many keys are looked up each by itself. More go in as arrays, so that there are not too
+/// many different statements.
+const FEW: usize = 8;
+
+/// Reads records by their keys.
+pub(super) async fn get(connections: &Connections, sql: &Sql, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut select = Select::default();
+    select.keys(sql, keys);
+    let rows = connections.rows(&select.step()).await?;
+    let mut found = vec![None; keys.len()];
+    for row in &rows {
+        place(&mut found, row)?;
+    }
+    Ok(found)
+}
+
+/// Reads what a scan asks for.
+pub(super) async fn scan(connections: &Connections, sql: &Sql, scan: &Scan) -> Result<Scanned, StoreError> {
+    let home = Place::of(&scan.partition, scan.kind);
+    let mut select = Select::default();
+    select.range(sql, &home, scan);
+    select.keys(sql, &scan.with);
+    let rows = connections.rows(&select.step()).await?;
+    let mut entries = Vec::new();
+    let mut with = vec![None; scan.with.len()];
+    for row in &rows {
+        if column::<i64>(row, 0)? < 0 {
+            let item: &str = column(row, 1)?;
+            entries.push((Key::new(scan.partition.clone(), scan.kind, item), record(row)?));
+        } else {
+            place(&mut with, row)?;
+        }
+    }
+    // The database need not keep the order of a part within the whole.
+    match scan.direction {
+        Direction::Ascending => entries.sort_unstable_by(|(a, _), (b, _)| a.item().cmp(b.item())),
+        Direction::Descending => entries.sort_unstable_by(|(a, _), (b, _)| b.item().cmp(a.item())),
+    }
+    Ok(Scanned { entries, with })
+}
+
+/// A statement in the making. Its rows are `slot, item, version, value`; the slot is the index of the
+/// key, and less than 0 for what a range has found.
+#[derive(Default)]
+struct Select {
+    text: String,
+    params: Vec<Param>,
+}
+
+impl Select {
+    fn step(&self) -> Step<'_> {
+        Step {
+            sql: &self.text,
+            params: self.params.clone(),
+        }
+    }
+
+    /// Adds a parameter and gives its number.
+    fn param(&mut self, param: Param) -> usize {
+        self.params.push(param);
+        self.params.len()
+    }
+
+    fn part(&mut self, text: std::fmt::Arguments<'_>) {
+        if !self.text.is_empty() {
+            self.text.push_str(" UNION ALL ");
+        }
+        // Writing to a string cannot fail.
+        let _ = self.text.write_fmt(text);
+    }
+
+    fn range(&mut self, sql: &Sql, home: &Place, scan: &Scan) {
+        let (name, s, i) = (sql.name(home.table), home.table.scope_column, home.table.item_column);
+        let scope = self.param(home.scope.clone());
+        let (order, than) = match scan.direction {
+            Direction::Ascending => ("ASC", ">"),
+            Direction::Descending => ("DESC", "<"),
+        };
+        let bound = match &scan.after {
+            Some(item) => format!("AND r.{i} {than} ${}", self.param(Param::Text(item.to_string()))),
+            None => String::new(),
+        };
+        let limit = match i64::try_from(scan.limit) {
+            Ok(limit) => format!("LIMIT ${}", self.param(Param::Number(limit))),
+            Err(_) => String::new(),
+        };
+        self.part(format_args!(
+            "SELECT * FROM (SELECT -1::int8 AS slot, r.{i} AS item, r.version, r.value::text FROM {name} AS r \
+             WHERE r.{s} = ${scope} {bound} AND r.value IS NOT NULL ORDER BY r.{i} {order} {limit}) AS found"
+        ));
+    }
+
+    fn keys(&mut self, sql: &Sql, keys: &[Key]) {
+        let places = keys.iter().map(Place::of_key).zip(keys).enumerate();
+        if keys.len() <= FEW {
+            for (slot, (place, key)) in places {
+                let (name, s, i) = (sql.name(place.table), place.table.scope_column, place.table.item_column);
+                let scope = self.param(place.scope);
+                let item = self.param(Param::Text(key.item().to_owned()));
+                self.part(format_args!(
+                    "SELECT {slot}::int8, ''::text, r.version, r.value::text FROM {name} AS r \
+                     WHERE r.{s} = ${scope} AND r.{i} = ${item} AND r.value IS NOT NULL"
+                ));
+            }
+            return;
+        }
+        let mut groups: Vec<Group> = Vec::new();
+        for (slot, (place, key)) in places {
+            let known = groups.iter_mut().position(|group| group.table == place.table);
+            let index = known.unwrap_or_else(|| {
+                groups.push(Group::new(place.table));
+                groups.len() - 1
+            });
+            groups[index].push(place.scope, key.item(), slot);
+        }
+        // In the order of the tables, for fewer different statements.
+        groups.sort_unstable_by_key(|group| group.table.name);
+        for group in groups {
+            let (name, s, i) = (sql.name(group.table), group.table.scope_column, group.table.item_column);
+            let scope_type = match group.table.scope {
+                Scope::Workspace => "uuid",
+                Scope::Name => "text",
+            };
+            let scopes = self.param(group.scopes());
+            let items = self.param(Param::Texts(group.items));
+            let slots = self.param(Param::Numbers(group.slots));
+            self.part(format_args!(
+                "SELECT k.slot, ''::text, r.version, r.value::text \
+                 FROM unnest(${scopes}::{scope_type}[], ${items}::text[], ${slots}::int8[]) AS k(scope, item, slot) \
+                 JOIN {name} AS r ON r.{s} = k.scope AND r.{i} = k.item WHERE r.value IS NOT NULL"
+            ));
+        }
+    }
+}
+
+/// The keys of one table.
+struct Group {
+    table: &'static Table,
+    uuids: Vec<uuid::Uuid>,
+    names: Vec<String>,
+    items: Vec<String>,
+    slots: Vec<i64>,
+}
+
+impl Group {
+    fn new(table: &'static Table) -> Self {
+        Self {
+            table,
+            uuids: Vec::new(),
+            names: Vec::new(),
+            items: Vec::new(),
+            slots: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, scope: Param, item: &str, slot: usize) {
+        match scope {
+            Param::Uuid(id) => self.uuids.push(id),
+            Param::Text(name) => self.names.push(name),
+            // A place has no other scope.
+            _ => return,
+        }
+        self.items.push(item.to_owned());
+        self.slots.push(i64::try_from(slot).unwrap_or(i64::MAX));
+    }
+
+    fn scopes(&self) -> Param {
+        match self.table.scope {
+            Scope::Workspace => Param::Uuids(self.uuids.clone()),
+            Scope::Name => Param::Texts(self.names.clone()),
+        }
+    }
+}
+
+fn place(found: &mut [Option<Record>], row: &Row) -> Result<(), StoreError> {
+    let slot = usize::try_from(column::<i64>(row, 0)?).ok();
+    if let Some(slot) = slot.and_then(|slot| found.get_mut(slot)) {
+        *slot = Some(record(row)?);
+    }
+    Ok(())
+}
+
+fn record(row: &Row) -> Result<Record, StoreError> {
+    let version: i64 = column(row, 2)?;
+    let value: &str = column(row, 3)?;
+    Ok(Record {
+        version: u64::try_from(version).map_err(|_| StoreError::Corrupt(format!("a record has version {version}")))?,
+        value: Arc::from(value.as_bytes()),
+    })
+}
+
+/// Reads a column that has to be there and be of this type.
+pub(super) fn column<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, index: usize) -> Result<T, StoreError> {
+    row.try_get(index)
+        .map_err(|error| StoreError::Corrupt(format!("column {index} of an answer: {error}")))
+}

@@ -1,0 +1,154 @@
+//! The texts of the statements. They are made once, because the name of the schema is a setting.
+//!
+//! A statement that must find its row is wrapped so that it fails with a division by zero when it
+//! does not: the only way to end a transaction that was sent in one flight, with standard SQL alone.
+
+use std::collections::HashMap;
+
+use super::table::{self, Table};
+
+/// The statements on one table. Where a statement finds a row, `$1` is the scope and `$2` the item.
+/// Each one gives a column with the number that the write is answered with.
+#[derive(Debug)]
+pub(super) struct TableSql {
+    /// `$3` the version of a first record, `$4` the value.
+    pub(super) put: String,
+    /// As `put`; fails when there is a record.
+    pub(super) put_absent: String,
+    /// `$3` the version that must be there, `$4` the value.
+    pub(super) put_version: String,
+    /// Leaves a row without a value, which remembers the version.
+    pub(super) delete: String,
+    /// `$3` the version that must be there.
+    pub(super) delete_version: String,
+    /// `$3` the version that must be there and stay.
+    pub(super) check_version: String,
+    /// `$3` the version before the first; fails when there is a record, and keeps others from making one.
+    pub(super) check_absent: String,
+    /// `$3` the version of a first record, `$4` what to add, `$5` the greatest sum.
+    pub(super) add: String,
+    /// `$3` what to add, `$4` the greatest sum; there must be a number.
+    pub(super) add_present: String,
+}
+
+/// The statements of a store.
+#[derive(Debug)]
+pub(super) struct Sql {
+    pub(super) schema: String,
+    tables: HashMap<&'static str, TableSql>,
+    /// `$1` the workspace, `$2` the version of a first record, `$3` the entry.
+    pub(super) append: String,
+    /// `$1` the subject, `$2` how long a window lasts.
+    pub(super) window_hit: String,
+    /// Removes windows that ended a while ago.
+    pub(super) window_sweep: String,
+}
+
+/// Begins the transaction of a commit. The database must not cut short the wait for a standby, which
+/// a statement's time limit does; it must not wait for ever for a lock, or keep locks for a client
+/// that went silent half-way.
+pub(super) const BEGIN: &str = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '5s'; \
+                                SET LOCAL idle_in_transaction_session_timeout = '15s'";
+
+/// The greatest number that a counter may hold.
+pub(super) const MAX: u64 = u64::MAX;
+
+impl Sql {
+    pub(super) fn new(schema: &str) -> Self {
+        let name = |table: &str| format!("{schema}.{table}");
+        let (heads, log) = (name("log_heads"), name("audit_log"));
+        let windows = name("rate_windows");
+        let now = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
+        Self {
+            tables: table::all()
+                .map(|table| (table.name, TableSql::new(&name(table.name), table)))
+                .collect(),
+            append: format!(
+                "WITH head AS (\
+                 INSERT INTO {heads} AS r (workspace_id, item, version, value) VALUES ($1, '', $2, 1) \
+                 ON CONFLICT (workspace_id, item) DO UPDATE \
+                 SET version = r.version + 1, value = COALESCE(r.value, 0) + 1 RETURNING value) \
+                 INSERT INTO {log} AS r (workspace_id, number, version, value) \
+                 SELECT $1, lpad(value::text, 20, '0'), $2, $3::json FROM head \
+                 ON CONFLICT (workspace_id, number) DO UPDATE \
+                 SET version = r.version + 1, value = EXCLUDED.value RETURNING number"
+            ),
+            window_hit: format!(
+                "INSERT INTO {windows} AS w (subject, ends_at, used) VALUES ($1, {now} + $2, 1) \
+                 ON CONFLICT (subject) DO UPDATE SET \
+                 used = CASE WHEN w.ends_at <= EXCLUDED.ends_at - $2 THEN 1 ELSE w.used + 1 END, \
+                 ends_at = CASE WHEN w.ends_at <= EXCLUDED.ends_at - $2 THEN EXCLUDED.ends_at ELSE w.ends_at END \
+                 RETURNING ends_at, used, {now}"
+            ),
+            window_sweep: format!("DELETE FROM {windows} WHERE ends_at < {now} - 60000"),
+            schema: schema.to_owned(),
+        }
+    }
+
+    /// The statements on a table.
+    pub(super) fn on(&self, table: &Table) -> &TableSql {
+        // Every table is in the map from the start.
+        &self.tables[table.name]
+    }
+
+    /// A table's full name.
+    pub(super) fn name(&self, table: &Table) -> String {
+        format!("{}.{}", self.schema, table.name)
+    }
+}
+
+impl TableSql {
+    fn new(name: &str, table: &Table) -> Self {
+        let (s, i) = (table.scope_column, table.item_column);
+        let value_type = if table.numeric { "numeric" } else { "json" };
+        let (number, value): (&str, fn(&str) -> String) = if table.numeric {
+            ("r.value", str::to_owned)
+        } else {
+            ("r.value::text::numeric", |number| format!("({number})::text::json"))
+        };
+        let row = format!("r.{s} = $1 AND r.{i} = $2");
+        let record = format!("{row} AND r.value IS NOT NULL");
+        let insert = format!("INSERT INTO {name} AS r ({s}, {i}, version, value)");
+        let conflict = format!("ON CONFLICT ({s}, {i}) DO UPDATE SET");
+        let replace = "version = r.version + 1, value = EXCLUDED.value";
+        let put = format!("{insert} VALUES ($1, $2, $3, $4::text::{value_type}) {conflict} {replace}");
+        let returning = "RETURNING version::text AS number";
+        let first = value("$4::text::numeric");
+        let more = value(&format!("COALESCE({number}, 0) + $4::text::numeric"));
+        let present = value(&format!("{number} + $3::text::numeric"));
+        Self {
+            put: format!("{put} {returning}"),
+            put_absent: must(&format!("{put} WHERE r.value IS NULL {returning}")),
+            put_version: must(&format!(
+                "UPDATE {name} AS r SET version = r.version + 1, value = $4::text::{value_type} \
+                 WHERE {record} AND r.version = $3 {returning}"
+            )),
+            delete: format!("UPDATE {name} AS r SET value = NULL WHERE {record} RETURNING '0' AS number"),
+            delete_version: must(&format!(
+                "UPDATE {name} AS r SET value = NULL WHERE {record} AND r.version = $3 RETURNING '0' AS number"
+            )),
+            check_version: must(&format!(
+                "SELECT '0' AS number FROM {name} AS r WHERE {record} AND r.version = $3 FOR SHARE"
+            )),
+            check_absent: must(&format!(
+                "{insert} VALUES ($1, $2, $3, NULL) {conflict} version = r.version WHERE r.value IS NULL \
+                 RETURNING '0' AS number"
+            )),
+            add: must(&format!(
+                "{insert} VALUES ($1, $2, $3, {first}) {conflict} version = r.version + 1, value = {more} \
+                 WHERE COALESCE({number}, 0) + $4::text::numeric BETWEEN 0 AND $5::text::numeric \
+                 RETURNING r.value::text AS number"
+            )),
+            add_present: must(&format!(
+                "UPDATE {name} AS r SET version = r.version + 1, value = {present} \
+                 WHERE {record} AND {number} + $3::text::numeric BETWEEN 0 AND $4::text::numeric \
+                 RETURNING r.value::text AS number"
+            )),
+        }
+    }
+}
+
+/// Fails when the statement has found no row.
+fn must(statement: &str) -> String {
+    format!("WITH hit AS ({statement}) SELECT max(number) AS number, 1 / count(*) FROM hit")
+}

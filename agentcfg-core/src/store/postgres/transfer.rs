@@ -1,0 +1,278 @@
+//! The whole store as one stream, out and in: how a store moves from one engine to another.
+
+use std::collections::VecDeque;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+
+use tokio_postgres::{IsolationLevel, Portal, Row, Transaction};
+
+use super::super::stream::{self, Digest, Digesting, StreamFault, StreamReader, StreamWriter};
+use super::super::{Key, StoreError, envelope};
+use super::load::Loader;
+use super::options::describe;
+use super::read::column;
+use super::run::Param;
+use super::table::{self, OTHER, Scope, Table};
+use super::{PostgresStore, Sql};
+
+/// What was moved, or is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transferred {
+    /// The number of records.
+    pub records: u64,
+    /// The greatest version that the store has given away.
+    pub sequence: u64,
+    /// What tells this content from any other.
+    pub digest: Digest,
+}
+
+/// Why a store was not moved.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransferError {
+    /// There are records in the database already. They were left as they are.
+    #[error("the database holds {0} records already")]
+    NotEmpty(u64),
+    /// Other processes use the store.
+    #[error("{0} connections of agentcfg servers are open on the database; stop the servers first")]
+    InUse(i64),
+    /// The stream is of a newer release.
+    #[error("the stream has format {found}, this release reads up to {supported}")]
+    TooNew {
+        /// The format of the stream.
+        found: u32,
+        /// The newest format that this release reads.
+        supported: u32,
+    },
+    /// The stream is not whole, or was changed.
+    #[error("what arrived is damaged: {0}")]
+    Damaged(String),
+    /// What is in the database after the move is not what was moved. Nothing was kept.
+    #[error("the database does not give back what was put into it")]
+    Different,
+    /// The stream could not be read or written.
+    #[error("the stream broke: {0}")]
+    Io(#[from] io::Error),
+    /// The database failed; nothing was kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<tokio_postgres::Error> for TransferError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Store(StoreError::Unavailable(describe(&error)))
+    }
+}
+
+impl From<StreamFault> for TransferError {
+    fn from(fault: StreamFault) -> Self {
+        match fault {
+            StreamFault::Io(error) => Self::Io(error),
+            StreamFault::TooNew(found) => Self::TooNew {
+                found,
+                supported: stream::FORMAT,
+            },
+            StreamFault::Damaged(text) => Self::Damaged(text),
+        }
+    }
+}
+
+impl PostgresStore {
+    /// Refuses to go on while servers are connected. It finds those whose sessions the database shows
+    /// under the name `agentcfg`.
+    ///
+    /// # Errors
+    ///
+    /// [`TransferError::InUse`].
+    pub async fn require_unused(&self) -> Result<(), TransferError> {
+        let client = self.connections.client().await?;
+        let query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+                     AND application_name = 'agentcfg' AND pid <> pg_backend_pid()";
+        // Engines that do not know the view cannot be asked.
+        let Ok(rows) = client.query_typed(query, &[]).await else {
+            return Ok(());
+        };
+        match rows.first().map(|row| column::<i64>(row, 0)) {
+            Some(Ok(others)) if others > 0 => Err(TransferError::InUse(others)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes everything as it is at this moment in the form of a backup of the embedded store.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransferError`].
+    pub async fn export(&self, out: impl Write) -> Result<Transferred, TransferError> {
+        let mut client = self.connections.client().await?;
+        let transaction = client
+            .build_transaction()
+            .isolation_level(IsolationLevel::RepeatableRead)
+            .read_only(true)
+            .start()
+            .await?;
+        let written = write_all(&transaction, &self.sql, out).await?;
+        transaction.commit().await?;
+        Ok(written)
+    }
+
+    /// Reads everything from a backup of the embedded store, or from an [export](Self::export), into an empty
+    /// database. All of it arrives, and reads back as it was, or nothing does.
+    ///
+    /// Versions and log numbers go on where the stream ends for those who connect from now on.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransferError`].
+    pub async fn import(&self, input: impl Read) -> Result<Transferred, TransferError> {
+        let mut client = self.connections.client().await?;
+        let transaction = client
+            .build_transaction()
+            .isolation_level(IsolationLevel::RepeatableRead)
+            .start()
+            .await?;
+        for table in table::all() {
+            let lock = format!("LOCK TABLE {} IN EXCLUSIVE MODE", self.sql.name(table));
+            transaction.batch_execute(&lock).await?;
+        }
+        let there = write_all(&transaction, &self.sql, io::sink()).await?;
+        if there.records > 0 {
+            return Err(TransferError::NotEmpty(there.records));
+        }
+        let mut input = Digesting::new(input);
+        let sequence = read_all(&transaction, &self.sql, &mut input).await?;
+        let base = format!(
+            "UPDATE {}.store SET base_version = GREATEST(base_version, {sequence})",
+            self.sql.schema
+        );
+        transaction.batch_execute(&base).await?;
+        let arrived = write_all(&transaction, &self.sql, io::sink()).await?;
+        if arrived.digest != input.digest() {
+            return Err(TransferError::Different);
+        }
+        transaction.commit().await?;
+        Ok(arrived)
+    }
+}
+
+async fn read_all(transaction: &Transaction<'_>, sql: &Sql, input: impl Read) -> Result<i64, TransferError> {
+    let mut stream = StreamReader::begin(BufReader::new(input))?;
+    let sequence = i64::try_from(stream.sequence)
+        .map_err(|_| TransferError::Damaged("its versions are beyond what the database can hold".into()))?;
+    let mut loader = Loader::default();
+    while let Some((key, sealed)) = stream.next()? {
+        let record = envelope::open(&key, &sealed)?;
+        let key = Key::decode(&key)
+            .ok_or_else(|| TransferError::Damaged(format!("{} is no key", envelope::describe(&key))))?;
+        loader.add(&key, &record)?;
+        if loader.is_full() {
+            loader.flush(transaction, sql).await?;
+        }
+    }
+    loader.flush(transaction, sql).await?;
+    Ok(sequence)
+}
+
+async fn write_all(transaction: &Transaction<'_>, sql: &Sql, out: impl Write) -> Result<Transferred, TransferError> {
+    let mut digesting = Digesting::new(out);
+    let sequence = sequence(transaction, sql).await?;
+    let mut stream = StreamWriter::begin(BufWriter::new(&mut digesting), sequence)?;
+    let mut sources = Vec::new();
+    for table in table::all() {
+        sources.push(Source::open(transaction, sql, table).await?);
+    }
+    // Each source is in the order of the keys, so the smallest of their first ones is the next of all.
+    loop {
+        for source in &mut sources {
+            source.fill(transaction).await?;
+        }
+        let next = sources
+            .iter_mut()
+            .filter(|source| !source.rows.is_empty())
+            .min_by(|a, b| a.rows[0].0.cmp(&b.rows[0].0));
+        let Some((key, sealed)) = next.and_then(|source| source.rows.pop_front()) else {
+            break;
+        };
+        stream.record(&key, &sealed)?;
+    }
+    let records = stream.end()?;
+    Ok(Transferred {
+        records,
+        sequence,
+        digest: digesting.digest(),
+    })
+}
+
+/// The greatest version that is or was anywhere.
+async fn sequence(transaction: &Transaction<'_>, sql: &Sql) -> Result<u64, TransferError> {
+    let mut query = format!("SELECT max(v) FROM (SELECT base_version AS v FROM {}.store", sql.schema);
+    for table in table::all() {
+        query.push_str(&format!(" UNION ALL SELECT max(version) FROM {}", sql.name(table)));
+    }
+    query.push_str(") AS versions");
+    let rows = transaction.query_typed(&query, &[]).await?;
+    let greatest: i64 = rows.first().map_or(Ok(0), |row| column(row, 0))?;
+    Ok(greatest.unsigned_abs())
+}
+
+/// The records of one table in the order of their keys.
+struct Source {
+    table: &'static Table,
+    portal: Option<Portal>,
+    rows: VecDeque<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Source {
+    async fn open(transaction: &Transaction<'_>, sql: &Sql, table: &'static Table) -> Result<Self, TransferError> {
+        let (s, i) = (table.scope_column, table.item_column);
+        let query = format!(
+            "SELECT {s}, {i}, version, value::text FROM {} WHERE value IS NOT NULL ORDER BY {s}, {i}",
+            sql.name(table)
+        );
+        let statement = transaction.prepare(&query).await?;
+        let mut source = Self {
+            table,
+            portal: None,
+            rows: VecDeque::new(),
+        };
+        if table == OTHER {
+            // Its rows are in the order of the places' names and not of the keys. There are hardly any.
+            let mut rows = Vec::new();
+            for row in transaction.query(&statement, &[]).await? {
+                rows.push(source.entry(&row)?);
+            }
+            rows.sort_unstable();
+            source.rows = rows.into();
+        } else {
+            source.portal = Some(transaction.bind(&statement, &[]).await?);
+        }
+        Ok(source)
+    }
+
+    async fn fill(&mut self, transaction: &Transaction<'_>) -> Result<(), TransferError> {
+        const AT_ONCE: i32 = 500;
+        let Some(portal) = self.portal.as_ref().filter(|_| self.rows.is_empty()) else {
+            return Ok(());
+        };
+        let rows = transaction.query_portal(portal, AT_ONCE).await?;
+        if rows.is_empty() {
+            self.portal = None;
+        }
+        for row in &rows {
+            let entry = self.entry(row)?;
+            self.rows.push_back(entry);
+        }
+        Ok(())
+    }
+
+    fn entry(&self, row: &Row) -> Result<(Vec<u8>, Vec<u8>), TransferError> {
+        let scope = match self.table.scope {
+            Scope::Workspace => Param::Uuid(column(row, 0)?),
+            Scope::Name => Param::Text(column(row, 0)?),
+        };
+        let key = self.table.key(&scope, column(row, 1)?)?.encode();
+        let version: i64 = column(row, 2)?;
+        let value: &str = column(row, 3)?;
+        let sealed = envelope::seal(&key, version.unsigned_abs(), value.as_bytes());
+        Ok((key, sealed))
+    }
+}

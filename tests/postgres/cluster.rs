@@ -1,0 +1,326 @@
+//! A PostgreSQL server of one's own, in a temporary directory, reached through a Unix socket.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// How long a server may take for what a test waits for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The directory of `initdb` and `postgres`; `None`, with a word about it, where there are none.
+pub fn binaries() -> Option<PathBuf> {
+    let named = std::env::var_os("AGENTCFG_TEST_PG_BIN").map(PathBuf::from);
+    let mut places: Vec<PathBuf> = named.into_iter().collect();
+    for parent in ["/usr/lib/postgresql", "/usr/pgsql", "/opt/homebrew/opt"] {
+        let versions = fs::read_dir(parent).into_iter().flatten().flatten();
+        let mut versions: Vec<PathBuf> = versions.map(|entry| entry.path().join("bin")).collect();
+        versions.sort();
+        places.extend(versions.into_iter().rev());
+    }
+    let found = places.into_iter().find(|place| place.join("initdb").exists());
+    if found.is_none() {
+        missing("PostgreSQL", "apt-get install postgresql");
+    }
+    found
+}
+
+/// Says that a test cannot run, and fails where all tests have to.
+pub fn missing(what: &str, remedy: &str) {
+    assert!(
+        std::env::var("CI").as_deref() != Ok("true"),
+        "{what} is missing, and CI=true allows no gaps: {remedy}"
+    );
+    eprintln!("NOT RUN: {what} is missing ({remedy})");
+}
+
+/// A command that runs as somebody whom the database's programs accept: they refuse root.
+pub fn unprivileged(program: &Path) -> Command {
+    if !rustix::process::geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", user(), "--regid", user_group(), "--clear-groups", "--"]);
+    command.arg(program);
+    command
+}
+
+fn user() -> &'static str {
+    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    if passwd.lines().any(|line| line.starts_with("postgres:")) {
+        "postgres"
+    } else {
+        "nobody"
+    }
+}
+
+fn user_group() -> &'static str {
+    if user() == "postgres" { "postgres" } else { "nogroup" }
+}
+
+/// Gives a path to the user of [`unprivileged`].
+pub fn hand_over(path: &Path) {
+    if rustix::process::geteuid().is_root() {
+        let owner = format!("{}:{}", user(), user_group());
+        let status = Command::new("chown").arg("-R").arg(owner).arg(path).status().unwrap();
+        assert!(status.success());
+    }
+}
+
+/// A directory that the database's user owns and everybody may enter.
+pub fn directory() -> TempDir {
+    let place = tempfile::Builder::new()
+        .prefix("agentcfg-pg-")
+        .tempdir_in("/tmp")
+        .unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    hand_over(place.path());
+    place
+}
+
+/// A port that nobody listens on.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A server that runs, or that was stopped by its test.
+pub struct Cluster {
+    place: TempDir,
+    binaries: PathBuf,
+    port: u16,
+    settings: Vec<String>,
+    running: Mutex<Option<Running>>,
+    schemas: AtomicU32,
+}
+
+struct Running {
+    /// A shell that stops the server when its input ends, so also when the test process dies.
+    shell: Child,
+    log: Receiver<String>,
+}
+
+impl Cluster {
+    /// The server that tests share whose subject is not the server itself. It does not sync.
+    pub fn shared() -> Option<Arc<Self>> {
+        static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cluster) = shared.upgrade() {
+            return Some(cluster);
+        }
+        let cluster = Arc::new(Self::start(&[
+            "fsync=off",
+            "full_page_writes=off",
+            "max_connections=200",
+        ])?);
+        *shared = Arc::downgrade(&cluster);
+        Some(cluster)
+    }
+
+    /// A new server of one's own.
+    pub fn start(settings: &[&str]) -> Option<Self> {
+        let binaries = binaries()?;
+        let place = directory();
+        let output = unprivileged(&binaries.join("initdb"))
+            .args([
+                "-U",
+                "postgres",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "--no-locale",
+                "--no-sync",
+                "-D",
+            ])
+            .arg(place.path().join("data"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let cluster = Self::at(place, binaries, settings);
+        cluster.up();
+        Some(cluster)
+    }
+
+    /// A server on a data directory that is there already, not started yet.
+    pub fn at(place: TempDir, binaries: PathBuf, settings: &[&str]) -> Self {
+        Self {
+            place,
+            binaries,
+            port: free_port(),
+            settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
+            running: Mutex::new(None),
+            schemas: AtomicU32::new(0),
+        }
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> PathBuf {
+        self.place.path().join("data")
+    }
+
+    /// The directory of the socket.
+    pub fn socket(&self) -> &Path {
+        self.place.path()
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where the server is found, as a URL wants it: the socket's directory and the port.
+    pub fn host(&self) -> String {
+        format!(
+            "{}:{}",
+            self.socket().display().to_string().replace('/', "%2F"),
+            self.port
+        )
+    }
+
+    /// The URL of the database `postgres`.
+    pub fn url(&self) -> String {
+        format!("postgres://postgres@{}/postgres", self.host())
+    }
+
+    /// A new database for a test's own use, by its URL.
+    pub fn database(&self) -> String {
+        let name = self.schema();
+        self.sql(&format!("CREATE DATABASE {name}"));
+        format!("postgres://postgres@{}/{name}", self.host())
+    }
+
+    /// A name that no other test has.
+    pub fn schema(&self) -> String {
+        format!("test_{}", self.schemas.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Starts the server and waits until it lets clients in.
+    pub fn up(&self) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let script = "\"$@\" & server=$!; cat > /dev/null; kill -INT $server; wait $server";
+        let mut command = unprivileged(Path::new("/bin/sh"));
+        command.args(["-c", script, "sh"]).arg(self.binaries.join("postgres"));
+        command.arg("-D").arg(self.data()).arg("-k").arg(self.socket());
+        command.arg("-p").arg(self.port.to_string());
+        for setting in self.settings.iter().map(String::as_str).chain(["listen_addresses="]) {
+            // The first one of a name wins here, the last one on the command line.
+            let name = setting.split_once('=').map_or(setting, |(name, _)| name);
+            if setting == "listen_addresses=" && self.settings.iter().any(|own| own.starts_with(name)) {
+                continue;
+            }
+            command.arg("-c").arg(setting);
+        }
+        command
+            .env("LC_ALL", "C")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut shell = command.spawn().unwrap();
+        let stderr = shell.stderr.take().unwrap();
+        let (lines, log) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if std::env::var_os("AGENTCFG_TEST_PG_LOG").is_some() {
+                    eprintln!("{line}");
+                }
+                // The test may have stopped to listen.
+                let _ = lines.send(line);
+            }
+        });
+        let started = Running { shell, log };
+        started.wait_for("ready to accept");
+        *running = Some(started);
+    }
+
+    /// Ends the server as a crash would: nothing is written any more, and the next start has to recover.
+    pub fn crash(&self) {
+        self.stop("QUIT");
+    }
+
+    /// Ends the server in order: clients are disconnected, everything is written.
+    pub fn shut_down(&self) {
+        self.stop("INT");
+    }
+
+    fn stop(&self, signal: &str) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut running) = running else { return };
+        let pid = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+        if let Some(pid) = pid.lines().next() {
+            let _ = Command::new("kill").arg(format!("-{signal}")).arg(pid).status();
+        }
+        drop(running.shell.stdin.take());
+        let _ = running.shell.wait();
+    }
+
+    /// Waits for a line in the server's log.
+    pub fn wait_for(&self, text: &str) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.as_ref().expect("a running server").wait_for(text);
+    }
+
+    /// Runs SQL and gives what it printed, a line for each row.
+    pub fn sql(&self, sql: &str) -> String {
+        self.sql_in("postgres", sql)
+    }
+
+    /// As [`Self::sql`] in a database.
+    pub fn sql_in(&self, database: &str, sql: &str) -> String {
+        let output = Command::new(self.binaries.join("psql"))
+            .args([
+                "-X",
+                "-q",
+                "-A",
+                "-t",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-U",
+                "postgres",
+                "-d",
+                database,
+                "-h",
+            ])
+            .arg(self.socket())
+            .arg("-p")
+            .arg(self.port.to_string())
+            .args(["-c", sql])
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{sql}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    pub fn binary(&self, name: &str) -> PathBuf {
+        self.binaries.join(name)
+    }
+}
+
+impl Running {
+    fn wait_for(&self, text: &str) {
+        let mut seen = String::new();
+        loop {
+            match self.log.recv_timeout(PATIENCE) {
+                Ok(line) if line.contains(text) => return,
+                Ok(line) => seen = format!("{seen}{line}\n"),
+                Err(error) => panic!("{text:?} is not in the server's log ({error}):\n{seen}"),
+            }
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}

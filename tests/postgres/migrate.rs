@@ -1,0 +1,207 @@
+//! A store moves from a data directory into a database and back.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use agentcfg_core::AgentCfg;
+use agentcfg_core::model::{Agent, AgentPatch, NewAgent, NewWorkspace, Precondition, Role, Tag, WorkspaceId};
+use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+use agentcfg_core::store::redb::{RedbOptions, RedbStore};
+use agentcfg_core::store::{Batch, Key, Kind, Store, Write};
+
+use crate::cluster::Cluster;
+use crate::server::{Server, binary, token};
+
+fn migrate(from: &str, to: &str) -> Output {
+    Command::new(binary())
+        .args(["migrate", "--from", from, "--to", to])
+        .output()
+        .unwrap()
+}
+
+#[track_caller]
+fn succeeds(output: &Output, says: &str) {
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success() && out.contains(says), "{out}{err}");
+}
+
+#[track_caller]
+fn fails(output: &Output, says: &str) {
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && err.contains(says), "{err}");
+}
+
+/// Workspaces with agents, members and a history; also a member who was removed again.
+async fn fill(service: &AgentCfg) -> Vec<WorkspaceId> {
+    let ada = service.trusted_user("ada").unwrap();
+    let mut workspaces = Vec::new();
+    for name in ["North", "Süd"] {
+        let workspace = service
+            .create_workspace(&ada, NewWorkspace { name: name.into() })
+            .await
+            .unwrap()
+            .id;
+        for agent in ["a", "b", "c"] {
+            let new = NewAgent {
+                parameters: [("x".to_owned(), serde_json::from_str("1e16").unwrap())].into(),
+                ..NewAgent::new(workspace, agent, "Ä")
+            };
+            service.create_agent(&ada, new).await.unwrap();
+        }
+        service
+            .delete_agent(&ada, Some(workspace), "b", &Precondition::None)
+            .await
+            .unwrap();
+        for user in ["bob", "eve"] {
+            service.set_member(&ada, workspace, user, Role::Viewer).await.unwrap();
+        }
+        service.remove_member(&ada, workspace, "eve").await.unwrap();
+        workspaces.push(workspace);
+    }
+    workspaces
+}
+
+/// Everything that a caller can see.
+async fn seen(service: &AgentCfg, workspaces: &[WorkspaceId]) -> Vec<(Vec<Agent>, Tag, usize, usize)> {
+    let ada = service.trusted_user("ada").unwrap();
+    let mut all = Vec::new();
+    for workspace in workspaces {
+        let list = service
+            .list_agents(&ada, *workspace, &Default::default())
+            .await
+            .unwrap();
+        let members = service.list_members(&ada, *workspace).await.unwrap();
+        let log = service.audit_log(&ada, *workspace, 0, 1000).await.unwrap();
+        all.push((list.value.agents().to_vec(), list.tag, members.len(), log.len()));
+    }
+    all
+}
+
+fn open(dir: &Path) -> Arc<dyn Store> {
+    Arc::new(RedbStore::open(dir.join("store.redb"), RedbOptions::default()).unwrap())
+}
+
+async fn version(store: &dyn Store, key: &Key) -> u64 {
+    let found = store.get(std::slice::from_ref(key)).await.unwrap();
+    found[0].as_ref().map_or(0, |record| record.version)
+}
+
+async fn put(store: &dyn Store, key: &Key) -> u64 {
+    let writes = vec![Write::Put(key.clone(), b"1".to_vec())];
+    store.commit(Batch { checks: vec![], writes }).await.unwrap().numbers[0]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_moves_there_and_back_and_its_versions_go_on() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let (place, url) = (tempfile::tempdir().unwrap(), cluster.database());
+    let (first, second) = (place.path().join("first"), place.path().join("second"));
+    std::fs::create_dir(&first).unwrap();
+    let (gone, kept) = (
+        Key::global("x", Kind::Meta, "gone"),
+        Key::global("x", Kind::Meta, "kept"),
+    );
+    let store = open(&first);
+    let workspaces = fill(&AgentCfg::builder_on(Arc::clone(&store)).build()).await;
+    let before = seen(&AgentCfg::builder_on(Arc::clone(&store)).build(), &workspaces).await;
+    let kept_version = put(&*store, &kept).await;
+    let gone_version = put(&*store, &gone).await;
+    let writes = vec![Write::Delete(gone.clone())];
+    store.commit(Batch { checks: vec![], writes }).await.unwrap();
+    drop(store);
+
+    let (from, to) = (first.display().to_string(), second.display().to_string());
+    succeeds(&migrate(&from, &url), "moved into the database");
+    succeeds(&migrate(&from, &url), "already in the database");
+
+    let store = Arc::new(PostgresStore::connect(&PostgresOptions::new(&url)).await.unwrap());
+    let service = AgentCfg::builder_on(Arc::clone(&store) as _).build();
+    assert_eq!(seen(&service, &workspaces).await, before);
+    assert_eq!(version(&*store, &kept).await, kept_version);
+    let again = put(&*store, &gone).await;
+    assert!(
+        again > gone_version,
+        "a version that was deleted before the move came back"
+    );
+    assert!(put(&*store, &kept).await > kept_version);
+    let ada = service.trusted_user("ada").unwrap();
+    let patch = AgentPatch {
+        display_name: Some("Moved".into()),
+        ..AgentPatch::default()
+    };
+    service
+        .update_agent(&ada, Some(workspaces[0]), "a", patch, &Precondition::None)
+        .await
+        .unwrap();
+    service.remove_member(&ada, workspaces[0], "bob").await.unwrap();
+    let after = seen(&service, &workspaces).await;
+    assert_eq!(after[0].3, before[0].3 + 2, "the log goes on");
+    fails(&migrate(&from, &url), "stop the servers first");
+    store.close();
+    drop((service, store));
+    wait_until_unused(&cluster, &url);
+
+    fails(&migrate(&from, &url), "not those of");
+    succeeds(&migrate(&url, &to), "moved into the directory");
+    succeeds(&migrate(&url, &to), "already in the directory");
+    fails(&migrate(&url, &from), "first");
+    let store = open(&second);
+    assert_eq!(
+        seen(&AgentCfg::builder_on(Arc::clone(&store)).build(), &workspaces).await,
+        after
+    );
+    assert!(put(&*store, &gone).await > again);
+    let member = Key::in_workspace(workspaces[0], Kind::Member, "bob");
+    assert!(put(&*store, &member).await > again);
+}
+
+/// The database sees a little later than the client that a connection is closed.
+fn wait_until_unused(cluster: &Cluster, url: &str) {
+    let database = url.rsplit_once('/').unwrap().1;
+    let count = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}'");
+    while cluster.sql(&count) != "0" {}
+}
+
+/// A run that is killed leaves nothing, and the next one does it all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_run_leaves_nothing_behind() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let (place, url) = (tempfile::tempdir().unwrap(), cluster.database());
+    let store = open(place.path());
+    let keys = (0..4000).map(|i| Key::global("many", Kind::Meta, format!("{i:05}")));
+    let value = serde_json::json!("x".repeat(2000)).to_string().into_bytes();
+    let writes = keys.map(|key| Write::Put(key, value.clone())).collect();
+    store.commit(Batch { checks: vec![], writes }).await.unwrap();
+    drop(store);
+    let from = place.path().display().to_string();
+    let database = url.rsplit_once('/').unwrap().1.to_owned();
+    let mut cut = 0;
+    for _ in 0..3 {
+        let mut child = Command::new(binary())
+            .args(["migrate", "--from", &from, "--to", &url])
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // In the middle of the transfer, as the database sees it.
+        let busy = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%INSERT INTO agentcfg.meta%' \
+                    AND pid <> pg_backend_pid()";
+        while cluster.sql_in(&database, busy) == "0" && child.try_wait().unwrap().is_none() {}
+        child.kill().unwrap();
+        child.wait().unwrap();
+        wait_until_unused(&cluster, &url);
+        let there = "SELECT count(*) FROM agentcfg.meta";
+        if cluster.sql_in(&database, there) != "0" {
+            // It was faster than this test.
+            break;
+        }
+        cut += 1;
+    }
+    println!("{cut} runs were killed on the way");
+    succeeds(&migrate(&from, &url), "4000 records");
+    let server = Server::start(&url);
+    server.api(&token("ada")).workspace().await;
+}

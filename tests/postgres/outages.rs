@@ -1,0 +1,233 @@
+//! The database dies, comes back, or is replaced; the servers stay.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::cluster::{Cluster, directory, hand_over, unprivileged};
+use crate::load::Load;
+use crate::server::{Server, token};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_crashes_and_comes_back_loses_nothing_that_was_answered() {
+    let Some(cluster) = Cluster::start(&[]) else { return };
+    let servers = Server::three(&cluster.database());
+    let load = Load::start(&servers).await;
+    for _ in 0..2 {
+        load.progress(100).await;
+        cluster.crash();
+        let refused = servers[0].api(&token("ada")).get("/api/workspaces").await;
+        assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+        let ready = servers[0].api("").get("/readyz").await;
+        assert_eq!(ready.status, 503);
+        cluster.up();
+    }
+    load.progress(100).await;
+    let ready = servers[0].api("").get("/readyz").await;
+    assert_eq!(ready.status, 200);
+    load.finish(&servers).await;
+}
+
+/// A standby that has confirmed every commit takes over while the servers write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_synchronous_standby_takes_over_and_has_all_that_was_answered() {
+    let Some(primary) = Cluster::start(&[]) else { return };
+    let standby = follow(&primary);
+    primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
+    primary.sql("SELECT pg_reload_conf()");
+    primary.wait_for("is now a synchronous standby");
+    primary.sql("CREATE DATABASE shared");
+    let url = format!(
+        "postgres://postgres@{},{}/shared?target_session_attrs=read-write",
+        primary.host(),
+        standby.host()
+    );
+    let servers = Server::three(&url);
+    let load = Load::start(&servers).await;
+    load.progress(100).await;
+    primary.crash();
+    standby.sql("SELECT pg_promote()");
+    load.progress(100).await;
+    load.finish(&servers).await;
+}
+
+/// A standby of this server, running.
+fn follow(primary: &Cluster) -> Cluster {
+    let place = directory();
+    let output = unprivileged(&primary.binary("pg_basebackup"))
+        .args(["-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync", "-h"])
+        .arg(primary.socket())
+        .arg("-p")
+        .arg(primary.port().to_string())
+        .arg("-D")
+        .arg(place.path().join("data"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let binaries = primary.binary("");
+    let standby = Cluster::at(place, binaries, &[]);
+    standby.up();
+    standby
+}
+
+/// While the count of requests cannot be reached, each server counts by itself and says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_the_shared_count_each_server_counts_alone() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = cluster.database();
+    let port = crate::cluster::free_port();
+    let metrics = format!("127.0.0.1:{port}");
+    let server = Server::with(&url, &[("metrics_listen", &metrics)]);
+    let other = Server::start(&url);
+    let ada = token("ada");
+    let workspace = server.api(&ada).workspace().await;
+    let (_, key) = server.api(&ada).key(&workspace, "read", 3).await;
+    let database = url.rsplit_once('/').unwrap().1;
+    cluster.sql_in(database, "ALTER TABLE agentcfg.rate_windows RENAME TO away");
+    for server in [&server, &other] {
+        for _ in 0..3 {
+            server.api(&key).list(&workspace).await.expect(200);
+        }
+        server.api(&key).list(&workspace).await.expect(429);
+        server.wait_for("counted by this instance alone");
+    }
+    let scrape = async || {
+        let mut api = server.api("");
+        api.address = metrics.parse().unwrap();
+        let text = metrics_page(&api.address).await;
+        let number = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.trim().parse::<u64>().unwrap()
+        };
+        (
+            number("agentcfg_rate_limit_alone "),
+            number("agentcfg_rate_limit_counted_alone_total "),
+        )
+    };
+    let (alone, counted) = scrape().await;
+    assert!(alone == 1 && counted >= 4, "{alone} {counted}");
+    cluster.sql_in(database, "ALTER TABLE agentcfg.away RENAME TO rate_windows");
+    // The next try is at most a second away.
+    let again = async { while server.api(&key).list(&workspace).await.status == 429 {} };
+    tokio::time::timeout(std::time::Duration::from_secs(30), again)
+        .await
+        .unwrap();
+    server.wait_for("together with the other instances again");
+    assert_eq!(scrape().await.0, 0);
+}
+
+/// The body of `GET /metrics`.
+async fn metrics_page(address: &std::net::SocketAddr) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .await
+        .unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    text
+}
+
+/// TLS to a server whose certificate a private authority has signed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_is_verified_when_it_is_required() {
+    let Some(certificates) = certificates() else { return };
+    let place = certificates.path();
+    let setting = |name: &str, file: &str| format!("{name}={}", place.join(file).display());
+    let (certificate, key) = (
+        setting("ssl_cert_file", "server.crt"),
+        setting("ssl_key_file", "server.key"),
+    );
+    let Some(cluster) = Cluster::start(&["listen_addresses=127.0.0.1", "ssl=on", &certificate, &key]) else {
+        return;
+    };
+    let (trusted, foreign) = (place.join("server.crt"), place.join("other.crt"));
+    let connect = async |host: &str, query: String| {
+        use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+        let url = format!("postgres://postgres@{host}:{}/postgres?{query}", cluster.port());
+        PostgresStore::connect(&PostgresOptions::new(url)).await.map(drop)
+    };
+    let in_use = || cluster.sql("SELECT count(*) FROM pg_stat_ssl WHERE ssl AND pid <> pg_backend_pid()");
+    for query in [
+        format!("sslmode=verify-full&sslrootcert={}", trusted.display()),
+        format!("sslmode=require&sslrootcert={}", trusted.display()),
+        "sslmode=prefer".to_owned(),
+        "sslmode=disable".to_owned(),
+    ] {
+        connect("localhost", query.clone())
+            .await
+            .unwrap_or_else(|error| panic!("{query}: {error}"));
+    }
+    for (host, query) in [
+        (
+            "localhost",
+            format!("sslmode=require&sslrootcert={}", foreign.display()),
+        ),
+        ("localhost", "sslmode=require".to_owned()),
+        (
+            "127.0.0.1",
+            format!("sslmode=verify-full&sslrootcert={}", trusted.display()),
+        ),
+    ] {
+        let refused = connect(host, query.clone()).await;
+        assert!(refused.is_err(), "{host} {query}");
+    }
+    // A store that is held open shows that its connections are encrypted.
+    let options = agentcfg_core::store::postgres::PostgresOptions::new(format!(
+        "postgres://postgres@localhost:{}/postgres?sslmode=verify-full&sslrootcert={}",
+        cluster.port(),
+        trusted.display()
+    ));
+    let store = agentcfg_core::store::postgres::PostgresStore::connect(&options)
+        .await
+        .unwrap();
+    assert_ne!(in_use(), "0");
+    drop(store);
+}
+
+/// A self-signed certificate for `localhost`, and another one; `None` without `openssl`.
+fn certificates() -> Option<tempfile::TempDir> {
+    let place = directory();
+    for name in ["server", "other"] {
+        let file = |end: &str| place.path().join(format!("{name}.{end}"));
+        let made = Command::new("openssl")
+            .args([
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:prime256v1",
+                "-nodes",
+            ])
+            .args([
+                "-days",
+                "2",
+                "-subj",
+                "/CN=localhost",
+                "-addext",
+                "subjectAltName=DNS:localhost",
+            ])
+            .args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout"])
+            .arg(file("key"))
+            .arg("-out")
+            .arg(file("crt"))
+            .output();
+        match made {
+            Ok(output) if output.status.success() => {}
+            Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stderr)),
+            Err(_) => {
+                crate::cluster::missing("openssl", "apt-get install openssl");
+                return None;
+            }
+        }
+        open(&file("crt"));
+    }
+    hand_over(place.path());
+    Some(place)
+}
+
+fn open(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644)).unwrap();
+}

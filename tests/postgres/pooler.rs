@@ -1,0 +1,112 @@
+//! PgBouncer in transaction mode between the servers and the database.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+
+use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore, Statements};
+use agentcfg_core::store::{Store, conformance};
+use tempfile::TempDir;
+
+use crate::cluster::{Cluster, directory, free_port, hand_over, missing, unprivileged};
+use crate::server::{Server, token};
+
+struct Pooler {
+    process: Child,
+    place: TempDir,
+    port: u16,
+}
+
+impl Pooler {
+    fn start(cluster: &Cluster) -> Option<Self> {
+        let places = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"];
+        let Some(program) = places.iter().map(PathBuf::from).find(|path| path.exists()) else {
+            missing("PgBouncer", "apt-get install pgbouncer");
+            return None;
+        };
+        let (place, port) = (directory(), free_port());
+        let users = place.path().join("users.txt");
+        fs::write(&users, "\"postgres\" \"\"\n").unwrap();
+        let settings = format!(
+            "[databases]\n* = host={socket} port={from} user=postgres\n[pgbouncer]\nlisten_port={port}\nlisten_addr=\n\
+             unix_socket_dir={own}\nauth_type=trust\nauth_file={users}\npool_mode=transaction\ndefault_pool_size=4\n\
+             max_client_conn=300\n",
+            socket = cluster.socket().display(),
+            from = cluster.port(),
+            own = place.path().display(),
+            users = users.display()
+        );
+        let file = place.path().join("pgbouncer.ini");
+        fs::write(&file, settings).unwrap();
+        hand_over(place.path());
+        let mut process = unprivileged(Path::new(&program))
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(process.stderr.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
+        let seen: Vec<String> = log.by_ref().take_while(|line| !line.contains("process up")).collect();
+        // The log goes on and has to go somewhere.
+        let rest = std::thread::spawn(move || log.count());
+        assert!(!rest.is_finished(), "PgBouncer has ended: {seen:#?}");
+        Some(Self { process, place, port })
+    }
+
+    fn url(&self, database: &str) -> String {
+        let socket = self.place.path().display().to_string().replace('/', "%2F");
+        format!("postgres://postgres@{socket}:{}/{database}", self.port)
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_contract_holds_through_a_transaction_pooler() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let Some(pooler) = Pooler::start(&cluster) else { return };
+    conformance::run(async || {
+        let options = PostgresOptions {
+            schema: cluster.schema(),
+            statements: Statements::Unnamed,
+            ..PostgresOptions::new(pooler.url("postgres"))
+        };
+        Arc::new(PostgresStore::connect(&options).await.unwrap()) as Arc<dyn Store>
+    })
+    .await;
+}
+
+/// Three servers with far more connections than the pooler has to the database.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_work_through_a_transaction_pooler() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let Some(pooler) = Pooler::start(&cluster) else { return };
+    let database = cluster.database();
+    let url = pooler.url(database.rsplit_once('/').unwrap().1);
+    let settings = [("database_statements", "unnamed"), ("database_pool_size", "20")];
+    let servers = [0; 3].map(|_| Server::with(&url, &settings));
+    let ada = token("ada");
+    let workspace = servers[0].api(&ada).workspace().await;
+    servers[0].api(&token("root")).set_plan(&workspace, "pro").await;
+    let (_, key) = servers[0].api(&ada).key(&workspace, "write", 1_000_000).await;
+    let mut set = tokio::task::JoinSet::new();
+    for i in 0..60 {
+        let (api, workspace) = (servers[i % 3].api(&key), workspace.clone());
+        set.spawn(async move { api.create(&workspace, &format!("agent-{i}")).await.status });
+    }
+    let mut statuses = set.join_all().await;
+    statuses.sort_unstable();
+    assert_eq!(statuses, [vec![201; 25], vec![422; 35]].concat());
+    let listed = servers[2].api(&key).list(&workspace).await.expect(200);
+    assert_eq!(listed.as_array().unwrap().len(), 25);
+}
