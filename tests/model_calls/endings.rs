@@ -27,7 +27,6 @@ async fn begun(stage: &Stage) -> (Answer, Feed) {
     (answer, feed)
 }
 
-#[track_caller]
 async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, what).await.expect("it happens in time")
 }

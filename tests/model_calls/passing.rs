@@ -59,7 +59,6 @@ async fn a_call_arrives_as_it_was_sent_with_another_credential() {
     assert_eq!(answer.header("x-provider-ratelimit-remaining-requests"), Some("59"));
     assert_eq!(answer.header("x-ratelimit-limit"), Some("100000"));
     assert!(answer.header("x-ratelimit-remaining-requests").is_none());
-    assert_eq!(answer.json()["model"], "m");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::body::{Body, Frame, Incoming};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -202,6 +202,16 @@ impl Body for Said {
                     Piece::Cut => Err(Hangup),
                 })
             }),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            // What is one piece has a length; what is more comes in chunks.
+            Self::Pieces(pieces) if pieces.len() < 2 => {
+                SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
+            }
+            _ => SizeHint::default(),
         }
     }
 }
