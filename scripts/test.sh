@@ -44,6 +44,9 @@ cargo build --locked --workspace --examples --benches --all-features
 step "identity provider for the tests"
 npm ci --no-fund --no-audit --prefix tests/identity/provider
 
+step "SDKs for the tests"
+npm ci --no-fund --no-audit --prefix tests/sdk
+
 step "tests"
 export AGENTCFG_TEST_BINARY="$PWD/target/release/agentcfg-server"
 export AGENTCFG_TEST_EXAMPLES="$PWD/target/debug/examples"

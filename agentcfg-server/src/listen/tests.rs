@@ -86,6 +86,13 @@ async fn answer(
             release.notified().await;
             Bytes::from_static(b"waited")
         }
+        "/watch" => {
+            waiting.notify_one();
+            let leaving = request.extensions().get::<Leaving>().unwrap().clone();
+            leaving.left().await;
+            release.notify_one();
+            Bytes::from_static(b"noticed")
+        }
         "/panic" => panic!("as asked"),
         "/big" => Bytes::from(vec![b'x'; 64 << 20]),
         // What hyper's own refusal looks like, from the service.
@@ -344,6 +351,40 @@ async fn a_client_that_stops_sending_still_gets_its_answer() {
     server.waiting.notified().await;
     server.release.notify_one();
     assert!(read_to_end(&mut stream).await.ends_with("waited"));
+}
+
+#[tokio::test]
+async fn a_call_that_asks_learns_that_its_client_left() {
+    let server = Server::start(Limits::default()).await;
+    for body in ["", "hello"] {
+        let request = format!("POST /watch HTTP/1.1\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        // One connection is used before, so that what was noticed of one request is not taken for the next.
+        let mut stream = server.connect().await;
+        stream
+            .write_all(b"POST /echo HTTP/1.1\r\ncontent-length: 2\r\n\r\nhi")
+            .await
+            .unwrap();
+        read_until(&mut stream, "hi").await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        server.waiting.notified().await;
+        drop(stream);
+        server.release.notified().await;
+
+        let mut stream = server.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        server.waiting.notified().await;
+        stream.set_zero_linger().unwrap();
+        drop(stream);
+        server.release.notified().await;
+
+        // Who closes its side alone looks the same, and can still be told.
+        let mut stream = server.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        server.waiting.notified().await;
+        stream.shutdown().await.unwrap();
+        server.release.notified().await;
+        assert!(read_to_end(&mut stream).await.ends_with("noticed"));
+    }
 }
 
 #[tokio::test]

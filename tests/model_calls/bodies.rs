@@ -1,0 +1,132 @@
+//! The agent's model and persona in the bodies of calls.
+
+use serde_json::{Value, json};
+
+use crate::stage::{PERSONA, stage};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_request_lacks_is_filled_in() {
+    let stage = stage().await;
+    let key = stage.key();
+    let system = json!({"role": "system", "content": PERSONA});
+    let user = json!({"role": "user", "content": "hi"});
+    let cases = [
+        (
+            "openai/v1/chat/completions",
+            json!({"messages": [user], "stream": false}),
+            json!({"model": "gpt-5", "messages": [system, user], "stream": false}),
+        ),
+        (
+            "openai/v1/chat/completions",
+            json!({"model": "gpt-4.1", "messages": [{"role": "developer", "content": "mine"}]}),
+            json!({"model": "gpt-4.1", "messages": [{"role": "developer", "content": "mine"}]}),
+        ),
+        (
+            "openai/v1/responses",
+            json!({"input": "hi", "model": null}),
+            json!({"input": "hi", "model": "gpt-5", "instructions": PERSONA}),
+        ),
+        (
+            "openai/v1/responses",
+            json!({"input": "hi", "instructions": "mine"}),
+            json!({"input": "hi", "model": "gpt-5", "instructions": "mine"}),
+        ),
+        (
+            "anthropic/v1/messages",
+            json!({"max_tokens": 5, "messages": [user]}),
+            json!({"max_tokens": 5, "messages": [user], "model": "claude-sonnet-4-5", "system": PERSONA}),
+        ),
+        (
+            "anthropic/v1/messages",
+            json!({"model": "claude-next", "system": [{"type": "text", "text": "mine"}], "messages": []}),
+            json!({"model": "claude-next", "system": [{"type": "text", "text": "mine"}], "messages": []}),
+        ),
+    ];
+    for (path, sent, expected) in cases {
+        let answer = stage
+            .call_with(path, &key)
+            .json(&sent)
+            .send()
+            .await
+            .whole()
+            .await
+            .expect(200);
+        assert_eq!(stage.upstream.seen().await.json(), expected);
+        assert_eq!(answer.json()["model"], expected["model"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_agent_of_this_moment_decides() {
+    let stage = stage().await;
+    let studio = stage.studio();
+    let call = || {
+        stage
+            .call_with("openai/v1/responses", &studio.owner)
+            .json(&json!({"input": "hi"}))
+    };
+    let mut seen = Vec::new();
+    for change in [
+        json!({"model": "gpt-4.1"}),
+        json!({"persona_prompt": "new"}),
+        json!({"persona_prompt": null}),
+        json!({"persona_prompt": ""}),
+        json!({"model": null}),
+    ] {
+        studio.change("writer", &change).expect(200);
+        call().send().await.whole().await.expect(200);
+        let body = stage.upstream.seen().await.json();
+        seen.push((body["model"].clone(), body["instructions"].clone()));
+    }
+    let none = Value::Null;
+    let expected = [
+        (json!("gpt-4.1"), json!(PERSONA)),
+        (json!("gpt-4.1"), json!("new")),
+        (json!("gpt-4.1"), none.clone()),
+        (json!("gpt-4.1"), none.clone()),
+        (none.clone(), none),
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_cannot_be_called_here_is_refused() {
+    let stage = stage().await;
+    let studio = stage.studio();
+    let call = |path: &str, body: Value| stage.call_with(path, &studio.owner).json(&body);
+    // The agent's own, and one that the request names.
+    studio.change("writer", &json!({"model": "gpt-6"})).expect(200);
+    call("openai/v1/chat/completions", json!({"messages": []}))
+        .refused(400, &["gpt-6", "coming soon"])
+        .await;
+    call("openai/v1/embeddings", json!({"input": "x"}))
+        .refused(400, &["gpt-6", "coming soon"])
+        .await;
+    studio
+        .change("writer", &json!({"model": "claude-haiku-4-5"}))
+        .expect(200);
+    call("openai/v1/responses", json!({}))
+        .refused(400, &["claude-haiku-4-5", "anthropic", "openai"])
+        .await;
+    call("anthropic/v1/messages", json!({"model": "gpt-5"}))
+        .refused(400, &["gpt-5", "openai"])
+        .await;
+    for body in [r#"{"model":"gpt-5","model":"gpt-6"}"#, r#"{"m\u006fdel":"gpt-\u0036"}"#] {
+        let call = stage.call_with("openai/v1/responses", &studio.owner).text(body);
+        call.refused(400, &["gpt-6", "coming soon"]).await;
+    }
+    assert!(stage.upstream.saw_no_more().await);
+    // One that the request names stands in for the agent's, and one that nobody knows passes.
+    call("openai/v1/responses", json!({"model": "gpt-5"}))
+        .send()
+        .await
+        .whole()
+        .await
+        .expect(200);
+    call("openai/v1/responses", json!({"model": "o9"}))
+        .send()
+        .await
+        .whole()
+        .await
+        .expect(200);
+}

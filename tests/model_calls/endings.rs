@@ -1,0 +1,199 @@
+//! Streams: how they run, and all the ways in which they end.
+
+use std::time::Duration;
+
+use agentcfg_tests::harness::until;
+use hyper::Response;
+use rustix::process::Signal;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+
+use crate::calls::{Answer, Call, PATIENCE};
+use crate::stage::{Stage, stage, stage_with};
+use crate::upstream::{Does, Feed, events, streaming};
+
+fn call(stage: &Stage) -> Call {
+    let call = stage.call("openai/v1/chat/completions");
+    call.json(&json!({"messages": [], "stream": true}))
+}
+
+/// An answer under way, with its other end.
+async fn begun(stage: &Stage) -> (Answer, Feed) {
+    let (does, feed) = events();
+    stage.upstream.next(does);
+    let answer = call(stage).send().await;
+    (answer, feed)
+}
+
+async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, what).await.expect("it happens in time")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_piece_arrives_before_the_next_is_sent() {
+    let stage = stage().await;
+    let (mut answer, feed) = begun(&stage).await;
+    // The head is there before any piece.
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.header("content-type"), Some("text/event-stream"));
+    for number in 0..50 {
+        let piece = format!("data: {number}\n\n");
+        feed.send(piece.clone()).await;
+        answer.expect(piece).await;
+    }
+    drop(feed);
+    assert_eq!(answer.next().await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_does_not_read_holds_the_provider_back() {
+    const PIECE: usize = 1 << 20;
+    let stage = stage().await;
+    let (mut answer, feed) = begun(&stage).await;
+    let mut sent = 0_usize;
+    // What fits into the buffers of the system goes; then nothing moves any more.
+    while tokio::time::timeout(Duration::from_millis(500), feed.send(vec![b'x'; PIECE]))
+        .await
+        .is_ok()
+    {
+        sent += 1;
+        assert!(sent < 100, "{sent} MiB went to somebody who does not read");
+    }
+    // The piece that waited was given back when its time was up.
+    let ending = tokio::spawn(async move {
+        feed.send("end").await;
+    });
+    let mut came = 0;
+    while let Some(piece) = answer.next().await.unwrap() {
+        came += piece.len();
+    }
+    ending.await.unwrap();
+    assert_eq!(came, sent * PIECE + "end".len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_provider_cuts_ends_in_a_broken_connection() {
+    let stage = stage().await;
+    let sized = Response::builder().header("content-length", "1000").body(()).unwrap();
+    for does in [events(), streaming(sized)] {
+        let (does, feed) = does;
+        stage.upstream.next(does);
+        let mut answer = call(&stage).send().await;
+        feed.send("data: 1\n\n").await;
+        // All that came before the cut is delivered, and then no end.
+        feed.cut().await;
+        answer.expect("data: 1\n\n").await;
+        assert!(answer.next().await.is_err());
+    }
+    // One that is cut at once has a head and no end either.
+    let (mut answer, feed) = begun(&stage).await;
+    feed.cut().await;
+    assert!(answer.next().await.is_err());
+    call(&stage).send().await.whole().await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silence_ends_in_a_broken_connection() {
+    let stage = stage_with(|builder| builder.set("model_call_idle_timeout", "1")).await;
+    let (mut answer, feed) = begun(&stage).await;
+    feed.send("data: 1\n\n").await;
+    answer.expect("data: 1\n\n").await;
+    assert!(answer.next().await.is_err());
+    soon(feed.given_up()).await;
+    assert!(stage.server.stderr().contains("fell silent"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_leaves_a_stream_cancels_it() {
+    let stage = stage().await;
+    let (mut answer, feed) = begun(&stage).await;
+    feed.send("data: 1\n\n").await;
+    answer.expect("data: 1\n\n").await;
+    // Nothing is under way, so that nothing but the leaving can be noticed.
+    drop(answer);
+    soon(feed.given_up()).await;
+
+    // The same while more is being sent than anybody reads.
+    let (answer, feed) = begun(&stage).await;
+    let sending = tokio::spawn(async move { while feed.try_send(vec![b'x'; 1 << 20]).await {} });
+    drop(answer);
+    soon(sending).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_leaves_before_the_answer_cancels_the_call() {
+    let stage = stage().await;
+    for reset in [false, true] {
+        let (mut release, released) = oneshot::channel();
+        stage.upstream.next(Does::Waits(released));
+        let mut stream = TcpStream::connect(stage.server.address()).await.unwrap();
+        let body = r#"{"messages":[]}"#;
+        let request = format!(
+            "POST /api/agents/model-calls/openai/v1/chat/completions?agent_id=writer HTTP/1.1\r\nhost: x\r\n\
+             authorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            stage.key(),
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stage.upstream.seen().await;
+        if reset {
+            stream.set_zero_linger().unwrap();
+        }
+        drop(stream);
+        soon(release.closed()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_lets_streams_come_to_their_end() {
+    let stage = stage().await;
+    let (mut answer, feed) = begun(&stage).await;
+    feed.send("data: 1\n\n").await;
+    answer.expect("data: 1\n\n").await;
+    stage.server.signal(Signal::TERM);
+    until("no connection is accepted any more", || {
+        std::net::TcpStream::connect(stage.server.address())
+            .is_err()
+            .then_some(())
+    });
+    feed.send("data: 2\n\n").await;
+    answer.expect("data: 2\n\n").await;
+    drop(feed);
+    assert_eq!(answer.next().await.unwrap(), None);
+    assert!(stage.server.wait().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_does_not_wait_for_ever() {
+    let stage = stage_with(|builder| builder.set("shutdown_timeout", "1")).await;
+    let (mut answer, feed) = begun(&stage).await;
+    feed.send("data: 1\n\n").await;
+    answer.expect("data: 1\n\n").await;
+    stage.server.signal(Signal::TERM);
+    assert!(answer.next().await.is_err());
+    soon(feed.given_up()).await;
+    assert!(stage.server.wait().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_serves_on_after_a_call() {
+    let stage = stage().await;
+    let key = stage.key();
+    let mut stream = TcpStream::connect(stage.server.address()).await.unwrap();
+    let request = format!(
+        "POST /api/agents/model-calls/openai/v1/responses?agent_id=writer HTTP/1.1\r\nhost: x\r\n\
+         authorization: Bearer {key}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{{}}"
+    );
+    let read =
+        format!("GET /api/workspaces HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\nconnection: close\r\n\r\n");
+    stream
+        .write_all(format!("{request}{request}{read}").as_bytes())
+        .await
+        .unwrap();
+    let mut answers = String::new();
+    soon(stream.read_to_string(&mut answers)).await.unwrap();
+    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 3, "{answers}");
+    assert_eq!(answers.matches("x-provider-request-id").count(), 2, "{answers}");
+}
