@@ -95,6 +95,36 @@ async fn what_the_provider_cuts_ends_in_a_broken_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn old_callers_too_see_that_a_stream_was_cut() {
+    let stage = stage().await;
+    for is_cut in [true, false] {
+        let (does, feed) = events();
+        stage.upstream.next(does);
+        let mut stream = TcpStream::connect(stage.server.address()).await.unwrap();
+        let request = format!(
+            "POST /api/agents/model-calls/openai/v1/responses?agent_id=writer HTTP/1.0\r\nhost: x\r\n\
+             authorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{{}}",
+            stage.key()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        feed.send("data: 1\n\n").await;
+        let mut answer = String::new();
+        while !answer.ends_with("data: 1\n\n") {
+            answer.push(soon(stream.read_u8()).await.unwrap().into());
+        }
+        // Without chunks and lengths, the end of the connection is the end of the answer.
+        assert!(!answer.contains("transfer-encoding"), "{answer}");
+        if is_cut {
+            feed.cut().await;
+            assert!(soon(stream.read_u8()).await.unwrap_err().kind() == std::io::ErrorKind::ConnectionReset);
+        } else {
+            drop(feed);
+            assert_eq!(soon(stream.read(&mut [0; 9])).await.unwrap(), 0);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn silence_ends_in_a_broken_connection() {
     let stage = stage_with(|builder| builder.set("model_call_idle_timeout", "1")).await;
     let (mut answer, feed) = begun(&stage).await;

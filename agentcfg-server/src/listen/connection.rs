@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http_body_util::Either;
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
-use hyper::{Request, Response};
+use hyper::{Request, Response, Version};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -40,7 +40,7 @@ where
     let answering = turn.clone();
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         let has_body = !request.body().is_end_stream();
-        let guard = answering.begin(has_body);
+        let guard = answering.begin(has_body, request.version() < Version::HTTP_11);
         // Reads are short, and saying so costs more than nothing.
         if !request.method().is_safe() {
             request.extensions_mut().insert(answering.leaving());

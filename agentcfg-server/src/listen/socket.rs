@@ -24,7 +24,7 @@ const LINGER: Duration = Duration::from_secs(3);
 const QUIET: Duration = Duration::from_millis(500);
 
 /// See the module.
-pub(super) struct Socket<T> {
+pub(super) struct Socket<T: Presence> {
     io: T,
     turn: Turn,
     times: Times,
@@ -44,6 +44,9 @@ pub(super) trait Presence {
     /// Ready when the other side has closed the connection or its side of it. What it sent stays unread, and hides the end
     /// that comes behind it.
     fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Makes the coming close one that the other side sees as a fault.
+    fn will_break(&self);
 }
 
 impl Presence for TcpStream {
@@ -52,6 +55,21 @@ impl Presence for TcpStream {
         match self.poll_peek(cx, &mut ReadBuf::new(&mut byte)) {
             Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
             Poll::Ready(Ok(_)) | Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn will_break(&self) {
+        if let Err(error) = self.set_zero_linger() {
+            tracing::debug!(%error, "cannot set SO_LINGER");
+        }
+    }
+}
+
+impl<T: Presence> Drop for Socket<T> {
+    fn drop(&mut self) {
+        // To HTTP/1.0, which proxies in front may well speak, an orderly close is the end of a whole response.
+        if self.turn.is_unfinished() {
+            self.io.will_break();
         }
     }
 }
@@ -84,7 +102,7 @@ enum Head {
     Fields,
 }
 
-impl<T> Socket<T> {
+impl<T: Presence> Socket<T> {
     pub(super) fn new(io: T, turn: Turn, limits: &Limits) -> Self {
         let times = Times {
             head: limits.header_timeout,
@@ -184,7 +202,7 @@ impl<T> Socket<T> {
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> Socket<T> {
+impl<T: AsyncRead + AsyncWrite + Presence + Unpin> Socket<T> {
     fn poll_replacement(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(rest) = self.replacement.as_ref().filter(|rest| !rest.is_empty()) {
             let written = Pin::new(&mut self.io).poll_write(cx, rest);
@@ -224,7 +242,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Socket<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Socket<T> {
+impl<T: AsyncRead + Presence + Unpin> AsyncRead for Socket<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         match Pin::new(&mut self.io).poll_read(cx, buffer) {

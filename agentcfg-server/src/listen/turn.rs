@@ -19,6 +19,8 @@ pub(super) struct Turn(Arc<State>);
 struct State {
     phase: AtomicU8,
     body_sent: AtomicBool,
+    /// Whether the client is told the end of a response by the end of the connection alone.
+    is_old: AtomicBool,
     /// Whether the service wants to know when the client leaves.
     watched: AtomicBool,
     left: AtomicBool,
@@ -45,8 +47,9 @@ impl Turn {
     }
 
     /// The service gets a request. The response is done when the returned guard is dropped.
-    pub(super) fn begin(&self, has_body: bool) -> Answering {
+    pub(super) fn begin(&self, has_body: bool, is_old: bool) -> Answering {
         self.0.phase.store(1, Relaxed);
+        self.0.is_old.store(is_old, Relaxed);
         self.0.body_sent.store(has_body, Relaxed);
         self.0.watched.store(false, Relaxed);
         self.0.left.store(false, Relaxed);
@@ -61,6 +64,11 @@ impl Turn {
     /// The client has closed its side.
     pub(super) fn left(&self) {
         self.0.left.store(true, Relaxed);
+    }
+
+    /// Whether the end of the connection would be taken for the end of a response that is not at its end.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.phase() != Phase::Asking && self.0.is_old.load(Relaxed)
     }
 
     /// What the service learns of it by.

@@ -155,3 +155,6 @@ fn address(base_url: &str, path: &str, query: Option<&str>) -> Result<Uri, CallE
         .parse()
         .map_err(|error: hyper::http::uri::InvalidUri| CallError::Request(error.into()))
 }
+
+#[cfg(test)]
+mod tests;
