@@ -31,6 +31,15 @@ section writes "Durable creates over HTTP" \
     "Uniqueness, plan counter, audit entry and list revision included, each answer after the sync. Yardsticks: the same with one transaction for each request, and hyper with the group-commit writer and no rules."
 section scale "Scale" \
     "100 agents in each workspace; lists of random workspaces with their own keys."
+if [ -z "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" ]; then
+    need pg_ctlcluster postgresql
+fi
+need node nodejs
+need npm npm
+npm ci --no-fund --no-audit --prefix benches/peers/express
+cargo build --locked --release -p agentcfg-server
+section postgres "Several servers on PostgreSQL" \
+    "48 clients, one PostgreSQL with its usual durability on the same machine. Lists of 20 agents and durable creates, with shared rate windows, plan limit, uniqueness and audit. The yardstick is \`peers/express\`: Express and node-postgres doing the same."
 mv "$out" benches/README.md
 trap - EXIT
 chmod 644 benches/README.md
