@@ -14,9 +14,10 @@ need openssl openssl
 need setpriv util-linux
 # Debian keeps these programs out of the search path.
 servers() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1; }
+if ! command -v initdb >/dev/null && [ -z "$(servers)" ]; then
+    need pg_ctlcluster postgresql
+fi
 PATH="$PATH:/usr/sbin:$(servers)"
-need initdb postgresql
-PATH="$PATH:$(servers)"
 need pgbouncer pgbouncer
 need node nodejs
 need npm npm

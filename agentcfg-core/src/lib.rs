@@ -25,7 +25,7 @@
 //! | [`error`] | what can go wrong, and what the caller should do |
 //! | [`secret`] | plaintext that nothing shows |
 //! | `service` | the handle [`AgentCfg`] with every operation |
-//! | `store` | the storage contract, the memory store and the redb store |
+//! | `store` | the storage contract and its stores: in memory, in a file, in PostgreSQL |
 //! | `session` | who verifies session tokens |
 //! | `rate_limit` | the windows that count requests |
 //! | `token` | the text of API keys |
@@ -40,6 +40,7 @@
 //! | none | [`model`], [`validate`], [`error`]: all that a client needs |
 //! | `engine` | the service and the memory store |
 //! | `redb` (default) | the embedded store in one file |
+//! | `postgres` | the store that several servers share |
 //! | `jwks` | sessions of OpenID Connect providers |
 //! | `conformance` | tests for your own store |
 

@@ -6,6 +6,7 @@
 
 mod binary;
 mod command;
+mod database;
 mod encode;
 mod http;
 mod not_run;

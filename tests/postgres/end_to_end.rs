@@ -12,6 +12,8 @@ const ABOUT_DIRECTORIES: &[&str] = &[
     "decisions::sessions::a_token_of_another_deployment_is_refused",
     // It holds the file against the command `check`; crashes of the database have tests of their own.
     "durability::crash::a_killed_server_has_lost_nothing_that_it_acknowledged",
+    // Windows in a database outlive the process.
+    "decisions::rate_limit::windows_end_with_the_process",
     // These read the files.
     "secrets::",
 ];

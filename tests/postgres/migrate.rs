@@ -188,7 +188,7 @@ async fn a_killed_run_leaves_nothing_behind() {
             .unwrap();
         // In the middle of the transfer, as the database sees it.
         let busy = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%INSERT INTO agentcfg.meta%' \
-                    AND pid <> pg_backend_pid()";
+                    AND datname = current_database() AND pid <> pg_backend_pid()";
         while cluster.sql_in(&database, busy) == "0" && child.try_wait().unwrap().is_none() {}
         child.kill().unwrap();
         child.wait().unwrap();

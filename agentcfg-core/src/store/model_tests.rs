@@ -1,4 +1,4 @@
-//! Both stores and a plain map, put through the same random batches, agree on every answer.
+//! Every store and a plain map, put through the same random batches, agree on every answer.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ impl Model {
 
 /// A step of a test. Versions of checks are chosen when it runs, from what is there.
 #[derive(Debug, Clone)]
-enum Step {
+pub(crate) enum Step {
     Commit {
         absent: Vec<Key>,
         current: Vec<Key>,
@@ -148,7 +148,7 @@ fn write() -> impl Strategy<Value = Write> {
     ]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
     let few = |max| proptest::collection::vec(key(), 0..max);
     let commit = (few(2), few(3), few(2), proptest::collection::vec(write(), 0..6)).prop_map(
         |(absent, current, stale, writes)| Step::Commit {
@@ -231,7 +231,7 @@ impl Subject {
     }
 }
 
-async fn agree(store: Arc<dyn Store>, steps: &[Step]) {
+pub(crate) async fn agree(store: Arc<dyn Store>, steps: &[Step]) {
     let mut model = Model::default();
     let mut subject = Subject {
         store,

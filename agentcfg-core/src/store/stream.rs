@@ -132,6 +132,7 @@ impl<R: Read> StreamReader<R> {
     }
 
     /// How many records were read.
+    #[cfg(feature = "redb")]
     pub(super) fn count(&self) -> u64 {
         self.count
     }

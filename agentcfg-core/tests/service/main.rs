@@ -10,6 +10,7 @@ mod audit;
 mod changes;
 mod conditions;
 mod faults;
+mod histories;
 mod members;
 mod model;
 mod races;

@@ -12,6 +12,7 @@ use serde_json::json;
 use self::disguises::{contains, disguises};
 
 const SESSION_SECRET: &str = "canary-of-the-session-secret-0123456789";
+const PROVIDER_KEY: &str = "sk-canary-of-a-provider-key-0123456789";
 const PROMPT: &str = "canary-of-a-persona-prompt";
 
 /// A secret, with the one place where it may stand.
@@ -94,7 +95,8 @@ fn no_secret_is_found_anywhere_in_any_disguise() {
     let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let builder = Server::builder()
         .set("log", "trace")
-        .set("session_rate_limit", "1000000");
+        .set("session_rate_limit", "1000000")
+        .set("default_plan", "enterprise");
     let server = builder.set("metrics_listen", metrics.to_string()).start();
     let studio = Studio::on(&server);
     let live = studio.key("admin");
@@ -104,7 +106,18 @@ fn no_secret_is_found_anywhere_in_any_disguise() {
         server.fresh_token("somebody", 60),
         forged(&studio.user),
     ];
+    let providers = format!("/api/provider-keys?workspace_id={}", studio.id);
+    let request = server.put(format!("{providers}&provider=openai")).bearer(&studio.owner);
+    let saved = request.json(&json!({"api_key": PROVIDER_KEY})).send().expect(200);
     let mut places = use_everything(&studio, &[live.key.clone(), revoked.key.clone()], &tokens);
+    places.push((
+        "the answer to a saved provider key".into(),
+        format!("{saved:?}").into_bytes(),
+    ));
+    for target in [providers, format!("/api/models?workspace_id={}", studio.id)] {
+        let answer = server.get(&target).bearer(&studio.owner).send().expect(200);
+        places.push((target, format!("{answer:?}").into_bytes()));
+    }
     studio.revoke(&revoked);
     places.extend(use_everything(&studio, std::slice::from_ref(&revoked.key), &[]));
     studio.change("writer", &json!({"persona_prompt": PROMPT})).expect(200);
@@ -133,7 +146,6 @@ fn no_secret_is_found_anywhere_in_any_disguise() {
     places.extend(files(server.data()));
     places.extend(files(shelf.path()));
 
-    let session_key = fs::read(server.data().join("session.key")).unwrap();
     let secret = |key: &str| key[key.len() - 49..].to_owned();
     let mut canaries = vec![
         Canary {
@@ -152,13 +164,36 @@ fn no_secret_is_found_anywhere_in_any_disguise() {
     for Canary { name, text } in &canaries {
         assert_is_nowhere(name, text.as_bytes(), &places);
     }
-    places.retain(|(place, _)| !place.ends_with("/session.key"));
-    assert_is_nowhere("the secret of the session tokens", &session_key, &places);
+    assert_is_nowhere("a provider key", PROVIDER_KEY.as_bytes(), &places);
+    for (name, file) in [
+        ("the secret of the session tokens", "session.key"),
+        ("the master key", "master.key"),
+    ] {
+        let bytes = fs::read(server.data().join(file)).unwrap();
+        let secret = if file == "master.key" {
+            master_key(&bytes)
+        } else {
+            bytes
+        };
+        let elsewhere: Vec<_> = places
+            .iter()
+            .filter(|(place, _)| !place.ends_with(file))
+            .cloned()
+            .collect();
+        assert_is_nowhere(name, &secret, &elsewhere);
+    }
     assert_is_nowhere("a body", PROMPT.as_bytes(), &[("the log".into(), log)]);
 
     // Whoever looks must be able to find: the prompt lies in the store and in its copies.
     let found = places.iter().filter(|(_, bytes)| contains(bytes, PROMPT.as_bytes()));
     assert!(found.count() >= 3, "the search is blind");
+}
+
+/// The one key in the file of the master keys, which has it as hexadecimal digits.
+fn master_key(file: &[u8]) -> Vec<u8> {
+    let digits = std::str::from_utf8(file).unwrap().lines().last().unwrap();
+    let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+    (0..digits.len()).step_by(2).map(byte).collect()
 }
 
 #[track_caller]

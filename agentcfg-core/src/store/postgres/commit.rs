@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 use tokio_postgres::Row;
 
@@ -19,7 +20,7 @@ use super::table::Place;
 /// How often a transaction is sent again after another one was in its way.
 const ATTEMPTS: u32 = 12;
 
-/// Checks and writes a batch. `base` is the version before the first one of a fresh record.
+/// Checks and writes a batch. Every version of a fresh record is greater than `base`.
 pub(super) async fn commit(
     connections: &Connections,
     sql: &Sql,
@@ -164,7 +165,7 @@ fn check_step<'a>(sql: &'a Sql, base: u64, check: &Check) -> Result<Step<'a>, Co
     let place = Place::of_key(key_of(check));
     let statements = sql.on(place.table);
     let (sql, number) = match check {
-        Check::Absent(_) => (&statements.check_absent, version(base)?),
+        Check::Absent(key) => (&statements.check_absent, version(first_version(base, key) - 1)?),
         Check::Version(_, wanted) => (&statements.check_version, wanted_version(*wanted)),
     };
     let params = vec![place.scope, Param::Text(key_of(check).item().to_owned()), number];
@@ -172,8 +173,9 @@ fn check_step<'a>(sql: &'a Sql, base: u64, check: &Check) -> Result<Step<'a>, Co
 }
 
 fn write_step<'a>(sql: &'a Sql, base: u64, write: &Write, check: Option<&Check>) -> Result<Step<'a>, CommitError> {
-    let first = version(base + 1)?;
-    let place = Place::of_key(&written_key(write));
+    let locked = written_key(write);
+    let first = version(first_version(base, &locked))?;
+    let place = Place::of_key(&locked);
     let statements = sql.on(place.table);
     let key = |key: &Key| vec![place.scope.clone(), Param::Text(key.item().to_owned())];
     let (sql, params) = match (write, check) {
@@ -206,6 +208,16 @@ fn write_step<'a>(sql: &'a Sql, base: u64, write: &Write, check: Option<&Check>)
         (Write::Append { value, .. }, _) => (&sql.append, vec![place.scope.clone(), first, text(value)?]),
     };
     Ok(Step { sql, params })
+}
+
+/// The version of a record that was never there before.
+///
+/// It depends on the key, so that the versions of different records differ too: who holds a record's
+/// tag against another record by mistake is told so.
+fn first_version(base: u64, key: &Key) -> u64 {
+    let mut bytes = [0; 8];
+    bytes[3..].copy_from_slice(&Sha256::digest(key.encode())[..5]);
+    base + 1 + u64::from_be_bytes(bytes)
 }
 
 fn version(version: u64) -> Result<Param, CommitError> {

@@ -16,7 +16,8 @@
 //!
 //! A row whose `value` is null stands for a record that was deleted. It keeps the version, which the next
 //! record of that key goes on from: so versions never return, without a sequence, which engines that
-//! spread their data have to cache and give out of order.
+//! spread their data have to cache and give out of order. The first version of a key depends on the key, so that the
+//! tag of one record is hardly ever that of another.
 //!
 //! # Commits
 //!
@@ -79,7 +80,7 @@ use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Store, St
 pub struct PostgresStore {
     connections: Connections,
     sql: Sql,
-    /// The version before the first one of a fresh record.
+    /// Every version of a fresh record is greater.
     base: u64,
 }
 

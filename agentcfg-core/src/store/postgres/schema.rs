@@ -19,8 +19,8 @@ const LOCK: i64 = 0x6167_656e_7463_6667;
 /// What the store says about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// The version before the first one of a fresh record: whatever was deleted before the records came
-    /// here had at most that.
+    /// Every version of a fresh record is greater: whatever was deleted before the records came here had at
+    /// most that.
     pub(super) base: u64,
 }
 

@@ -1,0 +1,39 @@
+//! Servers on a database of their own in place of a data directory.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The secret of servers on a database, as text and as the file of a data directory alike.
+pub(super) const SESSION_SECRET: &str = "32 bytes of text for end-to-end.";
+
+/// A file in which the directory of a server on a database remembers which.
+pub(super) const DATABASE_URL: &str = "database-url";
+
+/// A database of its own for a server, when `AGENTCFG_TEST_DATABASE` names a PostgreSQL server: a directory
+/// with its socket, and its port.
+pub(super) fn new_database(data: &Path) -> Option<String> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let place = std::env::var("AGENTCFG_TEST_DATABASE").ok()?;
+    let (socket, port) = place.split_once(':').expect("DIRECTORY:PORT");
+    let name = format!("it_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let made = std::process::Command::new("psql")
+        .args(["-X", "-q", "-U", "postgres", "-h", socket, "-p", port, "-c"])
+        .arg(format!("CREATE DATABASE {name}"))
+        .status();
+    assert!(made.expect("psql runs").success());
+    let url = format!("postgres://postgres@{}:{port}/{name}", socket.replace('/', "%2F"));
+    fs::create_dir(data).expect("a data directory");
+    fs::write(data.join(DATABASE_URL), &url).expect("a file for the URL");
+    place_session_key(data);
+    Some(url)
+}
+
+/// What the command `token` looks for.
+fn place_session_key(data: &Path) {
+    let file = data.join("session.key");
+    fs::write(&file, SESSION_SECRET).expect("a file for the secret");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file is ours");
+    fs::set_permissions(data, fs::Permissions::from_mode(0o700)).expect("the directory is ours");
+}

@@ -1,0 +1,54 @@
+//! The store and the service on a database against plain maps.
+
+use std::sync::Arc;
+
+use agentcfg_core::store::postgres::Statements;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+use crate::cluster::Cluster;
+use crate::conformance::store;
+use crate::service_model::{any_step, run, settings};
+use crate::store_model::model_tests::{agree, step};
+use crate::support::World;
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+fn wait(future: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(future);
+}
+
+#[test]
+fn the_store_agrees_with_a_plain_map() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let steps = proptest::collection::vec(step(), 1..40);
+    let agreed = TestRunner::new(config(24)).run(&steps, |steps| {
+        wait(async { agree(Arc::new(store(&cluster, Statements::Prepared).await), &steps).await });
+        Ok(())
+    });
+    agreed.unwrap();
+}
+
+#[test]
+fn the_service_agrees_with_a_plain_map() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let steps = proptest::collection::vec(any_step(), 1..60);
+    let agreed = TestRunner::new(config(8)).run(&steps, |steps| {
+        wait(async {
+            let store = Arc::new(store(&cluster, Statements::Prepared).await);
+            run(World::on(store, settings()), steps).await;
+        });
+        Ok(())
+    });
+    agreed.unwrap();
+}
