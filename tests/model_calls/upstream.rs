@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -181,6 +181,8 @@ async fn answer(
 pub enum Said {
     Pieces(VecDeque<Bytes>),
     Fed(mpsc::Receiver<Piece>),
+    /// Breaks when it is asked again: what was said before is sent first.
+    Broken,
 }
 
 impl Said {
@@ -196,12 +198,16 @@ impl Body for Said {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Hangup>>> {
         match &mut *self {
             Self::Pieces(pieces) => Poll::Ready(pieces.pop_front().map(|piece| Ok(Frame::data(piece)))),
-            Self::Fed(pieces) => pieces.poll_recv(cx).map(|piece| {
-                piece.map(|piece| match piece {
-                    Piece::Data(data) => Ok(Frame::data(data)),
-                    Piece::Cut => Err(Hangup),
-                })
-            }),
+            Self::Fed(pieces) => match ready!(pieces.poll_recv(cx)) {
+                None => Poll::Ready(None),
+                Some(Piece::Data(data)) => Poll::Ready(Some(Ok(Frame::data(data)))),
+                Some(Piece::Cut) => {
+                    *self = Self::Broken;
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+            },
+            Self::Broken => Poll::Ready(Some(Err(Hangup))),
         }
     }
 
