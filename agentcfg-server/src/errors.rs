@@ -70,7 +70,7 @@ impl From<Error> for Failure {
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
         let status = match error {
-            CallError::Unreachable(..) | CallError::Broken(..) => StatusCode::BAD_GATEWAY,
+            CallError::Unreachable(..) | CallError::Broken(..) | CallError::Protocol(_) => StatusCode::BAD_GATEWAY,
             CallError::TimedOut(..) => StatusCode::GATEWAY_TIMEOUT,
             // Nobody reads it, but the metrics tell it apart.
             CallError::CallerLeft => StatusCode::from_u16(499).unwrap_or(StatusCode::REQUEST_TIMEOUT),

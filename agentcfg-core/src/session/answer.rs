@@ -42,6 +42,14 @@ pub fn read_introspection(body: &[u8], rules: AnswerRules<'_>, now: Timestamp) -
         Some(Value::Bool(false)) => return Err(SessionError::Invalid("the identity provider says it is not active")),
         _ => return Err(useless("its answer does not say whether the token is active")),
     }
+    // Some providers introspect what opens no session, such as refresh tokens, and say so.
+    let kind = answer.get("token_type").and_then(Value::as_str).unwrap_or("bearer");
+    if !["bearer", "dpop", "access_token", "n_a"]
+        .iter()
+        .any(|known| kind.eq_ignore_ascii_case(known))
+    {
+        return Err(SessionError::Invalid("it is no access token"));
+    }
     for name in ["exp", "nbf"] {
         if !answer.get(name).is_none_or(Value::is_number) {
             return Err(useless(&format!("its answer has a {name} that is no number")));

@@ -162,16 +162,12 @@ impl Draft {
             )
             .into());
         }
+        // The name is this process's own, so that neither another backup nor a file that somebody put there is written into.
         let mut path = out.as_os_str().to_owned();
-        path.push(".partial");
+        path.push(format!(".{}.partial", std::process::id()));
         let path = PathBuf::from(path);
         // What it holds is for the owner alone: names, prompts and hashes of keys.
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&path);
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         let file = file.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         Ok(Self { path, file })
     }

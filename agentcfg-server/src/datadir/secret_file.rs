@@ -22,9 +22,26 @@ pub(super) fn create(dir: &Path, name: &str, content: &[u8]) -> Result<(), DataD
     put(dir, name, content, publish)
 }
 
-/// Puts the file `name` in the place of the one that is there, which stays as it is until then.
+/// Puts the file `name` in the place of the one that is there, which stays as it is until then. Only the process that
+/// holds the directory may do so: drafts that others left when they died are removed, for they hold secrets too.
 pub(super) fn replace(dir: &Path, name: &str, content: &[u8]) -> Result<(), DataDirError> {
-    put(dir, name, content, |draft, path| fs::rename(draft, path))
+    put(dir, name, content, |draft, path| fs::rename(draft, path))?;
+    remove_drafts(dir, name).map_err(|source| DataDirError::from_io("clean up", dir, source))
+}
+
+fn remove_drafts(dir: &Path, name: &str) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let found = entry.file_name();
+        let is_draft = found
+            .to_str()
+            .and_then(|found| found.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".new"))
+            .is_some();
+        if is_draft {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes a draft under a name of its own and lets `place` give it the final one.

@@ -1,10 +1,11 @@
 //! Model calls.
 
+use bytes::Bytes;
 use hyper::StatusCode;
 
 use super::{Answer, Call};
 use crate::errors::Failure;
-use crate::model_calls::{Draft, Sent};
+use crate::model_calls::{Draft, Format, Sent};
 use crate::request;
 use crate::response::Reply;
 use crate::routes;
@@ -17,10 +18,7 @@ pub(super) async fn call(call: Call<'_>) -> Answer {
     let workspace = call.query.workspace_id()?;
     let target = routes::target(call.uri.path())
         .ok_or_else(|| Failure::new(StatusCode::NOT_FOUND, "there is no such place to call"))?;
-    let draft = match target.format() {
-        Some(format) => Draft::read(format, &call.body)?,
-        None => Draft::opaque(&call.body),
-    };
+    let draft = draft(target.format(), call.body.clone()).await?;
     let decided = call
         .service
         .resolve_model_call(
@@ -44,4 +42,23 @@ pub(super) async fn call(call: Call<'_>) -> Answer {
     };
     let response = calls.send(&decided, sent, call.leaving).await?;
     Ok(Reply::relayed(response))
+}
+
+/// Reads the body; a long one where it keeps no other request waiting.
+async fn draft(format: Option<Format>, body: Bytes) -> Result<Draft, Failure> {
+    const LONG: usize = 256 << 10;
+    let is_long = body.len() > LONG;
+    let read = move || match format {
+        Some(format) => Draft::read(format, &body),
+        None => Ok(Draft::opaque(&body)),
+    };
+    if !is_long {
+        return read();
+    }
+    tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| {
+        Err(Failure {
+            cause: Some(error.to_string()),
+            ..Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error")
+        })
+    })
 }

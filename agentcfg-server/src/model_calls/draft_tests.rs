@@ -78,10 +78,7 @@ fn what_the_request_has_stays() {
     ] {
         assert_eq!(fill(Format::ChatCompletions, body), body);
     }
-    for body in [
-        r#"{"model":"m","instructions":""}"#,
-        r#"{"model":"m","instructions":null,"instructions":"x"}"#,
-    ] {
+    for body in [r#"{"model":"m","instructions":""}"#] {
         assert_eq!(fill(Format::Responses, body), body);
     }
 }
@@ -92,11 +89,6 @@ fn null_stands_for_nothing() {
     assert_eq!(
         fill(Format::Responses, r#"{"instructions": null ,"model":null}"#),
         format!(r#"{{"instructions": {persona} ,"model":"gpt-5"}}"#)
-    );
-    // Of two members of one name the last one counts.
-    assert_eq!(
-        fill(Format::Responses, r#"{"model":"a","model":null,"instructions":""}"#),
-        r#"{"model":"a","model":"gpt-5","instructions":""}"#
     );
 }
 
@@ -124,13 +116,33 @@ fn without_an_agents_own_nothing_is_added() {
 }
 
 #[test]
-fn the_model_is_the_one_that_most_readers_take() {
-    assert_eq!(requested("{}"), None);
-    assert_eq!(requested(r#"{"model":null}"#), None);
-    assert_eq!(requested(r#"{"model":["gpt-5"]}"#), None);
-    assert_eq!(requested(r#"{"x":{"model":"gpt-5"}}"#), None);
-    assert_eq!(requested(r#"{"model":"gpt-\u0035"}"#).as_deref(), Some("gpt-5"));
-    assert_eq!(requested(r#"{"model":"a","model":"b"}"#).as_deref(), Some("b"));
+fn the_model_is_read_also_where_it_is_written_with_escapes() {
+    assert_eq!(requested(r#"{"model":"a"}"#).as_deref(), Some("a"));
+    assert_eq!(requested(r#"{"mod\u0065l":"\u0061"}"#).as_deref(), Some("a"));
+    for none in ["{}", r#"{"model":null}"#, r#"{"model":5}"#, r#"{"x":{"model":"a"}}"#] {
+        assert_eq!(requested(none), None, "{none}");
+    }
+}
+
+#[test]
+fn what_decides_is_there_once() {
+    for (format, body, name) in [
+        (Format::Responses, r#"{"model":"a","mod\u0065l":"b"}"#, "model"),
+        (
+            Format::Responses,
+            r#"{"instructions":null,"instructions":"x"}"#,
+            "instructions",
+        ),
+        (Format::Messages, r#"{"system":"a","system":"a"}"#, "system"),
+        (Format::ChatCompletions, r#"{"messages":[],"messages":[]}"#, "messages"),
+    ] {
+        let failure = Draft::read(format, &Bytes::from_static(body.as_bytes())).unwrap_err();
+        assert_eq!(
+            (failure.status.as_u16(), failure.message.contains(name)),
+            (400, true),
+            "{body}"
+        );
+    }
 }
 
 #[test]

@@ -69,6 +69,9 @@ pub enum CallError {
     /// The answer did not begin in time.
     #[error("{0} did not answer within {seconds} s", seconds = .1.as_secs())]
     TimedOut(Provider, Duration),
+    /// The answer wants to go on in another protocol.
+    #[error("{0} answered in another protocol")]
+    Protocol(Provider),
     /// The caller left, so that the call was given up.
     #[error("the caller closed its side of the connection before the provider answered")]
     CallerLeft,
@@ -118,6 +121,10 @@ impl ModelCalls {
             _ => CallError::Broken(provider, error),
         })?;
         let (head, body) = response.into_parts();
+        if head.status.is_informational() {
+            // Another protocol was not asked for, and this connection speaks none.
+            return Err(CallError::Protocol(provider));
+        }
         let mut answer = Response::new(Relay::new(body, provider, self.patience.idle, leaving.cloned()));
         *answer.status_mut() = head.status;
         *answer.headers_mut() = headers::from_provider(&head.headers);
