@@ -206,7 +206,7 @@ async fn no_update_is_lost_and_the_audit_log_tells_them_in_order() {
 #[test]
 fn a_start_that_cannot_work_says_why() {
     let run = |settings: &[(&str, &str)], arguments: &[&str]| {
-        let output = std::process::Command::new(crate::server::binary())
+        let output = crate::server::command()
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(arguments)
             .envs(settings.iter().copied())

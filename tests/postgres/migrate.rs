@@ -1,7 +1,7 @@
 //! A store moves from a data directory into a database and back.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::Arc;
 
 use agentcfg_core::AgentCfg;
@@ -11,10 +11,10 @@ use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 use agentcfg_core::store::{Batch, Key, Kind, Store, Write};
 
 use crate::cluster::Cluster;
-use crate::server::{Server, binary, token};
+use crate::server::{Server, command, token};
 
 fn migrate(from: &str, to: &str) -> Output {
-    Command::new(binary())
+    command()
         .args(["migrate", "--from", from, "--to", to])
         .output()
         .unwrap()
@@ -181,7 +181,7 @@ async fn a_killed_run_leaves_nothing_behind() {
     let database = url.rsplit_once('/').unwrap().1.to_owned();
     let mut cut = 0;
     for _ in 0..3 {
-        let mut child = Command::new(binary())
+        let mut child = command()
             .args(["migrate", "--from", &from, "--to", &url])
             .stdout(std::process::Stdio::null())
             .spawn()

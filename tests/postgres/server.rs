@@ -16,6 +16,17 @@ use tokio::net::TcpStream;
 
 pub const SECRET: &str = "a secret of the tests, 32 bytes or more";
 
+/// The binary under test, with no settings of whoever runs the tests.
+pub fn command() -> Command {
+    let mut command = Command::new(binary());
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("AGENTCFG_")) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
 /// The binary under test.
 pub fn binary() -> PathBuf {
     if let Some(path) = std::env::var_os("AGENTCFG_TEST_BINARY") {
@@ -53,7 +64,7 @@ impl Server {
 
     /// The same with more settings.
     pub fn with(url: &str, settings: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(binary());
+        let mut command = command();
         command
             .args(["serve", "--listen", "127.0.0.1:0"])
             .env("AGENTCFG_DATABASE_URL", url)
