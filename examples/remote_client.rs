@@ -3,10 +3,10 @@
 //! Start a server with `agentcfg-server dev`, copy the API key that it prints, and run
 //!
 //! ```text
-//! AGENTCFG_URL=http://127.0.0.1:7420 AGENTCFG_API_KEY=svc_… cargo run -p agentcfg-examples --example remote_client
+//! SERVER_URL=http://127.0.0.1:7420 API_KEY=svc_… cargo run -p agentcfg-examples --example remote_client
 //! ```
 //!
-//! `AGENTCFG_WORKSPACE` names the workspace; without it, it is the key's own.
+//! `WORKSPACE_ID` names the workspace; without it, it is the key's own.
 
 use std::env;
 use std::error::Error;
@@ -18,8 +18,8 @@ const AGENT_ID: &str = "example-writer";
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let client = Client::builder(setting("AGENTCFG_URL")?)
-        .api_key(setting("AGENTCFG_API_KEY")?)
+    let client = Client::builder(setting("SERVER_URL")?)
+        .api_key(setting("API_KEY")?)
         .build()?;
     let workspace = workspace(&client).await?;
 
@@ -87,7 +87,7 @@ fn setting(name: &str) -> Result<String, String> {
 }
 
 async fn workspace(client: &Client) -> Result<WorkspaceId, Box<dyn Error>> {
-    if let Ok(id) = env::var("AGENTCFG_WORKSPACE") {
+    if let Ok(id) = env::var("WORKSPACE_ID") {
         return Ok(id.parse()?);
     }
     let own = client.list_workspaces().await?;

@@ -151,6 +151,7 @@ impl App {
                 response
             }
         };
+        tracing::debug!(method = %head.method, path, status = response.status().as_u16(), ?request_id, "answered");
         let headers = response.headers_mut();
         if let Some(rate) = &rate {
             add_rate(headers, &rate.status);

@@ -70,7 +70,7 @@ pub enum StartError {
     #[error("the managed credential for {0} must be 1 to 500 visible ASCII characters")]
     ManagedCredential(Provider),
     /// An address cannot be listened on.
-    #[error("cannot listen on {address}: {source}; stop what uses it, or choose another with {setting}")]
+    #[error("cannot listen on {address}: {source}; {}choose another with {setting}", if_used(.source))]
     Listen {
         /// The address.
         address: std::net::SocketAddr,
@@ -82,6 +82,13 @@ pub enum StartError {
     /// Something else of the system failed.
     #[error("cannot start: {0}")]
     Io(#[from] io::Error),
+}
+
+fn if_used(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "stop what uses it, or ",
+        _ => "",
+    }
 }
 
 fn way_out(error: &OpenError) -> &'static str {

@@ -36,9 +36,7 @@ fn the_remote_client_leads_an_agent_through_its_life_again_and_again() {
     let key = studio.key("write").key;
     for round in 0..3 {
         let run = Run::new([""; 0]).binary(example("remote_client"));
-        let run = run
-            .env("AGENTCFG_URL", studio.server.url())
-            .env("AGENTCFG_API_KEY", &key);
+        let run = run.env("SERVER_URL", studio.server.url()).env("API_KEY", &key);
         let said = run.finish().succeeded();
         assert!(
             said.contains("refused as it should be") && said.contains("deleted"),

@@ -440,7 +440,10 @@ fn met(condition: &Precondition, found: &Found) -> Result<(), Error> {
     }
     Err(Error::new(
         ErrorKind::Precondition,
-        format!("the agent has changed: its ETag is {} now, read it again", found.tag()),
+        format!(
+            "If-Match does not name the agent's current ETag, which is {}: read it again",
+            found.tag()
+        ),
     ))
 }
 

@@ -115,7 +115,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
     require_store(&dir)?;
     let _lock = dir.lock()?;
     let report = redb::check(dir.store_path())
-        .map_err(|error| format!("the store in {} is not sound: {error}", dir.path().display()))?;
+        .map_err(|error| format!("the store in {} is not sound: {error}; restore a backup into a new directory with `agentcfg-server restore`", dir.path().display()))?;
     for problem in &report.problems {
         println!("{problem}");
     }

@@ -335,7 +335,13 @@ pub(super) fn is_visible(text: &str) -> bool {
 }
 
 fn log_filter(text: &str) -> bool {
-    !text.is_empty() && tracing_subscriber::EnvFilter::try_new(text).is_ok()
+    // A word alone would be taken for the name of a module, and a mistyped level would turn all logs off.
+    let is_level = |word: &str| word.parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
+    let mut directives = text.split(',').map(str::trim);
+    directives.all(|directive| match directive.split_once('=') {
+        Some((_, level)) => is_level(level),
+        None => is_level(directive),
+    }) && tracing_subscriber::EnvFilter::try_new(text).is_ok()
 }
 
 /// What a browser puts into `Origin`: scheme, host, perhaps a port, and nothing after that.
