@@ -1,12 +1,13 @@
 //! The store in memory: for tests, trials and services that need not remember.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use async_trait::async_trait;
 
 use super::plan::{decode_key, plan, scan_range};
-use super::{Batch, CommitError, Committed, Direction, Key, Record, Scan, Scanned, Store, StoreError};
+use super::{Batch, CommitError, Committed, Direction, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
 
 /// A store that lives and ends with the process.
 ///
@@ -32,6 +33,8 @@ use super::{Batch, CommitError, Committed, Direction, Key, Record, Scan, Scanned
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: RwLock<State>,
+    /// How many commits there were. It moves while the state is locked.
+    commits: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +75,7 @@ impl Store for MemoryStore {
         let plan = plan(batch, state.last_version, |key| {
             Ok::<_, CommitError>(state.records.get(key).cloned())
         })?;
+        self.commits.fetch_add(1, Ordering::SeqCst);
         state.last_version = plan.last_version;
         for (key, change) in plan.changes {
             match change {
@@ -80,6 +84,17 @@ impl Store for MemoryStore {
             };
         }
         Ok(Committed { numbers: plan.numbers })
+    }
+
+    fn stamp(&self, _: &Key) -> Option<Stamp> {
+        Some(Stamp {
+            slot: 0,
+            mark: self.commits.load(Ordering::SeqCst),
+        })
+    }
+
+    fn is_current(&self, stamp: Stamp) -> bool {
+        self.commits.load(Ordering::SeqCst) == stamp.mark
     }
 }
 

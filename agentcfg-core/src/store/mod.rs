@@ -1,5 +1,5 @@
 //! The storage contract: three methods that fit an embedded file, SQL and a distributed key-value
-//! engine alike.
+//! engine alike, and two that spare a read where an engine can tell that nothing changed.
 //!
 //! A store keeps [`Record`]s under [`Key`]s. It knows nothing of agents or permissions: the rules
 //! live in the `service` module, which turns each mutation into exactly one [`Batch`].
@@ -19,6 +19,9 @@
 //!    the same key ever had, deletions included.
 //! 6. **Logs have no gaps.** The entries of a log are numbered 1, 2, 3, …; the order of the numbers
 //!    is the order of the commits.
+//! 7. **Stamps never outlive a change.** What was read under a key after its [`Store::stamp`] was
+//!    taken is what a read would find now, as long as [`Store::is_current`] says so. A stamp ends
+//!    before the commit that changes its key is answered, and when the store cannot be read.
 //!
 //! The module `conformance` (a feature of this crate) turns this list into tests which any
 //! implementation can run.
@@ -56,6 +59,18 @@ pub struct Record {
     pub version: u64,
     /// The value: a JSON text. A counter's value and a log head's is a decimal number.
     pub value: Arc<[u8]>,
+}
+
+/// What a store gives to be kept beside a record, so that the next look at the record costs no read;
+/// see guarantee 7 in the [module's text](self).
+///
+/// The two numbers mean something to the store alone, which is why any store can make one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Where the store looks.
+    pub slot: u32,
+    /// What it must find there.
+    pub mark: u64,
 }
 
 /// A bounded, ordered read of the records of one kind in one partition.
@@ -205,7 +220,7 @@ pub enum StoreError {
     },
 }
 
-/// A place that keeps records: three methods with the guarantees in the [module's text](self).
+/// A place that keeps records, with the guarantees in the [module's text](self).
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Reads records by their keys, in the order of the keys, in one snapshot.
@@ -229,4 +244,11 @@ pub trait Store: Send + Sync + 'static {
     /// [`CommitError::Conflict`] for the first check that does not hold; else [`CommitError::Limit`]
     /// for the first counter that would leave its bounds; else what the engine answered.
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError>;
+
+    /// A stamp for what is read under a key from now on; `None` when this store gives none, or not now.
+    fn stamp(&self, key: &Key) -> Option<Stamp>;
+
+    /// Whether what was read after this stamp was taken is what a read would find now. This must be far
+    /// cheaper than a read, and never wait.
+    fn is_current(&self, stamp: Stamp) -> bool;
 }

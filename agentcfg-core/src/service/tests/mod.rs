@@ -15,7 +15,7 @@ use super::{AgentCfg, Builder, Caller, Settings};
 use crate::clock::ManualClock;
 use crate::model::{NewAgent, NewWorkspace, Plan, Provider, Workspace, WorkspaceId, WorkspacePatch};
 use crate::secret::ProviderCredential;
-use crate::store::{Batch, CommitError, Committed, Key, MemoryStore, Record, Scan, Scanned, Store, StoreError};
+use crate::store::{Batch, CommitError, Committed, Key, MemoryStore, Record, Scan, Scanned, Stamp, Store, StoreError};
 use crate::vault::{MasterKey, Vault};
 
 /// A key that must turn up nowhere.
@@ -126,6 +126,14 @@ impl Store for Failing {
             Err(_) => Err(StoreError::Unavailable("killed".into()).into()),
         }
     }
+
+    fn stamp(&self, key: &Key) -> Option<Stamp> {
+        self.inner.stamp(key)
+    }
+
+    fn is_current(&self, stamp: Stamp) -> bool {
+        self.inner.is_current(stamp)
+    }
 }
 
 /// A store in which something happens between a decision and its commit, once.
@@ -158,5 +166,13 @@ impl Store for Meanwhile {
             happens.await;
         }
         self.inner.commit(batch).await
+    }
+
+    fn stamp(&self, key: &Key) -> Option<Stamp> {
+        self.inner.stamp(key)
+    }
+
+    fn is_current(&self, stamp: Stamp) -> bool {
+        self.inner.is_current(stamp)
     }
 }

@@ -24,13 +24,14 @@ mod counters;
 mod logs;
 mod races;
 mod reads;
+mod stamps;
 mod writes;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Batch, Check, CommitError, Committed, Direction, Key, Kind, Partition, Record, Scan, Store, Write};
+use super::{Batch, Check, CommitError, Committed, Direction, Key, Kind, Partition, Record, Scan, Stamp, Store, Write};
 use crate::model::WorkspaceId;
 
 /// Hands the list of all tests to another macro, so that it stands in one place.
@@ -72,6 +73,10 @@ macro_rules! for_all_tests {
                 scans_stay_in_their_kind,
                 scans_stay_in_their_partition,
                 scans_stop_at_their_limit;
+            stamps:
+                a_refused_batch_leaves_what_was_kept_true,
+                a_write_ends_the_stamps_of_its_keys,
+                what_is_kept_is_never_older_than_an_answer;
             writes:
                 a_delete_removes,
                 a_put_replaces,

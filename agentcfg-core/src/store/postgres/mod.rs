@@ -62,7 +62,7 @@ pub use self::options::{PostgresOptions, Statements};
 use self::pool::Connections;
 use self::sql::Sql;
 pub use self::transfer::{TransferError, Transferred};
-use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Store, StoreError};
+use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
 
 /// A store in a PostgreSQL database, for any number of processes at a time.
 ///
@@ -125,5 +125,14 @@ impl Store for PostgresStore {
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
         commit::commit(&self.connections, &self.sql, self.base, batch).await
+    }
+
+    /// Other servers write to the same database, and only the database knows.
+    fn stamp(&self, _: &Key) -> Option<Stamp> {
+        None
+    }
+
+    fn is_current(&self, _: Stamp) -> bool {
+        false
     }
 }

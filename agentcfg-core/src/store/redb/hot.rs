@@ -6,7 +6,8 @@
 //! is the committed one, and a reader that looks while a commit is under way asks the engine.
 //!
 //! A reader that missed may put what it read in here only if no commit touched the key meanwhile: it
-//! compares the stripe's mark with the one from before its read.
+//! compares the stripe's mark with the one from before its read. A reader that keeps what it read
+//! knows in the same way, later, whether it is still true: that is what a [`Stamp`] is.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -16,11 +17,12 @@ use std::sync::{Mutex, PoisonError};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::super::Record;
+use super::super::{Record, Stamp};
 
 /// Keys share a stripe by their hash. More stripes make it rarer that a commit of one key keeps
-/// another key's reader from putting its record in here.
-const STRIPES: usize = 1024;
+/// another key's reader from putting its record in here, or ends another key's stamps; all of them
+/// should still fit a core's own cache.
+const STRIPES: usize = 8192;
 
 /// What the tables have room for at first; they grow with what comes.
 const FIRST_ITEMS: usize = 1024;
@@ -97,6 +99,23 @@ impl Hot {
         Mark(self.stripes[self.stripe(key)].load(Ordering::SeqCst))
     }
 
+    /// What to keep beside that which is read under a key from now on; `None` while a commit is under way.
+    pub(super) fn stamp(&self, key: &[u8]) -> Option<Stamp> {
+        let stripe = self.stripe(key);
+        let mark = self.stripes[stripe].load(Ordering::SeqCst);
+        mark.is_multiple_of(2).then_some(Stamp {
+            slot: u32::try_from(stripe).ok()?,
+            mark,
+        })
+    }
+
+    /// Whether no commit has touched the stamp's stripe since.
+    pub(super) fn is_current(&self, stamp: Stamp) -> bool {
+        self.stripes
+            .get(stamp.slot as usize)
+            .is_some_and(|mark| mark.load(Ordering::SeqCst) == stamp.mark)
+    }
+
     /// Puts in a record that was read from the engine after the mark was taken, unless a commit has
     /// touched the stripe since.
     pub(super) fn offer(&self, key: Vec<u8>, record: &Record, mark: Mark) {
@@ -128,10 +147,13 @@ impl Hot {
         self.move_marks(&commit.stripes);
     }
 
-    /// Forgets everything, because the outcome of a commit is unknown. Its stripes stay marked as
-    /// under way until [`Self::reopen`].
+    /// Forgets everything, because the engine can no longer be asked. All stripes are marked as under
+    /// way until [`Self::reopen`], so that no stamp is good meanwhile.
     pub(super) fn clear(&self) {
         let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        for stripe in &self.stripes {
+            stripe.fetch_or(1, Ordering::SeqCst);
+        }
         self.records.clear();
     }
 
@@ -196,6 +218,18 @@ mod tests {
     }
 
     #[test]
+    fn a_stamp_ends_with_the_commit_that_touches_its_key() {
+        let hot = Hot::new(1 << 20);
+        let stamp = hot.stamp(b"a").unwrap();
+        let commit = hot.begin(change(b"a", Some(record(2))));
+        assert!(!hot.is_current(stamp));
+        assert_eq!(hot.stamp(b"a"), None);
+        hot.end(commit);
+        assert!(!hot.is_current(stamp));
+        assert!(hot.is_current(hot.stamp(b"a").unwrap()));
+    }
+
+    #[test]
     fn a_reader_that_a_commit_overtook_puts_nothing_in() {
         let hot = Hot::new(1 << 20);
         let before = hot.mark(b"a");
@@ -216,13 +250,18 @@ mod tests {
     fn after_a_failed_commit_nothing_is_believed() {
         let hot = Hot::new(1 << 20);
         hot.offer(b"a".to_vec(), &record(1), hot.mark(b"a"));
+        let stamp = hot.stamp(b"a").unwrap();
+        assert!(hot.is_current(stamp));
         let before = hot.mark(b"b");
         let _failed = hot.begin(change(b"b", Some(record(2))));
         hot.clear();
         assert_eq!(hot.get(b"a"), None);
+        assert_eq!(hot.stamp(b"a"), None);
+        assert!(!hot.is_current(stamp));
         hot.offer(b"b".to_vec(), &record(1), hot.mark(b"b"));
         assert_eq!(hot.get(b"b"), None);
         hot.reopen();
+        assert!(!hot.is_current(stamp));
         hot.offer(b"b".to_vec(), &record(1), before);
         assert_eq!(hot.get(b"b"), None);
         hot.offer(b"b".to_vec(), &record(3), hot.mark(b"b"));

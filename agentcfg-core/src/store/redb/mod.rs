@@ -46,7 +46,7 @@ use self::heal::Healer;
 use self::open::Opener;
 use self::state::Shared;
 use self::writer::Task;
-use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Store, StoreError};
+use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
 
 pub use self::backup::{BackupError, BackupSummary, RestoreError, restore};
 pub use self::check::{CheckReport, Problem, check};
@@ -214,5 +214,13 @@ impl Store for RedbStore {
         verdict
             .await
             .unwrap_or_else(|_| Err(StoreError::OutcomeUnknown("the writer has ended".into()).into()))
+    }
+
+    fn stamp(&self, key: &Key) -> Option<Stamp> {
+        self.shared.hot().stamp(&key.encode())
+    }
+
+    fn is_current(&self, stamp: Stamp) -> bool {
+        self.shared.hot().is_current(stamp)
     }
 }

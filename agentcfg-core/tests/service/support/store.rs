@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agentcfg_core::store::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Store, StoreError};
+use agentcfg_core::store::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -94,6 +94,14 @@ impl Store for Faulty {
         }
         self.inner.commit(batch).await
     }
+
+    fn stamp(&self, key: &Key) -> Option<Stamp> {
+        self.inner.stamp(key)
+    }
+
+    fn is_current(&self, stamp: Stamp) -> bool {
+        self.readable().is_ok() && self.inner.is_current(stamp)
+    }
 }
 
 /// A store that gives way before each call, differently often each time: tasks on one thread then
@@ -136,5 +144,13 @@ impl Store for Yielding {
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
         self.give_way().await;
         self.inner.commit(batch).await
+    }
+
+    fn stamp(&self, key: &Key) -> Option<Stamp> {
+        self.inner.stamp(key)
+    }
+
+    fn is_current(&self, stamp: Stamp) -> bool {
+        self.inner.is_current(stamp)
     }
 }
