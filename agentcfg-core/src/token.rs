@@ -5,9 +5,12 @@
 //! without a look into storage, and lets a secret scanner be sure. What is stored is the identifier
 //! and an argon2id hash of the whole text. (Interface specification, *API keys*.)
 
+use std::hash::{Hash, Hasher};
+
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier, Version};
 use sha2::{Digest, Sha256};
+use subtle::{Choice, ConstantTimeEq};
 use zeroize::Zeroizing;
 
 use crate::clock::{Entropy, EntropyError};
@@ -130,9 +133,63 @@ pub fn verify(plaintext: &str, phc: &str) -> bool {
     PasswordHash::new(phc).is_ok_and(|hash| Argon2::default().verify_password(plaintext.as_bytes(), &hash).is_ok())
 }
 
-/// A fingerprint of the whole key, for remembering that it was verified.
-pub(crate) fn fingerprint(plaintext: &str) -> [u8; 32] {
-    Sha256::digest(plaintext.as_bytes()).into()
+/// The identifier of an API key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Id([u8; ID]);
+
+impl Id {
+    pub(crate) fn as_str(&self) -> &str {
+        // Identifiers are read from texts, between characters of one byte each.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl Hash for Id {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // The characters are random: the first of them tell identifiers apart as well as all of them.
+        state.write_u64(self.0.first_chunk().map_or(0, |first| u64::from_le_bytes(*first)));
+    }
+}
+
+/// The parts of a text that is as long as a key. Nothing else about it is known yet.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'a>(&'a [u8; LENGTH]);
+
+impl<'a> Parts<'a> {
+    pub(crate) fn of(text: &'a str) -> Option<Self> {
+        text.as_bytes().try_into().ok().map(Self)
+    }
+
+    pub(crate) fn id(self) -> Id {
+        Id(std::array::from_fn(|i| self.0[PREFIX + i]))
+    }
+
+    pub(crate) fn fingerprint(self) -> Fingerprint {
+        let (body, checksum) = self.0.split_at(BODY);
+        // What is hashed fits one block. The identifier is compared where the fingerprint is looked up.
+        let mut hash = Sha256::new();
+        hash.update(&body[..PREFIX]);
+        hash.update(&body[PREFIX + ID..]);
+        Fingerprint {
+            hash: hash.finalize().into(),
+            checksum: std::array::from_fn(|i| checksum[i]),
+        }
+    }
+}
+
+/// What is remembered of the plaintext of a known key once it was verified: enough to tell it from every
+/// other text, and nothing that it could be made from.
+#[derive(Clone, Copy)]
+pub(crate) struct Fingerprint {
+    /// SHA-256 of the prefix and the secret.
+    hash: [u8; 32],
+    checksum: [u8; CHECKSUM],
+}
+
+impl ConstantTimeEq for Fingerprint {
+    fn ct_eq(&self, other: &Self) -> Choice {
+        self.hash.ct_eq(&other.hash) & self.checksum.ct_eq(&other.checksum)
+    }
 }
 
 #[cfg(test)]
@@ -165,6 +222,22 @@ mod tests {
         assert_eq!(parse(&key.plaintext[1..]), None);
         assert_eq!(parse(&format!("{}0", *key.plaintext)), None);
         assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn a_fingerprint_and_the_identifier_tell_every_changed_character() {
+        let key = mint(Environment::Production, &SystemEntropy).unwrap();
+        let right = Parts::of(&key.plaintext).unwrap();
+        assert_eq!(right.id().as_str(), key.id);
+        for i in 0..LENGTH {
+            let mut bytes = key.plaintext.as_bytes().to_vec();
+            bytes[i] ^= 1;
+            let changed = String::from_utf8(bytes).unwrap();
+            let other = Parts::of(&changed).unwrap();
+            let same = other.id() == right.id() && bool::from(other.fingerprint().ct_eq(&right.fingerprint()));
+            assert!(!same, "position {i}");
+        }
+        assert!(Parts::of(&key.plaintext[1..]).is_none());
     }
 
     #[test]

@@ -26,3 +26,4 @@ pub mod routes;
 pub mod server;
 pub mod signals;
 pub mod telemetry;
+pub mod values;

@@ -9,6 +9,7 @@ use http_body_util::BodyExt;
 use hyper::body::Body;
 use hyper::header::{self, HeaderMap, HeaderName};
 use hyper::{Method, StatusCode, Uri};
+use smallvec::SmallVec;
 
 use crate::errors::Failure;
 
@@ -73,8 +74,11 @@ pub fn bearer(headers: &HeaderMap) -> Result<&str, Failure> {
 /// The parameters of a query.
 #[derive(Debug, Default)]
 pub struct Query<'a> {
-    parameters: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    parameters: Parameters<'a>,
 }
+
+/// Names and values; a few need no memory of their own.
+type Parameters<'a> = SmallVec<[(Cow<'a, str>, Cow<'a, str>); 4]>;
 
 impl<'a> Query<'a> {
     /// Reads the query of a URI.
@@ -83,7 +87,7 @@ impl<'a> Query<'a> {
     ///
     /// 400 for a parameter given twice, and for percent-encoding that is none or is not UTF-8.
     pub fn parse(query: Option<&'a str>) -> Result<Self, Failure> {
-        let mut parameters: Vec<(Cow<'a, str>, Cow<'a, str>)> = Vec::new();
+        let mut parameters = Parameters::new();
         for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decode(name)?, decode(value)?);

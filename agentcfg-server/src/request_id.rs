@@ -3,7 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentcfg_core::clock::{Entropy, SystemEntropy};
+use bytes::BufMut;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::values;
 
 /// The header that carries it, both ways.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -40,21 +43,12 @@ impl RequestIds {
 
     /// A new identifier: 16 hexadecimal digits, a dash, and the number in hexadecimal.
     pub fn next(&self) -> HeaderValue {
-        let mut text = [0; 33];
-        let mut length = 33;
-        let mut number = self.next.fetch_add(1, Ordering::Relaxed);
-        loop {
-            length -= 1;
-            text[length] = HEX[(number % 16) as usize];
-            number /= 16;
-            if number == 0 {
-                break;
-            }
-        }
-        length -= 1;
-        text[length] = b'-';
-        text[length - 16..length].copy_from_slice(&self.process);
-        HeaderValue::from_bytes(&text[length - 16..]).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        values::made(self.process.len() + 17, |out| {
+            out.put_slice(&self.process);
+            out.put_u8(b'-');
+            values::put_number(out, number, 16);
+        })
     }
 }
 

@@ -31,6 +31,16 @@ impl Tag {
             number: revision,
         }
     }
+
+    /// The letter that tells what is tagged.
+    pub const fn kind(self) -> char {
+        self.kind
+    }
+
+    /// The number of the version.
+    pub const fn number(self) -> u64 {
+        self.number
+    }
 }
 
 impl fmt::Display for Tag {

@@ -1,11 +1,11 @@
 //! Windows in the memory of one process.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{RateDecision, RateLimiter, Subject, Window};
+use super::{AtomicWindow, RateDecision, RateLimiter, Subject};
 use crate::model::Timestamp;
 
 const SHARDS: usize = 64;
@@ -20,7 +20,7 @@ pub struct MemoryLimiter {
 
 #[derive(Debug)]
 struct Shard {
-    windows: HashMap<Box<str>, Window>,
+    windows: HashMap<Box<str>, Arc<AtomicWindow>>,
     sweep_at: usize,
 }
 
@@ -41,17 +41,19 @@ impl Default for MemoryLimiter {
 impl MemoryLimiter {
     /// Counts one request; see [`RateLimiter::hit`].
     pub fn count(&self, subject: Subject<'_>, limit: u32, now: Timestamp) -> RateDecision {
+        self.find(subject, now).hit(limit, now)
+    }
+
+    /// The window of a subject, a fresh one if there is none.
+    fn find(&self, subject: Subject<'_>, now: Timestamp) -> Arc<AtomicWindow> {
         // A key's identifier has 20 characters of base 62; the mark keeps users apart from keys.
-        let (mark, id) = match subject {
-            Subject::ApiKey(id) => ("", id),
-            Subject::User(id) => ("user ", id),
-        };
         let owned;
-        let name = if mark.is_empty() {
-            id
-        } else {
-            owned = format!("{mark}{id}");
-            &owned
+        let name = match subject {
+            Subject::ApiKey(id) => id,
+            Subject::User(id) => {
+                owned = format!("user {id}");
+                &owned
+            }
         };
         // Keys' identifiers are random, and users spread well enough over the shards by their last letters.
         let tail = name
@@ -59,19 +61,28 @@ impl MemoryLimiter {
             .rev()
             .take(8)
             .fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-        let shard = &self.shards[tail % SHARDS];
-        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(window) = shard.windows.get_mut(name) {
-            return window.hit(limit, now);
+        let mut shard = self.shards[tail % SHARDS]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(window) = shard.windows.get(name) {
+            return Arc::clone(window);
         }
-        if shard.windows.len() >= shard.sweep_at {
-            shard.windows.retain(|_, window| !window.has_ended(now.unix_millis()));
-            shard.sweep_at = (shard.windows.len() * 2).max(SWEEP_AT);
+        shard.sweep(now);
+        let window = Arc::<AtomicWindow>::default();
+        shard.windows.insert(name.into(), Arc::clone(&window));
+        window
+    }
+}
+
+impl Shard {
+    fn sweep(&mut self, now: Timestamp) {
+        if self.windows.len() < self.sweep_at {
+            return;
         }
-        let mut window = Window::default();
-        let decision = window.hit(limit, now);
-        shard.windows.insert(name.into(), window);
-        decision
+        // Who keeps a window counts in it, so that nobody else may get another one meanwhile.
+        self.windows
+            .retain(|_, window| Arc::strong_count(window) > 1 || !window.has_ended(now.unix_millis()));
+        self.sweep_at = (self.windows.len() * 2).max(SWEEP_AT);
     }
 }
 
@@ -79,6 +90,10 @@ impl MemoryLimiter {
 impl RateLimiter for MemoryLimiter {
     async fn hit(&self, subject: Subject<'_>, limit: u32, now: Timestamp) -> RateDecision {
         self.count(subject, limit, now)
+    }
+
+    fn window(&self, subject: Subject<'_>, now: Timestamp) -> Option<Arc<AtomicWindow>> {
+        Some(self.find(subject, now))
     }
 }
 
@@ -93,6 +108,19 @@ mod tests {
         assert!(limiter.count(Subject::ApiKey("x"), 1, now).allowed);
         assert!(limiter.count(Subject::User("x"), 1, now).allowed);
         assert!(!limiter.count(Subject::ApiKey("x"), 1, now).allowed);
+    }
+
+    #[test]
+    fn a_window_that_somebody_keeps_is_the_one_that_all_count_in() {
+        let limiter = MemoryLimiter::default();
+        let start = Timestamp::from_unix_millis(1_800_000_000_000);
+        let kept = limiter.window(Subject::ApiKey("kept"), start).unwrap();
+        for i in 0..4 * SHARDS * SWEEP_AT {
+            limiter.count(Subject::ApiKey(&format!("k{i}")), 1, start.plus_millis(i as i64));
+        }
+        let later = start.plus_millis(10_000_000);
+        assert!(kept.hit(1, later).allowed);
+        assert!(!limiter.count(Subject::ApiKey("kept"), 1, later).allowed);
     }
 
     #[test]

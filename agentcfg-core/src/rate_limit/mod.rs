@@ -6,11 +6,13 @@ mod memory;
 mod shared;
 mod window;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 pub use self::memory::MemoryLimiter;
 pub use self::shared::{SharedLimiter, SharedState, SharedWindow, SharedWindows};
-pub use self::window::{WINDOW_MILLIS, Window};
+pub use self::window::{AtomicWindow, WINDOW_MILLIS, Window};
 use crate::model::{RateStatus, Timestamp};
 
 /// Who is limited.
@@ -38,4 +40,8 @@ pub struct RateDecision {
 pub trait RateLimiter: Send + Sync + 'static {
     /// Counts one request of this subject and says whether it is within the limit.
     async fn hit(&self, subject: Subject<'_>, limit: u32, now: Timestamp) -> RateDecision;
+
+    /// The window that [`Self::hit`] counts this subject in, where it is in this process: whoever keeps it
+    /// may count in it directly. `None` where each request has to be counted through this limiter.
+    fn window(&self, subject: Subject<'_>, now: Timestamp) -> Option<Arc<AtomicWindow>>;
 }

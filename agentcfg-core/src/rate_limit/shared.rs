@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 
-use super::{MemoryLimiter, RateDecision, RateLimiter, Subject, WINDOW_MILLIS};
+use super::{AtomicWindow, MemoryLimiter, RateDecision, RateLimiter, Subject, WINDOW_MILLIS};
 use crate::model::{RateStatus, Timestamp};
 use crate::store::StoreError;
 
@@ -128,6 +128,10 @@ impl RateLimiter for SharedLimiter {
         }
         state.counted_alone.fetch_add(1, Ordering::Relaxed);
         self.alone.count(subject, limit, now)
+    }
+
+    fn window(&self, _: Subject<'_>, _: Timestamp) -> Option<Arc<AtomicWindow>> {
+        None
     }
 }
 

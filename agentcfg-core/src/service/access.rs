@@ -69,7 +69,7 @@ impl Access {
             (Some(actor), _) | (None, Ground::Other(_, actor)) => actor.clone(),
             (None, Ground::ApiKey(known)) => Actor {
                 kind: ActorType::ApiKey,
-                id: known.record.id.clone(),
+                id: known.id().to_owned(),
             },
             (None, Ground::Member { user_id, .. }) => Actor {
                 kind: ActorType::User,
@@ -81,7 +81,7 @@ impl Access {
     /// What a mutation checks in its commit: that the ground of the decision still stands.
     pub(super) fn guard(&self) -> Check {
         match &self.ground {
-            Ground::ApiKey(known) => Check::Version(schema::api_key(&known.record.id), known.version),
+            Ground::ApiKey(known) => Check::Version(schema::api_key(known.id()), known.version),
             Ground::Member { user_id, version } => Check::Version(schema::member(self.workspace, user_id), *version),
             Ground::Other(guard, _) => guard.clone(),
         }
@@ -147,7 +147,7 @@ impl AgentCfg {
     ) -> Result<Access, Error> {
         let workspace = match (workspace, &caller.0) {
             (Some(workspace), _) => workspace,
-            (None, Kind::ApiKey { known, .. }) => known.record.workspace_id,
+            (None, Kind::ApiKey { known, .. }) => known.workspace_id,
             (None, Kind::User { user_id }) => self.only_workspace(user_id).await?,
         };
         self.access(caller, workspace, permission).await
@@ -156,12 +156,8 @@ impl AgentCfg {
     /// What a caller is in a workspace, whatever that allows.
     pub(super) async fn membership(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Access, Error> {
         match &caller.0 {
-            Kind::ApiKey {
-                known,
-                permissions,
-                ahead,
-            } => {
-                if known.record.workspace_id != workspace {
+            Kind::ApiKey { known, ahead } => {
+                if known.workspace_id != workspace {
                     return Err(Error::new(
                         ErrorKind::Forbidden,
                         "the API key belongs to another workspace",
@@ -172,7 +168,7 @@ impl AgentCfg {
                     ground: Ground::ApiKey(Arc::clone(known)),
                     acting_as: None,
                     role: None,
-                    permissions: *permissions,
+                    permissions: known.permissions,
                     ahead: ahead.clone(),
                 })
             }

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::authn::{Kind, KnownKey};
 use super::{AgentCfg, Caller, schema};
 use crate::error::Error;
+use crate::model::Timestamp;
 use crate::rate_limit::{RateDecision, Subject};
 use crate::store::{Key, Record};
 
@@ -40,32 +41,38 @@ impl AgentCfg {
     ///
     /// As [`Self::authenticate`]; nothing is counted then for anybody.
     pub async fn enter(&self, credential: &str) -> Result<(Caller, RateDecision), Error> {
+        let now = self.now();
         if self.inner.distant_store
             && let Some(known) = self.inner.authenticator.has_verified(credential)
         {
-            return self.enter_again(credential, &known).await;
+            return Box::pin(self.enter_again(credential, &known, now)).await;
         }
-        let caller = self.authenticate(credential).await?;
-        let decision = self.admit(&caller).await;
+        let caller = self.authenticate_at(credential, now).await?;
+        let decision = self.admit_at(&caller, now).await;
         Ok((caller, decision))
     }
 
-    async fn enter_again(&self, plaintext: &str, known: &Arc<KnownKey>) -> Result<(Caller, RateDecision), Error> {
-        let workspace = known.record.workspace_id;
+    async fn enter_again(
+        &self,
+        plaintext: &str,
+        known: &Arc<KnownKey>,
+        now: Timestamp,
+    ) -> Result<(Caller, RateDecision), Error> {
+        let workspace = known.workspace_id;
         let keys = [
-            schema::api_key(&known.record.id),
+            schema::api_key(known.id()),
             Key::log_head(workspace),
             schema::workspace(workspace),
         ];
-        let subject = Subject::ApiKey(&known.record.id);
+        let subject = Subject::ApiKey(known.id());
         let (records, decision) = tokio::join!(
             self.store().get(&keys),
-            self.inner.limiter.hit(subject, known.record.rate_limit, self.now())
+            self.inner.limiter.hit(subject, known.rate_limit, now)
         );
         let mut records = records?;
         let (workspace, head) = (records.pop().flatten(), records.pop().flatten());
         let mut caller = self
-            .caller_of_key(plaintext, &known.record.id, records.pop().flatten())
+            .caller_of_key(plaintext, records.pop().flatten(), None, now)
             .await?;
         if let Kind::ApiKey { ahead, .. } = &mut caller.0 {
             *ahead = Some(Arc::new(Ahead(Mutex::new(Some(WorkspaceRecords { head, workspace })))));

@@ -1,7 +1,7 @@
 //! Who is calling: API keys and session tokens, decided anew on every request.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
-use std::sync::{Arc, OnceLock};
 
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
@@ -11,15 +11,15 @@ use super::AgentCfg;
 use super::ahead::Ahead;
 use super::schema::{self, StoredApiKey};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Actor, ActorType, Permission, PermissionSet, Scope, WorkspaceId};
-use crate::rate_limit::{RateDecision, Subject};
+use crate::model::{Actor, ActorType, Permission, PermissionSet, Scope, Timestamp, WorkspaceId};
+use crate::rate_limit::{AtomicWindow, RateDecision, Subject};
 use crate::session::SessionError;
-use crate::store::Record;
-use crate::token;
+use crate::store::{Record, Stamp};
+use crate::token::{self, Fingerprint};
 use crate::validate::{self, Faults};
 
-/// Decoded keys that are kept; each is good only while its version is the stored one.
-const KNOWN_KEYS: u64 = 100_000;
+/// Verified keys that are kept; each is good only while its version is the stored one.
+const KNOWN_KEYS: u64 = 200_000;
 /// What the table of them has room for at first; it grows with what comes.
 const FIRST_KEYS: usize = 1024;
 
@@ -31,7 +31,6 @@ pub struct Caller(pub(super) Kind);
 pub(super) enum Kind {
     ApiKey {
         known: Arc<KnownKey>,
-        permissions: PermissionSet,
         ahead: Option<Arc<Ahead>>,
     },
     User {
@@ -39,20 +38,49 @@ pub(super) enum Kind {
     },
 }
 
-/// An API key's record, decoded, with what was learnt about it.
+/// What matters of an API key's record at one version, once a plaintext was verified against it.
 pub(super) struct KnownKey {
-    pub(super) record: StoredApiKey,
+    id: token::Id,
     pub(super) version: u64,
-    /// The fingerprint of the plaintext, once it was verified against the stored hash.
-    verified: OnceLock<[u8; 32]>,
+    pub(super) workspace_id: WorkspaceId,
+    pub(super) permissions: PermissionSet,
+    scope: Scope,
+    pub(super) rate_limit: u32,
+    expires_at: Option<Timestamp>,
+    is_revoked: bool,
+    fingerprint: Fingerprint,
+    /// Where its requests are counted, if that is in this process.
+    window: Option<Arc<AtomicWindow>>,
     /// When a use of the key was last noted, in milliseconds since the Unix epoch.
     pub(super) noted: AtomicI64,
 }
 
+impl KnownKey {
+    pub(super) fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    /// Whether a text with this key's identifier is its plaintext.
+    fn is_plaintext(&self, text: token::Parts<'_>) -> bool {
+        self.fingerprint.ct_eq(&text.fingerprint()).into()
+    }
+
+    fn is_good(&self, now: Timestamp) -> bool {
+        !self.is_revoked && self.expires_at.is_none_or(|end| now < end)
+    }
+}
+
+/// A key that was verified, and how to know that its record is still the one that was read.
+#[derive(Clone)]
+struct Entry {
+    key: Arc<KnownKey>,
+    stamp: Option<Stamp>,
+}
+
 /// What is remembered between requests to make the next check cheap. Nothing in here is believed
-/// without a look at the key's current record.
+/// unless the key's record is known to be the current one.
 pub(super) struct Authenticator {
-    known: quick_cache::sync::Cache<Box<str>, Arc<KnownKey>>,
+    known: quick_cache::sync::Cache<token::Id, Entry>,
     /// How many hashes run at a time.
     hashing: Arc<Semaphore>,
 }
@@ -68,56 +96,11 @@ impl Default for Authenticator {
 }
 
 impl Authenticator {
-    /// The decoded record of a key at this version.
-    fn recall(&self, key_id: &str, record: &Record) -> Result<Arc<KnownKey>, Error> {
-        let cached = self.known.get(key_id);
-        if let Some(known) = cached.as_ref().filter(|known| known.version == record.version) {
-            return Ok(Arc::clone(known));
-        }
-        let stored: StoredApiKey = schema::decode(&schema::api_key(key_id), record)?;
-        let verified = OnceLock::new();
-        if let Some(fingerprint) = cached
-            .filter(|old| old.record.hash == stored.hash)
-            .and_then(|old| old.verified.get().copied())
-        {
-            let _ = verified.set(fingerprint);
-        }
-        let known = Arc::new(KnownKey {
-            record: stored,
-            version: record.version,
-            verified,
-            noted: AtomicI64::new(i64::MIN),
-        });
-        self.known.insert(key_id.into(), Arc::clone(&known));
-        Ok(known)
-    }
-
     /// The key behind a plaintext that was found right before, as it was then.
     pub(super) fn has_verified(&self, plaintext: &str) -> Option<Arc<KnownKey>> {
-        if !plaintext.starts_with(token::MARK) {
-            return None;
-        }
-        let known = self.known.get(token::parse(plaintext)?)?;
-        let right = known.verified.get()?.ct_eq(&token::fingerprint(plaintext));
-        bool::from(right).then_some(known)
-    }
-
-    /// Whether this is the key's plaintext. The slow hash runs on the first sight of a plaintext only,
-    /// off the async threads and a few at a time.
-    async fn is_plaintext_of(&self, plaintext: &str, known: &Arc<KnownKey>) -> Result<bool, Error> {
-        let fingerprint = token::fingerprint(plaintext);
-        if let Some(verified) = known.verified.get() {
-            return Ok(verified.ct_eq(&fingerprint).into());
-        }
-        let plaintext = Zeroizing::new(plaintext.to_owned());
-        let stored = Arc::clone(known);
-        let right = self
-            .hash(move || token::verify(&plaintext, &stored.record.hash))
-            .await?;
-        if right {
-            let _ = known.verified.set(fingerprint);
-        }
-        Ok(right)
+        let text = token::Parts::of(plaintext)?;
+        let key = self.known.get(&text.id())?.key;
+        key.is_plaintext(text).then_some(key)
     }
 
     /// Runs a hash on a blocking thread when it is its turn.
@@ -154,49 +137,106 @@ impl AgentCfg {
     /// [`ErrorKind::Unauthorized`] with one same message for every credential that is not good;
     /// [`ErrorKind::Unavailable`] when that cannot be found out now.
     pub async fn authenticate(&self, credential: &str) -> Result<Caller, Error> {
+        self.authenticate_at(credential, self.now()).await
+    }
+
+    pub(super) async fn authenticate_at(&self, credential: &str, now: Timestamp) -> Result<Caller, Error> {
         if credential.starts_with(token::MARK) {
-            self.authenticate_key(credential).await
+            self.authenticate_key(credential, now).await
         } else {
-            self.authenticate_session(credential).await
+            Box::pin(self.authenticate_session(credential, now)).await
         }
     }
 
-    async fn authenticate_key(&self, plaintext: &str) -> Result<Caller, Error> {
-        let key_id = token::parse(plaintext).ok_or_else(unauthorized)?;
-        let record = self.store().get(&[schema::api_key(key_id)]).await?.pop().flatten();
-        self.caller_of_key(plaintext, key_id, record).await
+    async fn authenticate_key(&self, plaintext: &str, now: Timestamp) -> Result<Caller, Error> {
+        let text = token::Parts::of(plaintext).ok_or_else(unauthorized)?;
+        if let Some(entry) = self.inner.authenticator.known.get(&text.id())
+            && entry.stamp.is_some_and(|stamp| self.store().is_current(stamp))
+        {
+            return self.caller_behind(entry.key, text, now);
+        }
+        // The rest is rare, and a future that holds it too would be moved about on every request.
+        Box::pin(async move {
+            let key_id = token::parse(plaintext).ok_or_else(unauthorized)?;
+            let key = schema::api_key(key_id);
+            let stamp = self.store().stamp(&key);
+            let record = self.store().get(&[key]).await?.pop().flatten();
+            self.caller_of_key(plaintext, record, stamp, now).await
+        })
+        .await
     }
 
-    /// The caller behind a plaintext, decided on the key's current record.
+    /// The caller behind a plaintext of good form, decided on the key's current record. The stamp is older
+    /// than the record.
     pub(super) async fn caller_of_key(
         &self,
         plaintext: &str,
-        key_id: &str,
         record: Option<Record>,
+        stamp: Option<Stamp>,
+        now: Timestamp,
     ) -> Result<Caller, Error> {
+        let text = token::Parts::of(plaintext).ok_or_else(unauthorized)?;
+        let (id, known) = (text.id(), &self.inner.authenticator.known);
         let record = record.ok_or_else(unauthorized)?;
-        let known = self.inner.authenticator.recall(key_id, &record)?;
-        let now = self.now();
-        if !known.record.is_good(now) || !self.inner.authenticator.is_plaintext_of(plaintext, &known).await? {
+        if let Some(entry) = known.get(&id).filter(|entry| entry.key.version == record.version) {
+            let key = Arc::clone(&entry.key);
+            known.insert(id, Entry { stamp, ..entry });
+            return self.caller_behind(key, text, now);
+        }
+        let stored: StoredApiKey = schema::decode(&schema::api_key(id.as_str()), &record)?;
+        if !stored.is_good(now) || !self.is_plaintext_of(plaintext, &stored.hash).await? {
             return Err(unauthorized());
         }
-        self.inner.uses.note(&known, now);
-        let mut permissions = known.record.scope.permissions();
-        if known.record.scope == Scope::Write && !self.settings().write_scope_configures_agents {
+        let mut permissions = stored.scope.permissions();
+        if stored.scope == Scope::Write && !self.settings().write_scope_configures_agents {
             permissions = permissions.without(Permission::AgentsConfigure);
         }
-        Ok(Caller(Kind::ApiKey {
-            known,
+        let key = Arc::new(KnownKey {
+            id,
+            version: record.version,
+            workspace_id: stored.workspace_id,
             permissions,
+            scope: stored.scope,
+            rate_limit: stored.rate_limit,
+            expires_at: stored.expires_at,
+            is_revoked: stored.revoked_at.is_some(),
+            fingerprint: text.fingerprint(),
+            window: self.inner.limiter.window(Subject::ApiKey(&stored.id), now),
+            noted: AtomicI64::new(i64::MIN),
+        });
+        let entry = Entry {
+            key: Arc::clone(&key),
+            stamp,
+        };
+        known.insert(id, entry);
+        self.caller_behind(key, text, now)
+    }
+
+    /// The caller behind a text with the identifier of a key whose record is current.
+    fn caller_behind(&self, key: Arc<KnownKey>, text: token::Parts<'_>, now: Timestamp) -> Result<Caller, Error> {
+        if !key.is_plaintext(text) || !key.is_good(now) {
+            return Err(unauthorized());
+        }
+        self.inner.uses.note(&key, now);
+        Ok(Caller(Kind::ApiKey {
+            known: key,
             ahead: None,
         }))
     }
 
-    async fn authenticate_session(&self, token: &str) -> Result<Caller, Error> {
+    /// Whether a hash was made of this plaintext. This is slow, so that it runs off the async threads and a few
+    /// at a time.
+    async fn is_plaintext_of(&self, plaintext: &str, hash: &str) -> Result<bool, Error> {
+        let (plaintext, hash) = (Zeroizing::new(plaintext.to_owned()), hash.to_owned());
+        let verify = move || token::verify(&plaintext, &hash);
+        self.inner.authenticator.hash(verify).await
+    }
+
+    async fn authenticate_session(&self, token: &str, now: Timestamp) -> Result<Caller, Error> {
         let session = self
             .inner
             .sessions
-            .verify(token, self.now())
+            .verify(token, now)
             .await
             .map_err(|error| match error {
                 SessionError::Invalid(_) => unauthorized().because(error),
@@ -226,11 +266,20 @@ impl AgentCfg {
 
     /// Counts one request of this caller against the caller's limit.
     pub async fn admit(&self, caller: &Caller) -> RateDecision {
+        self.admit_at(caller, self.now()).await
+    }
+
+    pub(super) async fn admit_at(&self, caller: &Caller, now: Timestamp) -> RateDecision {
         let (subject, limit) = match &caller.0 {
-            Kind::ApiKey { known, .. } => (Subject::ApiKey(&known.record.id), known.record.rate_limit),
+            Kind::ApiKey { known, .. } => {
+                if let Some(window) = &known.window {
+                    return window.hit(known.rate_limit, now);
+                }
+                (Subject::ApiKey(known.id()), known.rate_limit)
+            }
             Kind::User { user_id } => (Subject::User(user_id), self.settings().session_rate_limit),
         };
-        self.inner.limiter.hit(subject, limit, self.now()).await
+        self.inner.limiter.hit(subject, limit, now).await
     }
 }
 
@@ -243,12 +292,9 @@ impl Caller {
     /// [`ErrorKind::Forbidden`] when an API key's scope lacks the permission.
     pub fn could(&self, permission: Permission) -> Result<(), Error> {
         match &self.0 {
-            Kind::ApiKey { permissions, known, .. } if !permissions.contains(permission) => Err(Error::new(
+            Kind::ApiKey { known, .. } if !known.permissions.contains(permission) => Err(Error::new(
                 ErrorKind::Forbidden,
-                format!(
-                    "an API key of scope {} lacks the permission {permission}",
-                    known.record.scope
-                ),
+                format!("an API key of scope {} lacks the permission {permission}", known.scope),
             )),
             Kind::ApiKey { .. } | Kind::User { .. } => Ok(()),
         }
@@ -272,7 +318,7 @@ impl Caller {
     /// The workspace of an API key.
     pub fn key_workspace(&self) -> Option<WorkspaceId> {
         match &self.0 {
-            Kind::ApiKey { known, .. } => Some(known.record.workspace_id),
+            Kind::ApiKey { known, .. } => Some(known.workspace_id),
             Kind::User { .. } => None,
         }
     }
@@ -282,7 +328,7 @@ impl Caller {
         match &self.0 {
             Kind::ApiKey { known, .. } => Actor {
                 kind: ActorType::ApiKey,
-                id: known.record.id.clone(),
+                id: known.id().to_owned(),
             },
             Kind::User { user_id } => Actor {
                 kind: ActorType::User,

@@ -11,7 +11,7 @@ use super::access::Access;
 use super::schema;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Agent, WorkspaceId};
-use crate::store::{Key, Kind, Partition, Scan};
+use crate::store::{Key, Kind, Partition, Scan, Stamp};
 
 /// The active agents of a workspace at one revision, in the order of the list, with their JSON text.
 /// Clones share everything.
@@ -97,7 +97,14 @@ impl AgentList {
 /// Lists that are kept ready, bounded by their size. A list is used only while its revision is the
 /// one in the store.
 pub(super) struct Lists {
-    cache: quick_cache::sync::Cache<WorkspaceId, AgentList, BySize>,
+    cache: quick_cache::sync::Cache<WorkspaceId, Ready, BySize>,
+}
+
+/// A list, and how to know without a read that its revision is still the one in the store.
+#[derive(Clone)]
+struct Ready {
+    list: AgentList,
+    stamp: Option<Stamp>,
 }
 
 /// What the table has room for at first; it grows with what comes.
@@ -106,10 +113,10 @@ const FIRST_LISTS: usize = 64;
 #[derive(Clone)]
 struct BySize;
 
-impl Weighter<WorkspaceId, AgentList> for BySize {
-    fn weight(&self, _: &WorkspaceId, list: &AgentList) -> u64 {
+impl Weighter<WorkspaceId, Ready> for BySize {
+    fn weight(&self, _: &WorkspaceId, ready: &Ready) -> u64 {
         // The decoded records take about twice the room of their text.
-        3 * list.whole.json.len() as u64 + 512
+        3 * ready.list.whole.json.len() as u64 + 512
     }
 }
 
@@ -125,19 +132,35 @@ impl AgentCfg {
     /// All active agents of the workspace.
     pub(super) async fn agent_list(&self, access: &Access) -> Result<AgentList, Error> {
         let workspace = access.workspace();
-        let head = Key::log_head(workspace);
-        let revision = self.revision(access, &head).await?;
-        if let Some(list) = self
-            .inner
-            .lists
-            .cache
-            .get(&workspace)
-            .filter(|list| list.revision() == revision)
+        let ready = self.inner.lists.cache.get(&workspace);
+        if let Some(ready) = &ready
+            && ready.stamp.is_some_and(|stamp| self.store().is_current(stamp))
         {
+            return Ok(ready.list.clone());
+        }
+        // The rest is rarer, and a future that holds it too would be moved about on every request.
+        Box::pin(self.agent_list_anew(access, ready.map(|ready| ready.list))).await
+    }
+
+    /// The list at the revision that the store says is the current one: what was kept, or read anew.
+    async fn agent_list_anew(&self, access: &Access, kept: Option<AgentList>) -> Result<AgentList, Error> {
+        let workspace = access.workspace();
+        let head = Key::log_head(workspace);
+        let stamp = self.store().stamp(&head);
+        let revision = self.revision(access, &head).await?;
+        let kept = kept.filter(|list| list.revision() == revision);
+        if let Some(list) = kept.clone().filter(|_| stamp.is_none()) {
             return Ok(list);
         }
-        let list = self.read_list(workspace, head).await?;
-        self.inner.lists.cache.insert(workspace, list.clone());
+        let list = match kept {
+            Some(list) => list,
+            None => self.read_list(workspace, head).await?,
+        };
+        let ready = Ready {
+            list: list.clone(),
+            stamp,
+        };
+        self.inner.lists.cache.insert(workspace, ready);
         Ok(list)
     }
 

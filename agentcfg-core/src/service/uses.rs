@@ -35,7 +35,7 @@ impl KeyUses {
             .compare_exchange(last, at, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
         {
-            self.put(known.record.id.clone(), now);
+            self.put(known.id().to_owned(), now);
         }
     }
 

@@ -65,7 +65,7 @@ impl AgentCfg {
     /// When storage fails.
     pub async fn list_workspaces(&self, caller: &Caller) -> Result<Vec<WorkspaceView>, Error> {
         let (user_id, ids) = match &caller.0 {
-            CallerKind::ApiKey { known, .. } => (None, vec![known.record.workspace_id]),
+            CallerKind::ApiKey { known, .. } => (None, vec![known.workspace_id]),
             CallerKind::User { user_id } => {
                 let scan = Scan::all(schema::memberships(user_id), Kind::Membership);
                 let entries = self.store().scan(&scan).await?.entries;

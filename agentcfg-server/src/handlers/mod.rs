@@ -11,6 +11,8 @@ mod status;
 mod system;
 mod workspaces;
 
+use std::pin::Pin;
+
 use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
 use hyper::Uri;
@@ -52,31 +54,35 @@ pub type Answer = Result<Reply, Failure>;
 ///
 /// What the core refused, or what could not be read.
 pub async fn run(operation: Operation, call: Call<'_>) -> Answer {
-    match operation {
-        Operation::ListAgents => agents::list(call).await,
-        Operation::CreateAgent => agents::create(call).await,
-        Operation::UpdateAgent => agents::update(call).await,
-        Operation::DeleteAgent => agents::delete(call).await,
-        Operation::RestoreAgent => agents::restore(call).await,
-        Operation::AgentStatus => status::list(call).await,
-        Operation::ReportStatus => status::report(call).await,
-        Operation::CreateWorkspace => workspaces::create(call).await,
-        Operation::ListWorkspaces => workspaces::list(call).await,
-        Operation::UpdateWorkspace => workspaces::update(call).await,
-        Operation::ListMembers => members::list(call).await,
-        Operation::SetMember => members::set(call).await,
-        Operation::RemoveMember => members::remove(call).await,
-        Operation::ListApiKeys => api_keys::list(call).await,
-        Operation::CreateApiKey => api_keys::create(call).await,
-        Operation::RevokeApiKey => api_keys::revoke(call).await,
-        Operation::ListModels => models::list(call).await,
-        Operation::CallModel => model_calls::call(call).await,
-        Operation::ListProviderKeys => provider_keys::list(call).await,
-        Operation::SaveProviderKey => provider_keys::save(call).await,
-        Operation::DeleteProviderKey => provider_keys::delete(call).await,
-        Operation::AuditLog => audit::list(call).await,
-        Operation::OpenApi | Operation::Health | Operation::Ready => run_open(operation, call.service).await,
-    }
+    // The most frequent one stays small: the others' futures are not moved about on each request.
+    let other: Pin<Box<dyn Future<Output = Answer> + Send + '_>> = match operation {
+        Operation::ListAgents => return agents::list(call).await,
+        Operation::CreateAgent => Box::pin(agents::create(call)),
+        Operation::UpdateAgent => Box::pin(agents::update(call)),
+        Operation::DeleteAgent => Box::pin(agents::delete(call)),
+        Operation::RestoreAgent => Box::pin(agents::restore(call)),
+        Operation::AgentStatus => Box::pin(status::list(call)),
+        Operation::ReportStatus => Box::pin(status::report(call)),
+        Operation::CreateWorkspace => Box::pin(workspaces::create(call)),
+        Operation::ListWorkspaces => Box::pin(workspaces::list(call)),
+        Operation::UpdateWorkspace => Box::pin(workspaces::update(call)),
+        Operation::ListMembers => Box::pin(members::list(call)),
+        Operation::SetMember => Box::pin(members::set(call)),
+        Operation::RemoveMember => Box::pin(members::remove(call)),
+        Operation::ListApiKeys => Box::pin(api_keys::list(call)),
+        Operation::CreateApiKey => Box::pin(api_keys::create(call)),
+        Operation::RevokeApiKey => Box::pin(api_keys::revoke(call)),
+        Operation::ListModels => Box::pin(models::list(call)),
+        Operation::CallModel => Box::pin(model_calls::call(call)),
+        Operation::ListProviderKeys => Box::pin(provider_keys::list(call)),
+        Operation::SaveProviderKey => Box::pin(provider_keys::save(call)),
+        Operation::DeleteProviderKey => Box::pin(provider_keys::delete(call)),
+        Operation::AuditLog => Box::pin(audit::list(call)),
+        Operation::OpenApi | Operation::Health | Operation::Ready => {
+            return run_open(operation, call.service).await;
+        }
+    };
+    other.await
 }
 
 /// Runs an operation that needs no credential.

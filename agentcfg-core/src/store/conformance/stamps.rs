@@ -24,7 +24,10 @@ pub async fn a_write_ends_the_stamps_of_its_keys(store: Arc<dyn Store>) {
     }
     let stamp = store.stamp(&record);
     write(&store, [Write::Delete(record.clone())]).await;
-    assert!(!stamp.is_some_and(|stamp| store.is_current(stamp)), "the key was deleted");
+    assert!(
+        !stamp.is_some_and(|stamp| store.is_current(stamp)),
+        "the key was deleted"
+    );
 }
 
 /// A batch that is refused changes nothing, and what was read before is still true.
@@ -33,7 +36,11 @@ pub async fn a_refused_batch_leaves_what_was_kept_true(store: Arc<dyn Store>) {
     write(&store, [put(&key, "first")]).await;
     let stamp = store.stamp(&key);
     let kept = read(&store, &key).await;
-    assert!(try_commit(&store, [Check::Absent(key.clone())], [put(&key, "second")]).await.is_err());
+    assert!(
+        try_commit(&store, [Check::Absent(key.clone())], [put(&key, "second")])
+            .await
+            .is_err()
+    );
     if stamp.is_some_and(|stamp| store.is_current(stamp)) {
         assert_eq!(read(&store, &key).await, kept);
     }
