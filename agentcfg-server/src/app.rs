@@ -15,13 +15,13 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use crate::cors::Cors;
 use crate::errors::Failure;
-use crate::handlers::{self, Answer, Call};
+use crate::handlers::{self, Call};
 use crate::listen::Leaving;
 use crate::model_calls::{self, ModelCalls};
-use crate::request::{self, Query};
-use crate::request_id::{self, REQUEST_ID, RequestIds};
-use crate::response::{self, Body, add_rate};
-use crate::routes::{self, Content, Match, Needs, Route};
+use crate::request::{self, Fields, Query};
+use crate::request_id::{REQUEST_ID, RequestIds};
+use crate::response::{self, Body, Reply, add_rate};
+use crate::routes::{self, Content, Match, Needs};
 use crate::telemetry::Metrics;
 
 /// The API as a function from requests to responses; clones share everything.
@@ -97,13 +97,14 @@ impl App {
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: std::error::Error + 'static,
     {
-        let Some(metrics) = &self.shared.metrics else {
-            return self.respond_uncounted(request).await;
-        };
-        let (method, route) = (request.method().clone(), routes::template(request.uri().path()));
-        let started = metrics.start();
+        let counted = self.shared.metrics.as_deref().map(|metrics| {
+            let route = routes::template(request.uri().path());
+            (metrics, metrics.start(), request.method().clone(), route)
+        });
         let response = self.respond_uncounted(request).await;
-        metrics.answered(&method, route, response.status().as_u16(), started.elapsed());
+        if let Some((metrics, started, method, route)) = counted {
+            metrics.answered(&method, route, response.status().as_u16(), started.elapsed());
+        }
         response
     }
 
@@ -115,40 +116,19 @@ impl App {
         let Shared { cors, request_ids, .. } = &*self.shared;
         let (head, mut body) = request.into_parts();
         let path = head.uri.path();
-        let request_id = request_id::sent(&head.headers)
-            .cloned()
-            .unwrap_or_else(|| request_ids.next());
+        let fields = Fields::of(&head.headers);
+        let request_id = fields.request_id.cloned().unwrap_or_else(|| request_ids.next());
         let mut rate = None;
-        let answer = async {
-            request::check_head(&head.method, &head.uri, &head.headers)?;
-            let route = match routes::find(&head.method, path) {
-                Match::Route(route) => route,
-                other => return unrouted(other, cors, &head.method, path, &head.headers),
-            };
-            let call = Incoming {
-                route,
-                head: &head,
-                body: &mut body,
-            };
-            answer(&self.shared, call, &mut rate)
-                .await
-                .map(response::Reply::into_response)
+        let incoming = Incoming {
+            head: &head,
+            fields,
+            body: &mut body,
         };
-        let mut response = match answer.await {
+        let mut response = match answer(&self.shared, incoming, &mut rate).await {
             Ok(response) => response,
             Err(failure) => {
                 log(&failure, &head.method, path, &request_id);
-                let mut response = failure.to_response();
-                if failure.status == StatusCode::METHOD_NOT_ALLOWED {
-                    response::insert(response.headers_mut(), header::ALLOW, &routes::allowed(path));
-                }
-                // A client that waits for leave to send its body has sent none.
-                if head.headers.contains_key(header::EXPECT) || !request::discard(&mut body).await {
-                    response
-                        .headers_mut()
-                        .insert(header::CONNECTION, HeaderValue::from_static("close"));
-                }
-                response
+                Box::pin(refuse(&failure, &head, &mut body)).await
             }
         };
         tracing::debug!(method = %head.method, path, status = response.status().as_u16(), ?request_id, "answered");
@@ -176,25 +156,35 @@ struct Rate {
     retry_after: Option<i64>,
 }
 
-/// A request whose route is known.
+/// A request, as far as it has been looked at.
 struct Incoming<'a, B> {
-    route: &'static Route,
     head: &'a Parts,
+    fields: Fields<'a>,
     body: &'a mut B,
 }
 
-/// Credential, rate limit, scope, query, body, operation: in this order.
-async fn answer<B>(shared: &Shared, incoming: Incoming<'_, B>, rate: &mut Option<Rate>) -> Answer
+/// Route, credential, rate limit, scope, query, body, operation: in this order.
+async fn answer<B>(
+    shared: &Shared,
+    incoming: Incoming<'_, B>,
+    rate: &mut Option<Rate>,
+) -> Result<Response<Body>, Failure>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
 {
-    let Incoming { route, head, body } = incoming;
-    let (service, headers) = (&shared.service, &head.headers);
+    let Incoming { head, fields, body } = incoming;
+    let (service, headers, path) = (&shared.service, &head.headers, head.uri.path());
+    fields.check_head(&head.method, &head.uri)?;
+    let route = match routes::find(&head.method, path) {
+        Match::Route(route) => route,
+        other => return unrouted(other, &shared.cors, &head.method, path, headers),
+    };
     if route.needs == Needs::Nothing {
-        return handlers::run_open(route.operation, service).await;
+        let reply = Box::pin(handlers::run_open(route.operation, service)).await?;
+        return Ok(reply.into_response());
     }
-    let (caller, decision) = service.enter(request::bearer(headers)?).await?;
+    let (caller, decision) = service.enter(fields.bearer()?).await?;
     let retry_after = (!decision.allowed).then(|| (decision.retry_after_millis + 999) / 1000);
     *rate = Some(Rate {
         status: decision.status,
@@ -209,33 +199,59 @@ where
     }
     check_needs(route.needs, &caller)?;
     let query = Query::parse(head.uri.query())?;
-    request::check_encoding(headers)?;
+    fields.check_encoding()?;
     let body = match route.content {
         Content::Nothing => Bytes::new(),
-        Content::Json => request::json_body(headers, body).await?,
+        content => Box::pin(read_body(content, head, body)).await?,
+    };
+    let call = Call {
+        service,
+        caller: &caller,
+        query,
+        uri: &head.uri,
+        headers,
+        body,
+        model_calls: shared.model_calls.as_ref(),
+        leaving: head.extensions.get::<Leaving>(),
+    };
+    handlers::run(route.operation, call).await.map(Reply::into_response)
+}
+
+async fn read_body<B>(content: Content, head: &Parts, body: &mut B) -> Result<Bytes, Failure>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: std::error::Error + 'static,
+{
+    match content {
+        Content::Nothing => Ok(Bytes::new()),
+        Content::Json => request::json_body(&head.headers, body).await,
         Content::ModelCall => {
             // Elsewhere providers take other things too, such as files in a form.
             let format = routes::target(head.uri.path()).and_then(|target| target.format());
             if format.is_some() {
-                request::check_json(headers)?;
+                request::check_json(&head.headers)?;
             }
-            request::whole_body(body, model_calls::MAX_BODY).await?
+            request::whole_body(body, model_calls::MAX_BODY).await
         }
-    };
-    handlers::run(
-        route.operation,
-        Call {
-            service,
-            caller: &caller,
-            query,
-            uri: &head.uri,
-            headers,
-            body,
-            model_calls: shared.model_calls.as_ref(),
-            leaving: head.extensions.get::<Leaving>(),
-        },
-    )
-    .await
+    }
+}
+
+/// The response to a request that failed.
+async fn refuse<B>(failure: &Failure, head: &Parts, body: &mut B) -> Response<Body>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let mut response = failure.to_response();
+    if failure.status == StatusCode::METHOD_NOT_ALLOWED {
+        response::insert(response.headers_mut(), header::ALLOW, &routes::allowed(head.uri.path()));
+    }
+    // A client that waits for leave to send its body has sent none.
+    if head.headers.contains_key(header::EXPECT) || !request::discard(body).await {
+        response
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {

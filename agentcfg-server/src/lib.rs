@@ -26,4 +26,3 @@ pub mod routes;
 pub mod server;
 pub mod signals;
 pub mod telemetry;
-pub mod values;

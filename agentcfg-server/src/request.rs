@@ -7,11 +7,12 @@ use agentcfg_core::validate::Faults;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Body;
-use hyper::header::{self, HeaderMap, HeaderName};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode, Uri};
 use smallvec::SmallVec;
 
 use crate::errors::Failure;
+use crate::request_id::{self, REQUEST_ID};
 
 /// The longest request line.
 pub const MAX_REQUEST_LINE: usize = 8 << 10;
@@ -20,55 +21,92 @@ pub const MAX_HEADERS: usize = 16 << 10;
 /// The longest body.
 pub const MAX_BODY: usize = 1 << 20;
 
-/// Refuses a head that is too long.
-///
-/// # Errors
-///
-/// 414 for the request line, 431 for the header fields.
-pub fn check_head(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Failure> {
-    let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
-    let authority = uri
-        .authority()
-        .map_or(0, |authority| authority.as_str().len() + "http://".len());
-    let line = method.as_str().len() + 1 + authority + target + 1 + "HTTP/1.1".len();
-    if line > MAX_REQUEST_LINE {
-        let message = format!("the request line must be at most {MAX_REQUEST_LINE} bytes, got {line}");
-        return Err(Failure::new(StatusCode::URI_TOO_LONG, message));
-    }
-    // Each field takes its name, `: `, its value and a line end.
-    let size: usize = headers
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len() + 4)
-        .sum();
-    if size > MAX_HEADERS {
-        let message = format!("the header fields must be at most {MAX_HEADERS} bytes, got {size}");
-        return Err(Failure::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
-    }
-    Ok(())
+/// What every request is asked for of its header fields, found in one pass over them.
+#[derive(Debug, Default)]
+pub struct Fields<'a> {
+    /// The caller's own identifier of the request, when it can be echoed.
+    pub request_id: Option<&'a HeaderValue>,
+    authorization: Option<&'a HeaderValue>,
+    has_more_authorization: bool,
+    has_content_encoding: bool,
+    /// Bytes on the wire: each field takes its name, `: `, its value and a line end.
+    size: usize,
 }
 
-/// The credential in `Authorization: Bearer <credential>`.
-///
-/// # Errors
-///
-/// 401 when there is none, more than one, or another scheme.
-pub fn bearer(headers: &HeaderMap) -> Result<&str, Failure> {
-    let unauthorized = |message| Err(Failure::new(StatusCode::UNAUTHORIZED, message));
-    let mut fields = headers.get_all(header::AUTHORIZATION).iter();
-    let Some(field) = fields.next() else {
-        return unauthorized("missing credentials: send the header Authorization: Bearer <credential>");
-    };
-    if fields.next().is_some() {
-        return unauthorized("invalid credentials: the Authorization header must be sent once");
+impl<'a> Fields<'a> {
+    /// Looks through the fields.
+    pub fn of(headers: &'a HeaderMap) -> Self {
+        let mut fields = Self::default();
+        for (name, value) in headers {
+            fields.size += name.as_str().len() + value.len() + 4;
+            if name == header::AUTHORIZATION {
+                fields.has_more_authorization = fields.authorization.is_some();
+                fields.authorization = fields.authorization.or(Some(value));
+            } else if name == header::CONTENT_ENCODING {
+                fields.has_content_encoding = true;
+            } else if name == REQUEST_ID && fields.request_id.is_none() {
+                fields.request_id = request_id::echoed(value);
+            }
+        }
+        fields
     }
-    let Some((scheme, credential)) = field.to_str().unwrap_or_default().split_once(' ') else {
-        return unauthorized("invalid credentials");
-    };
-    let credential = credential.trim_matches(' ');
-    if !scheme.eq_ignore_ascii_case("bearer") || credential.is_empty() {
-        return unauthorized("invalid credentials");
+
+    /// Refuses a head that is too long.
+    ///
+    /// # Errors
+    ///
+    /// 414 for the request line, 431 for the header fields.
+    pub fn check_head(&self, method: &Method, uri: &Uri) -> Result<(), Failure> {
+        let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
+        let authority = uri
+            .authority()
+            .map_or(0, |authority| authority.as_str().len() + "http://".len());
+        let line = method.as_str().len() + 1 + authority + target + 1 + "HTTP/1.1".len();
+        if line > MAX_REQUEST_LINE {
+            let message = format!("the request line must be at most {MAX_REQUEST_LINE} bytes, got {line}");
+            return Err(Failure::new(StatusCode::URI_TOO_LONG, message));
+        }
+        let size = self.size;
+        if size > MAX_HEADERS {
+            let message = format!("the header fields must be at most {MAX_HEADERS} bytes, got {size}");
+            return Err(Failure::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
+        }
+        Ok(())
     }
-    Ok(credential)
+
+    /// The credential in `Authorization: Bearer <credential>`.
+    ///
+    /// # Errors
+    ///
+    /// 401 when there is none, more than one, or another scheme.
+    pub fn bearer(&self) -> Result<&'a str, Failure> {
+        let unauthorized = |message| Err(Failure::new(StatusCode::UNAUTHORIZED, message));
+        let Some(field) = self.authorization else {
+            return unauthorized("missing credentials: send the header Authorization: Bearer <credential>");
+        };
+        if self.has_more_authorization {
+            return unauthorized("invalid credentials: the Authorization header must be sent once");
+        }
+        let (scheme, credential) = split(b' ', std::str::from_utf8(field.as_bytes()).unwrap_or_default());
+        let credential = credential.trim_matches(' ');
+        if !scheme.eq_ignore_ascii_case("bearer") || credential.is_empty() {
+            return unauthorized("invalid credentials");
+        }
+        Ok(credential)
+    }
+
+    /// Refuses a body in an encoding.
+    ///
+    /// # Errors
+    ///
+    /// 415 when `Content-Encoding` is there.
+    pub fn check_encoding(&self) -> Result<(), Failure> {
+        if self.has_content_encoding {
+            let message = "Content-Encoding is not supported: send the body as it is";
+            return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        }
+        Ok(())
+    }
 }
 
 /// The parameters of a query.
@@ -88,8 +126,14 @@ impl<'a> Query<'a> {
     /// 400 for a parameter given twice, and for percent-encoding that is none or is not UTF-8.
     pub fn parse(query: Option<&'a str>) -> Result<Self, Failure> {
         let mut parameters = Parameters::new();
-        for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let mut rest = query.unwrap_or_default();
+        while !rest.is_empty() {
+            let (pair, others) = split(b'&', rest);
+            rest = others;
+            if pair.is_empty() {
+                continue;
+            }
+            let (name, value) = split(b'=', pair);
             let (name, value) = (decode(name)?, decode(value)?);
             if parameters.iter().any(|(known, _)| *known == name) {
                 let name: String = name.chars().take(60).flat_map(char::escape_debug).collect();
@@ -198,9 +242,14 @@ pub fn query_without(query: Option<&str>, names: &[&str]) -> Result<Option<Strin
     Ok((!kept.is_empty()).then(|| kept.join("&")))
 }
 
+/// A text before and behind the first such byte, which is ASCII; all of it is before one that is not there.
+fn split(byte: u8, text: &str) -> (&str, &str) {
+    memchr::memchr(byte, text.as_bytes()).map_or((text, ""), |at| (&text[..at], &text[at + 1..]))
+}
+
 /// Decodes a part of a query: `%XX` is a byte, `+` is a space.
 fn decode(text: &str) -> Result<Cow<'_, str>, Failure> {
-    if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
+    if memchr::memchr2(b'%', b'+', text.as_bytes()).is_none() {
         return Ok(Cow::Borrowed(text));
     }
     let digit = |byte: Option<u8>| {
@@ -239,8 +288,8 @@ pub fn if_match(headers: &HeaderMap) -> Precondition {
 
 /// Whether `If-None-Match` names this tag, compared weakly.
 pub fn if_none_match(headers: &HeaderMap, current: Tag) -> bool {
-    let current = current.to_string();
     tags(headers, header::IF_NONE_MATCH).is_some_and(|tags| {
+        let current = current.to_string();
         tags.iter()
             .any(|tag| tag == "*" || tag.trim_start_matches("W/") == current)
     })
@@ -248,10 +297,11 @@ pub fn if_none_match(headers: &HeaderMap, current: Tag) -> bool {
 
 /// The entity tags of a header field; a comma within quotes belongs to the tag.
 fn tags(headers: &HeaderMap, name: HeaderName) -> Option<Vec<String>> {
-    let mut fields = headers.get_all(name).iter().peekable();
-    fields.peek()?;
+    if !headers.contains_key(&name) {
+        return None;
+    }
     let mut tags = Vec::new();
-    for field in fields {
+    for field in headers.get_all(name) {
         let mut tag = String::new();
         let mut quoted = false;
         for character in String::from_utf8_lossy(field.as_bytes()).chars() {
@@ -270,19 +320,6 @@ fn tags(headers: &HeaderMap, name: HeaderName) -> Option<Vec<String>> {
             .filter(|tag| !tag.is_empty())
             .collect(),
     )
-}
-
-/// Refuses a body in an encoding.
-///
-/// # Errors
-///
-/// 415 when `Content-Encoding` is there.
-pub fn check_encoding(headers: &HeaderMap) -> Result<(), Failure> {
-    if headers.contains_key(header::CONTENT_ENCODING) {
-        let message = "Content-Encoding is not supported: send the body as it is";
-        return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
-    }
-    Ok(())
 }
 
 /// Reads a JSON body.
@@ -412,17 +449,20 @@ mod tests {
     #[test]
     fn the_scheme_is_read_in_any_case() {
         for field in ["Bearer x", "bearer x", "BEARER  x "] {
-            assert_eq!(bearer(&headers(&[("authorization", field)])).unwrap(), "x");
+            assert_eq!(Fields::of(&headers(&[("authorization", field)])).bearer().unwrap(), "x");
         }
         for field in ["Bearer", "Bearer ", "Basic x", "x", ""] {
             assert_eq!(
-                bearer(&headers(&[("authorization", field)])).unwrap_err().status,
+                Fields::of(&headers(&[("authorization", field)]))
+                    .bearer()
+                    .unwrap_err()
+                    .status,
                 401,
                 "{field}"
             );
         }
         let twice = headers(&[("authorization", "Bearer x"), ("authorization", "Bearer x")]);
-        assert_eq!(bearer(&twice).unwrap_err().status, 401);
+        assert_eq!(Fields::of(&twice).bearer().unwrap_err().status, 401);
     }
 
     #[test]

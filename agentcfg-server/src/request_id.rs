@@ -3,10 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentcfg_core::clock::{Entropy, SystemEntropy};
-use bytes::BufMut;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-
-use crate::values;
 
 /// The header that carries it, both ways.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -14,11 +11,15 @@ pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const LONGEST: usize = 128;
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// The caller's own identifier, when it can be echoed: 1–128 visible ASCII characters.
+/// The caller's own identifier, when it can be echoed.
 pub fn sent(headers: &HeaderMap) -> Option<&HeaderValue> {
-    let visible =
-        |id: &&HeaderValue| (1..=LONGEST).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic);
-    headers.get(REQUEST_ID).filter(visible)
+    headers.get(REQUEST_ID).and_then(echoed)
+}
+
+/// An identifier, when it can be echoed: 1–128 visible ASCII characters.
+pub fn echoed(id: &HeaderValue) -> Option<&HeaderValue> {
+    let is_visible = (1..=LONGEST).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic);
+    is_visible.then_some(id)
 }
 
 /// Gives out identifiers: a random part for the process, and a number.
@@ -43,12 +44,21 @@ impl RequestIds {
 
     /// A new identifier: 16 hexadecimal digits, a dash, and the number in hexadecimal.
     pub fn next(&self) -> HeaderValue {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        values::made(self.process.len() + 17, |out| {
-            out.put_slice(&self.process);
-            out.put_u8(b'-');
-            values::put_number(out, number, 16);
-        })
+        let mut text = [0; 33];
+        let mut length = 33;
+        let mut number = self.next.fetch_add(1, Ordering::Relaxed);
+        loop {
+            length -= 1;
+            text[length] = HEX[(number % 16) as usize];
+            number /= 16;
+            if number == 0 {
+                break;
+            }
+        }
+        length -= 1;
+        text[length] = b'-';
+        text[length - 16..length].copy_from_slice(&self.process);
+        HeaderValue::from_bytes(&text[length - 16..]).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
     }
 }
 

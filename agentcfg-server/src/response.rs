@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use agentcfg_core::model::{ErrorBody, RateStatus, Tag};
-use bytes::{BufMut, Bytes};
+use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -13,7 +13,6 @@ use serde::Serialize;
 
 use crate::errors::Failure;
 use crate::model_calls::{Broken, Relay};
-use crate::values;
 
 const RATE_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const RATE_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -184,19 +183,29 @@ pub fn add_rate(headers: &mut HeaderMap, rate: &RateStatus) {
         (RATE_REMAINING, u64::from(rate.remaining)),
         (RATE_RESET, reset),
     ] {
-        headers.insert(name, values::decimal(figure));
+        headers.insert(name, decimal(figure));
     }
 }
 
-/// An entity tag as a field's value.
+/// A number as a field's value.
+fn decimal(number: u64) -> HeaderValue {
+    made(itoa::Buffer::new().format(number).as_bytes())
+}
+
+/// An entity tag as a field's value, without the machinery of formatting: most answers have one.
 fn tag_value(tag: Tag) -> HeaderValue {
-    values::made(28, |out| {
-        out.put_u8(b'"');
-        // The letter is one of two.
-        out.put_u8(tag.kind() as u8);
-        values::put_number(out, tag.number(), 10);
-        out.put_u8(b'"');
-    })
+    let mut digits = itoa::Buffer::new();
+    let digits = digits.format(tag.number()).as_bytes();
+    // Two quotes, a letter, and the longest number.
+    let mut text = [b'"'; 3 + 20];
+    // The letter is one of two.
+    text[1] = tag.kind() as u8;
+    text[2..2 + digits.len()].copy_from_slice(digits);
+    made(&text[..digits.len() + 3])
+}
+
+fn made(text: &[u8]) -> HeaderValue {
+    HeaderValue::from_bytes(text).unwrap_or_else(|_| HeaderValue::from_static("0"))
 }
 
 /// Adds a field whose value the server made; one that cannot be sent is left out.

@@ -4,7 +4,7 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -31,6 +31,8 @@ pub(super) struct Socket<T: Presence> {
     /// What the pending read waits for, and until when.
     deadline: Option<(Awaited, Instant)>,
     read_clock: Pin<Box<Sleep>>,
+    /// Whom the read clock wakes when it rings, once it was told.
+    woken: Option<Waker>,
     write_clock: Option<Pin<Box<Sleep>>>,
     head: Head,
     /// The answer that replaces hyper's, as far as it is not sent. From then on hyper's writes go nowhere.
@@ -118,6 +120,7 @@ impl<T: Presence> Socket<T> {
             times,
             deadline: Some((Awaited::Request, first)),
             read_clock: Box::pin(sleep_until(first)),
+            woken: None,
             write_clock: None,
             head: Head::Nothing,
             replacement: None,
@@ -171,9 +174,19 @@ impl<T: Presence> Socket<T> {
         // A clock that rings early is set again then. That is rarer than moving it with every request.
         if self.read_clock.deadline() > deadline {
             self.read_clock.as_mut().reset(deadline);
+            self.woken = None;
+        }
+        // Nor is it asked with every request: until it rings, it has nothing to say and knows whom to wake.
+        let knows = self.woken.as_ref().is_some_and(|woken| woken.will_wake(cx.waker()));
+        if knows && !self.read_clock.is_elapsed() {
+            return Poll::Pending;
         }
         loop {
-            ready!(self.read_clock.as_mut().poll(cx));
+            if self.read_clock.as_mut().poll(cx).is_pending() {
+                self.woken = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            self.woken = None;
             if self.read_clock.deadline() >= deadline {
                 return Poll::Ready(());
             }
