@@ -5,10 +5,12 @@
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
+pub mod bad_keys;
 pub mod cargo;
 pub mod cluster;
 pub mod fixture;
 pub mod load;
+pub mod paced;
 pub mod process;
 pub mod product;
 pub mod request;
