@@ -1,68 +1,175 @@
-//! From a thousand agents to a million: what grows, and how much.
+//! From a thousand agents to a million: what grows, and how much; and how long the server takes to answer again after
+//! it was stopped, and after it was killed in the middle of creates.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agentcfg_benches::load;
+use agentcfg_benches::paced::{Pace, Paced};
 use agentcfg_benches::process::Server;
-use agentcfg_benches::stats::{Series, rounds, seconds};
+use agentcfg_benches::product::Product;
+use agentcfg_benches::stats::{Series, rounds, seconds, setting};
+use agentcfg_benches::{Failure, load, request, runtime};
+use tokio::runtime::Runtime;
 
-type Failure = Box<dyn std::error::Error>;
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_bench-server");
+/// Agents in each workspace.
 const AGENTS: usize = 100;
+const READERS: usize = 16;
+/// Clients that create while the server is killed.
+const CREATORS: usize = 64;
+/// Fewer requests than the server can answer, so that a latency is the server's and not a queue's.
+const MODEST: Pace = Pace {
+    connections: READERS,
+    per_second: 1000.0,
+    status: 200,
+};
 
 fn main() -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let product = Product::build()?;
+    let runtime = runtime()?;
     println!(
-        "| agents | workspaces | creates/s | list of {AGENTS}, µs CPU a request | resident, MiB | file, MiB | ready after a clean stop, s | ready after kill -9, s |"
+        "| agents | workspaces | creates/s | list of {AGENTS}, µs CPU a request | p50, ms | p99, ms | resident, MiB | file, MiB | first answer after a clean stop, s | after kill -9, s | acknowledged creates before the kill | of them lost |"
     );
-    println!("|---|---|---|---|---|---|---|---|");
-    for workspaces in [10, 100, 1_000, 10_000] {
-        let data = tempfile::tempdir()?;
-        let path = data.path().to_string_lossy().into_owned();
-        let filled =
-            Server::start(Command::new(PROGRAM).args(["fill", &path, &workspaces.to_string(), &AGENTS.to_string()]))?;
-        let rate = filled.fact("rate").to_owned();
-        let requests: Vec<String> = filled.fact("pairs").split(',').filter_map(request).collect();
-        filled.stop()?;
-
-        let (server, after_stop) = open(&path)?;
-        let mut cpu = Series::default();
-        for round in 0..=rounds(5) {
-            let (requests, before) = (requests.clone(), server.cpu_seconds());
-            let time = Duration::from_secs_f64(seconds(2.0));
-            let outcome = runtime.block_on(load::run(server.address, 16, time, 200, move |number, out| {
-                out.extend_from_slice(requests[number as usize % requests.len()].as_bytes());
-            }))?;
-            if round > 0 {
-                cpu.push((server.cpu_seconds() - before) * 1e6 / outcome.answered as f64);
-            }
-        }
-        let resident = server.resident_mib();
-        // Dropping it kills it with the signal that cannot be caught.
-        drop(server);
-        let (server, after_kill) = open(&path)?;
-        server.stop()?;
-        let file = std::fs::metadata(data.path().join("bench.redb"))?.len() as f64 / f64::from(1 << 20);
-        println!(
-            "| {} | {workspaces} | {rate} | {cpu} | {resident:.0} | {file:.0} | {after_stop:.2} | {after_kill:.2} |",
-            workspaces * AGENTS
-        );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    let most = setting("AGENTS", 1_000_000);
+    for workspaces in [10, 100, 1_000, 10_000]
+        .into_iter()
+        .filter(|workspaces| workspaces * AGENTS <= most)
+    {
+        println!("{}", measure(&product, &runtime, workspaces)?);
     }
     Ok(())
 }
 
-fn open(path: &str) -> Result<(Server, f64), Failure> {
-    let started = Instant::now();
-    let server = Server::start(Command::new(PROGRAM).args(["open", path]))?;
-    Ok((server, started.elapsed().as_secs_f64()))
+/// One row of the table.
+fn measure(product: &Product, runtime: &Runtime, workspaces: usize) -> Result<String, Failure> {
+    let directory = tempfile::tempdir()?;
+    let data = directory.path();
+    // Makes the directory with its keys and an empty store, which is then filled without sockets in between.
+    product.serve(data)?.stop()?;
+    let filled = fill(data, workspaces)?;
+    let rate = filled.fact("rate").to_owned();
+    let workspaces_with_keys: Vec<(String, String)> = filled
+        .fact("pairs")
+        .split(',')
+        .filter_map(|pair| pair.split_once(' '))
+        .map(|(workspace, key)| (workspace.to_owned(), key.to_owned()))
+        .collect();
+    filled.stop()?;
+    let known = Known::new(workspaces_with_keys)?;
+
+    let (server, after_stop) = known.open(product, data)?;
+    let (mut cpu, mut p50, mut p99) = (Series::new(), Series::new(), Series::new());
+    for round in 0..=rounds(5) {
+        let used = known.read(&server, runtime)?;
+        let paced = Paced::start(server.address, MODEST, &known.lists)?.run_for(time())?;
+        // The first round warms up.
+        if round > 0 {
+            cpu.push(used);
+            p50.push(paced.percentile(0.50));
+            p99.push(paced.percentile(0.99));
+        }
+    }
+    let resident = server.resident_mib();
+    let acknowledged = known.kill_amid_creates(server, runtime)?;
+    let (server, after_kill) = known.open(product, data)?;
+    let lost = known.missing(server.address, &acknowledged)?;
+    let file = std::fs::metadata(data.join(STORE))?.len() as f64 / f64::from(1 << 20);
+    Ok(format!(
+        "| {} | {workspaces} | {rate} | {cpu} | {p50} | {p99} | {resident:.0} | {file:.0} | {after_stop:.2} | {after_kill:.2} | {} | {lost} |",
+        workspaces * AGENTS,
+        acknowledged.len()
+    ))
 }
 
-fn request(pair: &str) -> Option<String> {
-    let (workspace, key) = pair.split_once(' ')?;
-    Some(format!(
-        "GET /api/agents/configs?workspace_id={workspace} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n"
-    ))
+/// The store's file in a data directory.
+const STORE: &str = "store.redb";
+
+fn fill(data: &Path, workspaces: usize) -> std::io::Result<Server> {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_bench-server"));
+    program.arg("fill").arg(data.join(STORE));
+    Server::start(program.args([workspaces, AGENTS].map(|count| count.to_string())))
+}
+
+fn time() -> Duration {
+    Duration::from_secs_f64(seconds(2.0))
+}
+
+/// Some of the workspaces, each with a key.
+struct Known {
+    workspaces: Arc<[(String, String)]>,
+    lists: Arc<[Vec<u8>]>,
+}
+
+impl Known {
+    fn new(workspaces: Vec<(String, String)>) -> Result<Self, Failure> {
+        let lists = workspaces
+            .iter()
+            .map(|(workspace, key)| request::list(workspace, key).into_bytes());
+        let lists: Vec<_> = lists.collect();
+        if lists.is_empty() {
+            return Err("nothing was filled".into());
+        }
+        Ok(Self {
+            lists: lists.into(),
+            workspaces: workspaces.into(),
+        })
+    }
+
+    /// Starts the server; with the seconds until its first answer to an authenticated list.
+    fn open(&self, product: &Product, data: &Path) -> Result<(Server, f64), Failure> {
+        let started = Instant::now();
+        let server = product.serve(data)?;
+        self.agents(server.address, 0)?;
+        Ok((server, started.elapsed().as_secs_f64()))
+    }
+
+    /// The identifiers of the agents in one of the workspaces.
+    fn agents(&self, address: SocketAddr, number: usize) -> Result<HashSet<String>, Failure> {
+        let (workspace, key) = &self.workspaces[number];
+        let answer = request::send(address, "GET", &request::list_path(workspace), key, "")?;
+        let listed = request::body(&answer).filter(|_| answer.contains(" 200 "));
+        let listed = listed.as_ref().and_then(serde_json::Value::as_array).ok_or("no list")?;
+        let ids = listed.iter().filter_map(|agent| agent.get("agent_id")?.as_str());
+        Ok(ids.map(str::to_owned).collect())
+    }
+
+    /// Microseconds of processor time for each list at full load.
+    fn read(&self, server: &Server, runtime: &Runtime) -> Result<f64, Failure> {
+        let (lists, before) = (Arc::clone(&self.lists), server.cpu_seconds());
+        let outcome = runtime.block_on(load::run(server.address, READERS, time(), 200, move |number, out| {
+            out.extend_from_slice(&lists[number as usize % lists.len()]);
+        }))?;
+        Ok((server.cpu_seconds() - before) * 1e6 / outcome.answered as f64)
+    }
+
+    /// Kills the server while it is busy with creates; the numbers of those that it had acknowledged.
+    fn kill_amid_creates(&self, server: Server, runtime: &Runtime) -> Result<Vec<u64>, Failure> {
+        let workspaces = Arc::clone(&self.workspaces);
+        let create = move |number: u64, out: &mut Vec<u8>| {
+            let (workspace, key) = &workspaces[number as usize % workspaces.len()];
+            out.extend_from_slice(request::create(workspace, key, &late(number)).as_bytes());
+        };
+        // Dropping it kills it with the signal that cannot be caught.
+        let kill = load::until_gone(server.address, CREATORS, time(), 201, create, move || drop(server));
+        Ok(runtime.block_on(kill)?)
+    }
+
+    /// How many of these creates are not there.
+    fn missing(&self, address: SocketAddr, acknowledged: &[u64]) -> Result<usize, Failure> {
+        let lists: Vec<HashSet<String>> = (0..self.workspaces.len())
+            .map(|number| self.agents(address, number))
+            .collect::<Result<_, _>>()?;
+        let is_missing = |number: &&u64| !lists[**number as usize % lists.len()].contains(&late(**number));
+        Ok(acknowledged.iter().filter(is_missing).count())
+    }
+}
+
+/// The identifier of an agent that is created before the kill.
+fn late(number: u64) -> String {
+    format!("late-{number}")
 }

@@ -4,20 +4,20 @@
 use std::process::Command;
 use std::time::Duration;
 
-use agentcfg_benches::load;
 use agentcfg_benches::process::Server;
 use agentcfg_benches::stats::{Series, rounds, seconds};
+use agentcfg_benches::{Failure, load, request, runtime};
 
 const CLIENTS: [usize; 4] = [1, 8, 64, 256];
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+fn main() -> Result<(), Failure> {
+    let runtime = runtime()?;
     println!(
         "| clients | group commit, creates/s | one transaction each, creates/s | ratio | hyper + store, writes/s | ratio |"
     );
     println!("|---|---|---|---|---|---|");
     for clients in CLIENTS {
-        let (mut group, mut single, mut store) = (Series::default(), Series::default(), Series::default());
+        let (mut group, mut single, mut store) = (Series::new(), Series::new(), Series::new());
         for round in 0..rounds(5) {
             group.push(runtime.block_on(measure(&["api", "DATA", "0"], clients, round))?);
             single.push(runtime.block_on(measure(&["api", "DATA", "0", "--single"], clients, round))?);
@@ -33,24 +33,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Creates per second of one server on a fresh store.
-async fn measure(args: &[&str], clients: usize, round: usize) -> Result<f64, Box<dyn std::error::Error>> {
+async fn measure(args: &[&str], clients: usize, round: usize) -> Result<f64, Failure> {
     let data = tempfile::tempdir()?;
     let path = data.path().to_string_lossy().into_owned();
     let args = args.iter().map(|arg| if *arg == "DATA" { path.as_str() } else { arg });
     let server = Server::start(Command::new(env!("CARGO_BIN_EXE_bench-server")).args(args))?;
     let (workspace, key) = (server.fact("workspace").to_owned(), server.fact("key").to_owned());
     let create = move |number: u64, out: &mut Vec<u8>| {
-        let body = format!(
-            r#"{{"workspace_id":"{workspace}","agent_id":"a{round}-{number}","display_name":"Agent {number}","model":"claude-sonnet-4","capabilities":["search"],"parameters":{{"warmth":70}}}}"#
-        );
-        out.extend_from_slice(
-            format!(
-                "POST /api/agents/configs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
-                 content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-                body.len()
-            )
-            .as_bytes(),
-        );
+        out.extend_from_slice(request::create(&workspace, &key, &format!("a{round}-{number}")).as_bytes());
     };
     let outcome = load::run(
         server.address,

@@ -26,18 +26,29 @@ EOF
 section read_path "The read path in process" \
     "\`GET /api/agents/configs\` with an API key: authentication on the current record, rate window, list, headers; without sockets. The yardstick builds a response with the same fields and bytes. Nanoseconds."
 section http "The read over HTTP" \
-    "64 keep-alive connections against the product and against bare hyper that answers with the same fields and bytes. Processor time is the server's own, from the operating system."
+    "64 keep-alive connections against the release binary of the server and against bare hyper that answers with the same fields and bytes. Processor time is the server's own, from the operating system."
 section writes "Durable creates over HTTP" \
     "Uniqueness, plan counter, audit entry and list revision included, each answer after the sync. Yardsticks: the same with one transaction for each request, and hyper with the group-commit writer and no rules."
 section scale "Scale" \
-    "100 agents in each workspace; lists of random workspaces with their own keys."
+    "The release binary; 100 agents in each workspace; lists of random workspaces with their own keys. Processor time is that of a list at full load; the latencies are those at 1,000 lists a second, from the moment that each was due. The kill comes while 64 clients create; the times are those until an authenticated list is answered, the start of the process included. After the kill every create that was acknowledged is looked for. \`AGENTS=100000\` leaves out the larger ones."
+section flood "A flood of bad keys" \
+    "1,000 lists a second with good keys over 16 connections, quiet and while 5,000 bad requests a second come in over 64 others; both at their pace, however slow the answers are. Latencies count from the moment that a request was due, those of the load generator included. A wrong secret costs the server a slow hash as long as nobody has used the key rightly since the start; so many of those cannot be answered."
 if [ -z "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" ]; then
     need pg_ctlcluster postgresql
 fi
 need node nodejs
 need npm npm
-npm ci --no-fund --no-audit --prefix benches/peers/express
-cargo build --locked --release -p agentcfg-server
+# The packages with code of their own are built on this machine, with the headers of the Node that runs them.
+need make make
+need python3 python3
+node_directory=$(dirname "$(dirname "$(node -p process.execPath)")")
+[ -e "$node_directory/include/node/node.h" ] || install_package libnode-dev
+for peer in express fastify; do
+    npm_config_build_from_source=true npm_config_nodedir=$node_directory \
+        npm ci --no-fund --no-audit --prefix "benches/peers/$peer"
+done
+section peers "Other stacks" \
+    "64 clients; authenticated lists of 20 agents, and durable creates with uniqueness, plan limit and audit in one transaction, each answer after the sync. The programs are in \`benches/peers\`: axum and rusqlite, Fastify and better-sqlite3, Express and node-postgres. Bare hyper answers with the product's fields and bytes."
 section postgres "Several servers on PostgreSQL" \
     "48 clients, one PostgreSQL with its usual durability on the same machine. Lists of 20 agents and durable creates, with shared rate windows, plan limit, uniqueness and audit. The yardstick is \`peers/express\`: Express and node-postgres doing the same."
 mv "$out" benches/README.md

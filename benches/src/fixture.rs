@@ -1,6 +1,6 @@
 //! A workspace with agents and API keys to measure on.
 
-use agentcfg_core::model::{Environment, NewAgent, NewApiKey, NewWorkspace, PlanLimits, Scope, WorkspaceId};
+use agentcfg_core::model::{Environment, NewAgent, NewApiKey, NewWorkspace, Plan, PlanLimits, Scope, WorkspaceId};
 use agentcfg_core::{AgentCfg, Caller, Settings};
 
 /// A workspace that is ready to be measured.
@@ -22,6 +22,8 @@ pub fn unlimited() -> Settings {
             team: None,
             enterprise: None,
         },
+        // Whoever serves the same data later with the usual limits finds no workspace above its own.
+        default_plan: Plan::Enterprise,
         ..Settings::default()
     }
 }

@@ -1,11 +1,27 @@
-//! Shared pieces of the benchmarks: a fixture, a load generator, and figures with their spread.
+//! Shared pieces of the benchmarks: a fixture, the servers, load generators, and figures with their spread.
 //!
 //! Every figure is a ratio against a yardstick that was measured in the same run, in alternating
 //! rounds, because the speed of a shared machine drifts.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
+pub mod bad_keys;
+pub mod cargo;
+pub mod cluster;
 pub mod fixture;
 pub mod load;
+pub mod paced;
 pub mod process;
+pub mod product;
+pub mod request;
+pub mod response;
 pub mod stats;
+pub mod target;
+
+/// Why a benchmark could not be run.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// What the load generator runs on: one core, so that the server has the rest.
+pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::response;
 
 /// What a run of load did.
 #[derive(Debug, Clone, Copy)]
@@ -36,24 +39,17 @@ pub async fn run(
     status: u16,
     request: impl Fn(u64, &mut Vec<u8>) + Send + Sync + 'static,
 ) -> io::Result<Outcome> {
-    let request = Arc::new(request);
-    let number = Arc::new(AtomicU64::new(0));
-    let stop = Arc::new(AtomicBool::new(false));
     let started = Instant::now();
-    let mut clients = tokio::task::JoinSet::new();
-    for _ in 0..connections {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let (request, number, stop) = (Arc::clone(&request), Arc::clone(&number), Arc::clone(&stop));
-        clients.spawn(async move { client(stream, status, &*request, &number, &stop).await });
-    }
+    let mut load = Load::start(address, connections, request).await?;
     tokio::time::sleep(time).await;
-    stop.store(true, Ordering::Relaxed);
+    load.stop.store(true, Ordering::Relaxed);
     let (mut answered, mut refused) = (0, 0);
-    while let Some(client) = clients.join_next().await {
-        let (good, bad) = client.map_err(io::Error::other)??;
-        answered += good;
-        refused += bad;
+    while let Some(client) = load.clients.join_next().await {
+        let client = client.map_err(io::Error::other)?;
+        client.end?;
+        let good = client.answers.iter().filter(|(_, found)| *found == status).count();
+        answered += good as u64;
+        refused += (client.answers.len() - good) as u64;
     }
     Ok(Outcome {
         answered,
@@ -62,52 +58,97 @@ pub async fn run(
     })
 }
 
+/// Sends requests until the server is gone. `end` is called after this time and makes it go.
+/// Returns the numbers of the requests that were answered with the status before.
+pub async fn until_gone(
+    address: SocketAddr,
+    connections: usize,
+    time: Duration,
+    status: u16,
+    request: impl Fn(u64, &mut Vec<u8>) + Send + Sync + 'static,
+    end: impl FnOnce(),
+) -> io::Result<Vec<u64>> {
+    let load = Load::start(address, connections, request).await?;
+    tokio::time::sleep(time).await;
+    end();
+    let answers = load
+        .clients
+        .join_all()
+        .await
+        .into_iter()
+        .flat_map(|client| client.answers);
+    Ok(answers
+        .filter(|(_, found)| *found == status)
+        .map(|(number, _)| number)
+        .collect())
+}
+
+/// Connections at work.
+struct Load {
+    clients: JoinSet<Client>,
+    stop: Arc<AtomicBool>,
+}
+
+/// What one connection did.
+struct Client {
+    /// The numbers of its requests and the status that each was answered with.
+    answers: Vec<(u64, u16)>,
+    end: io::Result<()>,
+}
+
+impl Load {
+    async fn start(
+        address: SocketAddr,
+        connections: usize,
+        request: impl Fn(u64, &mut Vec<u8>) + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let request = Arc::new(request);
+        let number = Arc::new(AtomicU64::new(0));
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut clients = JoinSet::new();
+        for _ in 0..connections {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            let (request, number, stop) = (Arc::clone(&request), Arc::clone(&number), Arc::clone(&stop));
+            clients.spawn(async move {
+                let mut answers = Vec::new();
+                let end = client(stream, &*request, &number, &stop, &mut answers).await;
+                Client { answers, end }
+            });
+        }
+        Ok(Self { clients, stop })
+    }
+}
+
 async fn client(
     mut stream: TcpStream,
-    status: u16,
     request: &(dyn Fn(u64, &mut Vec<u8>) + Send + Sync),
     number: &AtomicU64,
     stop: &AtomicBool,
-) -> io::Result<(u64, u64)> {
-    let (mut good, mut bad) = (0, 0);
+    answers: &mut Vec<(u64, u16)>,
+) -> io::Result<()> {
     let (mut out, mut buffer) = (Vec::new(), Vec::with_capacity(64 << 10));
     while !stop.load(Ordering::Relaxed) {
+        let this = number.fetch_add(1, Ordering::Relaxed);
         out.clear();
-        request(number.fetch_add(1, Ordering::Relaxed), &mut out);
+        request(this, &mut out);
         stream.write_all(&out).await?;
-        if read_response(&mut stream, &mut buffer).await? == status {
-            good += 1;
-        } else {
-            bad += 1;
-        }
+        answers.push((this, read_response(&mut stream, &mut buffer).await?));
     }
-    Ok((good, bad))
+    Ok(())
 }
 
-/// Reads one response with a `content-length` and returns its status.
+/// Reads one response and returns its status.
 async fn read_response(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<u16> {
     buffer.clear();
-    let broken = || io::Error::new(io::ErrorKind::InvalidData, "not the response that was expected");
-    let mut whole = usize::MAX;
-    while buffer.len() < whole {
+    let mut whole = None;
+    while whole.is_none_or(|whole| buffer.len() < whole) {
         if stream.read_buf(buffer).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        if whole == usize::MAX
-            && let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n")
-        {
-            let head = std::str::from_utf8(&buffer[..end]).map_err(|_| broken())?;
-            let length: Option<usize> = head.lines().find_map(|line| {
-                let (name, value) = line.split_once(':')?;
-                name.eq_ignore_ascii_case("content-length")
-                    .then(|| value.trim().parse().ok())
-                    .flatten()
-            });
-            whole = end + 4 + length.ok_or_else(broken)?;
+        if whole.is_none() {
+            whole = response::whole_length(buffer)?;
         }
     }
-    std::str::from_utf8(&buffer[9..12])
-        .ok()
-        .and_then(|status| status.parse().ok())
-        .ok_or_else(broken)
+    response::status(buffer)
 }

@@ -7,6 +7,11 @@ use std::fmt;
 pub struct Series(Vec<f64>);
 
 impl Series {
+    /// None yet.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
     /// Adds the measurement of one round.
     pub fn push(&mut self, value: f64) {
         self.0.push(value);
@@ -44,7 +49,8 @@ impl fmt::Display for Series {
         let digits = match self.median().abs() {
             m if m >= 1000.0 => 0,
             m if m >= 10.0 => 1,
-            _ => 2,
+            m if m >= 0.1 => 2,
+            _ => 3,
         };
         write!(f, "{:.digits$} ({min:.digits$}–{max:.digits$})", self.median())
     }
@@ -60,7 +66,8 @@ pub fn seconds(default: f64) -> f64 {
     setting("SECONDS_PER_ROUND", default)
 }
 
-fn setting<T: std::str::FromStr>(name: &str, default: T) -> T {
+/// A number from an environment variable, or this one.
+pub fn setting<T: std::str::FromStr>(name: &str, default: T) -> T {
     std::env::var(name)
         .ok()
         .and_then(|text| text.parse().ok())

@@ -13,8 +13,10 @@ await pool.query(`
   CREATE TABLE IF NOT EXISTS api_keys (id text PRIMARY KEY, workspace_id uuid NOT NULL, hash bytea NOT NULL,
     rate_limit int NOT NULL, expires_at timestamptz, revoked_at timestamptz);
   CREATE UNLOGGED TABLE IF NOT EXISTS windows (key_id text PRIMARY KEY, ends_at timestamptz NOT NULL, used int NOT NULL);
-  CREATE TABLE IF NOT EXISTS agents (workspace_id uuid NOT NULL, agent_id text NOT NULL, id uuid NOT NULL, body jsonb NOT NULL,
-    is_active boolean NOT NULL DEFAULT true, created_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (workspace_id, agent_id));
+  CREATE TABLE IF NOT EXISTS agents (workspace_id uuid NOT NULL, agent_id text NOT NULL, id uuid NOT NULL, display_name text NOT NULL,
+    role text, description text, agent_type text NOT NULL DEFAULT 'ai', model text, color text, persona_prompt text,
+    capabilities jsonb NOT NULL, parameters jsonb NOT NULL, is_active boolean NOT NULL DEFAULT true,
+    created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (workspace_id, agent_id));
   CREATE TABLE IF NOT EXISTS audit (id bigserial PRIMARY KEY, workspace_id uuid NOT NULL, actor text NOT NULL, action text NOT NULL,
     target text NOT NULL, changes jsonb NOT NULL, created_at timestamptz NOT NULL DEFAULT now());
 `);
@@ -59,10 +61,10 @@ app.get("/api/agents/configs", async (request, response) => {
   if (request.query.workspace_id !== request.key.workspace_id) return response.status(403).json({ error: "another workspace" });
   const agents = await pool.query({
     name: "list",
-    text: "SELECT id, agent_id, body, is_active, created_at FROM agents WHERE workspace_id = $1 AND is_active ORDER BY created_at, id",
+    text: "SELECT * FROM agents WHERE workspace_id = $1 AND is_active ORDER BY created_at, id",
     values: [request.key.workspace_id],
   });
-  response.json(agents.rows.map(({ body, ...agent }) => ({ ...agent, ...body })));
+  response.json(agents.rows);
 });
 
 app.post("/api/agents/configs", async (request, response) => {
@@ -75,10 +77,16 @@ app.post("/api/agents/configs", async (request, response) => {
     const id = randomUUID();
     const slot = await client.query({ name: "slot", text: "UPDATE workspaces SET active = active + 1 WHERE id = $1 AND active < agent_limit", values: [workspace_id] });
     if (slot.rowCount === 0) throw Object.assign(new Error("plan limit"), { status: 422 });
-    const made = await client.query({ name: "create", text: "INSERT INTO agents (workspace_id, agent_id, id, body) VALUES ($1, $2, $3, $4) RETURNING created_at", values: [workspace_id, agent_id, id, body] });
+    const made = await client.query({
+      name: "create",
+      text: `INSERT INTO agents (workspace_id, agent_id, id, display_name, role, description, agent_type, model, color, persona_prompt,
+        capabilities, parameters) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) RETURNING *`,
+      values: [workspace_id, agent_id, id, body.display_name, body.role, body.description, body.agent_type ?? "ai", body.model,
+        body.color, body.persona_prompt, JSON.stringify(body.capabilities ?? []), body.parameters ?? {}],
+    });
     await client.query({ name: "audit", text: "INSERT INTO audit (workspace_id, actor, action, target, changes) VALUES ($1, $2, 'agent.created', $3, $4)", values: [workspace_id, request.key.id, agent_id, body] });
     await client.query("COMMIT");
-    response.status(201).json({ id, workspace_id, agent_id, ...body, is_active: true, created_at: made.rows[0].created_at });
+    response.status(201).json(made.rows[0]);
   } catch (error) {
     await client.query("ROLLBACK");
     response.status(error.status ?? (error.code === "23505" ? 409 : 500)).json({ error: error.message });

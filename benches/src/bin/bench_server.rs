@@ -1,8 +1,7 @@
 //! The servers that the benchmarks measure, each in a process of its own.
 //!
 //! `bench-server api DATA AGENTS [--single]`: the product; with `--single`, one transaction for each request.
-//! `bench-server fill DATA WORKSPACES AGENTS`: the product with so many workspaces of so many agents each.
-//! `bench-server open DATA`: the product on what is there.
+//! `bench-server fill FILE WORKSPACES AGENTS`: the product on a store with so many workspaces of so many agents each.
 //! `bench-server store DATA`: hyper and the group-commit writer with no rules: a POST stores its body.
 //! `bench-server fixed FILE`: bare hyper; answers every request with the response in FILE.
 //! `bench-server listen FILE`: the same through the product's listener with its timeouts and limits.
@@ -14,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use agentcfg_benches::Failure;
 use agentcfg_core::AgentCfg;
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 use agentcfg_core::store::{Batch, Key, Kind, Store, Write};
@@ -29,8 +29,6 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -44,15 +42,11 @@ async fn main() -> Result<(), Failure> {
             };
             api(Path::new(data), agents.parse()?, options).await
         }
-        ["fill", data, workspaces, agents] => fill(Path::new(data), workspaces.parse()?, agents.parse()?).await,
-        ["open", data] => {
-            let store = RedbStore::open(Path::new(data).join("bench.redb"), RedbOptions::default())?;
-            serve(service(store)).await
-        }
+        ["fill", file, workspaces, agents] => fill(Path::new(file), workspaces.parse()?, agents.parse()?).await,
         ["store", data] => store(Path::new(data)).await,
         ["fixed", file] => fixed(Path::new(file), false).await,
         ["listen", file] => fixed(Path::new(file), true).await,
-        _ => Err("usage: bench-server api DATA AGENTS [--single] | fill DATA WORKSPACES AGENTS | open DATA | store DATA | fixed FILE | listen FILE".into()),
+        _ => Err("usage: bench-server api DATA AGENTS [--single] | fill FILE WORKSPACES AGENTS | store DATA | fixed FILE | listen FILE".into()),
     }
 }
 
@@ -97,12 +91,12 @@ async fn api(data: &Path, agents: usize, options: RedbOptions) -> Result<(), Fai
 }
 
 /// Makes so many workspaces with so many agents each, with a key for some, and serves them.
-async fn fill(data: &Path, workspaces: usize, agents: usize) -> Result<(), Failure> {
+async fn fill(file: &Path, workspaces: usize, agents: usize) -> Result<(), Failure> {
     /// Workspaces that are filled at a time.
     const AT_A_TIME: usize = 256;
     /// Workspaces that get a key.
     const KEYS: usize = 256;
-    let service = service(RedbStore::open(data.join("bench.redb"), RedbOptions::default())?);
+    let service = service(RedbStore::open(file, RedbOptions::default())?);
     let turns = Arc::new(tokio::sync::Semaphore::new(AT_A_TIME));
     let mut tasks = tokio::task::JoinSet::new();
     let started = std::time::Instant::now();

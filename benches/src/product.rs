@@ -1,0 +1,118 @@
+//! The release binary of the server, set up the way its users do: by its command line and its API.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Failure;
+use crate::process::Server;
+use crate::request::{self, field, send};
+
+/// All servers of a benchmark take each other's session tokens.
+const SESSION_SECRET: &str = "a secret for the tokens of a benchmark";
+/// One key may send a million requests a minute, which is less than a benchmark sends.
+const KEYS: usize = 32;
+
+/// The binary.
+pub struct Product {
+    binary: PathBuf,
+    token: String,
+}
+
+/// A workspace and its API keys.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    /// Its identifier.
+    pub id: String,
+    /// The plaintexts of its keys.
+    pub keys: Vec<String>,
+}
+
+impl Product {
+    /// Builds the binary.
+    pub fn build() -> Result<Self, Failure> {
+        let binary = crate::cargo::build(&["-p", "agentcfg-server"])?;
+        let data = tempfile::tempdir()?;
+        let output = command(&binary)
+            .args(["token", "--user", "bench", "--data"])
+            .arg(data.path())
+            .output()?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+        }
+        let token = String::from_utf8(output.stdout)?.trim().to_owned();
+        Ok(Self { binary, token })
+    }
+
+    /// Serves a data directory.
+    pub fn serve(&self, data: &Path) -> std::io::Result<Server> {
+        Server::start(self.command().arg("--data").arg(data))
+    }
+
+    /// Serves a database that servers share.
+    pub fn serve_database(&self, url: &str) -> std::io::Result<Server> {
+        Server::start(self.command().env("AGENTCFG_DATABASE_URL", url))
+    }
+
+    /// Makes a workspace with keys of scope `write`.
+    pub fn workspace(&self, address: SocketAddr) -> Result<Workspace, Failure> {
+        let made = send(address, "POST", "/api/workspaces", &self.token, r#"{"name":"bench"}"#)?;
+        let id = field(&made, "id").ok_or(made)?;
+        let keys = (0..KEYS).map(|_| self.key(address, &id)).collect::<Result<_, _>>()?;
+        Ok(Workspace { id, keys })
+    }
+
+    /// Makes one more key of a workspace.
+    pub fn key(&self, address: SocketAddr, workspace: &str) -> Result<String, Failure> {
+        let body = format!(
+            r#"{{"workspace_id":"{workspace}","name":"bench","environment":"production","scope":"write","rate_limit":1000000}}"#
+        );
+        let made = send(address, "POST", "/api/api-keys", &self.token, &body)?;
+        Ok(field(&made, "key").ok_or(made)?)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = command(&self.binary);
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        command
+    }
+}
+
+impl Workspace {
+    /// Creates so many agents, and makes sure that the list shows them together with the rate figures: what is
+    /// measured must be the work that was meant.
+    pub fn seed(&self, address: SocketAddr, agents: usize) -> Result<(), Failure> {
+        for i in 0..agents {
+            let body = request::agent(&self.id, &format!("seed-{i}"));
+            let answer = send(address, "POST", "/api/agents/configs", &self.keys[0], &body)?;
+            if !answer.contains(" 201 ") {
+                return Err(answer.into());
+            }
+        }
+        let answer = send(address, "GET", &request::list_path(&self.id), &self.keys[0], "")?;
+        let listed = request::body(&answer).and_then(|body| body.as_array().map(Vec::len));
+        let head = answer.to_ascii_lowercase();
+        let is_counted =
+            ["limit", "remaining", "reset"].map(|figure| head.contains(&format!("\r\nx-ratelimit-{figure}: ")));
+        if listed == Some(agents) && is_counted == [true; 3] {
+            Ok(())
+        } else {
+            Err(format!("not the list of {agents} agents: {answer}").into())
+        }
+    }
+
+    /// The request for the list, once with each key.
+    pub fn lists(&self) -> Vec<Vec<u8>> {
+        let lists = self.keys.iter().map(|key| request::list(&self.id, key).into_bytes());
+        lists.collect()
+    }
+}
+
+fn command(binary: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command
+        .env("AGENTCFG_SESSION_SECRET", SESSION_SECRET)
+        .env("AGENTCFG_DEFAULT_PLAN", "enterprise")
+        .env("AGENTCFG_LOG", "error");
+    command
+}

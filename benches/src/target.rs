@@ -1,0 +1,194 @@
+//! Servers that do the same work: lists of a workspace's agents, and durable creates of agents in it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::cluster::Cluster;
+use crate::process::Server;
+use crate::product::{Product, Workspace};
+use crate::stats::seconds;
+use crate::{Failure, cargo, load, request};
+
+/// What a server is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// The list of the workspace's agents.
+    List,
+    /// The durable creation of an agent.
+    Create,
+}
+
+impl Work {
+    /// In the tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Create => "create",
+        }
+    }
+}
+
+/// One or more servers with one workspace.
+pub struct Target {
+    /// In the tables.
+    pub name: &'static str,
+    /// Where they listen.
+    pub addresses: Vec<SocketAddr>,
+    /// The workspace that they are asked for.
+    pub workspace: Workspace,
+    _servers: Vec<Server>,
+}
+
+impl Target {
+    fn new(name: &'static str, servers: Vec<Server>, workspace: Workspace) -> Self {
+        Self {
+            name,
+            addresses: servers.iter().map(|server| server.address).collect(),
+            workspace,
+            _servers: servers,
+        }
+    }
+
+    /// The product on a data directory.
+    pub fn embedded(product: &Product, data: &Path) -> Result<Self, Failure> {
+        let server = product.serve(data)?;
+        let workspace = product.workspace(server.address)?;
+        Ok(Self::new("agentcfg", vec![server], workspace))
+    }
+
+    /// So many servers of the product on one PostgreSQL.
+    pub fn shared(product: &Product, cluster: &Cluster, servers: usize) -> Result<Self, Failure> {
+        cluster.create("agentcfg")?;
+        let url = cluster.url("agentcfg");
+        let started: Vec<Server> = (0..servers)
+            .map(|_| product.serve_database(&url))
+            .collect::<Result<_, _>>()?;
+        let workspace = product.workspace(started[0].address)?;
+        Ok(Self::new("agentcfg", started, workspace))
+    }
+
+    /// Express on PostgreSQL.
+    pub fn express(cluster: &Cluster) -> Result<Self, Failure> {
+        cluster.create("express")?;
+        let mut node = node("express")?;
+        Self::peer("Express + PostgreSQL", node.env("DATABASE_URL", cluster.url("express")))
+    }
+
+    /// Fastify on SQLite.
+    pub fn fastify(data: &Path) -> Result<Self, Failure> {
+        let mut node = node("fastify")?;
+        Self::peer("Fastify + SQLite", node.arg(data.join("fastify.db")))
+    }
+
+    /// axum on SQLite.
+    pub fn axum(data: &Path) -> Result<Self, Failure> {
+        let manifest = peer("axum").join("Cargo.toml");
+        let place = cargo::root().join("target/peers");
+        let (manifest, place) = (manifest.to_string_lossy(), place.to_string_lossy());
+        let program = cargo::build(&["--manifest-path", &manifest, "--target-dir", &place])?;
+        Self::peer("axum + SQLite", Command::new(program).arg(data.join("axum.db")))
+    }
+
+    /// A program that makes a workspace with a key by itself.
+    fn peer(name: &'static str, command: &mut Command) -> Result<Self, Failure> {
+        let server = Server::start(command)?;
+        let workspace = Workspace {
+            id: server.fact("workspace").to_owned(),
+            keys: vec![server.fact("key").to_owned()],
+        };
+        Ok(Self::new(name, vec![server], workspace))
+    }
+
+    /// Bare hyper that answers what this one answers to a list.
+    pub fn bare_hyper(&self, data: &Path, bench_server: &str) -> Result<Self, Failure> {
+        let (_, server) = fixed(self.addresses[0], &self.workspace, data, bench_server)?;
+        Ok(Self::new("bare hyper", vec![server], self.workspace.clone()))
+    }
+
+    /// The same with the first of the servers alone.
+    pub fn first(&self) -> Self {
+        Self {
+            name: self.name,
+            addresses: self.addresses[..1].to_vec(),
+            workspace: self.workspace.clone(),
+            _servers: Vec::new(),
+        }
+    }
+
+    /// Requests per second over all servers together, with so many clients. `run` tells the agents of one run
+    /// from those of another.
+    pub async fn measure(&self, work: Work, clients: usize, run: &str) -> Result<f64, Failure> {
+        let time = Duration::from_secs_f64(seconds(2.0));
+        let mut runs = tokio::task::JoinSet::new();
+        for (at, address) in self.addresses.iter().copied().enumerate() {
+            let (workspace, lists, run) = (self.workspace.clone(), self.workspace.lists(), run.to_owned());
+            let keys = lists.len();
+            let clients = clients / self.addresses.len();
+            runs.spawn(async move {
+                match work {
+                    Work::List => {
+                        let list = move |number: u64, out: &mut Vec<u8>| {
+                            out.extend_from_slice(&lists[number as usize % keys]);
+                        };
+                        load::run(address, clients, time, 200, list).await
+                    }
+                    Work::Create => {
+                        let create = move |number: u64, out: &mut Vec<u8>| {
+                            let key = &workspace.keys[number as usize % keys];
+                            let agent_id = format!("{run}-{at}-{number}");
+                            out.extend_from_slice(request::create(&workspace.id, key, &agent_id).as_bytes());
+                        };
+                        load::run(address, clients, time, 201, create).await
+                    }
+                }
+            });
+        }
+        let mut total = 0.0;
+        for outcome in runs.join_all().await {
+            let outcome = outcome?;
+            if outcome.refused > 0 {
+                let all = outcome.answered + outcome.refused;
+                return Err(format!("{}: {} of {all} were refused", self.name, outcome.refused).into());
+            }
+            total += outcome.per_second();
+        }
+        Ok(total)
+    }
+}
+
+/// Captures one answer to a list, and starts bare hyper with it.
+pub fn fixed(
+    address: SocketAddr,
+    workspace: &Workspace,
+    data: &Path,
+    bench_server: &str,
+) -> Result<(String, Server), Failure> {
+    let path = request::list_path(&workspace.id);
+    let answer = request::send(address, "GET", &path, &workspace.keys[0], "")?;
+    // The yardstick keeps its connections as the product does.
+    let answer = answer.replace("connection: close\r\n", "");
+    let file = data.join("answer");
+    std::fs::write(&file, &answer)?;
+    let server = Server::start(Command::new(bench_server).arg("fixed").arg(&file))?;
+    Ok((answer, server))
+}
+
+/// The folder of a peer.
+fn peer(name: &str) -> PathBuf {
+    cargo::root().join("benches/peers").join(name)
+}
+
+/// Node in the folder of a peer.
+fn node(name: &str) -> Result<Command, Failure> {
+    let folder = peer(name);
+    if !folder.join("node_modules").is_dir() {
+        return Err(
+            format!("benches/peers/{name} lacks its packages; scripts/bench.sh shows how to install them").into(),
+        );
+    }
+    let mut node = Command::new("node");
+    node.arg("server.js").current_dir(folder).env("NODE_ENV", "production");
+    Ok(node)
+}
