@@ -13,6 +13,7 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
+use crate::compression::Compression;
 use crate::cors::Cors;
 use crate::errors::Failure;
 use crate::handlers::{self, Answer, Call};
@@ -36,6 +37,7 @@ pub struct App {
 struct Shared {
     service: AgentCfg,
     cors: Cors,
+    compression: Compression,
     request_ids: RequestIds,
     model_calls: Option<ModelCalls>,
     metrics: Option<Arc<Metrics>>,
@@ -47,6 +49,7 @@ impl Shared {
         Self {
             service: self.service.clone(),
             cors: self.cors.clone(),
+            compression: self.compression.clone(),
             request_ids: RequestIds::new(),
             model_calls: self.model_calls.clone(),
             metrics: self.metrics.clone(),
@@ -55,12 +58,13 @@ impl Shared {
 }
 
 impl App {
-    /// The API of a service. Model calls are refused until [there is a way to the
+    /// The API of a service. Answers are compressed for those who ask. Model calls are refused until [there is a way to the
     /// providers](Self::with_model_calls).
     pub fn new(service: AgentCfg, cors: Cors) -> Self {
         Self::make(Shared {
             service,
             cors,
+            compression: Compression::on(),
             request_ids: RequestIds::new(),
             model_calls: None,
             metrics: None,
@@ -72,6 +76,15 @@ impl App {
     pub fn with_model_calls(&self, model_calls: ModelCalls) -> Self {
         Self::make(Shared {
             model_calls: Some(model_calls),
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API, with answers compressed or not.
+    #[must_use]
+    pub fn with_compression(&self, compression: Compression) -> Self {
+        Self::make(Shared {
+            compression,
             ..self.shared.again()
         })
     }
@@ -112,7 +125,12 @@ impl App {
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: std::error::Error + 'static,
     {
-        let Shared { cors, request_ids, .. } = &*self.shared;
+        let Shared {
+            cors,
+            compression,
+            request_ids,
+            ..
+        } = &*self.shared;
         let (head, mut body) = request.into_parts();
         let path = head.uri.path();
         let request_id = request_id::sent(&head.headers)
@@ -130,9 +148,8 @@ impl App {
                 head: &head,
                 body: &mut body,
             };
-            answer(&self.shared, call, &mut rate)
-                .await
-                .map(response::Reply::into_response)
+            let reply = answer(&self.shared, call, &mut rate).await?;
+            Ok(compression.apply(route, &head.headers, reply).await.into_response())
         };
         let mut response = match answer.await {
             Ok(response) => response,

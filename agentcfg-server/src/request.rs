@@ -10,6 +10,7 @@ use hyper::body::Body;
 use hyper::header::{self, HeaderMap, HeaderName};
 use hyper::{Method, StatusCode, Uri};
 
+use crate::compression::plain_tag;
 use crate::errors::Failure;
 
 /// The longest request line.
@@ -229,16 +230,18 @@ pub fn if_match(headers: &HeaderMap) -> Precondition {
     match tags(headers, header::IF_MATCH) {
         None => Precondition::None,
         Some(tags) if tags.iter().any(|tag| tag == "*") => Precondition::Exists,
-        Some(tags) => Precondition::OneOf(tags),
+        // A record's own tag stands for its plain form, which is the only one that is sent. A proxy that compresses may
+        // have told its client another.
+        Some(tags) => Precondition::OneOf(tags.iter().map(|tag| plain_tag(tag).into_owned()).collect()),
     }
 }
 
-/// Whether `If-None-Match` names this tag, compared weakly.
+/// Whether `If-None-Match` names this tag, be it that of the plain or the compressed form, compared weakly.
 pub fn if_none_match(headers: &HeaderMap, current: Tag) -> bool {
     let current = current.to_string();
     tags(headers, header::IF_NONE_MATCH).is_some_and(|tags| {
         tags.iter()
-            .any(|tag| tag == "*" || tag.trim_start_matches("W/") == current)
+            .any(|tag| tag == "*" || plain_tag(tag).trim_start_matches("W/") == current)
     })
 }
 
@@ -472,6 +475,9 @@ mod tests {
         assert!(if_none_match(&headers(&[("if-none-match", "\"x\", W/\"a3\"")]), tag));
         assert!(if_none_match(&headers(&[("if-none-match", "*")]), tag));
         assert!(!if_none_match(&headers(&[("if-none-match", "\"a4\"")]), tag));
+        assert!(if_none_match(&headers(&[("if-none-match", "\"a3-gzip\"")]), tag));
+        assert!(if_match(&headers(&[("if-match", "\"a3-gzip\"")])).is_met_by(tag));
+        assert!(!if_match(&headers(&[("if-match", "W/\"a3-gzip\"")])).is_met_by(tag));
     }
 
     #[test]
