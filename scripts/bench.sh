@@ -33,6 +33,8 @@ section scale "Scale" \
     "The release binary; 100 agents in each workspace; lists of random workspaces with their own keys. Processor time is that of a list at full load; the latencies are those at 1,000 lists a second, from the moment that each was due. The kill comes while 64 clients create; the times are those until an authenticated list is answered, the start of the process included. After the kill every create that was acknowledged is looked for. \`AGENTS=100000\` leaves out the larger ones."
 section flood "A flood of bad keys" \
     "1,000 lists a second with good keys over 16 connections, quiet and while 5,000 bad requests a second come in over 64 others; both at their pace, however slow the answers are. Latencies count from the moment that a request was due, those of the load generator included. A wrong secret costs the server a slow hash as long as nobody has used the key rightly since the start; so many of those cannot be answered."
+section lists "Long lists in many hands" \
+    "One workspace of 5,000 agents, 200 readers at a time. Standing: none of them reads on once the answer has begun, so that every body is in flight. Moving: every other one reads at leisure, and every quarter of a second an agent is changed, so that lists of several revisions are under way. Growth is what the peak is above the resident memory after one reader, in bodies."
 if [ -z "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" ]; then
     need pg_ctlcluster postgresql
 fi

@@ -13,6 +13,7 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
+use crate::compression::Compression;
 use crate::cors::Cors;
 use crate::errors::Failure;
 use crate::handlers::{self, Call};
@@ -20,7 +21,7 @@ use crate::listen::Leaving;
 use crate::model_calls::{self, ModelCalls};
 use crate::request::{self, Fields, Query};
 use crate::request_id::{REQUEST_ID, RequestIds};
-use crate::response::{self, Body, Reply, add_rate};
+use crate::response::{self, Body, add_rate};
 use crate::routes::{self, Content, Match, Needs};
 use crate::telemetry::Metrics;
 
@@ -36,6 +37,7 @@ pub struct App {
 struct Shared {
     service: AgentCfg,
     cors: Cors,
+    compression: Compression,
     request_ids: RequestIds,
     model_calls: Option<ModelCalls>,
     metrics: Option<Arc<Metrics>>,
@@ -47,6 +49,7 @@ impl Shared {
         Self {
             service: self.service.clone(),
             cors: self.cors.clone(),
+            compression: self.compression.clone(),
             request_ids: RequestIds::new(),
             model_calls: self.model_calls.clone(),
             metrics: self.metrics.clone(),
@@ -55,12 +58,13 @@ impl Shared {
 }
 
 impl App {
-    /// The API of a service. Model calls are refused until [there is a way to the
+    /// The API of a service. Answers are compressed for those who ask. Model calls are refused until [there is a way to the
     /// providers](Self::with_model_calls).
     pub fn new(service: AgentCfg, cors: Cors) -> Self {
         Self::make(Shared {
             service,
             cors,
+            compression: Compression::on(),
             request_ids: RequestIds::new(),
             model_calls: None,
             metrics: None,
@@ -72,6 +76,15 @@ impl App {
     pub fn with_model_calls(&self, model_calls: ModelCalls) -> Self {
         Self::make(Shared {
             model_calls: Some(model_calls),
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API, with answers compressed or not.
+    #[must_use]
+    pub fn with_compression(&self, compression: Compression) -> Self {
+        Self::make(Shared {
+            compression,
             ..self.shared.again()
         })
     }
@@ -182,7 +195,11 @@ where
     };
     if route.needs == Needs::Nothing {
         let reply = Box::pin(handlers::run_open(route.operation, service)).await?;
-        return Ok(reply.into_response());
+        return Ok(shared
+            .compression
+            .apply(route, &fields, headers, reply)
+            .await
+            .into_response());
     }
     let (caller, decision) = service.enter(fields.bearer()?).await?;
     let retry_after = (!decision.allowed).then(|| (decision.retry_after_millis + 999) / 1000);
@@ -214,7 +231,12 @@ where
         model_calls: shared.model_calls.as_ref(),
         leaving: head.extensions.get::<Leaving>(),
     };
-    handlers::run(route.operation, call).await.map(Reply::into_response)
+    let reply = handlers::run(route.operation, call).await?;
+    Ok(shared
+        .compression
+        .apply(route, &fields, headers, reply)
+        .await
+        .into_response())
 }
 
 async fn read_body<B>(content: Content, head: &Parts, body: &mut B) -> Result<Bytes, Failure>

@@ -7,6 +7,7 @@ pub mod app;
 pub mod backend;
 pub mod cli;
 pub mod commands;
+pub mod compression;
 pub mod config;
 pub mod control;
 pub mod cors;

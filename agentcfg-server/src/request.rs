@@ -11,6 +11,7 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode, Uri};
 use smallvec::SmallVec;
 
+use crate::compression::plain_tag;
 use crate::errors::Failure;
 use crate::request_id::{self, REQUEST_ID};
 
@@ -29,6 +30,8 @@ pub struct Fields<'a> {
     authorization: Option<&'a HeaderValue>,
     has_more_authorization: bool,
     has_content_encoding: bool,
+    /// Whether the caller says which forms of the answer will do.
+    pub has_accept_encoding: bool,
     /// Bytes on the wire: each field takes its name, `: `, its value and a line end.
     size: usize,
 }
@@ -44,6 +47,8 @@ impl<'a> Fields<'a> {
                 fields.authorization = fields.authorization.or(Some(value));
             } else if name == header::CONTENT_ENCODING {
                 fields.has_content_encoding = true;
+            } else if name == header::ACCEPT_ENCODING {
+                fields.has_accept_encoding = true;
             } else if name == REQUEST_ID && fields.request_id.is_none() {
                 fields.request_id = request_id::echoed(value);
             }
@@ -282,16 +287,18 @@ pub fn if_match(headers: &HeaderMap) -> Precondition {
     match tags(headers, header::IF_MATCH) {
         None => Precondition::None,
         Some(tags) if tags.iter().any(|tag| tag == "*") => Precondition::Exists,
-        Some(tags) => Precondition::OneOf(tags),
+        // A record's own tag stands for its plain form, which is the only one that is sent. A proxy that compresses may
+        // have told its client another.
+        Some(tags) => Precondition::OneOf(tags.iter().map(|tag| plain_tag(tag).into_owned()).collect()),
     }
 }
 
-/// Whether `If-None-Match` names this tag, compared weakly.
+/// Whether `If-None-Match` names this tag, be it that of the plain or the compressed form, compared weakly.
 pub fn if_none_match(headers: &HeaderMap, current: Tag) -> bool {
     tags(headers, header::IF_NONE_MATCH).is_some_and(|tags| {
         let current = current.to_string();
         tags.iter()
-            .any(|tag| tag == "*" || tag.trim_start_matches("W/") == current)
+            .any(|tag| tag == "*" || plain_tag(tag).trim_start_matches("W/") == current)
     })
 }
 
@@ -516,6 +523,9 @@ mod tests {
         assert!(if_none_match(&headers(&[("if-none-match", "\"x\", W/\"a3\"")]), tag));
         assert!(if_none_match(&headers(&[("if-none-match", "*")]), tag));
         assert!(!if_none_match(&headers(&[("if-none-match", "\"a4\"")]), tag));
+        assert!(if_none_match(&headers(&[("if-none-match", "\"a3-gzip\"")]), tag));
+        assert!(if_match(&headers(&[("if-match", "\"a3-gzip\"")])).is_met_by(tag));
+        assert!(!if_match(&headers(&[("if-match", "W/\"a3-gzip\"")])).is_met_by(tag));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use agentcfg_core::model::{ErrorBody, RateStatus, Tag};
+use agentcfg_core::service::AgentList;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
@@ -11,6 +12,7 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
+use crate::compression;
 use crate::errors::Failure;
 use crate::model_calls::{Broken, Relay};
 
@@ -18,14 +20,19 @@ const RATE_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const RATE_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RATE_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// Fields of a typical response: content type, tag, rate limit, request id.
-const FIELDS: usize = 6;
+/// Fields of a typical response: content type, tag, what it varies by, rate limit, request id.
+const FIELDS: usize = 7;
+
+/// Lists from this length on are sent in the pieces that they have, so that none is copied.
+const LONG_LIST: usize = 64 << 10;
 
 /// The body of every response.
 #[derive(Debug)]
 pub enum Body {
     /// One that is there as a whole, as almost all are.
     Whole(Full<Bytes>),
+    /// One in pieces that others use too.
+    Pieces(std::vec::IntoIter<Bytes>),
     /// One that is still on its way from a model provider.
     Relayed(Box<Relay>),
 }
@@ -45,6 +52,7 @@ impl HttpBody for Body {
             Self::Whole(body) => Pin::new(body)
                 .poll_frame(cx)
                 .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
+            Self::Pieces(pieces) => Poll::Ready(pieces.next().map(|piece| Ok(Frame::data(piece)))),
             Self::Relayed(relay) => Pin::new(relay).poll_frame(cx),
         }
     }
@@ -52,6 +60,7 @@ impl HttpBody for Body {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(body) => body.is_end_stream(),
+            Self::Pieces(pieces) => pieces.as_slice().is_empty(),
             Self::Relayed(relay) => relay.is_end_stream(),
         }
     }
@@ -59,6 +68,9 @@ impl HttpBody for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(body) => body.size_hint(),
+            Self::Pieces(pieces) => {
+                SizeHint::with_exact(pieces.as_slice().iter().map(|piece| piece.len() as u64).sum())
+            }
             Self::Relayed(relay) => relay.size_hint(),
         }
     }
@@ -68,10 +80,54 @@ impl HttpBody for Body {
 #[derive(Debug)]
 pub struct Reply {
     status: StatusCode,
-    body: Bytes,
+    content: Content,
     tag: Option<Tag>,
+    form: Form,
     /// The answer of somebody else, in place of all that.
     relayed: Option<Box<Response<Relay>>>,
+}
+
+/// What a reply says, as JSON.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// What was written for this request.
+    Made(Bytes),
+    /// A list that others share.
+    List(AgentList),
+    /// A text that never changes.
+    Document(&'static str),
+}
+
+/// In which form the content goes out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As it is, whatever the request asks for.
+    Plain,
+    /// As it is, unless the request asks for something else.
+    Open,
+    /// As it is, because the request asks for nothing else.
+    Chosen,
+    /// In gzip, because the request asks for it.
+    Gzip,
+}
+
+impl Content {
+    fn len(&self) -> usize {
+        match self {
+            Self::Made(body) => body.len(),
+            Self::List(list) => list.json_len(),
+            Self::Document(text) => text.len(),
+        }
+    }
+
+    fn into_body(self) -> Body {
+        Body::Whole(Full::new(match self {
+            Self::List(list) if list.json_len() >= LONG_LIST => return Body::Pieces(list.json_parts().into_iter()),
+            Self::List(list) => list.json(),
+            Self::Made(body) => body,
+            Self::Document(text) => Bytes::from_static(text.as_bytes()),
+        }))
+    }
 }
 
 impl Reply {
@@ -85,15 +141,25 @@ impl Reply {
             cause: Some(error.to_string()),
             ..Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error")
         })?;
-        Ok(Self::bytes(body.into()))
+        Ok(Self::ok(Content::Made(body.into())))
     }
 
-    /// 200 with bytes that are JSON already.
-    pub fn bytes(body: Bytes) -> Self {
+    /// 200 with a list.
+    pub fn list(list: AgentList) -> Self {
+        Self::ok(Content::List(list))
+    }
+
+    /// 200 with a text that is JSON already. There is one such text.
+    pub(crate) fn document(text: &'static str) -> Self {
+        Self::ok(Content::Document(text))
+    }
+
+    fn ok(content: Content) -> Self {
         Self {
             status: StatusCode::OK,
-            body,
+            content,
             tag: None,
+            form: Form::Open,
             relayed: None,
         }
     }
@@ -113,12 +179,21 @@ impl Reply {
         Self { tag: Some(tag), ..self }
     }
 
-    /// 304: the caller has this version.
-    pub fn not_modified(tag: Tag) -> Self {
+    /// 304 in place of 200: the caller has this version.
+    #[must_use]
+    pub fn not_modified(self) -> Self {
         Self {
             status: StatusCode::NOT_MODIFIED,
-            tag: Some(tag),
-            ..Self::bytes(Bytes::new())
+            ..self
+        }
+    }
+
+    /// Goes out as it is, whatever the request asks for. Then the tag stands for one form alone.
+    #[must_use]
+    pub fn plain(self) -> Self {
+        Self {
+            form: Form::Plain,
+            ..self
         }
     }
 
@@ -126,7 +201,36 @@ impl Reply {
     pub fn relayed(response: Response<Relay>) -> Self {
         Self {
             relayed: Some(Box::new(response)),
-            ..Self::bytes(Bytes::new())
+            ..Self::ok(Content::Document("")).plain()
+        }
+    }
+
+    /// Whether it depends on the request in which form this goes out.
+    pub(crate) fn may_be_compressed(&self) -> bool {
+        self.form == Form::Open
+            && matches!(self.status, StatusCode::OK | StatusCode::NOT_MODIFIED)
+            && self.content.len() >= compression::MIN_LENGTH
+    }
+
+    /// What is to be compressed, if anything goes out.
+    pub(crate) fn content(&self) -> Option<&Content> {
+        (self.status != StatusCode::NOT_MODIFIED).then_some(&self.content)
+    }
+
+    /// Goes out as it is because the request asks for nothing else.
+    pub(crate) fn chosen_plain(self) -> Self {
+        Self {
+            form: Form::Chosen,
+            ..self
+        }
+    }
+
+    /// Goes out in gzip because the request asks for it, with this body if with any.
+    pub(crate) fn chosen_gzip(self, body: Bytes) -> Self {
+        Self {
+            form: Form::Gzip,
+            content: Content::Made(body),
+            ..self
         }
     }
 
@@ -135,19 +239,35 @@ impl Reply {
         if let Some(response) = self.relayed {
             return response.map(|relay| Body::Relayed(Box::new(relay)));
         }
-        let mut response = json_response(self.status, self.body);
+        let unchanged = self.status == StatusCode::NOT_MODIFIED;
+        let body = if unchanged {
+            Body::default()
+        } else {
+            self.content.into_body()
+        };
+        let mut response = json_response(self.status, body);
+        let headers = response.headers_mut();
         if let Some(tag) = self.tag {
-            response.headers_mut().insert(header::ETAG, tag_value(tag));
+            let value = match self.form {
+                Form::Gzip => tag_value(tag, compression::IN_GZIP),
+                _ => tag_value(tag, "\""),
+            };
+            headers.insert(header::ETAG, value);
         }
-        if self.status == StatusCode::NOT_MODIFIED {
-            response.headers_mut().remove(header::CONTENT_TYPE);
+        if matches!(self.form, Form::Chosen | Form::Gzip) {
+            headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
+        if unchanged {
+            headers.remove(header::CONTENT_TYPE);
+        } else if self.form == Form::Gzip {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         response
     }
 }
 
-fn json_response(status: StatusCode, body: Bytes) -> Response<Body> {
-    let mut response = Response::new(Body::Whole(Full::new(body)));
+fn json_response(status: StatusCode, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().reserve(FIELDS);
     response
@@ -163,7 +283,7 @@ impl Failure {
             error: self.message.clone(),
         })
         .unwrap_or_default();
-        let mut response = json_response(self.status, body.into());
+        let mut response = json_response(self.status, Body::Whole(Full::new(body.into())));
         let headers = response.headers_mut();
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -192,16 +312,24 @@ fn decimal(number: u64) -> HeaderValue {
     made(itoa::Buffer::new().format(number).as_bytes())
 }
 
-/// An entity tag as a field's value, without the machinery of formatting: most answers have one.
-fn tag_value(tag: Tag) -> HeaderValue {
+/// An entity tag as a field's value, with what it ends in. Most answers have one, so that it is written without the
+/// machinery of formatting.
+fn tag_value(tag: Tag, end: &str) -> HeaderValue {
     let mut digits = itoa::Buffer::new();
-    let digits = digits.format(tag.number()).as_bytes();
-    // Two quotes, a letter, and the longest number.
-    let mut text = [b'"'; 3 + 20];
     // The letter is one of two.
-    text[1] = tag.kind() as u8;
-    text[2..2 + digits.len()].copy_from_slice(digits);
-    made(&text[..digits.len() + 3])
+    let parts = [
+        b"\"",
+        &[tag.kind() as u8][..],
+        digits.format(tag.number()).as_bytes(),
+        end.as_bytes(),
+    ];
+    let mut text = [0; 32];
+    let mut length = 0;
+    for part in parts {
+        text[length..length + part.len()].copy_from_slice(part);
+        length += part.len();
+    }
+    made(&text[..length])
 }
 
 fn made(text: &[u8]) -> HeaderValue {
@@ -221,8 +349,9 @@ mod tests {
 
     #[test]
     fn a_tag_is_written_as_it_reads() {
+        assert_eq!(tag_value(Tag::list(7), compression::IN_GZIP), "\"w7-gzip\"");
         for tag in [Tag::record(0), Tag::list(7), Tag::record(u64::MAX)] {
-            assert_eq!(tag_value(tag), tag.to_string().as_str());
+            assert_eq!(tag_value(tag, "\""), tag.to_string().as_str());
         }
     }
 }

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 
 use crate::app::App;
 use crate::backend::{Backend, Keeper};
+use crate::compression::Compression;
 use crate::config::{Config, ConfigError, IdentityProvider};
 use crate::cors::Cors;
 use crate::datadir::{DataDir, DataDirError};
@@ -220,6 +221,9 @@ impl Server {
         };
         let mut app = App::new(self.service.clone(), Cors::new(self.config.cors_origins.clone()))
             .with_model_calls(ModelCalls::new(patience)?);
+        if !self.config.compression {
+            app = app.with_compression(Compression::off());
+        }
         let metrics_server = match self.config.metrics_listen {
             Some(address) => {
                 let listener = bind(address, "metrics_listen").await?;

@@ -63,10 +63,24 @@ impl Server {
 
     /// Resident memory in MiB.
     pub fn resident_mib(&self) -> f64 {
+        self.memory_mib("VmRSS:")
+    }
+
+    /// The most resident memory in MiB since the start, or since [`Self::forget_peak`].
+    pub fn peak_mib(&self) -> f64 {
+        self.memory_mib("VmHWM:")
+    }
+
+    /// Starts the peak anew at what is resident now.
+    pub fn forget_peak(&self) -> std::io::Result<()> {
+        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")
+    }
+
+    fn memory_mib(&self, field: &str) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         let line = status
             .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .find_map(|line| line.strip_prefix(field))
             .unwrap_or_default();
         line.split_whitespace()
             .next()

@@ -1,7 +1,9 @@
 //! One answer, held to the rules that every answer keeps.
 
 use std::fmt;
+use std::io::Read;
 
+use flate2::read::GzDecoder;
 use serde_json::Value;
 
 /// An answer as it came.
@@ -59,10 +61,23 @@ impl Response {
         text.parse().unwrap_or_else(|_| panic!("{name} is no number: {self:?}"))
     }
 
+    /// The body as it was before it was compressed.
+    #[track_caller]
+    pub fn plain_body(&self) -> Vec<u8> {
+        let Some(coding) = self.header("content-encoding") else {
+            return self.body.clone();
+        };
+        assert_eq!(coding, "gzip", "{self:?}");
+        let mut plain = Vec::new();
+        let read = GzDecoder::new(&*self.body).read_to_end(&mut plain);
+        read.unwrap_or_else(|error| panic!("no gzip ({error}): {self:?}"));
+        plain
+    }
+
     /// The body.
     #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
+        serde_json::from_slice(&self.plain_body()).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
     }
 
     /// The message of an error, whose body must be the message and nothing else.

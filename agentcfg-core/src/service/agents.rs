@@ -2,6 +2,7 @@
 
 use super::access::Access;
 use super::change::{self, Applied, Attempt, Change};
+use super::lists::Writer;
 use super::{AgentCfg, AgentList, Caller, not_found, schema};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
@@ -80,15 +81,14 @@ impl AgentCfg {
             .map(|(key, record)| read(key, &record))
             .transpose()?
             .filter(|found| found.agent.is_active);
-        let (agents, tag) = match found {
-            Some(found) => {
-                let tag = found.tag();
-                (vec![found.agent], tag)
-            }
-            None => (Vec::new(), Tag::list(revision)),
-        };
+        let mut list = Writer::new(0);
+        let mut tag = Tag::list(revision);
+        if let Some(found) = found {
+            tag = found.tag();
+            list.push(found.agent)?;
+        }
         Ok(Tagged {
-            value: AgentList::of(agents, revision)?.page(offset, limit),
+            value: list.finish(revision, None).page(offset, limit),
             tag,
         })
     }

@@ -108,7 +108,7 @@ struct Inner {
     vault: RwLock<Option<Arc<Vault>>>,
     ids: Ids,
     authenticator: Authenticator,
-    lists: Lists,
+    lists: Arc<Lists>,
     uses: KeyUses,
     distant_store: bool,
 }
@@ -191,7 +191,8 @@ impl Builder {
         self
     }
 
-    /// Chooses how many bytes of agent lists are kept ready; 64 MiB by default.
+    /// Chooses how many bytes of memory the agent lists that are kept ready take; 64 MiB by default. A list that
+    /// takes more than half of that is not kept, only shared among those who read it at the same time.
     #[must_use]
     pub fn list_cache_bytes(mut self, bytes: u64) -> Self {
         self.list_cache_bytes = bytes;

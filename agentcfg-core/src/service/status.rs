@@ -6,7 +6,7 @@ use super::change::{Attempt, lost};
 use super::schema::{self, StoredStatus};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
-use crate::model::{Agent, AgentStatus, LiveStatus, Permission, StatusReport, Timestamp, WorkspaceId};
+use crate::model::{AgentStatus, LiveStatus, Permission, StatusReport, Timestamp, WorkspaceId};
 use crate::store::{Batch, Kind, Partition, Scan, Write};
 
 impl AgentCfg {
@@ -32,9 +32,8 @@ impl AgentCfg {
             }
         }
         Ok(list
-            .agents()
-            .iter()
-            .map(|agent| entry(agent, live.remove(agent.agent_id.as_str())))
+            .names()
+            .map(|(agent_id, display_name)| entry(agent_id, display_name, live.remove(agent_id)))
             .collect())
     }
 
@@ -79,7 +78,7 @@ impl AgentCfg {
             writes: vec![write],
         };
         match self.store().commit(batch).await {
-            Ok(_) => Ok(Attempt::Done(entry(&agent, Some(stored)))),
+            Ok(_) => Ok(Attempt::Done(entry(&agent.agent_id, &agent.display_name, Some(stored)))),
             Err(error) => lost(&access, error).map(|_| Attempt::Raced),
         }
     }
@@ -90,14 +89,14 @@ impl AgentCfg {
     }
 }
 
-fn entry(agent: &Agent, report: Option<StoredStatus>) -> AgentStatus {
+fn entry(agent_id: &str, display_name: &str, report: Option<StoredStatus>) -> AgentStatus {
     let (status, current_task_id, current_task_title) = match report {
         Some(report) => (report.status, report.current_task_id, report.current_task_title),
         None => (LiveStatus::Offline, None, None),
     };
     AgentStatus {
-        agent_id: agent.agent_id.clone(),
-        display_name: agent.display_name.clone(),
+        agent_id: agent_id.to_owned(),
+        display_name: display_name.to_owned(),
         status,
         current_task_id,
         current_task_title,

@@ -81,6 +81,8 @@ async fn the_list_is_ordered_by_creation_and_cut_into_pages() {
         assert_eq!(serde_json::to_string(&ids).unwrap(), expected);
         // The text is that of the records.
         assert_eq!(list.json(), serde_json::to_vec(list.agents()).unwrap());
+        assert_eq!(list.json_parts().concat(), list.json());
+        assert_eq!((list.json_len(), list.len()), (list.json().len(), ids.len()));
     }
     for (agent_id, count) in [("a", 1), ("nobody", 0), ("Never Valid\0", 0), ("", 0)] {
         let filter = AgentFilter {

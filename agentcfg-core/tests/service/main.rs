@@ -11,6 +11,7 @@ mod changes;
 mod conditions;
 mod faults;
 mod histories;
+mod lists;
 mod members;
 mod model;
 mod races;

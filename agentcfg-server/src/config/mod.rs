@@ -62,6 +62,8 @@ pub struct Config {
     pub write_scope_configures_agents: bool,
     /// Origins that browsers may call from.
     pub cors_origins: Vec<String>,
+    /// Whether answers are compressed for those who ask.
+    pub compression: bool,
     /// HS256 secret of the local identity provider, instead of the file in the data directory.
     pub session_secret: Option<Secret>,
     /// Models on offer, in the order of the list.
@@ -137,6 +139,7 @@ impl Default for Config {
             status_ttl: Duration::from_secs(120),
             write_scope_configures_agents: true,
             cors_origins: Vec::new(),
+            compression: true,
             session_secret: None,
             models: Catalogue::default().models().to_vec(),
             openai_base_url: Catalogue::default().base_url(Provider::OpenAi).to_owned(),

@@ -107,6 +107,11 @@ pub const SETTINGS: &[Setting] = &[
             v.list("origins such as https://app.example.com", origin),
         )
     }),
+    setting(
+        "compression",
+        "whether answers are compressed for those who ask",
+        |c, v| put(&mut c.compression, v.boolean()),
+    ),
     secret(
         "session_secret",
         "HS256 secret of local sessions, instead of the file in the data directory",

@@ -172,6 +172,7 @@ fn lists_are_separated_by_commas() {
         ("AGENTCFG_DEFAULT_PLAN", "team"),
         ("AGENTCFG_LOG_FORMAT", "json"),
         ("AGENTCFG_METRICS_LISTEN", "127.0.0.1:9"),
+        ("AGENTCFG_COMPRESSION", "false"),
     ])
     .unwrap();
     assert_eq!(config.operators, ["ann", "bob"]);
@@ -179,6 +180,8 @@ fn lists_are_separated_by_commas() {
     assert_eq!(config.default_plan, Plan::Team);
     assert_eq!(config.log_format, LogFormat::Json);
     assert_eq!(config.metrics_listen.unwrap().port(), 9);
+    assert!(!config.compression && Config::default().compression);
+    assert!(fault(&[("AGENTCFG_COMPRESSION", "gzip")]).contains("true or false"));
 }
 
 #[test]

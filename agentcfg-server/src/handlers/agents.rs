@@ -18,10 +18,16 @@ pub(super) async fn list(call: Call<'_>) -> Answer {
     };
     faults.into_result()?;
     let list = call.service.list_agents(call.caller, workspace, &filter).await?;
-    if if_none_match(call.headers, list.tag) {
-        return Ok(Reply::not_modified(list.tag));
-    }
-    Ok(Reply::bytes(list.value.json()).tagged(list.tag))
+    let reply = Reply::list(list.value).tagged(list.tag);
+    let reply = match filter.agent_id {
+        // The tag is to be the record's own, whichever way a client comes by it.
+        Some(_) => reply.plain(),
+        None => reply,
+    };
+    Ok(match if_none_match(call.headers, list.tag) {
+        true => reply.not_modified(),
+        false => reply,
+    })
 }
 
 pub(super) async fn create(call: Call<'_>) -> Answer {

@@ -1,7 +1,6 @@
 //! What operators and tools ask: is it up, is it ready, what does it speak.
 
 use agentcfg_core::AgentCfg;
-use bytes::Bytes;
 use serde_json::json;
 
 use super::Answer;
@@ -18,5 +17,5 @@ pub(super) async fn ready(service: &AgentCfg) -> Answer {
 }
 
 pub(super) fn openapi() -> Reply {
-    Reply::bytes(Bytes::from_static(DOCUMENT.as_bytes()))
+    Reply::document(DOCUMENT)
 }

@@ -4,6 +4,7 @@ mod agents;
 mod api_keys;
 mod audit;
 mod bodies;
+mod compression;
 mod conditions;
 mod cors;
 mod heads;

@@ -1,5 +1,6 @@
 //! A service on a clock that stands still, and the callers that use it.
 
+mod held;
 pub mod race;
 mod store;
 
@@ -15,6 +16,7 @@ use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 use agentcfg_core::store::{MemoryStore, Store};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, Settings};
 
+pub use self::held::Held;
 use self::store::Yielding;
 pub use self::store::{Fault, Faulty};
 
