@@ -10,7 +10,7 @@ need cc build-essential
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 section() { # benchmark, title, text
-    printf '\n## %s\n\n%s\n\n`cargo bench -p agentcfg-benches --bench %s`\n\n' "$2" "$3" "$1" >>"$out"
+    printf '\n## %s\n\n%s\n\n%s\n\n' "$2" "$3" "\`cargo bench -p agentcfg-benches --bench $1\`" >>"$out"
     cargo bench --locked -q -p agentcfg-benches --bench "$1" | tee /dev/stderr | grep '^|' >>"$out"
 }
 
