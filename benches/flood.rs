@@ -8,7 +8,7 @@ use agentcfg_benches::paced::{Outcome, Pace, Paced};
 use agentcfg_benches::process::Server;
 use agentcfg_benches::product::Product;
 use agentcfg_benches::stats::{Series, rounds, seconds};
-use agentcfg_benches::{Failure, bad_keys, request};
+use agentcfg_benches::{Failure, bad_keys, request, target};
 
 const AGENTS: usize = 20;
 const GOOD: Pace = Pace {
@@ -35,7 +35,7 @@ fn main() -> Result<(), Failure> {
     let unused = (0..UNUSED).map(|_| product.key(server.address, &workspace.id));
     let unused: Vec<String> = unused.collect::<Result<_, _>>()?;
 
-    let good: Arc<[Vec<u8>]> = workspace.lists().into();
+    let good: Requests = workspace.lists().into();
     let kinds = [
         ("malformed", bad_keys::malformed(VARIETY)?),
         ("unknown", bad_keys::unknown(VARIETY)?),
@@ -59,29 +59,42 @@ fn main() -> Result<(), Failure> {
             .iter()
             .map(|key| request::list(&workspace.id, key).into_bytes())
             .collect();
-        let bad: Arc<[Vec<u8>]> = bad.into();
-        let (mut quiet, mut flooded) = (Latencies::default(), Latencies::default());
-        let mut answered = Series::new();
-        for _ in 0..rounds(5) {
-            let (outcome, cpu, _) = measure(&server, &good, None)?;
-            quiet.push(&outcome, cpu);
-            let (outcome, cpu, per_second) = measure(&server, &good, Some(&bad))?;
-            flooded.push(&outcome, cpu);
-            answered.push(per_second);
-        }
-        println!(
-            "| {name} | {} | {} | {} | {} | {} | {answered} | {} | {} |",
-            quiet.p50,
-            quiet.p99,
-            flooded.p50,
-            flooded.p99,
-            flooded.p99.over(&quiet.p99),
-            quiet.cpu,
-            flooded.cpu
-        );
+        let bad: Requests = bad.into();
+        row(name, &server, &good, (&bad, BAD))?;
     }
+    // What the same two loads do to a server that has nothing to decide: the share of the machine itself.
+    let answers = tempfile::tempdir()?;
+    let program = env!("CARGO_BIN_EXE_bench-server");
+    let (_, bare) = target::fixed(server.address, &workspace, answers.path(), program)?;
+    let any = Pace { status: 200, ..BAD };
+    row("none: bare hyper gets 5,000 more lists", &bare, &good, (&good, any))
+}
+
+/// Measures quiet and flood in turn, and prints the row.
+fn row(name: &str, server: &Server, good: &Requests, bad: (&Requests, Pace)) -> Result<(), Failure> {
+    let (mut quiet, mut flooded) = (Latencies::default(), Latencies::default());
+    let mut answered = Series::new();
+    for _ in 0..rounds(5) {
+        let (outcome, cpu, _) = measure(server, good, None)?;
+        quiet.push(&outcome, cpu);
+        let (outcome, cpu, per_second) = measure(server, good, Some(bad))?;
+        flooded.push(&outcome, cpu);
+        answered.push(per_second);
+    }
+    println!(
+        "| {name} | {} | {} | {} | {} | {} | {answered} | {} | {} |",
+        quiet.p50,
+        quiet.p99,
+        flooded.p50,
+        flooded.p99,
+        flooded.p99.over(&quiet.p99),
+        quiet.cpu,
+        flooded.cpu
+    );
     Ok(())
 }
+
+type Requests = Arc<[Vec<u8>]>;
 
 #[derive(Default)]
 struct Latencies {
@@ -99,12 +112,10 @@ impl Latencies {
 }
 
 /// What the good requests met, the server's use of a core in per cent, and the bad requests answered per second.
-fn measure(
-    server: &Server,
-    good: &Arc<[Vec<u8>]>,
-    bad: Option<&Arc<[Vec<u8>]>>,
-) -> Result<(Outcome, f64, f64), Failure> {
-    let flood = bad.map(|bad| Paced::start(server.address, BAD, bad)).transpose()?;
+fn measure(server: &Server, good: &Requests, bad: Option<(&Requests, Pace)>) -> Result<(Outcome, f64, f64), Failure> {
+    let flood = bad
+        .map(|(bad, pace)| Paced::start(server.address, pace, bad))
+        .transpose()?;
     let before = server.cpu_seconds();
     let outcome = Paced::start(server.address, GOOD, good)?.run_for(Duration::from_secs_f64(seconds(4.0)))?;
     let cpu = (server.cpu_seconds() - before) / outcome.elapsed.as_secs_f64() * 100.0;

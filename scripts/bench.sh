@@ -10,7 +10,7 @@ need cc build-essential
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 section() { # benchmark, title, text
-    printf '\n## %s\n\n%s\n\n`cargo bench -p agentcfg-benches --bench %s`\n\n' "$2" "$3" "$1" >>"$out"
+    printf '\n## %s\n\n%s\n\n%s\n\n' "$2" "$3" "\`cargo bench -p agentcfg-benches --bench $1\`" >>"$out"
     cargo bench --locked -q -p agentcfg-benches --bench "$1" | tee /dev/stderr | grep '^|' >>"$out"
 }
 
@@ -30,9 +30,9 @@ section http "The read over HTTP" \
 section writes "Durable creates over HTTP" \
     "Uniqueness, plan counter, audit entry and list revision included, each answer after the sync. Yardsticks: the same with one transaction for each request, and hyper with the group-commit writer and no rules."
 section scale "Scale" \
-    "The release binary; 100 agents in each workspace; lists of random workspaces with their own keys. Processor time is that of a list at full load; the latencies are those at 1,000 lists a second, from the moment that each was due. The kill comes while 64 clients create; the times are those until an authenticated list is answered, the start of the process included. After the kill every create that was acknowledged is looked for. \`AGENTS=100000\` leaves out the larger ones."
+    "The release binary; 100 agents in each workspace; lists of random workspaces with their own keys. Processor time is that of a list at full load; the latencies are those at 1,000 lists a second, from the moment that each was due. The kill comes while 64 clients create; the times are those until an authenticated list is answered, the start of the process included. After the kill every create that was acknowledged is looked for. The row of 360,000 agents is a file of about 1 GB. \`AGENTS=100000\` leaves out the larger ones."
 section flood "A flood of bad keys" \
-    "1,000 lists a second with good keys over 16 connections, quiet and while 5,000 bad requests a second come in over 64 others; both at their pace, however slow the answers are. Latencies count from the moment that a request was due, those of the load generator included. A wrong secret costs the server a slow hash as long as nobody has used the key rightly since the start; so many of those cannot be answered."
+    "1,000 lists a second with good keys over 16 connections, quiet and while 5,000 bad requests a second come in over 64 others; both at their pace, however slow the answers are. Latencies count from the moment that a request was due, those of the load generator included. A wrong secret costs the server a slow hash as long as nobody has used the key rightly since the start; so many of those cannot be answered. The last row is the yardstick: the same two loads on a server that has nothing to decide, so what the machine and the load generator add by themselves."
 section lists "Long lists in many hands" \
     "One workspace of 5,000 agents, 200 readers at a time. Standing: none of them reads on once the answer has begun, so that every body is in flight. Moving: every other one reads at leisure, and every quarter of a second an agent is changed, so that lists of several revisions are under way. Growth is what the peak is above the resident memory after one reader, in bodies."
 if [ -z "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" ]; then

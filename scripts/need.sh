@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the other scripts: makes sure that a program is there, and says how to get it when it may not be installed.
 
 fail() {
