@@ -32,7 +32,7 @@ section writes "Durable creates over HTTP" \
 section scale "Scale" \
     "100 agents in each workspace; lists of random workspaces with their own keys."
 section lists "Long lists in many hands" \
-    "One workspace of 5,000 agents, 200 readers at a time. Standing: none of them reads on once the answer has begun, so that every body is in flight. Moving: every other one reads at leisure, and every quarter of a second an agent is changed, so that lists of several revisions are under way. Growth is what the peak is above the resident memory after one reader, in bodies."
+    "One workspace of 5,000 agents, 200 readers at a time. Standing: none of them reads on once the answer has begun, so that every body is in flight. Moving: every other one reads at leisure, and every quarter of a second an agent is changed, so that lists of several revisions are under way. Growth is what the peak is above the resident memory after one reader, in plain lists."
 if [ -z "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" ]; then
     need pg_ctlcluster postgresql
 fi
