@@ -28,9 +28,10 @@ fn main() -> Result<(), Failure> {
     let (workspace, key) = pair.split_once(' ').ok_or("no workspace")?;
     filled.stop()?;
     println!(
-        "| form | body, MiB | first reader, ms | next reader, ms | resident after one, MiB | peak, {READERS} standing | growth, bodies | peak, {READERS} moving | growth, bodies |"
+        "| form | body, MiB | first reader, ms | next reader, ms | resident after one, MiB | peak, {READERS} standing | growth, lists | peak, {READERS} moving | growth, lists |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
+    let mut list = 0.0;
     for form in ["plain", "gzip"] {
         let accepted = if form == "gzip" {
             "accept-encoding: gzip\r\n"
@@ -48,7 +49,7 @@ fn main() -> Result<(), Failure> {
         let mut figures: [Series; 8] = Default::default();
         for _ in 0..rounds(5) {
             let server = Server::start(Command::new(PROGRAM).args(["open", &path]))?;
-            let round = runtime.block_on(round(&server, &Arc::new(asking.clone())))?;
+            let round = runtime.block_on(round(&server, &Arc::new(asking.clone()), &mut list))?;
             for (series, figure) in figures.iter_mut().zip(round) {
                 series.push(figure);
             }
@@ -66,7 +67,8 @@ struct Asking {
     write: String,
 }
 
-async fn round(server: &Server, asking: &Arc<Asking>) -> Result<[f64; 8], Failure> {
+/// One round. `list` is the size of the plain list in MiB, as far as it is known.
+async fn round(server: &Server, asking: &Arc<Asking>, list: &mut f64) -> Result<[f64; 8], Failure> {
     let address = server.address;
     let started = Instant::now();
     let length = read_whole(&mut connect(address).await?, &asking.read).await?;
@@ -75,6 +77,7 @@ async fn round(server: &Server, asking: &Arc<Asking>) -> Result<[f64; 8], Failur
     read_whole(&mut connect(address).await?, &asking.read).await?;
     let next = started.elapsed().as_secs_f64() * 1e3;
     let body = length as f64 / f64::from(1 << 20);
+    *list = list.max(body);
     let resident = server.resident_mib();
 
     server.forget_peak()?;
@@ -83,7 +86,7 @@ async fn round(server: &Server, asking: &Arc<Asking>) -> Result<[f64; 8], Failur
     server.forget_peak()?;
     moving(address, asking).await?;
     let moving = server.peak_mib();
-    let growth = |peak: f64| (peak - resident) / body;
+    let growth = |peak: f64| (peak - resident) / *list;
     Ok([
         body,
         first,

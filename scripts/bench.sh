@@ -34,7 +34,7 @@ section scale "Scale" \
 section flood "A flood of bad keys" \
     "1,000 lists a second with good keys over 16 connections, quiet and while 5,000 bad requests a second come in over 64 others; both at their pace, however slow the answers are. Latencies count from the moment that a request was due, those of the load generator included. A wrong secret costs the server a slow hash as long as nobody has used the key rightly since the start; so many of those cannot be answered. The last row is the yardstick: the same two loads on a server that has nothing to decide, so what the machine and the load generator add by themselves."
 section lists "Long lists in many hands" \
-    "One workspace of 5,000 agents, 200 readers at a time. Standing: none of them reads on once the answer has begun, so that every body is in flight. Moving: every other one reads at leisure, and every quarter of a second an agent is changed, so that lists of several revisions are under way. Growth is what the peak is above the resident memory after one reader, in bodies."
+    "One workspace of 5,000 agents, 200 readers at a time. Standing: none of them reads on once the answer has begun, so that every body is in flight. Moving: every other one reads at leisure, and every quarter of a second an agent is changed, so that lists of several revisions are under way. Growth is what the peak is above the resident memory after one reader, in plain lists."
 if [ -z "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" ]; then
     need pg_ctlcluster postgresql
 fi

@@ -24,7 +24,7 @@ pub const MIN_LENGTH: usize = 1 << 10;
 /// Longer ones are compressed aside, so that the requests on the same thread need not wait for it.
 const MAX_INLINE: usize = 32 << 10;
 
-/// Above this, a list becomes a few per cent shorter and takes twice as long or more.
+/// Above this, a list becomes a few per cent shorter and takes up to three times as long.
 const LEVEL: flate2::Compression = flate2::Compression::new(3);
 
 /// What the tag of a compressed form ends in: forms that differ in their bytes have different strong tags (RFC 9110,
