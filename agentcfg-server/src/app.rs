@@ -110,54 +110,58 @@ impl App {
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: std::error::Error + 'static,
     {
-        let counted = self.shared.metrics.as_deref().map(|metrics| {
-            let route = routes::template(request.uri().path());
-            (metrics, metrics.start(), request.method().clone(), route)
-        });
-        let response = self.respond_uncounted(request).await;
-        if let Some((metrics, started, method, route)) = counted {
-            metrics.answered(&method, route, response.status().as_u16(), started.elapsed());
-        }
+        let Ok(response) = self.exchange(request).await;
         response
     }
 
-    async fn respond_uncounted<B>(&self, request: Request<B>) -> Response<Body>
+    /// Answers one request, as a future that stands on its own and cannot fail: what services want.
+    pub fn exchange<B>(&self, request: Request<B>) -> impl Future<Output = Result<Response<Body>, Infallible>> + use<B>
     where
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: std::error::Error + 'static,
     {
-        let Shared { cors, request_ids, .. } = &*self.shared;
+        let shared = Arc::clone(&self.shared);
+        // A future is moved several times before it runs. The smaller it is the better, so that the parts stay where
+        // they are captured.
         let (head, mut body) = request.into_parts();
-        let path = head.uri.path();
-        let fields = Fields::of(&head.headers);
-        let request_id = fields.request_id.cloned().unwrap_or_else(|| request_ids.next());
-        let mut rate = None;
-        let incoming = Incoming {
-            head: &head,
-            fields,
-            body: &mut body,
-        };
-        let mut response = match answer(&self.shared, incoming, &mut rate).await {
-            Ok(response) => response,
-            Err(failure) => {
-                log(&failure, &head.method, path, &request_id);
-                Box::pin(refuse(&failure, &head, &mut body)).await
+        async move {
+            let path = head.uri.path();
+            let counted = shared
+                .metrics
+                .as_deref()
+                .map(|metrics| (metrics, metrics.start(), routes::template(path)));
+            let fields = Fields::of(&head.headers);
+            let request_id = fields.request_id.cloned().unwrap_or_else(|| shared.request_ids.next());
+            let mut exchange = Exchange {
+                head: &head,
+                fields,
+                body: &mut body,
+                rate: None,
+            };
+            let mut response = match answer(&shared, &mut exchange).await {
+                Ok(response) => response,
+                Err(failure) => {
+                    log(&failure, &head.method, path, &request_id);
+                    Box::pin(refuse(&failure, &head, exchange.body)).await
+                }
+            };
+            tracing::debug!(method = %head.method, path, status = response.status().as_u16(), ?request_id, "answered");
+            let headers = response.headers_mut();
+            if let Some(rate) = &exchange.rate {
+                add_rate(headers, &rate.status);
+                if let Some(seconds) = rate.retry_after {
+                    headers.insert(header::RETRY_AFTER, seconds.into());
+                }
             }
-        };
-        tracing::debug!(method = %head.method, path, status = response.status().as_u16(), ?request_id, "answered");
-        let headers = response.headers_mut();
-        if let Some(rate) = &rate {
-            add_rate(headers, &rate.status);
-            if let Some(seconds) = rate.retry_after {
-                headers.insert(header::RETRY_AFTER, seconds.into());
+            headers.insert(REQUEST_ID, request_id);
+            shared.cors.expose(&head.headers, headers);
+            if head.method == Method::HEAD {
+                response = without_body(response);
             }
-        }
-        headers.insert(REQUEST_ID, request_id);
-        cors.expose(&head.headers, headers);
-        if head.method == Method::HEAD {
-            without_body(response)
-        } else {
-            response
+            if let Some((metrics, started, route)) = counted {
+                metrics.answered(&head.method, route, response.status().as_u16(), started.elapsed());
+            }
+            Ok(response)
         }
     }
 }
@@ -169,24 +173,26 @@ struct Rate {
     retry_after: Option<i64>,
 }
 
-/// A request, as far as it has been looked at.
-struct Incoming<'a, B> {
+/// A request, and what is known of it besides the answer.
+struct Exchange<'a, B> {
     head: &'a Parts,
     fields: Fields<'a>,
     body: &'a mut B,
+    rate: Option<Rate>,
 }
 
 /// Route, credential, rate limit, scope, query, body, operation: in this order.
-async fn answer<B>(
-    shared: &Shared,
-    incoming: Incoming<'_, B>,
-    rate: &mut Option<Rate>,
-) -> Result<Response<Body>, Failure>
+async fn answer<B>(shared: &Shared, exchange: &mut Exchange<'_, B>) -> Result<Response<Body>, Failure>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
 {
-    let Incoming { head, fields, body } = incoming;
+    let Exchange {
+        head,
+        fields,
+        body,
+        rate,
+    } = exchange;
     let (service, headers, path) = (&shared.service, &head.headers, head.uri.path());
     fields.check_head(&head.method, &head.uri)?;
     let route = match routes::find(&head.method, path) {
@@ -197,7 +203,7 @@ where
         let reply = Box::pin(handlers::run_open(route.operation, service)).await?;
         return Ok(shared
             .compression
-            .apply(route, &fields, headers, reply)
+            .apply(route, fields, headers, reply)
             .await
             .into_response());
     }
@@ -219,7 +225,7 @@ where
     fields.check_encoding()?;
     let body = match route.content {
         Content::Nothing => Bytes::new(),
-        content => Box::pin(read_body(content, head, body)).await?,
+        content => Box::pin(read_body(content, head, *body)).await?,
     };
     let call = Call {
         service,
@@ -231,10 +237,10 @@ where
         model_calls: shared.model_calls.as_ref(),
         leaving: head.extensions.get::<Leaving>(),
     };
-    let reply = handlers::run(route.operation, call).await?;
+    let reply = handlers::run(route.operation, &call).await?;
     Ok(shared
         .compression
-        .apply(route, &fields, headers, reply)
+        .apply(route, fields, headers, reply)
         .await
         .into_response())
 }
@@ -346,7 +352,6 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let app = self.clone();
-        Box::pin(async move { Ok(app.respond(request).await) })
+        Box::pin(self.exchange(request))
     }
 }

@@ -246,10 +246,7 @@ impl Server {
 
         let keeping_keys = tokio::spawn(self.identity.clone().keep(until(stopped.clone())));
         ready(address);
-        let answering = listen::service_fn(move |request| {
-            let app = app.clone();
-            async move { Ok(app.respond(request).await) }
-        });
+        let answering = listen::service_fn(move |request| app.exchange(request));
         let drained = listen::serve(listener, answering, limits, shutdown).await;
 
         let _ = stop.send(true);

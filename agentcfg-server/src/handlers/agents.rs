@@ -8,7 +8,7 @@ use super::{Answer, Call};
 use crate::request::{if_match, if_none_match};
 use crate::response::Reply;
 
-pub(super) async fn list(call: Call<'_>) -> Answer {
+pub(super) async fn list(call: &Call<'_>) -> Answer {
     let workspace = call.query.required_workspace_id()?;
     let mut faults = Faults::default();
     let filter = AgentFilter {
@@ -30,12 +30,12 @@ pub(super) async fn list(call: Call<'_>) -> Answer {
     })
 }
 
-pub(super) async fn create(call: Call<'_>) -> Answer {
+pub(super) async fn create(call: &Call<'_>) -> Answer {
     let new = NewAgent::from_json(&call.body)?;
     Ok(tagged(&call.service.create_agent(call.caller, new).await?)?.created())
 }
 
-pub(super) async fn update(call: Call<'_>) -> Answer {
+pub(super) async fn update(call: &Call<'_>) -> Answer {
     let agent_id = call.query.required("agent_id")?;
     let workspace = call.query.workspace_id()?;
     let patch = AgentPatch::from_json(&call.body)?;
@@ -48,7 +48,7 @@ pub(super) async fn update(call: Call<'_>) -> Answer {
     )
 }
 
-pub(super) async fn delete(call: Call<'_>) -> Answer {
+pub(super) async fn delete(call: &Call<'_>) -> Answer {
     let agent_id = call.query.required("agent_id")?;
     let workspace = call.query.workspace_id()?;
     let condition = if_match(call.headers);
@@ -60,7 +60,7 @@ pub(super) async fn delete(call: Call<'_>) -> Answer {
     )
 }
 
-pub(super) async fn restore(call: Call<'_>) -> Answer {
+pub(super) async fn restore(call: &Call<'_>) -> Answer {
     let agent_id = call.query.required("agent_id")?;
     let workspace = call.query.workspace_id()?;
     let condition = if_match(call.headers);

@@ -8,7 +8,7 @@ use crate::response::Reply;
 /// Entries in an answer when the caller names no limit.
 const DEFAULT_LIMIT: usize = 100;
 
-pub(super) async fn list(call: Call<'_>) -> Answer {
+pub(super) async fn list(call: &Call<'_>) -> Answer {
     let workspace = call.query.required_workspace_id()?;
     let mut faults = Faults::default();
     let limit = call.query.limit(&mut faults).unwrap_or(DEFAULT_LIMIT);

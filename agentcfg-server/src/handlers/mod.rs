@@ -53,7 +53,7 @@ pub type Answer = Result<Reply, Failure>;
 /// # Errors
 ///
 /// What the core refused, or what could not be read.
-pub async fn run(operation: Operation, call: Call<'_>) -> Answer {
+pub async fn run(operation: Operation, call: &Call<'_>) -> Answer {
     // The most frequent one stays small: the others' futures are not moved about on each request.
     let other: Pin<Box<dyn Future<Output = Answer> + Send + '_>> = match operation {
         Operation::ListAgents => return agents::list(call).await,

@@ -13,7 +13,7 @@ use crate::routes;
 /// The parameters that are for this service and not for the provider.
 const OWN: [&str; 2] = ["agent_id", "workspace_id"];
 
-pub(super) async fn call(call: Call<'_>) -> Answer {
+pub(super) async fn call(call: &Call<'_>) -> Answer {
     let agent_id = call.query.required("agent_id")?;
     let workspace = call.query.workspace_id()?;
     let target = routes::target(call.uri.path())

@@ -3,7 +3,7 @@
 use super::{Answer, Call};
 use crate::response::Reply;
 
-pub(super) async fn list(call: Call<'_>) -> Answer {
+pub(super) async fn list(call: &Call<'_>) -> Answer {
     let workspace = call.query.required_workspace_id()?;
     Reply::json(&call.service.list_models(call.caller, workspace).await?)
 }

@@ -11,16 +11,16 @@ use super::{Answer, Call};
 use crate::errors::Failure;
 use crate::response::Reply;
 
-pub(super) async fn list(call: Call<'_>) -> Answer {
+pub(super) async fn list(call: &Call<'_>) -> Answer {
     let workspace = call.query.required_workspace_id()?;
     Reply::json(&call.service.list_provider_keys(call.caller, workspace).await?)
 }
 
-pub(super) async fn save(call: Call<'_>) -> Answer {
+pub(super) async fn save(call: &Call<'_>) -> Answer {
     let workspace = call.query.required_workspace_id()?;
     let name = call.query.required("provider")?;
     let credential = ProviderCredential::from_json(&call.body)?;
-    let provider = provider(&call, workspace, name).await?;
+    let provider = provider(call, workspace, name).await?;
     Reply::json(
         &call
             .service
@@ -29,10 +29,10 @@ pub(super) async fn save(call: Call<'_>) -> Answer {
     )
 }
 
-pub(super) async fn delete(call: Call<'_>) -> Answer {
+pub(super) async fn delete(call: &Call<'_>) -> Answer {
     let workspace = call.query.required_workspace_id()?;
     let name = call.query.required("provider")?;
-    let provider = provider(&call, workspace, name).await?;
+    let provider = provider(call, workspace, name).await?;
     Reply::json(
         &call
             .service

@@ -4,15 +4,17 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
-use std::task::Poll;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
-use http_body_util::Either;
+use http_body_util::{Either, Full};
 use hyper::body::{Body, Incoming};
+use hyper::header::HeaderValue;
 use hyper::server::conn::http1;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::TokioIo;
+use pin_project_lite::pin_project;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tower_service::Service;
@@ -20,7 +22,7 @@ use tower_service::Service;
 use super::Limits;
 use super::answers;
 use super::socket::Socket;
-use super::turn::{Phase, Tracked, Turn};
+use super::turn::{Answering, Phase, Tracked, Turn};
 use crate::request_id::{self, RequestIds};
 
 /// What hyper reads of a request head before it gives up. It is well over the limits of the service, so that the service
@@ -45,18 +47,10 @@ where
         if !request.method().is_safe() {
             request.extensions_mut().insert(answering.leaving());
         }
-        let sent_id = request_id::sent(request.headers()).cloned();
-        let call = call(service.clone(), request);
-        async move {
-            let response = match catch(call).await {
-                Ok(response) => response.map(Either::Left),
-                Err(panic) => {
-                    let id = sent_id.unwrap_or_else(|| RequestIds::new().next());
-                    tracing::error!(request_id = ?id, panic = panic_message(&*panic), "a service call panicked");
-                    answers::panicked(id).map(Either::Right)
-                }
-            };
-            Ok::<_, Infallible>(response.map(|body| Tracked::new(body, guard)))
+        Answer {
+            sent_id: request_id::sent(request.headers()).cloned(),
+            call: call(service.clone(), request),
+            guard: Some(guard),
         }
     });
     // The socket has its own clocks, which tell idle connections from slow heads; hyper's timeout covers both alike.
@@ -100,27 +94,80 @@ async fn shutdown(closing: watch::Receiver<bool>) {
     .await
 }
 
-async fn call<S, B>(mut service: S, request: Request<Incoming>) -> Response<B>
+/// Calls a service once it is ready, as those of this crate always are.
+fn call<S, B>(mut service: S, request: Request<Incoming>) -> Call<S::Future>
 where
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + 'static,
+    S::Future: Send,
 {
-    let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
-    let Ok(response) = service.call(request).await;
-    response
+    let ready = service.poll_ready(&mut Context::from_waker(Waker::noop()));
+    if ready.is_ready() {
+        return Call::Now {
+            call: service.call(request),
+        };
+    }
+    Call::Later {
+        call: Box::pin(async move {
+            let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
+            service.call(request).await
+        }),
+    }
 }
 
-/// Runs a future to its end, or to its panic.
-async fn catch<F: Future>(future: F) -> std::thread::Result<F::Output> {
-    let mut future = pin!(future);
-    // The future is not polled again after a panic, so that nothing sees what it left half done.
-    poll_fn(
-        move |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-            Err(panic) => Poll::Ready(Err(panic)),
-        },
-    )
-    .await
+pin_project! {
+    /// A call of a service that may have to wait for the service first.
+    #[project = CallProjection]
+    enum Call<F: Future> {
+        Now { #[pin] call: F },
+        Later { call: Pin<Box<dyn Future<Output = F::Output> + Send>> },
+    }
+}
+
+impl<F: Future> Future for Call<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        match self.project() {
+            CallProjection::Now { call } => call.poll(cx),
+            CallProjection::Later { call } => call.as_mut().poll(cx),
+        }
+    }
+}
+
+pin_project! {
+    /// The response to one request, also when the call panics. It is no `async` block, which would hold the call twice.
+    struct Answer<F> {
+        #[pin]
+        call: F,
+        sent_id: Option<HeaderValue>,
+        guard: Option<Answering>,
+    }
+}
+
+impl<F, B> Future for Answer<F>
+where
+    F: Future<Output = Result<Response<B>, Infallible>>,
+{
+    type Output = Result<Response<Tracked<Either<B, Full<Bytes>>>>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        // The call is not polled again after a panic, so that nothing sees what it left half done.
+        let outcome = catch_unwind(AssertUnwindSafe(|| this.call.poll(cx)));
+        let response = match outcome {
+            Ok(polled) => {
+                let Ok(response) = ready!(polled);
+                response.map(Either::Left)
+            }
+            Err(panic) => {
+                let id = this.sent_id.take().unwrap_or_else(|| RequestIds::new().next());
+                tracing::error!(request_id = ?id, panic = panic_message(&*panic), "a service call panicked");
+                answers::panicked(id).map(Either::Right)
+            }
+        };
+        let guard = this.guard.take();
+        Poll::Ready(Ok(response.map(|body| Tracked::new(body, guard))))
+    }
 }
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {

@@ -133,11 +133,11 @@ impl Leaving {
 #[derive(Debug)]
 pub(super) struct Tracked<B> {
     body: B,
-    _answering: Answering,
+    _answering: Option<Answering>,
 }
 
 impl<B> Tracked<B> {
-    pub(super) fn new(body: B, answering: Answering) -> Self {
+    pub(super) fn new(body: B, answering: Option<Answering>) -> Self {
         Self {
             body,
             _answering: answering,

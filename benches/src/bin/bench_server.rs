@@ -70,10 +70,7 @@ async fn serve(service: AgentCfg) -> Result<(), Failure> {
     let app = App::new(service, Cors::default());
     let listener = listener().await?;
     announce(&listener)?;
-    let answering = listen::service_fn(move |request| {
-        let app = app.clone();
-        async move { Ok(app.respond(request).await) }
-    });
+    let answering = listen::service_fn(move |request| app.exchange(request));
     listen::serve(listener, answering, Limits::default(), terminated()).await;
     Ok(())
 }
