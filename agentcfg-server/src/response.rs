@@ -20,8 +20,8 @@ const RATE_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const RATE_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RATE_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// Fields of a typical response: content type, tag, rate limit, request id.
-const FIELDS: usize = 6;
+/// Fields of a typical response: content type, tag, variation, rate limit, request id.
+const FIELDS: usize = 7;
 
 /// Lists from this length on are sent in the pieces that they have, so that none is copied.
 const LONG_LIST: usize = 64 << 10;
