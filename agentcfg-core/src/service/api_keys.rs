@@ -60,7 +60,8 @@ impl AgentCfg {
         let hash = self
             .inner
             .authenticator
-            .hash(move || token::hash(&plaintext, &*inner.entropy))
+            .hashing
+            .run(move || token::hash(&plaintext, &*inner.entropy))
             .await??;
         let record = self
             .settle(|| self.try_create_api_key(caller, &new, &minted.id, &hash))

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 use subtle::ConstantTimeEq;
-use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use super::AgentCfg;
 use super::ahead::Ahead;
+use super::hashing::Hashing;
 use super::schema::{self, StoredApiKey};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Actor, ActorType, Permission, PermissionSet, Scope, Timestamp, WorkspaceId};
@@ -81,17 +81,14 @@ struct Entry {
 /// unless the key's record is known to be the current one.
 pub(super) struct Authenticator {
     known: quick_cache::sync::Cache<token::Id, Entry>,
-    /// How many hashes run at a time.
-    hashing: Arc<Semaphore>,
+    pub(super) hashing: Hashing,
 }
 
 impl Default for Authenticator {
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             known: quick_cache::sync::Cache::with_weighter(FIRST_KEYS, KNOWN_KEYS, quick_cache::UnitWeighter),
-            // Whoever sends wrong secrets takes up half the machine at most.
-            hashing: Arc::new(Semaphore::new((cores / 2).max(1))),
+            hashing: Hashing::default(),
         }
     }
 }
@@ -102,23 +99,6 @@ impl Authenticator {
         let text = token::Parts::of(plaintext)?;
         let key = self.known.get(&text.id())?.key;
         key.is_plaintext(text).then_some(key)
-    }
-
-    /// Runs a hash on a blocking thread when it is its turn.
-    pub(super) async fn hash<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
-        let failed = |error: &dyn std::fmt::Display| {
-            Error::new(ErrorKind::Internal, "the credential could not be hashed").because(error.to_string())
-        };
-        let turn = Arc::clone(&self.hashing)
-            .acquire_owned()
-            .await
-            .map_err(|error| failed(&error))?;
-        tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            work()
-        })
-        .await
-        .map_err(|error| failed(&error))
     }
 }
 
@@ -230,7 +210,7 @@ impl AgentCfg {
     async fn is_plaintext_of(&self, plaintext: &str, hash: &str) -> Result<bool, Error> {
         let (plaintext, hash) = (Zeroizing::new(plaintext.to_owned()), hash.to_owned());
         let verify = move || token::verify(&plaintext, &hash);
-        self.inner.authenticator.hash(verify).await
+        self.inner.authenticator.hashing.run(verify).await
     }
 
     async fn authenticate_session(&self, token: &str, now: Timestamp) -> Result<Caller, Error> {

@@ -11,6 +11,7 @@ mod api_keys;
 mod audit;
 mod authn;
 mod change;
+mod hashing;
 mod lists;
 mod master_keys;
 mod members;

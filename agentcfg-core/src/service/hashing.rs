@@ -1,0 +1,123 @@
+//! The slow hash of API keys, kept from taking the machine away from those who are known already.
+//!
+//! Anybody who knows a key's identifier can have hashes made by sending wrong secrets. So they run on threads of their
+//! own: few, with a bounded queue, and behind everything else that wants a processor.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+
+use tokio::sync::oneshot;
+
+use crate::error::{Error, ErrorKind};
+
+/// Hashes that wait for their turn. One more is refused, so that a flood costs a bounded time and memory.
+const QUEUE: usize = 1024;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The threads that hash; they start with the first hash and end with this.
+#[derive(Default)]
+pub(super) struct Hashing {
+    queue: OnceLock<SyncSender<Job>>,
+}
+
+impl Hashing {
+    /// Runs a hash when it is its turn, unless nobody waits for it any more.
+    pub(super) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+        let failed = |why| Error::new(ErrorKind::Internal, "the credential could not be hashed").because(why);
+        let (answer, result) = oneshot::channel();
+        let job = Box::new(move || {
+            if !answer.is_closed() {
+                let _ = answer.send(work());
+            }
+        });
+        self.queue
+            .get_or_init(start)
+            .try_send(job)
+            .map_err(|error| match error {
+                TrySendError::Full(_) => Error::new(
+                    ErrorKind::Unavailable,
+                    "too many credentials are seen for the first time, try again",
+                ),
+                TrySendError::Disconnected(_) => failed("no thread hashes"),
+            })?;
+        result.await.map_err(|_| failed("the hash ended in a panic"))
+    }
+}
+
+fn start() -> SyncSender<Job> {
+    let (sender, queue) = sync_channel(QUEUE);
+    let queue = Arc::new(Mutex::new(queue));
+    // Wrong secrets take up half the machine at most.
+    let threads = thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
+    for _ in 0..threads {
+        let queue = Arc::clone(&queue);
+        let started = thread::Builder::new()
+            .name("agentcfg-hash".into())
+            .spawn(move || hash_all(&queue));
+        if let Err(error) = started {
+            tracing::error!(%error, "a thread for hashing API keys could not be started");
+        }
+    }
+    sender
+}
+
+fn hash_all(queue: &Mutex<Receiver<Job>>) {
+    stand_back();
+    loop {
+        // The lock is free again before the job runs.
+        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = next else { return };
+        // Whoever waits for a hash that panics is told by the silence.
+        let _ = catch_unwind(AssertUnwindSafe(job));
+    }
+}
+
+/// Lets every other thread go first.
+fn stand_back() {
+    #[cfg(target_os = "linux")]
+    {
+        // A thread that wakes goes first, and on a busy machine hashing still gets about a tenth of a processor, so that
+        // keys that are good are not kept waiting for ever.
+        const LOWER: i32 = 10;
+        // To Linux a thread is a process of its own here. Where this is not allowed, hashing takes its share as others do.
+        if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), LOWER) {
+            tracing::debug!(%error, "the priority of hashing could not be lowered");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_flood_is_refused_and_a_panic_ends_nothing() {
+        let hashing = Arc::new(Hashing::default());
+        assert_eq!(hashing.run(|| 7).await.unwrap(), 7);
+        let panicked = hashing.run(|| panic!("as if the hash was broken")).await;
+        assert_eq!(panicked.unwrap_err().kind(), ErrorKind::Internal);
+        let (open, gate) = channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        // Hashes that wait at the gate, until one more is refused.
+        let mut waiting = tokio::task::JoinSet::new();
+        let refused = loop {
+            let (hashing, gate) = (Arc::clone(&hashing), Arc::clone(&gate));
+            let mut hash = Box::pin(async move { hashing.run(move || gate.lock().unwrap().recv().is_err()).await });
+            let first = std::future::poll_fn(|cx| std::task::Poll::Ready(hash.as_mut().poll(cx))).await;
+            if let std::task::Poll::Ready(refused) = first {
+                break refused;
+            }
+            waiting.spawn(hash);
+        };
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unavailable);
+        assert!(waiting.len() >= QUEUE);
+        // Those who leave are skipped, and the rest goes on.
+        drop(open);
+        assert!(waiting.join_all().await.into_iter().all(Result::unwrap));
+    }
+}
