@@ -11,8 +11,12 @@ out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 section() { # benchmark, title, text
     printf '\n## %s\n\n%s\n\n%s\n\n' "$2" "$3" "\`cargo bench -p agentcfg-benches --bench $1\`" >>"$out"
-    cargo bench --locked -q -p agentcfg-benches --bench "$1" | tee /dev/stderr | grep '^|' >>"$out"
+    if ! cargo bench --locked -q -p agentcfg-benches --bench "$1" | tee /dev/stderr | grep '^|' >>"$out"; then
+        echo "This one did not run to its end." >>"$out"
+        failed=1
+    fi
 }
+failed=0
 
 cat >"$out" <<EOF
 # Benchmarks
@@ -56,3 +60,4 @@ section postgres "Several servers on PostgreSQL" \
 mv "$out" benches/README.md
 trap - EXIT
 chmod 644 benches/README.md
+exit "$failed"
