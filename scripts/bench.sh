@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the benchmarks and writes their figures to benches/README.md.
-# ROUNDS and SECONDS_PER_ROUND make it longer or shorter.
+# Runs the benchmarks and writes their figures to benches/README.md: all of them, or those that are named as arguments;
+# then the others' figures stay as they are. ROUNDS and SECONDS_PER_ROUND make it longer or shorter.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/need.sh
@@ -9,9 +9,17 @@ need cc build-essential
 
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
+only=" $* "
+wanted() { # benchmark
+    [ "$only" = "  " ] || [[ $only == *" $1 "* ]]
+}
 section() { # benchmark, title, text
+    if ! wanted "$1"; then
+        printf '\n%s\n' "$(awk -v title="## $2" '/^## / { on = $0 == title } on' benches/README.md)" >>"$out"
+        return
+    fi
     printf '\n## %s\n\n%s\n\n%s\n\n' "$2" "$3" "\`cargo bench -p agentcfg-benches --bench $1\`" >>"$out"
-    if ! cargo bench --locked -q -p agentcfg-benches --bench "$1" | tee /dev/stderr | grep '^|' >>"$out"; then
+    if ! cargo bench --locked -q -p agentcfg-benches --bench "$1" | tee >(cat >&2) | grep '^|' >>"$out"; then
         echo "This one did not run to its end." >>"$out"
         failed=1
     fi
@@ -39,20 +47,22 @@ section flood "A flood of bad keys" \
     "1,000 lists a second with good keys over 16 connections, quiet and while 5,000 bad requests a second come in over 64 others; both at their pace, however slow the answers are. Latencies count from the moment that a request was due, those of the load generator included. A wrong secret costs the server a slow hash as long as nobody has used the key rightly since the start; so many of those cannot be answered. The last row is the yardstick: the same two loads on a server that has nothing to decide, so what the machine and the load generator add by themselves."
 section lists "Long lists in many hands" \
     "One workspace of 5,000 agents, 200 readers at a time. Standing: none of them reads on once the answer has begun, so that every body is in flight. Moving: every other one reads at leisure, and every quarter of a second an agent is changed, so that lists of several revisions are under way. Growth is what the peak is above the resident memory after one reader, in plain lists."
-if [ -z "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" ]; then
-    need pg_ctlcluster postgresql
+if wanted peers || wanted postgres; then
+    if [ -z "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" ]; then
+        need pg_ctlcluster postgresql
+    fi
+    need node nodejs
+    need npm npm
+    # The packages with code of their own are built on this machine, with the headers of the Node that runs them.
+    need make make
+    need python3 python3
+    node_directory=$(dirname "$(dirname "$(node -p process.execPath)")")
+    [ -e "$node_directory/include/node/node.h" ] || install_package libnode-dev
+    for peer in express fastify; do
+        npm_config_build_from_source=true npm_config_nodedir=$node_directory \
+            npm ci --no-fund --no-audit --prefix "benches/peers/$peer"
+    done
 fi
-need node nodejs
-need npm npm
-# The packages with code of their own are built on this machine, with the headers of the Node that runs them.
-need make make
-need python3 python3
-node_directory=$(dirname "$(dirname "$(node -p process.execPath)")")
-[ -e "$node_directory/include/node/node.h" ] || install_package libnode-dev
-for peer in express fastify; do
-    npm_config_build_from_source=true npm_config_nodedir=$node_directory \
-        npm ci --no-fund --no-audit --prefix "benches/peers/$peer"
-done
 section peers "Other stacks" \
     "64 clients; authenticated lists of 20 agents, and durable creates with uniqueness, plan limit and audit in one transaction, each answer after the sync. The programs are in \`benches/peers\`: axum and rusqlite, Fastify and better-sqlite3, Express and node-postgres. Bare hyper answers with the product's fields and bytes."
 section postgres "Several servers on PostgreSQL" \
