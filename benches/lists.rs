@@ -7,13 +7,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use agentcfg_benches::Failure;
 use agentcfg_benches::process::Server;
+use agentcfg_benches::product::Product;
 use agentcfg_benches::stats::{Series, rounds, seconds};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{Barrier, watch};
-
-type Failure = Box<dyn std::error::Error>;
 
 const AGENTS: usize = 5_000;
 const READERS: usize = 200;
@@ -21,9 +21,14 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_bench-server");
 
 fn main() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let product = Product::build()?;
     let data = tempfile::tempdir()?;
-    let path = data.path().to_string_lossy().into_owned();
-    let filled = Server::start(Command::new(PROGRAM).args(["fill", &path, "1", &AGENTS.to_string()]))?;
+    // Makes the directory with its keys and an empty store, which is then filled.
+    product.serve(data.path())?.stop()?;
+    let store = data.path().join("store.redb");
+    let mut fill = Command::new(PROGRAM);
+    fill.arg("fill").arg(store).args(["1", &AGENTS.to_string()]);
+    let filled = Server::start(&mut fill)?;
     let pair = filled.fact("pairs").to_owned();
     let (workspace, key) = pair.split_once(' ').ok_or("no workspace")?;
     filled.stop()?;
@@ -48,7 +53,7 @@ fn main() -> Result<(), Failure> {
         };
         let mut figures: [Series; 8] = Default::default();
         for _ in 0..rounds(5) {
-            let server = Server::start(Command::new(PROGRAM).args(["open", &path]))?;
+            let server = product.serve(data.path())?;
             let round = runtime.block_on(round(&server, &Arc::new(asking.clone()), &mut list))?;
             for (series, figure) in figures.iter_mut().zip(round) {
                 series.push(figure);

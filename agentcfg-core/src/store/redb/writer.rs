@@ -12,7 +12,7 @@ use redb::ReadableTable;
 use tokio::sync::oneshot;
 
 use super::super::plan::{Plan, plan};
-use super::super::{Batch, CommitError, Committed, StoreError, envelope};
+use super::super::{Batch, CommitError, Committed, Record, StoreError, envelope};
 use super::error::{Fault, shielded};
 use super::heal::Healer;
 use super::read::{ReadFault, record};
@@ -103,29 +103,26 @@ impl Group {
     fn run(&self, shared: &Shared, batches: Vec<Batch>) -> Result<(), Fault> {
         let transaction = shared.begin_write()?;
         let mut dirty = false;
-        let mut touched = BTreeMap::new();
+        // What the batches of this group change, in the order of the keys. Many add to the same counter or log, and only the
+        // last state of each record is written.
+        let mut touched: BTreeMap<Vec<u8>, Option<Record>> = BTreeMap::new();
         {
             let mut records = transaction.open_table(RECORDS)?;
             let mut meta = transaction.open_table(META)?;
             let found = meta.get(SEQUENCE_NAME)?.map(|found| found.value());
             let mut sequence = found.ok_or_else(|| Fault::Damage("the version sequence is missing".into()))?;
             for batch in batches {
-                let verdict = match plan(batch, sequence, |key| record(&records, key).map_err(Refusal::from)) {
+                let current = |key: &[u8]| match touched.get(key) {
+                    Some(change) => Ok(change.clone()),
+                    None => record(&records, key).map_err(Refusal::from),
+                };
+                let verdict = match plan(batch, sequence, current) {
                     Ok(Plan {
                         changes,
                         numbers,
                         last_version,
                     }) => {
-                        for (key, change) in changes {
-                            match &change {
-                                Some(record) => {
-                                    let sealed = envelope::seal(&key, record.version, &record.value);
-                                    records.insert(&*key, &*sealed)?;
-                                }
-                                None => drop(records.remove(&*key)?),
-                            }
-                            touched.insert(key, change);
-                        }
+                        touched.extend(changes);
                         (sequence, dirty) = (last_version, true);
                         Ok(Committed { numbers })
                     }
@@ -135,6 +132,15 @@ impl Group {
                 let mut verdicts = self.verdicts.take();
                 verdicts.push(verdict);
                 self.verdicts.set(verdicts);
+            }
+            for (key, change) in &touched {
+                match change {
+                    Some(record) => {
+                        let sealed = envelope::seal(key, record.version, &record.value);
+                        records.insert(&**key, &*sealed)?;
+                    }
+                    None => drop(records.remove(&**key)?),
+                }
             }
             if dirty {
                 meta.insert(SEQUENCE_NAME, sequence)?;
