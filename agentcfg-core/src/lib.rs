@@ -1,5 +1,5 @@
 //! Every rule of agentcfg: agents of a workspace, their live status, API keys, members, plans and an
-//! audit trail, over a store of three methods.
+//! audit trail, over a small store contract.
 //!
 //! ```
 //! use agentcfg_core::model::{NewAgent, NewWorkspace};
