@@ -1,4 +1,4 @@
-//! A store of your own: three methods, put through the conformance suite, with the service on top.
+//! A store of your own, without stamps, put through the conformance suite, with the service on top.
 //!
 //! This one keeps everything in a map behind a lock, so that each call is one moment. On an engine
 //! with transactions, each call is one transaction.
