@@ -20,6 +20,7 @@ pub mod master_keys;
 pub mod model_calls;
 pub mod openapi;
 pub mod outbound;
+pub mod query;
 pub mod request;
 pub mod request_id;
 pub mod response;

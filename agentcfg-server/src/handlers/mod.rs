@@ -21,7 +21,7 @@ use hyper::header::HeaderMap;
 use crate::errors::Failure;
 use crate::listen::Leaving;
 use crate::model_calls::ModelCalls;
-use crate::request::Query;
+use crate::query::Query;
 use crate::response::Reply;
 use crate::routes::Operation;
 

@@ -6,7 +6,7 @@ use hyper::StatusCode;
 use super::{Answer, Call};
 use crate::errors::Failure;
 use crate::model_calls::{Draft, Format, Sent};
-use crate::request;
+use crate::query;
 use crate::response::Reply;
 use crate::routes;
 
@@ -33,7 +33,7 @@ pub(super) async fn call(call: &Call<'_>) -> Answer {
         let message = "model calls are not set up on this server";
         return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, message));
     };
-    let query = request::query_without(call.uri.query(), &OWN)?;
+    let query = query::query_without(call.uri.query(), &OWN)?;
     let sent = Sent {
         target,
         query: query.as_deref(),

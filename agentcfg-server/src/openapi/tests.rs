@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::DOCUMENT;
-use crate::request::Query;
+use crate::query::Query;
 use crate::routes::{Content, Needs, Operation, ROUTES, Route};
 
 static DOC: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(DOCUMENT).unwrap());
