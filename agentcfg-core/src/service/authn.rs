@@ -47,7 +47,6 @@ pub(super) struct KnownKey {
     scope: Scope,
     pub(super) rate_limit: u32,
     expires_at: Option<Timestamp>,
-    is_revoked: bool,
     fingerprint: Fingerprint,
     /// Where its requests are counted, if that is in this process.
     window: Option<Arc<AtomicWindow>>,
@@ -65,8 +64,9 @@ impl KnownKey {
         self.fingerprint.ct_eq(&text.fingerprint()).into()
     }
 
+    /// Whether the key opens anything at this time. It was not revoked at this version, or it would not be known.
     fn is_good(&self, now: Timestamp) -> bool {
-        !self.is_revoked && self.expires_at.is_none_or(|end| now < end)
+        self.expires_at.is_none_or(|end| now < end)
     }
 }
 
@@ -161,7 +161,9 @@ impl AgentCfg {
         let record = record.ok_or_else(unauthorized)?;
         if let Some(entry) = known.get(&id).filter(|entry| entry.key.version == record.version) {
             let key = Arc::clone(&entry.key);
-            known.insert(id, Entry { stamp, ..entry });
+            if stamp.is_some() {
+                known.insert(id, Entry { stamp, ..entry });
+            }
             return self.caller_behind(key, text, now);
         }
         let stored: StoredApiKey = schema::decode(&schema::api_key(id.as_str()), &record)?;
@@ -180,7 +182,6 @@ impl AgentCfg {
             scope: stored.scope,
             rate_limit: stored.rate_limit,
             expires_at: stored.expires_at,
-            is_revoked: stored.revoked_at.is_some(),
             fingerprint: text.fingerprint(),
             window: self.inner.limiter.window(Subject::ApiKey(&stored.id), now),
             noted: AtomicI64::new(i64::MIN),

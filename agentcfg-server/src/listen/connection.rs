@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
 
@@ -100,18 +100,24 @@ where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + 'static,
     S::Future: Send,
 {
-    let ready = service.poll_ready(&mut Context::from_waker(Waker::noop()));
-    if ready.is_ready() {
-        return Call::Now {
-            call: service.call(request),
-        };
-    }
-    Call::Later {
-        call: Box::pin(async move {
-            let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
-            service.call(request).await
-        }),
-    }
+    let begun = catch_unwind(AssertUnwindSafe(|| {
+        let ready = service.poll_ready(&mut Context::from_waker(Waker::noop()));
+        if ready.is_ready() {
+            return Call::Now {
+                call: service.call(request),
+            };
+        }
+        Call::Later {
+            call: Box::pin(async move {
+                let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
+                service.call(request).await
+            }),
+        }
+    }));
+    // The panic goes on where the future is polled, like one that comes from there.
+    begun.unwrap_or_else(|panic| Call::Later {
+        call: Box::pin(async move { resume_unwind(panic) }),
+    })
 }
 
 pin_project! {

@@ -33,7 +33,7 @@ impl Server {
             Arc::new(Notify::new()),
         );
         let shared = (calls.clone(), release.clone(), waiting.clone());
-        let service = service_fn(move |request: Request<Incoming>| answer(request, shared.clone()));
+        let service = service_fn(move |request: Request<Incoming>| call(request, shared.clone()));
         let (stop, stopped) = oneshot::channel();
         let open = limits.open_connections.clone();
         let done = tokio::spawn(serve(listener, service, limits, async {
@@ -68,6 +68,15 @@ impl Server {
     fn stop(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
     }
+}
+
+/// The service: a future for most paths, and a panic before there is any for one.
+fn call(
+    request: Request<Incoming>,
+    state: (Arc<AtomicUsize>, Arc<Notify>, Arc<Notify>),
+) -> impl Future<Output = Result<Response<Full<Bytes>>, Infallible>> {
+    assert_ne!(request.uri().path(), "/panic-at-once", "as asked");
+    answer(request, state)
 }
 
 async fn answer(
@@ -313,16 +322,16 @@ async fn a_panic_answers_500_and_harms_nobody() {
     let server = Server::start(Limits::default()).await;
     let mut other = server.connect().await;
     let mut stream = server.connect().await;
-    stream
-        .write_all(b"GET /panic HTTP/1.1\r\nx-request-id: mine\r\n\r\n")
-        .await
-        .unwrap();
-    let answer = read_until(&mut stream, "}").await;
-    assert_error(&answer, 500);
-    assert!(
-        answer.contains("x-request-id: mine\r\n") && !answer.contains("as asked"),
-        "{answer}"
-    );
+    for path in ["/panic", "/panic-at-once"] {
+        let request = format!("GET {path} HTTP/1.1\r\nx-request-id: mine\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let answer = read_until(&mut stream, "}").await;
+        assert_error(&answer, 500);
+        assert!(
+            answer.contains("x-request-id: mine\r\n") && !answer.contains("as asked"),
+            "{answer}"
+        );
+    }
     for stream in [&mut stream, &mut other] {
         stream.write_all(b"GET /ok HTTP/1.1\r\n\r\n").await.unwrap();
         read_until(stream, "3 bytes of path").await;
