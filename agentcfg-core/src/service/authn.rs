@@ -206,9 +206,12 @@ impl AgentCfg {
         }))
     }
 
-    /// Whether a hash was made of this plaintext. This is slow, so that it runs off the async threads and a few
-    /// at a time.
+    /// Whether a hash was made of this plaintext. To find that it was is slow, so that it runs off the async threads and
+    /// a few at a time.
     async fn is_plaintext_of(&self, plaintext: &str, hash: &str) -> Result<bool, Error> {
+        if !token::fits(plaintext, hash) {
+            return Ok(false);
+        }
         let (plaintext, hash) = (Zeroizing::new(plaintext.to_owned()), hash.to_owned());
         let verify = move || token::verify(&plaintext, &hash);
         self.inner.authenticator.hashing.run(verify).await

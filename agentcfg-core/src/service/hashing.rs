@@ -1,7 +1,8 @@
 //! The slow hash of API keys, kept from taking the machine away from those who are known already.
 //!
-//! Anybody who knows a key's identifier can have hashes made by sending wrong secrets. So they run on threads of their
-//! own: few, with a bounded queue, and behind everything else that wants a processor.
+//! Every key that is made or seen for the first time costs one, and a pipeline may bring hundreds at once. So they run on
+//! threads of their own: few, with a bounded queue, and behind everything else that wants a processor. Wrong secrets do not
+//! get here; see [`token::fits`](crate::token::fits).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -45,12 +46,17 @@ impl Hashing {
             })?;
         result.await.map_err(|_| failed("the hash ended in a panic"))
     }
+
+    #[cfg(test)]
+    pub(super) fn has_started(&self) -> bool {
+        self.queue.get().is_some()
+    }
 }
 
 fn start() -> SyncSender<Job> {
     let (sender, queue) = sync_channel(QUEUE);
     let queue = Arc::new(Mutex::new(queue));
-    // Wrong secrets take up half the machine at most.
+    // Keys that are new take up half the machine at most.
     let threads = thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
     for _ in 0..threads {
         let queue = Arc::clone(&queue);

@@ -1,6 +1,7 @@
 //! Tests of what only the inside of the service can see.
 #![allow(clippy::unwrap_used)]
 
+mod authn;
 mod models;
 mod provider_keys;
 mod rotation;

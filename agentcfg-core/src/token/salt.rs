@@ -1,0 +1,69 @@
+//! The salt of a slow hash: random, with a check value of the key that was hashed.
+//!
+//! Wrong keys would cost a slow hash each, and whoever knows a key's identifier could keep the processors busy with
+//! them. The check value tells all but one in 2³² of them at the cost of one fast hash. It is made with the random part,
+//! which only the store knows, so that nobody outside can choose texts that pass; and of the 256 bits of a
+//! secret it leaves 224 to whoever has stolen the store.
+
+use argon2::password_hash::phc::PasswordHash;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::clock::{Entropy, EntropyError};
+
+const RANDOM: usize = 16;
+const CHECK: usize = 4;
+const LENGTH: usize = RANDOM + CHECK;
+
+/// A fresh salt for a text.
+pub(super) fn make(text: &[u8], entropy: &dyn Entropy) -> Result<[u8; LENGTH], EntropyError> {
+    let mut salt = [0; LENGTH];
+    let (random, check) = salt.split_at_mut(RANDOM);
+    entropy.fill(random)?;
+    check.copy_from_slice(&check_value(random, text));
+    Ok(salt)
+}
+
+/// Whether a PHC string could be one of this text: `false` is certain. Any salt that was not made here could be.
+pub(super) fn fits(text: &[u8], phc: &str) -> bool {
+    let Ok(PasswordHash { salt: Some(salt), .. }) = PasswordHash::new(phc) else {
+        return true;
+    };
+    let Ok(salt) = <&[u8; LENGTH]>::try_from(salt.as_ref()) else {
+        return true;
+    };
+    let (random, check) = salt.split_at(RANDOM);
+    check_value(random, text).ct_eq(check).into()
+}
+
+fn check_value(random: &[u8], text: &[u8]) -> [u8; CHECK] {
+    let hash = Sha256::new().chain_update(random).chain_update(text).finalize();
+    std::array::from_fn(|i| hash[i])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemEntropy;
+    use crate::token::{hash, verify};
+
+    #[test]
+    fn only_the_text_fits() {
+        let phc = hash("right", &SystemEntropy).unwrap();
+        assert!(fits(b"right", &phc));
+        for wrong in ["", "wrong", "right ", "Right"] {
+            assert!(!fits(wrong.as_bytes(), &phc), "{wrong:?}");
+        }
+        let again = hash("right", &SystemEntropy).unwrap();
+        assert_ne!(phc.split('$').nth(4), again.split('$').nth(4), "each salt is another");
+    }
+
+    #[test]
+    fn a_hash_with_another_salt_is_left_to_the_slow_check() {
+        let params = argon2::Params::new(8, 1, 1, None).unwrap();
+        let phc = super::super::slow::hash(b"right", &[7; RANDOM], params).unwrap();
+        assert!(fits(b"right", &phc) && fits(b"wrong", &phc));
+        assert!(verify("right", &phc) && !verify("wrong", &phc));
+        assert!(fits(b"right", "not a hash") && !verify("right", "not a hash"));
+    }
+}
