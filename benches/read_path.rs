@@ -1,13 +1,18 @@
 //! What the whole read path costs in process, with no sockets: `GET /api/agents/configs` with an API
-//! key, against a function that answers with the same fields and bytes.
+//! key, against bare hyper that reads the same requests and answers with the same fields and bytes.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
+use std::convert::Infallible;
+use std::future::ready;
 use std::hint::black_box;
+use std::ops::Range;
 use std::time::Instant;
 
 use agentcfg_benches::fixture::{self, Fixture};
+use agentcfg_benches::request;
 use agentcfg_benches::stats::{Series, rounds};
+use agentcfg_benches::wire::Requests;
 use agentcfg_core::AgentCfg;
 use agentcfg_core::service::AgentFilter;
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
@@ -15,6 +20,9 @@ use agentcfg_server::app::App;
 use agentcfg_server::cors::Cors;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 
 /// Requests of one measurement.
@@ -26,8 +34,8 @@ fn main() {
         .enable_all()
         .build()
         .expect("a runtime");
-    println!("| agents | keys | whole path − bare answer, ns | authenticate | count | list | rest |");
-    println!("|---|---|---|---|---|---|---|");
+    println!("| agents | keys | whole path − bare hyper, ns | authenticate | count | list | rest | bare hyper |");
+    println!("|---|---|---|---|---|---|---|---|");
     let many = std::env::var("KEYS")
         .ok()
         .and_then(|keys| keys.parse().ok())
@@ -45,93 +53,97 @@ async fn measure(agents: usize, keys: usize) {
     let store = RedbStore::open(directory.path().join("bench.redb"), RedbOptions::default()).expect("a store");
     let service = AgentCfg::builder(store).settings(fixture::unlimited()).build();
     let made = fixture::make(&service, agents, keys).await;
-    let app = App::new(service.clone(), Cors::default());
-    let requests: Vec<Request<Empty<Bytes>>> = made.keys.iter().map(|key| request(&made, key)).collect();
-
     // The first use of each key costs a hash; that is measured elsewhere.
-    let mut captured = None;
-    for request in &requests {
-        let response = app.respond(request.clone()).await;
-        assert_eq!(response.status(), 200);
-        captured = Some(response);
-    }
-    let (head, body) = captured.expect("a response").into_parts();
-    let body = body.collect().await.expect("a body").to_bytes();
+    fixture::use_once(&service, &made.keys).await;
+    let app = App::new(service.clone(), Cors::default());
+    let (fields, body) = answer(&app, &made).await;
 
-    let order: Vec<usize> = (0..REQUESTS).map(|i| (i * 7919) % requests.len()).collect();
+    let workspace = made.workspace.to_string();
+    let texts: Vec<String> = made.keys.iter().map(|key| request::list(&workspace, key)).collect();
+    // A prime step goes through all keys, and never to one beside the last.
+    let requests = Requests::new((0..REQUESTS).map(|i| texts[i * 7919 % keys].as_str()));
+    let key = place(&texts[0], &made.keys[0]);
+
+    let mut columns: [Series; 6] = Default::default();
     let filter = AgentFilter::default();
-    let (mut whole, mut authenticate, mut admit, mut list, mut rest) = (
-        Series::default(),
-        Series::default(),
-        Series::default(),
-        Series::default(),
-        Series::default(),
-    );
     for _ in 0..rounds(7) {
-        let bare = time(|| {
-            for i in &order {
-                black_box(bare_answer(black_box(requests[*i].clone()), &head.headers, &body));
+        let bare = time(connection(&requests, |_| ready(Ok(bare_answer(&fields, &body))))).await;
+        let full = time(connection(&requests, |request| app.exchange(request))).await;
+        let authenticated = time(async {
+            for key in requests.parts(key.clone()) {
+                black_box(service.authenticate(black_box(key)).await.expect("a caller"));
             }
-        });
-        let started = Instant::now();
-        for i in &order {
-            black_box(app.respond(black_box(requests[*i].clone())).await);
-        }
-        let full = per_request(started);
-        let started = Instant::now();
-        for i in &order {
-            black_box(service.authenticate(&made.keys[*i]).await.expect("a caller"));
-        }
-        let authenticated = per_request(started);
+        })
+        .await;
         let caller = service.authenticate(&made.keys[0]).await.expect("a caller");
-        let started = Instant::now();
-        for _ in &order {
-            black_box(service.admit(&caller).await);
+        let admitted = time(async {
+            for _ in 0..REQUESTS {
+                black_box(service.admit(&caller).await);
+            }
+        })
+        .await;
+        let listed = time(async {
+            for _ in 0..REQUESTS {
+                let list = service.list_agents(&caller, made.workspace, &filter).await;
+                black_box(list.expect("a list"));
+            }
+        })
+        .await;
+        let rest = full - bare - authenticated - admitted - listed;
+        for (column, value) in columns
+            .iter_mut()
+            .zip([full - bare, authenticated, admitted, listed, rest, bare])
+        {
+            column.push(value);
         }
-        let admitted = per_request(started);
-        let started = Instant::now();
-        for _ in &order {
-            black_box(
-                service
-                    .list_agents(&caller, made.workspace, &filter)
-                    .await
-                    .expect("a list"),
-            );
-        }
-        let listed = per_request(started);
-        whole.push(full - bare);
-        authenticate.push(authenticated);
-        admit.push(admitted);
-        list.push(listed);
-        rest.push(full - bare - authenticated - admitted - listed);
     }
-    println!("| {agents} | {keys} | {whole} | {authenticate} | {admit} | {list} | {rest} |");
+    let columns = columns.map(|column| column.to_string()).join(" | ");
+    println!("| {agents} | {keys} | {columns} |");
 }
 
-fn time(work: impl FnOnce()) -> f64 {
+/// Nanoseconds for each request.
+async fn time(work: impl Future<Output = ()>) -> f64 {
     let started = Instant::now();
-    work();
-    per_request(started)
-}
-
-/// Nanoseconds.
-fn per_request(started: Instant) -> f64 {
+    work.await;
     started.elapsed().as_nanos() as f64 / REQUESTS as f64
 }
 
-fn request(made: &Fixture, key: &str) -> Request<Empty<Bytes>> {
-    Request::get(format!("/api/agents/configs?workspace_id={}", made.workspace))
-        .header("host", "localhost:7420")
-        .header("authorization", format!("Bearer {key}"))
-        .body(Empty::new())
-        .expect("a request")
+/// Answers all requests on one connection.
+async fn connection<F, B>(requests: &Requests, answer: impl Fn(Request<Incoming>) -> F)
+where
+    F: Future<Output = Result<Response<B>, Infallible>>,
+    B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + 'static,
+{
+    http1::Builder::new()
+        // Whoever sends no more still waits for the answer.
+        .half_close(true)
+        .serve_connection(requests.send(), service_fn(answer))
+        .await
+        .expect("a connection without a fault");
 }
 
-fn bare_answer(request: Request<Empty<Bytes>>, fields: &HeaderMap, body: &Bytes) -> Response<Full<Bytes>> {
-    drop(request);
+/// The fields and the bytes of the answer to a list.
+async fn answer(app: &App, made: &Fixture) -> (HeaderMap, Bytes) {
+    let request = Request::get(request::list_path(&made.workspace.to_string()))
+        .header("host", "x")
+        .header("authorization", format!("Bearer {}", made.keys[0]))
+        .body(Empty::<Bytes>::new())
+        .expect("a request");
+    let (head, body) = app.respond(request).await.into_parts();
+    assert_eq!(head.status, 200);
+    (head.headers, body.collect().await.expect("a body").to_bytes())
+}
+
+fn bare_answer(fields: &HeaderMap, body: &Bytes) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body.clone()));
     for (name, value) in fields {
         response.headers_mut().insert(name.clone(), value.clone());
     }
     response
+}
+
+/// Where a part of a text is.
+fn place(text: &str, part: &str) -> Range<usize> {
+    let start = text.find(part).expect("the part");
+    start..start + part.len()
 }

@@ -36,7 +36,7 @@ speed drifts; absolute figures do not travel.
 Machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs), $(nproc) cores, $(awk '/MemTotal/ {printf "%.0f GiB", $2/1048576}' /proc/meminfo); load average before: $(cut -d' ' -f1 /proc/loadavg). $(rustc --version).
 EOF
 section read_path "The read path in process" \
-    "\`GET /api/agents/configs\` with an API key: authentication on the current record, rate window, list, headers; without sockets. The yardstick builds a response with the same fields and bytes. Nanoseconds."
+    "\`GET /api/agents/configs\` with an API key: authentication on the current record, rate window, list, headers; on a connection that is memory. The yardstick is bare hyper that reads the same requests and answers with the same fields and bytes. Nanoseconds. With many keys each request brings another one than the last, and in the columns of the stages a part of the waiting for memory is in the rest."
 section http "The read over HTTP" \
     "64 keep-alive connections against the release binary of the server and against bare hyper that answers with the same fields and bytes. Processor time is the server's own, from the operating system."
 section writes "Durable creates over HTTP" \

@@ -153,13 +153,14 @@ impl Hash for Id {
     }
 }
 
-/// The parts of a text that is as long as a key. Nothing else about it is known yet.
+/// The parts of a text that begins like a key and is as long as one. Nothing else about it is known yet.
 #[derive(Clone, Copy)]
 pub(crate) struct Parts<'a>(&'a [u8; LENGTH]);
 
 impl<'a> Parts<'a> {
     pub(crate) fn of(text: &'a str) -> Option<Self> {
-        text.as_bytes().try_into().ok().map(Self)
+        let bytes = text.as_bytes().try_into().ok()?;
+        text.starts_with(MARK).then_some(Self(bytes))
     }
 
     pub(crate) fn id(self) -> Id {
@@ -167,33 +168,25 @@ impl<'a> Parts<'a> {
     }
 
     pub(crate) fn fingerprint(self) -> Fingerprint {
-        let (body, checksum) = self.0.split_at(BODY);
-        // What is hashed fits one block. The identifier is compared where the fingerprint is looked up.
+        // The mark is always the same and the identifier is compared where the fingerprint is looked up. Without them, what
+        // is hashed fits one block.
         let mut hash = Sha256::new();
-        hash.update(&body[..PREFIX]);
-        hash.update(&body[PREFIX + ID..]);
-        Fingerprint {
-            hash: hash.finalize().into(),
-            checksum: std::array::from_fn(|i| checksum[i]),
-        }
+        hash.update(&self.0[MARK.len()..PREFIX]);
+        hash.update(&self.0[PREFIX + ID..]);
+        Fingerprint(hash.finalize().into())
     }
 }
 
 /// What is remembered of the plaintext of a known key once it was verified: enough to tell it from every
-/// other text, and nothing that it could be made from.
+/// other text, and nothing that it could be made from. It is the SHA-256 of all but the mark and the identifier.
 #[derive(Clone, Copy)]
-pub(crate) struct Fingerprint {
-    /// SHA-256 of the prefix and the secret.
-    hash: [u8; 32],
-    checksum: [u8; CHECKSUM],
-}
+pub(crate) struct Fingerprint([u8; 32]);
 
 impl ConstantTimeEq for Fingerprint {
     fn ct_eq(&self, other: &Self) -> Choice {
         // One comparison for all the bytes: each of `subtle`'s is a call that nothing may be merged with.
-        let hash = self.hash.iter().zip(&other.hash);
-        let checksum = self.checksum.iter().zip(&other.checksum);
-        let difference = hash.chain(checksum).fold(0, |all, (a, b)| all | (a ^ b));
+        let pairs = self.0.iter().zip(&other.0);
+        let difference = pairs.fold(0, |all, (a, b)| all | (a ^ b));
         difference.ct_eq(&0)
     }
 }
@@ -253,7 +246,10 @@ mod tests {
             let mut bytes = key.plaintext.as_bytes().to_vec();
             bytes[i] ^= 1;
             let changed = String::from_utf8(bytes).unwrap();
-            let other = Parts::of(&changed).unwrap();
+            let Some(other) = Parts::of(&changed) else {
+                assert!(i < MARK.len(), "position {i}");
+                continue;
+            };
             let same = other.id() == right.id() && bool::from(other.fingerprint().ct_eq(&right.fingerprint()));
             assert!(!same, "position {i}");
         }

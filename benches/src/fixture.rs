@@ -2,6 +2,7 @@
 
 use agentcfg_core::model::{Environment, NewAgent, NewApiKey, NewWorkspace, Plan, PlanLimits, Scope, WorkspaceId};
 use agentcfg_core::{AgentCfg, Caller, Settings};
+use tokio::task::JoinSet;
 
 /// A workspace that is ready to be measured.
 pub struct Fixture {
@@ -42,23 +43,54 @@ pub async fn make(service: &AgentCfg, agents: usize, keys: usize) -> Fixture {
             .await
             .expect("an agent");
     }
-    let mut plaintexts = Vec::with_capacity(keys);
-    for i in 0..keys {
-        let new = NewApiKey {
-            workspace_id: workspace,
-            name: format!("key {i}"),
-            environment: Environment::Production,
-            scope: Scope::Write,
-            expires_at: None,
-            rate_limit: Some(1_000_000),
-        };
-        plaintexts.push(service.create_api_key(&owner, new).await.expect("a key").key);
-    }
+    let made = at_once(0..keys, |i| {
+        let (service, owner) = (service.clone(), owner.clone());
+        async move {
+            let new = NewApiKey {
+                workspace_id: workspace,
+                name: format!("key {i}"),
+                environment: Environment::Production,
+                scope: Scope::Write,
+                expires_at: None,
+                rate_limit: Some(1_000_000),
+            };
+            service.create_api_key(&owner, new).await.expect("a key").key
+        }
+    });
     Fixture {
         workspace,
+        keys: made.await,
         owner,
-        keys: plaintexts,
     }
+}
+
+/// Uses each key for the first time.
+pub async fn use_once(service: &AgentCfg, keys: &[String]) {
+    let uses = at_once(keys.to_vec(), |key| {
+        let service = service.clone();
+        async move { service.authenticate(&key).await.map(drop) }
+    });
+    for used in uses.await {
+        used.expect("a key that is good");
+    }
+}
+
+/// The results of many pieces of work, some of which run at the same time.
+async fn at_once<I, F>(items: impl IntoIterator<Item = I>, work: impl Fn(I) -> F) -> Vec<F::Output>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    const AT_ONCE: usize = 64;
+    let mut running = JoinSet::new();
+    let mut results = Vec::new();
+    for item in items {
+        if running.len() == AT_ONCE {
+            results.extend(running.join_next().await.map(|result| result.expect("the work")));
+        }
+        running.spawn(work(item));
+    }
+    results.extend(running.join_all().await);
+    results
 }
 
 /// An agent of the size that they have in practice: about 420 bytes of JSON.

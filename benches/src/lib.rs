@@ -17,6 +17,7 @@ pub mod request;
 pub mod response;
 pub mod stats;
 pub mod target;
+pub mod wire;
 
 /// Why a benchmark could not be run.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{AtomicWindow, RateDecision, RateLimiter, Subject};
+use super::{RateDecision, RateLimiter, Subject, Tally};
 use crate::model::Timestamp;
 
 const SHARDS: usize = 64;
@@ -20,7 +20,7 @@ pub struct MemoryLimiter {
 
 #[derive(Debug)]
 struct Shard {
-    windows: HashMap<Box<str>, Arc<AtomicWindow>>,
+    tallies: HashMap<Box<str>, Arc<Tally>>,
     sweep_at: usize,
 }
 
@@ -28,7 +28,7 @@ impl Default for MemoryLimiter {
     fn default() -> Self {
         let shard = || {
             Mutex::new(Shard {
-                windows: HashMap::new(),
+                tallies: HashMap::new(),
                 sweep_at: SWEEP_AT,
             })
         };
@@ -41,11 +41,11 @@ impl Default for MemoryLimiter {
 impl MemoryLimiter {
     /// Counts one request; see [`RateLimiter::hit`].
     pub fn count(&self, subject: Subject<'_>, limit: u32, now: Timestamp) -> RateDecision {
-        self.find(subject, now).hit(limit, now)
+        self.find(subject, now).window().hit(limit, now)
     }
 
-    /// The window of a subject, a fresh one if there is none.
-    fn find(&self, subject: Subject<'_>, now: Timestamp) -> Arc<AtomicWindow> {
+    /// The tally of a subject, a fresh one if there is none.
+    fn find(&self, subject: Subject<'_>, now: Timestamp) -> Arc<Tally> {
         // A key's identifier has 20 characters of base 62; the mark keeps users apart from keys.
         let owned;
         let name = match subject {
@@ -64,25 +64,25 @@ impl MemoryLimiter {
         let mut shard = self.shards[tail % SHARDS]
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(window) = shard.windows.get(name) {
-            return Arc::clone(window);
+        if let Some(tally) = shard.tallies.get(name) {
+            return Arc::clone(tally);
         }
         shard.sweep(now);
-        let window = Arc::<AtomicWindow>::default();
-        shard.windows.insert(name.into(), Arc::clone(&window));
-        window
+        let tally = Arc::<Tally>::default();
+        shard.tallies.insert(name.into(), Arc::clone(&tally));
+        tally
     }
 }
 
 impl Shard {
     fn sweep(&mut self, now: Timestamp) {
-        if self.windows.len() < self.sweep_at {
+        if self.tallies.len() < self.sweep_at {
             return;
         }
-        // Who keeps a window counts in it, so that nobody else may get another one meanwhile.
-        self.windows
-            .retain(|_, window| Arc::strong_count(window) > 1 || !window.has_ended(now.unix_millis()));
-        self.sweep_at = (self.windows.len() * 2).max(SWEEP_AT);
+        // Who keeps a tally counts in it, so that nobody else may get another one meanwhile.
+        self.tallies
+            .retain(|_, tally| Arc::strong_count(tally) > 1 || !tally.window().has_ended(now.unix_millis()));
+        self.sweep_at = (self.tallies.len() * 2).max(SWEEP_AT);
     }
 }
 
@@ -92,7 +92,7 @@ impl RateLimiter for MemoryLimiter {
         self.count(subject, limit, now)
     }
 
-    fn window(&self, subject: Subject<'_>, now: Timestamp) -> Option<Arc<AtomicWindow>> {
+    fn tally(&self, subject: Subject<'_>, now: Timestamp) -> Option<Arc<Tally>> {
         Some(self.find(subject, now))
     }
 }
@@ -111,15 +111,15 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_somebody_keeps_is_the_one_that_all_count_in() {
+    fn a_tally_that_somebody_keeps_is_the_one_that_all_count_in() {
         let limiter = MemoryLimiter::default();
         let start = Timestamp::from_unix_millis(1_800_000_000_000);
-        let kept = limiter.window(Subject::ApiKey("kept"), start).unwrap();
+        let kept = limiter.tally(Subject::ApiKey("kept"), start).unwrap();
         for i in 0..4 * SHARDS * SWEEP_AT {
             limiter.count(Subject::ApiKey(&format!("k{i}")), 1, start.plus_millis(i as i64));
         }
         let later = start.plus_millis(10_000_000);
-        assert!(kept.hit(1, later).allowed);
+        assert!(kept.window().hit(1, later).allowed);
         assert!(!limiter.count(Subject::ApiKey("kept"), 1, later).allowed);
     }
 
@@ -133,7 +133,7 @@ mod tests {
         let kept: usize = limiter
             .shards
             .iter()
-            .map(|shard| shard.lock().unwrap().windows.len())
+            .map(|shard| shard.lock().unwrap().tallies.len())
             .sum();
         assert!(kept <= SHARDS * SWEEP_AT, "{kept} windows are kept");
     }

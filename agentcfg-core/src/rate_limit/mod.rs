@@ -4,6 +4,7 @@
 
 mod memory;
 mod shared;
+mod tally;
 mod window;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use async_trait::async_trait;
 
 pub use self::memory::MemoryLimiter;
 pub use self::shared::{SharedLimiter, SharedState, SharedWindow, SharedWindows};
+pub use self::tally::Tally;
 pub use self::window::{AtomicWindow, WINDOW_MILLIS, Window};
 use crate::model::{RateStatus, Timestamp};
 
@@ -41,7 +43,7 @@ pub trait RateLimiter: Send + Sync + 'static {
     /// Counts one request of this subject and says whether it is within the limit.
     async fn hit(&self, subject: Subject<'_>, limit: u32, now: Timestamp) -> RateDecision;
 
-    /// The window that [`Self::hit`] counts this subject in, where it is in this process: whoever keeps it
-    /// may count in it directly. `None` where each request has to be counted through this limiter.
-    fn window(&self, subject: Subject<'_>, now: Timestamp) -> Option<Arc<AtomicWindow>>;
+    /// Where [`Self::hit`] counts this subject, if that is in this process: whoever keeps it may count there directly.
+    /// `None` where each request has to be counted through this limiter.
+    fn tally(&self, subject: Subject<'_>, now: Timestamp) -> Option<Arc<Tally>>;
 }

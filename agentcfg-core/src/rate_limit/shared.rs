@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 
-use super::{AtomicWindow, MemoryLimiter, RateDecision, RateLimiter, Subject, WINDOW_MILLIS};
+use super::{MemoryLimiter, RateDecision, RateLimiter, Subject, Tally, WINDOW_MILLIS};
 use crate::model::{RateStatus, Timestamp};
 use crate::store::StoreError;
 
@@ -130,7 +130,7 @@ impl RateLimiter for SharedLimiter {
         self.alone.count(subject, limit, now)
     }
 
-    fn window(&self, _: Subject<'_>, _: Timestamp) -> Option<Arc<AtomicWindow>> {
+    fn tally(&self, _: Subject<'_>, _: Timestamp) -> Option<Arc<Tally>> {
         None
     }
 }

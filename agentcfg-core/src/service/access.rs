@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::AgentCfg;
 use super::ahead::{Ahead, WorkspaceRecords};
-use super::authn::{Caller, Kind, KnownKey};
+use super::authn::{Caller, Kind};
 use super::schema;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Actor, ActorType, Member, Permission, PermissionSet, Role, WorkspaceId};
 use crate::store::{Check, Direction, Scan};
+use crate::token;
 
 /// The proof that a caller may act in a workspace. Only authorisation makes one, and every access to
 /// a workspace's records takes its workspace from here.
@@ -24,8 +25,8 @@ pub(super) struct Access {
 
 /// What a decision rests on.
 enum Ground {
-    /// An API key's record.
-    ApiKey(Arc<KnownKey>),
+    /// An API key's record, at this version.
+    ApiKey { id: token::Id, version: u64 },
     /// A user's membership, at this version.
     Member { user_id: Arc<str>, version: u64 },
     /// Something that needs no membership, and who acts.
@@ -67,9 +68,9 @@ impl Access {
     pub(super) fn actor(&self) -> Actor {
         match (&self.acting_as, &self.ground) {
             (Some(actor), _) | (None, Ground::Other(_, actor)) => actor.clone(),
-            (None, Ground::ApiKey(known)) => Actor {
+            (None, Ground::ApiKey { id, .. }) => Actor {
                 kind: ActorType::ApiKey,
-                id: known.id().to_owned(),
+                id: id.as_str().to_owned(),
             },
             (None, Ground::Member { user_id, .. }) => Actor {
                 kind: ActorType::User,
@@ -81,7 +82,7 @@ impl Access {
     /// What a mutation checks in its commit: that the ground of the decision still stands.
     pub(super) fn guard(&self) -> Check {
         match &self.ground {
-            Ground::ApiKey(known) => Check::Version(schema::api_key(known.id()), known.version),
+            Ground::ApiKey { id, version } => Check::Version(schema::api_key(id.as_str()), *version),
             Ground::Member { user_id, version } => Check::Version(schema::member(self.workspace, user_id), *version),
             Ground::Other(guard, _) => guard.clone(),
         }
@@ -89,7 +90,7 @@ impl Access {
 
     /// Whether a failed guard means that the credential itself is gone.
     pub(super) fn by_key(&self) -> bool {
-        matches!(self.ground, Ground::ApiKey(_))
+        matches!(self.ground, Ground::ApiKey { .. })
     }
 
     /// Whether the permission is among the caller's.
@@ -165,7 +166,10 @@ impl AgentCfg {
                 }
                 Ok(Access {
                     workspace,
-                    ground: Ground::ApiKey(Arc::clone(known)),
+                    ground: Ground::ApiKey {
+                        id: known.id,
+                        version: known.version,
+                    },
                     acting_as: None,
                     role: None,
                     permissions: known.permissions,

@@ -55,7 +55,7 @@ impl AgentCfg {
     async fn enter_again(
         &self,
         plaintext: &str,
-        known: &Arc<KnownKey>,
+        known: &KnownKey,
         now: Timestamp,
     ) -> Result<(Caller, RateDecision), Error> {
         let workspace = known.workspace_id;

@@ -1,7 +1,6 @@
 //! Who is calling: API keys and session tokens, decided anew on every request.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
@@ -12,7 +11,7 @@ use super::hashing::Hashing;
 use super::schema::{self, StoredApiKey};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Actor, ActorType, Permission, PermissionSet, Scope, Timestamp, WorkspaceId};
-use crate::rate_limit::{AtomicWindow, RateDecision, Subject};
+use crate::rate_limit::{RateDecision, Subject, Tally};
 use crate::session::SessionError;
 use crate::store::{Record, Stamp};
 use crate::token::{self, Fingerprint};
@@ -29,39 +28,28 @@ pub struct Caller(pub(super) Kind);
 
 #[derive(Clone)]
 pub(super) enum Kind {
-    ApiKey {
-        known: Arc<KnownKey>,
-        ahead: Option<Arc<Ahead>>,
-    },
-    User {
-        user_id: Arc<str>,
-    },
+    ApiKey { known: KnownKey, ahead: Option<Arc<Ahead>> },
+    User { user_id: Arc<str> },
 }
 
 /// What matters of an API key's record at one version, once a plaintext was verified against it.
+#[derive(Clone)]
 pub(super) struct KnownKey {
-    id: token::Id,
+    pub(super) id: token::Id,
     pub(super) version: u64,
     pub(super) workspace_id: WorkspaceId,
     pub(super) permissions: PermissionSet,
     scope: Scope,
+    /// Whether its requests are counted in the tally.
+    counts_here: bool,
     pub(super) rate_limit: u32,
     expires_at: Option<Timestamp>,
-    fingerprint: Fingerprint,
-    /// Where its requests are counted, if that is in this process.
-    window: Option<Arc<AtomicWindow>>,
-    /// When a use of the key was last noted, in milliseconds since the Unix epoch.
-    pub(super) noted: AtomicI64,
+    pub(super) tally: Arc<Tally>,
 }
 
 impl KnownKey {
     pub(super) fn id(&self) -> &str {
         self.id.as_str()
-    }
-
-    /// Whether a text with this key's identifier is its plaintext.
-    fn is_plaintext(&self, text: token::Parts<'_>) -> bool {
-        self.fingerprint.ct_eq(&text.fingerprint()).into()
     }
 
     /// Whether the key opens anything at this time. It was not revoked at this version, or it would not be known.
@@ -70,11 +58,20 @@ impl KnownKey {
     }
 }
 
-/// A key that was verified, and how to know that its record is still the one that was read.
+/// A key that was verified, and how to know that its record is still the one that was read. It lies in the table as it
+/// is, because each place in memory that a request has to look at costs it dearly when the keys are many.
 #[derive(Clone)]
 struct Entry {
-    key: Arc<KnownKey>,
+    key: KnownKey,
+    fingerprint: Fingerprint,
     stamp: Option<Stamp>,
+}
+
+impl Entry {
+    /// Whether a text with the key's identifier is its plaintext.
+    fn is_of(&self, text: token::Parts<'_>) -> bool {
+        self.fingerprint.ct_eq(&text.fingerprint()).into()
+    }
 }
 
 /// What is remembered between requests to make the next check cheap. Nothing in here is believed
@@ -95,10 +92,10 @@ impl Default for Authenticator {
 
 impl Authenticator {
     /// The key behind a plaintext that was found right before, as it was then.
-    pub(super) fn has_verified(&self, plaintext: &str) -> Option<Arc<KnownKey>> {
+    pub(super) fn has_verified(&self, plaintext: &str) -> Option<KnownKey> {
         let text = token::Parts::of(plaintext)?;
-        let key = self.known.get(&text.id())?.key;
-        key.is_plaintext(text).then_some(key)
+        let entry = self.known.get(&text.id())?;
+        entry.is_of(text).then_some(entry.key)
     }
 }
 
@@ -134,7 +131,7 @@ impl AgentCfg {
         if let Some(entry) = self.inner.authenticator.known.get(&text.id())
             && entry.stamp.is_some_and(|stamp| self.store().is_current(stamp))
         {
-            return self.caller_behind(entry.key, text, now);
+            return self.caller_behind(entry, text, now);
         }
         // The rest is rare, and a future that holds it too would be moved about on every request.
         Box::pin(async move {
@@ -160,11 +157,10 @@ impl AgentCfg {
         let (id, known) = (text.id(), &self.inner.authenticator.known);
         let record = record.ok_or_else(unauthorized)?;
         if let Some(entry) = known.get(&id).filter(|entry| entry.key.version == record.version) {
-            let key = Arc::clone(&entry.key);
             if stamp.is_some() {
-                known.insert(id, Entry { stamp, ..entry });
+                known.insert(id, Entry { stamp, ..entry.clone() });
             }
-            return self.caller_behind(key, text, now);
+            return self.caller_behind(entry, text, now);
         }
         let stored: StoredApiKey = schema::decode(&schema::api_key(id.as_str()), &record)?;
         if !stored.is_good(now) || !self.is_plaintext_of(plaintext, &stored.hash).await? {
@@ -174,7 +170,8 @@ impl AgentCfg {
         if stored.scope == Scope::Write && !self.settings().write_scope_configures_agents {
             permissions = permissions.without(Permission::AgentsConfigure);
         }
-        let key = Arc::new(KnownKey {
+        let tally = self.inner.limiter.tally(Subject::ApiKey(&stored.id), now);
+        let key = KnownKey {
             id,
             version: record.version,
             workspace_id: stored.workspace_id,
@@ -182,26 +179,26 @@ impl AgentCfg {
             scope: stored.scope,
             rate_limit: stored.rate_limit,
             expires_at: stored.expires_at,
-            fingerprint: text.fingerprint(),
-            window: self.inner.limiter.window(Subject::ApiKey(&stored.id), now),
-            noted: AtomicI64::new(i64::MIN),
-        });
+            counts_here: tally.is_some(),
+            tally: tally.unwrap_or_default(),
+        };
         let entry = Entry {
-            key: Arc::clone(&key),
+            key,
+            fingerprint: text.fingerprint(),
             stamp,
         };
-        known.insert(id, entry);
-        self.caller_behind(key, text, now)
+        known.insert(id, entry.clone());
+        self.caller_behind(entry, text, now)
     }
 
     /// The caller behind a text with the identifier of a key whose record is current.
-    fn caller_behind(&self, key: Arc<KnownKey>, text: token::Parts<'_>, now: Timestamp) -> Result<Caller, Error> {
-        if !key.is_plaintext(text) || !key.is_good(now) {
+    fn caller_behind(&self, entry: Entry, text: token::Parts<'_>, now: Timestamp) -> Result<Caller, Error> {
+        if !entry.is_of(text) || !entry.key.is_good(now) {
             return Err(unauthorized());
         }
-        self.inner.uses.note(&key, now);
+        self.inner.uses.note(&entry.key, now);
         Ok(Caller(Kind::ApiKey {
-            known: key,
+            known: entry.key,
             ahead: None,
         }))
     }
@@ -257,8 +254,8 @@ impl AgentCfg {
     pub(super) async fn admit_at(&self, caller: &Caller, now: Timestamp) -> RateDecision {
         let (subject, limit) = match &caller.0 {
             Kind::ApiKey { known, .. } => {
-                if let Some(window) = &known.window {
-                    return window.hit(known.rate_limit, now);
+                if known.counts_here {
+                    return known.tally.window().hit(known.rate_limit, now);
                 }
                 (Subject::ApiKey(known.id()), known.rate_limit)
             }

@@ -1,7 +1,6 @@
 //! When API keys were last used: noted in memory, written now and then.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use super::AgentCfg;
@@ -23,18 +22,9 @@ pub(super) struct KeyUses {
 }
 
 impl KeyUses {
-    /// Notes that a key is used now. Costs two atomic operations unless some time has passed.
+    /// Notes that a key is used now. Costs a look at a number unless some time has passed.
     pub(super) fn note(&self, known: &KnownKey, now: Timestamp) {
-        let at = now.unix_millis();
-        let last = known.noted.load(Ordering::Relaxed);
-        if last != i64::MIN && at.saturating_sub(last) < NOTE_EVERY {
-            return;
-        }
-        if known
-            .noted
-            .compare_exchange(last, at, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-        {
+        if known.tally.is_due(NOTE_EVERY, now) {
             self.put(known.id().to_owned(), now);
         }
     }
