@@ -21,6 +21,8 @@ use crate::validate::{self, Faults};
 const KNOWN_KEYS: u64 = 200_000;
 /// What the table of them has room for at first; it grows with what comes.
 const FIRST_KEYS: usize = 1024;
+/// Keys whose slow check is under way or was done a moment ago.
+const CHECKED_KEYS: usize = 256;
 
 /// Someone whose credential was found good a moment ago.
 #[derive(Clone)]
@@ -78,6 +80,8 @@ impl Entry {
 /// unless the key's record is known to be the current one.
 pub(super) struct Authenticator {
     known: quick_cache::sync::Cache<token::Id, Entry>,
+    /// The right text of a key at a version. Those who come with a new key at the same time wait for one check here.
+    checked: quick_cache::sync::Cache<(token::Id, u64), Fingerprint>,
     pub(super) hashing: Hashing,
 }
 
@@ -85,6 +89,7 @@ impl Default for Authenticator {
     fn default() -> Self {
         Self {
             known: quick_cache::sync::Cache::with_weighter(FIRST_KEYS, KNOWN_KEYS, quick_cache::UnitWeighter),
+            checked: quick_cache::sync::Cache::new(CHECKED_KEYS),
             hashing: Hashing::default(),
         }
     }
@@ -163,9 +168,11 @@ impl AgentCfg {
             return self.caller_behind(entry, text, now);
         }
         let stored: StoredApiKey = schema::decode(&schema::api_key(id.as_str()), &record)?;
-        if !stored.is_good(now) || !self.is_plaintext_of(plaintext, &stored.hash).await? {
+        if !stored.is_good(now) {
             return Err(unauthorized());
         }
+        self.check_plaintext(plaintext, (id, record.version), &stored.hash)
+            .await?;
         let mut permissions = stored.scope.permissions();
         if stored.scope == Scope::Write && !self.settings().write_scope_configures_agents {
             permissions = permissions.without(Permission::AgentsConfigure);
@@ -203,15 +210,21 @@ impl AgentCfg {
         }))
     }
 
-    /// Whether a hash was made of this plaintext. To find that it was is slow, so that it runs off the async threads and
-    /// a few at a time.
-    async fn is_plaintext_of(&self, plaintext: &str, hash: &str) -> Result<bool, Error> {
+    /// Holds a plaintext against the hash of a key at a version. To find that it is right is slow, so that it runs off the
+    /// async threads, a few at a time, and once for all who come with it meanwhile.
+    async fn check_plaintext(&self, plaintext: &str, key: (token::Id, u64), hash: &str) -> Result<(), Error> {
         if !token::fits(plaintext, hash) {
-            return Ok(false);
+            return Err(unauthorized());
         }
-        let (plaintext, hash) = (Zeroizing::new(plaintext.to_owned()), hash.to_owned());
-        let verify = move || token::verify(&plaintext, &hash);
-        self.inner.authenticator.hashing.run(verify).await
+        let fingerprint = token::Parts::of(plaintext).ok_or_else(unauthorized)?.fingerprint();
+        let Authenticator { checked, hashing, .. } = &self.inner.authenticator;
+        let right = checked.get_or_insert_async(&key, async {
+            let (plaintext, hash) = (Zeroizing::new(plaintext.to_owned()), hash.to_owned());
+            let is_right = hashing.run(move || token::verify(&plaintext, &hash)).await?;
+            is_right.then_some(fingerprint).ok_or_else(unauthorized)
+        });
+        let is_right: bool = right.await?.ct_eq(&fingerprint).into();
+        is_right.then_some(()).ok_or_else(unauthorized)
     }
 
     async fn authenticate_session(&self, token: &str, now: Timestamp) -> Result<Caller, Error> {

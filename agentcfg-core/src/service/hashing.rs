@@ -22,12 +22,17 @@ type Job = Box<dyn FnOnce() + Send>;
 #[derive(Default)]
 pub(super) struct Hashing {
     queue: OnceLock<SyncSender<Job>>,
+    /// How many hashes were asked for.
+    #[cfg(test)]
+    pub(super) asked: std::sync::atomic::AtomicUsize,
 }
 
 impl Hashing {
     /// Runs a hash when it is its turn, unless nobody waits for it any more.
     pub(super) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
         let failed = |why| Error::new(ErrorKind::Internal, "the credential could not be hashed").because(why);
+        #[cfg(test)]
+        self.asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let (answer, result) = oneshot::channel();
         let job = Box::new(move || {
             if !answer.is_closed() {
@@ -45,11 +50,6 @@ impl Hashing {
                 TrySendError::Disconnected(_) => failed("no thread hashes"),
             })?;
         result.await.map_err(|_| failed("the hash ended in a panic"))
-    }
-
-    #[cfg(test)]
-    pub(super) fn has_started(&self) -> bool {
-        self.queue.get().is_some()
     }
 }
 
