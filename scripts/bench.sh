@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 # shellcheck source=scripts/need.sh
 . scripts/need.sh
 need cc build-essential
+need wrk wrk
 
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
@@ -38,7 +39,7 @@ EOF
 section read_path "The read path in process" \
     "\`GET /api/agents/configs\` with an API key: authentication on the current record, rate window, list, headers; on a connection that is memory. The yardstick is bare hyper that reads the same requests and answers with the same fields and bytes. Nanoseconds. With many keys each request brings another one than the last, and in the columns of the stages a part of the waiting for memory is in the rest."
 section http "The read over HTTP" \
-    "64 keep-alive connections against the release binary of the server and against bare hyper that answers with the same fields and bytes. Processor time is the server's own, from the operating system."
+    "wrk with 64 keep-alive connections against the release binary of the server and against bare hyper that answers with the same fields and bytes. Processor time is the server's own, from the operating system."
 section writes "Durable creates over HTTP" \
     "Uniqueness, plan counter, audit entry and list revision included, each answer after the sync. Yardsticks: the same with one transaction for each request, and hyper with the group-commit writer and no rules."
 section scale "Scale" \

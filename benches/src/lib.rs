@@ -18,6 +18,7 @@ pub mod response;
 pub mod stats;
 pub mod target;
 pub mod wire;
+pub mod wrk;
 
 /// Why a benchmark could not be run.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

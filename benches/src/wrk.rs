@@ -1,0 +1,41 @@
+//! The load generator wrk: it takes less of the machine than one in this crate, and leaves more of its caches to the server.
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::Failure;
+use crate::load::Outcome;
+
+/// Gets a path over so many keep-alive connections, each of which asks again when the answer is in.
+pub fn run(address: SocketAddr, path: &str, key: &str, connections: usize, time: Duration) -> Result<Outcome, Failure> {
+    // It knows whole seconds only.
+    let seconds = time.as_secs_f64().ceil().max(1.0);
+    let output = Command::new("wrk")
+        .args(["--threads", "1", "--connections", &connections.to_string()])
+        .args(["--duration", &format!("{seconds}s")])
+        .args(["--header", &format!("authorization: Bearer {key}")])
+        .arg(format!("http://{address}{path}"))
+        .output()
+        .map_err(|error| format!("wrk is needed to generate the load, as in `apt-get install wrk`: {error}"))?;
+    let report = String::from_utf8_lossy(&output.stdout);
+    outcome(&report).ok_or_else(|| format!("wrk reported: {report}{}", String::from_utf8_lossy(&output.stderr)).into())
+}
+
+/// Reads `226304 requests in 2.00s, 711.82MB read` and what tells of failures.
+fn outcome(report: &str) -> Option<Outcome> {
+    let line = report.lines().find(|line| line.contains(" requests in "))?;
+    let (requests, rest) = line.trim().split_once(" requests in ")?;
+    let seconds: f64 = rest.split_once("s,")?.0.parse().ok()?;
+    let all: u64 = requests.parse().ok()?;
+    let refused = match report.split_once("Non-2xx or 3xx responses: ") {
+        Some((_, rest)) => rest.lines().next()?.trim().parse().ok()?,
+        None => 0,
+    };
+    let is_whole = !report.contains("Socket errors");
+    is_whole.then(|| Outcome {
+        answered: all - refused,
+        refused,
+        elapsed: Duration::from_secs_f64(seconds),
+    })
+}
