@@ -307,12 +307,26 @@ pub fn user_id(text: &str, faults: &mut Faults) {
 }
 
 /// A name from a caller as it can stand in a message: printable and short.
-pub(crate) fn shown(name: &str) -> String {
-    let mut shown: String = name.chars().take(60).flat_map(char::escape_debug).collect();
-    if name.chars().nth(60).is_some() {
-        shown.push('…');
+pub(crate) fn shown(name: &str) -> impl fmt::Display {
+    Shown(name)
+}
+
+struct Shown<'a>(&'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("\"\"");
+        }
+        let mut rest = self.0.chars();
+        for character in rest.by_ref().take(60) {
+            fmt::Display::fmt(&character.escape_debug(), f)?;
+        }
+        if rest.next().is_some() {
+            f.write_str("…")?;
+        }
+        Ok(())
     }
-    if shown.is_empty() { "\"\"".to_owned() } else { shown }
 }
 
 fn check(rules: impl FnOnce(&mut Faults)) -> Result<(), Invalid> {

@@ -50,7 +50,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Json, Invalid> {
         .deserialize(&mut deserializer)
         .and_then(|json| deserializer.end().map(|()| json));
     value.map_err(|error| {
-        let path = path.borrow().concat();
+        let path: String = path.take().into_iter().rev().collect();
         if error.to_string().starts_with("number out of range") && !path.is_empty() {
             return Invalid::new(
                 path.trim_start_matches('.'),
@@ -61,8 +61,18 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Json, Invalid> {
     })
 }
 
-/// Deserialises a value; `path` says where it got to when it fails.
+/// Deserialises a value. When it fails, the steps to the place are noted, the innermost first.
 struct Seed<'a>(&'a RefCell<Vec<String>>);
+
+impl Seed<'_> {
+    /// Notes the step that a failure was behind.
+    fn behind<T, E>(&self, step: impl fmt::Display, result: Result<T, E>) -> Result<T, E> {
+        if result.is_err() {
+            self.0.borrow_mut().push(step.to_string());
+        }
+        result
+    }
+}
 
 impl<'de> DeserializeSeed<'de> for Seed<'_> {
     type Value = Json;
@@ -111,23 +121,21 @@ impl<'de> Visitor<'de> for Seed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
         let mut items = Vec::new();
-        self.0.borrow_mut().push("[0]".to_owned());
-        while let Some(item) = seq.next_element_seed(Seed(self.0))? {
+        loop {
+            let next = seq.next_element_seed(Seed(self.0));
+            let Some(item) = self.behind(format_args!("[{}]", items.len()), next)? else {
+                break;
+            };
             items.push(item);
-            if let Some(step) = self.0.borrow_mut().last_mut() {
-                *step = format!("[{}]", items.len());
-            }
         }
-        self.0.borrow_mut().pop();
         Ok(Json::Array(items))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
         let mut entries = Vec::new();
         while let Some(name) = map.next_key::<String>()? {
-            self.0.borrow_mut().push(format!(".{}", shown(&name)));
-            let value = map.next_value_seed(Seed(self.0))?;
-            self.0.borrow_mut().pop();
+            let value = map.next_value_seed(Seed(self.0));
+            let value = self.behind(format_args!(".{}", shown(&name)), value)?;
             entries.push((name, value));
         }
         Ok(Json::Object(entries))

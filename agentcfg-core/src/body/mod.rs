@@ -73,7 +73,7 @@ impl Fields {
     }
 
     fn read<T: FromJson>(&mut self, name: &str, json: Json, rule: impl Fn(&T, &mut Faults)) -> Option<T> {
-        let value = T::from_json(json, name, &mut self.faults)?;
+        let value = T::from_json(json, &name, &mut self.faults)?;
         rule(&value, &mut self.faults);
         Some(value)
     }

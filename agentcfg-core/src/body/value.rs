@@ -1,5 +1,7 @@
 //! How each type of field is read from JSON.
 
+use std::fmt::Display;
+
 use serde_json::Number;
 
 use super::json::Json;
@@ -8,16 +10,16 @@ use crate::validate::{Faults, shown};
 
 /// A type that a field of a body can have. A fault is noted under the field's name.
 pub(super) trait FromJson: Sized {
-    fn from_json(json: Json, field: &str, faults: &mut Faults) -> Option<Self>;
+    fn from_json(json: Json, field: &dyn Display, faults: &mut Faults) -> Option<Self>;
 }
 
-fn mismatch<T>(json: &Json, field: &str, wanted: &str, faults: &mut Faults) -> Option<T> {
+fn mismatch<T>(json: &Json, field: &dyn Display, wanted: &str, faults: &mut Faults) -> Option<T> {
     faults.push(field, format!("must be {wanted}, got {}", json.kind()));
     None
 }
 
 impl FromJson for String {
-    fn from_json(json: Json, field: &str, faults: &mut Faults) -> Option<Self> {
+    fn from_json(json: Json, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
         match json {
             Json::String(text) => Some(text),
             other => mismatch(&other, field, "a string", faults),
@@ -29,7 +31,7 @@ impl FromJson for String {
 macro_rules! from_text {
     ($($name:ty),+) => {$(
         impl FromJson for $name {
-            fn from_json(json: Json, field: &str, faults: &mut Faults) -> Option<Self> {
+            fn from_json(json: Json, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
                 let text = String::from_json(json, field, faults)?;
                 text.parse().map_err(|rule: <$name as std::str::FromStr>::Err| faults.push(field, rule.to_string())).ok()
             }
@@ -49,7 +51,7 @@ from_text!(
 );
 
 impl FromJson for u32 {
-    fn from_json(json: Json, field: &str, faults: &mut Faults) -> Option<Self> {
+    fn from_json(json: Json, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
         let Json::Number(number) = json else {
             return mismatch(&json, field, "an integer", faults);
         };
@@ -64,37 +66,39 @@ impl FromJson for u32 {
 }
 
 impl FromJson for Vec<String> {
-    fn from_json(json: Json, field: &str, faults: &mut Faults) -> Option<Self> {
+    fn from_json(json: Json, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
         let Json::Array(items) = json else {
             return mismatch(&json, field, "an array of strings", faults);
         };
         let texts = items.into_iter().enumerate().map(|(i, item)| {
             // The stand-in keeps the places of the others, so that their faults are found as well.
-            String::from_json(item, &format!("{field}[{i}]"), faults).unwrap_or_else(|| "-".to_owned())
+            String::from_json(item, &format_args!("{field}[{i}]"), faults).unwrap_or_else(|| "-".to_owned())
         });
         Some(texts.collect())
     }
 }
 
 impl FromJson for Parameters {
-    fn from_json(json: Json, field: &str, faults: &mut Faults) -> Option<Self> {
+    fn from_json(json: Json, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
         let Json::Object(entries) = json else {
             return mismatch(&json, field, "an object of numbers", faults);
         };
         let mut parameters = Self::new();
         for (name, value) in entries {
-            let place = format!("{field}.{}", shown(&name));
             // The stand-in lets the rules for the whole find the other faults.
             let number = match value {
                 Json::Number(number) => number,
                 other => {
-                    faults.push(&place, format!("must be a number, got {}", other.kind()));
+                    let place = format_args!("{field}.{}", shown(&name));
+                    faults.push(place, format!("must be a number, got {}", other.kind()));
                     Number::from(0)
                 }
             };
-            if parameters.insert(name, number).is_some() {
+            if parameters.contains_key(&name) {
+                let place = format_args!("{field}.{}", shown(&name));
                 faults.push(place, "must not appear more than once");
             }
+            parameters.insert(name, number);
         }
         Some(parameters)
     }

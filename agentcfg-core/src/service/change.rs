@@ -182,15 +182,17 @@ pub(super) fn changes<T: Serialize>(from: Option<&T>, to: Option<&T>) -> Result<
             _ => Map::new(),
         })
     };
-    let (mut from, mut to) = (fields(from)?, fields(to)?);
-    let names: std::collections::BTreeSet<String> = from.keys().chain(to.keys()).cloned().collect();
+    let (mut from, to) = (fields(from)?, fields(to)?);
     let mut changes = Changes::new();
-    for name in names.into_iter().filter(|name| !LEFT_OUT.contains(&name.as_str())) {
+    for (name, to) in to {
         let from = from.remove(&name).unwrap_or_default();
-        let to = to.remove(&name).unwrap_or_default();
         if from != to {
             changes.insert(name, FieldChange { from, to });
         }
     }
+    // What is left is no longer there.
+    let gone = from.into_iter().filter(|(_, value)| !value.is_null());
+    changes.extend(gone.map(|(name, from)| (name, FieldChange { from, to: Value::Null })));
+    changes.retain(|name, _| !LEFT_OUT.contains(&name.as_str()));
     Ok(changes)
 }
