@@ -1,5 +1,7 @@
 //! Agent configurations: create, list, change, delete, restore.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::access::Access;
 use super::change::{self, Applied, Attempt, Change};
 use super::lists::Writer;
@@ -102,15 +104,27 @@ impl AgentCfg {
     /// too, [`ErrorKind::PlanLimit`] when the plan allows no more active agents.
     pub async fn create_agent(&self, caller: &Caller, new: NewAgent) -> Result<Tagged<Agent>, Error> {
         new.validate()?;
-        self.settle(|| self.try_create_agent(caller, &new)).await
+        let is_first = AtomicBool::new(true);
+        self.settle(|| self.try_create_agent(caller, &new, is_first.swap(false, Ordering::Relaxed)))
+            .await
     }
 
-    async fn try_create_agent(&self, caller: &Caller, new: &NewAgent) -> Result<Attempt<Tagged<Agent>>, Error> {
+    /// The first attempt takes it that there is no such agent, as is nearly always so. The commit checks that, and looking
+    /// for what is not there would cost a read of the engine.
+    async fn try_create_agent(
+        &self,
+        caller: &Caller,
+        new: &NewAgent,
+        is_first: bool,
+    ) -> Result<Attempt<Tagged<Agent>>, Error> {
         let access = self
             .access(caller, new.workspace_id, Permission::AgentsConfigure)
             .await?;
         let key = schema::agent(access.workspace(), &new.agent_id);
-        let (workspace, existing) = self.workspace_perhaps_and(&access, &key).await?;
+        let (workspace, existing) = match is_first {
+            true => (self.workspace_of(&access).await?, None),
+            false => self.workspace_and(&access, &key).await?,
+        };
         if let Some(existing) = existing {
             let existing = read(key, &existing)?;
             let hint = if existing.agent.is_active {
@@ -355,20 +369,14 @@ impl AgentCfg {
         self.now().max(last.plus_millis(1))
     }
 
-    /// As [`Self::workspace_and`]; without any read when the workspace was read ahead. Then the other record
-    /// is taken to be absent, which the commit has to check.
-    async fn workspace_perhaps_and(
-        &self,
-        access: &Access,
-        key: &Key,
-    ) -> Result<((Workspace, u64), Option<Record>), Error> {
-        match access.take_ahead().and_then(|ahead| ahead.workspace) {
-            Some(record) => {
-                let workspace = schema::decode(&schema::workspace(access.workspace()), &record)?;
-                Ok(((workspace, record.version), None))
-            }
-            None => self.workspace_and(access, key).await,
-        }
+    /// The workspace's record with its version; without any read when it was read ahead.
+    async fn workspace_of(&self, access: &Access) -> Result<(Workspace, u64), Error> {
+        let key = schema::workspace(access.workspace());
+        let record = match access.take_ahead().and_then(|ahead| ahead.workspace) {
+            Some(record) => Some(record),
+            None => self.store().get(std::slice::from_ref(&key)).await?.pop().flatten(),
+        };
+        read_workspace(&key, record)
     }
 
     /// The workspace's record with its version, and another record, in one read.
@@ -376,11 +384,7 @@ impl AgentCfg {
         let workspace_key = schema::workspace(access.workspace());
         let mut records = self.store().get(&[workspace_key.clone(), key.clone()]).await?;
         let other = records.pop().flatten();
-        let record = records
-            .pop()
-            .flatten()
-            .ok_or_else(|| Error::new(ErrorKind::Forbidden, "you are not a member of this workspace"))?;
-        Ok(((schema::decode(&workspace_key, &record)?, record.version), other))
+        Ok((read_workspace(&workspace_key, records.pop().flatten())?, other))
     }
 
     async fn active_agent(&self, access: &Access, agent_id: &str) -> Result<Found, Error> {
@@ -418,6 +422,11 @@ impl AgentCfg {
 }
 
 /// The key of an agent; one that could never exist is not found.
+fn read_workspace(key: &Key, record: Option<Record>) -> Result<(Workspace, u64), Error> {
+    let record = record.ok_or_else(|| Error::new(ErrorKind::Forbidden, "you are not a member of this workspace"))?;
+    Ok((schema::decode(key, &record)?, record.version))
+}
+
 fn agent_key(access: &Access, agent_id: &str) -> Result<Key, Error> {
     if !validate::is_agent_id(agent_id) {
         return Err(not_found("agent", agent_id));

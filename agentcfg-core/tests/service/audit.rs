@@ -136,10 +136,6 @@ async fn what_is_refused_writes_nothing() {
     let new = |agent_id: &str| NewAgent::new(workspace, agent_id, "A");
     assert_eq!(kind(service.create_agent(&ada, new("A")).await), ErrorKind::Invalid);
     assert_eq!(
-        kind(service.create_agent(&ada, new("writer")).await),
-        ErrorKind::Conflict
-    );
-    assert_eq!(
         kind(service.create_agent(&world.user("eve"), new("x")).await),
         ErrorKind::Forbidden
     );
@@ -148,6 +144,11 @@ async fn what_is_refused_writes_nothing() {
         ErrorKind::NotFound
     );
     assert_eq!(faulty.commits(), 0);
+    // These two are for the commit itself to refuse.
+    assert_eq!(
+        kind(service.create_agent(&ada, new("writer")).await),
+        ErrorKind::Conflict
+    );
     assert_eq!(kind(service.create_agent(&ada, new("x")).await), ErrorKind::PlanLimit);
     assert_eq!(
         kind(service.remove_member(&ada, workspace, "ada").await),
