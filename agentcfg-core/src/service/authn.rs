@@ -171,7 +171,8 @@ impl AgentCfg {
         if !stored.is_good(now) {
             return Err(unauthorized());
         }
-        self.check_plaintext(plaintext, (id, record.version), &stored.hash)
+        let fingerprint = text.fingerprint();
+        self.check_plaintext(plaintext, fingerprint, (id, record.version), &stored.hash)
             .await?;
         let mut permissions = stored.scope.permissions();
         if stored.scope == Scope::Write && !self.settings().write_scope_configures_agents {
@@ -191,7 +192,7 @@ impl AgentCfg {
         };
         let entry = Entry {
             key,
-            fingerprint: text.fingerprint(),
+            fingerprint,
             stamp,
         };
         known.insert(id, entry.clone());
@@ -212,11 +213,16 @@ impl AgentCfg {
 
     /// Holds a plaintext against the hash of a key at a version. To find that it is right is slow, so that it runs off the
     /// async threads, a few at a time, and once for all who come with it meanwhile.
-    async fn check_plaintext(&self, plaintext: &str, key: (token::Id, u64), hash: &str) -> Result<(), Error> {
+    async fn check_plaintext(
+        &self,
+        plaintext: &str,
+        fingerprint: Fingerprint,
+        key: (token::Id, u64),
+        hash: &str,
+    ) -> Result<(), Error> {
         if !token::fits(plaintext, hash) {
             return Err(unauthorized());
         }
-        let fingerprint = token::Parts::of(plaintext).ok_or_else(unauthorized)?.fingerprint();
         let Authenticator { checked, hashing, .. } = &self.inner.authenticator;
         let right = checked.get_or_insert_async(&key, async {
             let (plaintext, hash) = (Zeroizing::new(plaintext.to_owned()), hash.to_owned());

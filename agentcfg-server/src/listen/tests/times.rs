@@ -1,0 +1,144 @@
+//! Clocks, limits and the end of a listener.
+
+use super::*;
+
+#[tokio::test]
+async fn slow_heads_and_silent_connections_are_closed() {
+    let server = Server::start(Limits {
+        header_timeout: short(),
+        ..Limits::default()
+    })
+    .await;
+    assert_eq!(server.exchange(b"").await, "");
+    assert_eq!(server.exchange(b"GET / HTTP/1.1\r\nname: ").await, "");
+    // Trickling does not help, and a timeout counts for each head anew.
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /ok HTTP/1.1\r\n\r\n").await.unwrap();
+    read_until(&mut stream, "3 bytes of path").await;
+    let (mut reading, mut writing) = stream.into_split();
+    let trickle = tokio::spawn(async move {
+        while writing.write_all(b"G").await.is_ok() {
+            tokio::time::sleep(short() / 10).await;
+        }
+    });
+    let mut rest = Vec::new();
+    let _ = reading.read_to_end(&mut rest).await;
+    assert!(rest.is_empty());
+    trickle.await.unwrap();
+    assert_eq!(server.calls(), 1);
+}
+
+#[tokio::test]
+async fn idle_connections_are_closed_by_their_own_clock() {
+    let server = Server::start(Limits {
+        idle_timeout: short(),
+        ..Limits::default()
+    })
+    .await;
+    for request in [
+        "GET /ok HTTP/1.1\r\n\r\n",
+        "POST /echo HTTP/1.1\r\ncontent-length: 15\r\n\r\n3 bytes of path",
+    ] {
+        let mut stream = server.connect().await;
+        for _ in 0..2 {
+            stream.write_all(request.as_bytes()).await.unwrap();
+            read_until(&mut stream, "3 bytes of path").await;
+        }
+        assert_eq!(read_to_end(&mut stream).await, "");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_told_to_the_service() {
+    let server = Server::start(Limits {
+        body_timeout: short(),
+        ..Limits::default()
+    })
+    .await;
+    let answer = server
+        .exchange(b"POST /echo HTTP/1.1\r\ncontent-length: 5\r\n\r\nhe")
+        .await;
+    assert!(answer.ends_with("body timed out"), "{answer}");
+    // A call may take as long as it likes when it has its body.
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /wait HTTP/1.1\r\n\r\n").await.unwrap();
+    server.waiting.notified().await;
+    tokio::time::sleep(short() * 2).await;
+    server.release.notify_one();
+    read_until(&mut stream, "waited").await;
+}
+
+#[tokio::test]
+async fn a_response_that_nobody_reads_is_given_up() {
+    let server = Server::start(Limits {
+        write_timeout: short(),
+        ..Limits::default()
+    })
+    .await;
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /big HTTP/1.1\r\n\r\n").await.unwrap();
+    read_until(&mut stream, "\r\n\r\n").await;
+    while server.open.get() > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest).await;
+    assert!(rest.len() < 64 << 20);
+}
+
+#[tokio::test]
+async fn more_connections_than_allowed_wait_their_turn() {
+    let server = Server::start(Limits {
+        max_connections: 1,
+        ..Limits::default()
+    })
+    .await;
+    let mut first = server.connect().await;
+    first.write_all(b"GET /ok HTTP/1.1\r\n\r\n").await.unwrap();
+    read_until(&mut first, "3 bytes of path").await;
+    let mut second = server.connect().await;
+    second.write_all(b"GET /ok HTTP/1.1\r\n\r\n").await.unwrap();
+    assert!(tokio::time::timeout(short(), second.read_u8()).await.is_err());
+    drop(first);
+    read_until(&mut second, "3 bytes of path").await;
+    assert_eq!(server.open.get(), 1);
+}
+
+#[tokio::test]
+async fn shutdown_finishes_what_is_in_flight_and_closes_the_idle() {
+    let mut server = Server::start(Limits::default()).await;
+    let mut idle = server.connect().await;
+    idle.write_all(b"POST /echo HTTP/1.1\r\ncontent-length: 2\r\n\r\nhi")
+        .await
+        .unwrap();
+    read_until(&mut idle, "hi").await;
+    let mut busy = server.connect().await;
+    busy.write_all(b"GET /wait HTTP/1.1\r\n\r\n").await.unwrap();
+    server.waiting.notified().await;
+    server.stop();
+    assert_eq!(read_to_end(&mut idle).await, "");
+    assert!(TcpStream::connect(server.address).await.is_err());
+    assert!(!server.done.is_finished());
+    server.release.notify_one();
+    let answer = read_to_end(&mut busy).await;
+    assert!(
+        answer.ends_with("waited") && answer.contains("connection: close"),
+        "{answer}"
+    );
+    assert!(server.done.await.unwrap().is_complete());
+}
+
+#[tokio::test]
+async fn shutdown_cuts_what_does_not_finish() {
+    let mut server = Server::start(Limits {
+        shutdown_timeout: short(),
+        ..Limits::default()
+    })
+    .await;
+    let mut busy = server.connect().await;
+    busy.write_all(b"GET /wait HTTP/1.1\r\n\r\n").await.unwrap();
+    server.waiting.notified().await;
+    server.stop();
+    assert_eq!(server.done.await.unwrap(), Drained { cut: 1 });
+    assert_eq!(server.open.get(), 0);
+}
