@@ -1,5 +1,6 @@
 //! JSON as it was written: a tree that keeps duplicate keys, so that they can be refused by name.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 
@@ -8,18 +9,21 @@ use serde_json::Number;
 
 use crate::validate::{Invalid, shown};
 
+/// The entries of an object, in their order.
+pub(super) type Entries<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
+
 /// A JSON value whose objects keep every entry in order.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Json {
+pub(super) enum Json<'a> {
     Null,
     Bool,
     Number(Number),
-    String(String),
-    Array(Vec<Json>),
-    Object(Vec<(String, Json)>),
+    String(Cow<'a, str>),
+    Array(Vec<Json<'a>>),
+    Object(Entries<'a>),
 }
 
-impl Json {
+impl Json<'_> {
     /// What kind of value this is, with its article.
     pub(super) fn kind(&self) -> &'static str {
         match self {
@@ -34,18 +38,16 @@ impl Json {
 }
 
 /// Reads one JSON text.
-pub(super) fn parse(bytes: &[u8]) -> Result<Json, Invalid> {
+pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, Invalid> {
     if bytes.is_empty() {
         return Err(Invalid::new("body", "must be a JSON object, got nothing"));
     }
     if bytes.starts_with(b"\xef\xbb\xbf") {
         return Err(Invalid::new("body", "must not start with a byte order mark"));
     }
-    if std::str::from_utf8(bytes).is_err() {
-        return Err(Invalid::new("body", "must be UTF-8"));
-    }
+    let text = std::str::from_utf8(bytes).map_err(|_| Invalid::new("body", "must be UTF-8"))?;
     let path = RefCell::new(Vec::new());
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = Seed(&path)
         .deserialize(&mut deserializer)
         .and_then(|json| deserializer.end().map(|()| json));
@@ -61,6 +63,10 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Json, Invalid> {
     })
 }
 
+/// The name of an entry, which is copied only where the text has escapes in it.
+#[derive(serde::Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
 /// Deserialises a value. When it fails, the steps to the place are noted, the innermost first.
 struct Seed<'a>(&'a RefCell<Vec<String>>);
 
@@ -75,51 +81,55 @@ impl Seed<'_> {
 }
 
 impl<'de> DeserializeSeed<'de> for Seed<'_> {
-    type Value = Json;
+    type Value = Json<'de>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json<'de>, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Seed<'_> {
-    type Value = Json;
+    type Value = Json<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Json, E> {
+    fn visit_unit<E>(self) -> Result<Json<'de>, E> {
         Ok(Json::Null)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Json, E> {
+    fn visit_bool<E>(self, _: bool) -> Result<Json<'de>, E> {
         Ok(Json::Bool)
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Json, E> {
+    fn visit_u64<E>(self, number: u64) -> Result<Json<'de>, E> {
         Ok(Json::Number(number.into()))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Json, E> {
+    fn visit_i64<E>(self, number: i64) -> Result<Json<'de>, E> {
         Ok(Json::Number(number.into()))
     }
 
-    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Json, E> {
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Json<'de>, E> {
         Number::from_f64(number)
             .map(Json::Number)
             .ok_or_else(|| E::custom("number out of range"))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Json, E> {
-        Ok(Json::String(text.to_owned()))
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Json<'de>, E> {
+        Ok(Json::String(Cow::Borrowed(text)))
     }
 
-    fn visit_string<E>(self, text: String) -> Result<Json, E> {
-        Ok(Json::String(text))
+    fn visit_str<E>(self, text: &str) -> Result<Json<'de>, E> {
+        Ok(Json::String(Cow::Owned(text.to_owned())))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
+    fn visit_string<E>(self, text: String) -> Result<Json<'de>, E> {
+        Ok(Json::String(Cow::Owned(text)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json<'de>, A::Error> {
         let mut items = Vec::new();
         loop {
             let next = seq.next_element_seed(Seed(self.0));
@@ -131,12 +141,12 @@ impl<'de> Visitor<'de> for Seed<'_> {
         Ok(Json::Array(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json<'de>, A::Error> {
         let mut entries = Vec::new();
-        while let Some(name) = map.next_key::<String>()? {
+        while let Some(name) = map.next_key::<Name<'de>>()? {
             let value = map.next_value_seed(Seed(self.0));
-            let value = self.behind(format_args!(".{}", shown(&name)), value)?;
-            entries.push((name, value));
+            let value = self.behind(format_args!(".{}", shown(&name.0)), value)?;
+            entries.push((name.0, value));
         }
         Ok(Json::Object(entries))
     }

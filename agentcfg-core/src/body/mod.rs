@@ -9,32 +9,35 @@ mod requests;
 mod tests;
 mod value;
 
+use std::borrow::Cow;
+
 use self::json::Json;
 use self::value::FromJson;
 use crate::model::Patch;
 use crate::validate::{Faults, Invalid, shown};
 
 /// The fields of a JSON object, taken one by one, with the faults found on the way.
-struct Fields {
-    entries: Vec<(String, Json)>,
+struct Fields<'a> {
+    /// What was taken is gone from its place.
+    entries: Vec<(Cow<'a, str>, Option<Json<'a>>)>,
     faults: Faults,
 }
 
 /// What stands under a name.
-enum Found {
+enum Found<'a> {
     Absent,
     Null,
-    Value(Json),
+    Value(Json<'a>),
     /// More than once: that is already a fault.
     Twice,
 }
 
-impl Fields {
+impl<'a> Fields<'a> {
     /// Reads a JSON object.
-    fn parse(bytes: &[u8]) -> Result<Self, Invalid> {
+    fn parse(bytes: &'a [u8]) -> Result<Self, Invalid> {
         match json::parse(bytes)? {
             Json::Object(entries) => Ok(Self {
-                entries,
+                entries: entries.into_iter().map(|(name, value)| (name, Some(value))).collect(),
                 faults: Faults::default(),
             }),
             other => Err(Invalid::new(
@@ -48,31 +51,27 @@ impl Fields {
     fn is_given(&self, name: &str) -> bool {
         self.entries
             .iter()
-            .any(|(key, value)| key == name && *value != Json::Null)
+            .any(|(key, value)| key == name && value.as_ref().is_some_and(|value| *value != Json::Null))
     }
 
-    fn take(&mut self, name: &str) -> Found {
-        let mut found = Found::Absent;
-        let mut times = 0;
-        self.entries.retain_mut(|(key, value)| {
-            if key != name {
-                return true;
-            }
-            times += 1;
-            found = match std::mem::replace(value, Json::Null) {
-                Json::Null => Found::Null,
-                value => Found::Value(value),
-            };
-            false
-        });
-        if times > 1 {
+    fn take(&mut self, name: &str) -> Found<'a> {
+        let mut under = self.entries.iter_mut().filter(|(key, _)| key == name);
+        let Some((_, value)) = under.next() else {
+            return Found::Absent;
+        };
+        let value = value.take();
+        if under.fold(false, |twice, (_, value)| value.take().is_some() || twice) {
             self.faults.push(name, "must not appear more than once");
             return Found::Twice;
         }
-        found
+        match value {
+            None => Found::Absent,
+            Some(Json::Null) => Found::Null,
+            Some(value) => Found::Value(value),
+        }
     }
 
-    fn read<T: FromJson>(&mut self, name: &str, json: Json, rule: impl Fn(&T, &mut Faults)) -> Option<T> {
+    fn read<T: FromJson>(&mut self, name: &str, json: Json<'a>, rule: impl Fn(&T, &mut Faults)) -> Option<T> {
         let value = T::from_json(json, &name, &mut self.faults)?;
         rule(&value, &mut self.faults);
         Some(value)
@@ -125,8 +124,9 @@ impl Fields {
 
     /// Refuses what was not taken, and gives the value when nothing was wrong.
     fn finish<T>(mut self, read_only: &[&str], value: Option<T>) -> Result<T, Invalid> {
-        for (name, _) in std::mem::take(&mut self.entries) {
-            let rule = if read_only.contains(&name.as_str()) {
+        let entries = std::mem::take(&mut self.entries);
+        for (name, _) in entries.into_iter().filter(|(_, value)| value.is_some()) {
+            let rule = if read_only.contains(&&*name) {
                 "is read-only"
             } else {
                 "is not a known field"

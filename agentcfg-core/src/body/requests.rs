@@ -107,7 +107,7 @@ impl StatusReport {
     }
 }
 
-impl Fields {
+impl Fields<'_> {
     /// A field of a status report that must be there with some statuses and must not with others.
     fn task(&mut self, status: Option<LiveStatus>, name: &str, rule: impl Fn(&String, &mut Faults)) -> Option<String> {
         if let Some(status) = status {

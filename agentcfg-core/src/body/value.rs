@@ -10,18 +10,18 @@ use crate::validate::{Faults, shown};
 
 /// A type that a field of a body can have. A fault is noted under the field's name.
 pub(super) trait FromJson: Sized {
-    fn from_json(json: Json, field: &dyn Display, faults: &mut Faults) -> Option<Self>;
+    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self>;
 }
 
-fn mismatch<T>(json: &Json, field: &dyn Display, wanted: &str, faults: &mut Faults) -> Option<T> {
+fn mismatch<T>(json: &Json<'_>, field: &dyn Display, wanted: &str, faults: &mut Faults) -> Option<T> {
     faults.push(field, format!("must be {wanted}, got {}", json.kind()));
     None
 }
 
 impl FromJson for String {
-    fn from_json(json: Json, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
         match json {
-            Json::String(text) => Some(text),
+            Json::String(text) => Some(text.into_owned()),
             other => mismatch(&other, field, "a string", faults),
         }
     }
@@ -31,7 +31,7 @@ impl FromJson for String {
 macro_rules! from_text {
     ($($name:ty),+) => {$(
         impl FromJson for $name {
-            fn from_json(json: Json, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+            fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
                 let text = String::from_json(json, field, faults)?;
                 text.parse().map_err(|rule: <$name as std::str::FromStr>::Err| faults.push(field, rule.to_string())).ok()
             }
@@ -51,7 +51,7 @@ from_text!(
 );
 
 impl FromJson for u32 {
-    fn from_json(json: Json, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
         let Json::Number(number) = json else {
             return mismatch(&json, field, "an integer", faults);
         };
@@ -66,7 +66,7 @@ impl FromJson for u32 {
 }
 
 impl FromJson for Vec<String> {
-    fn from_json(json: Json, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
         let Json::Array(items) = json else {
             return mismatch(&json, field, "an array of strings", faults);
         };
@@ -79,7 +79,7 @@ impl FromJson for Vec<String> {
 }
 
 impl FromJson for Parameters {
-    fn from_json(json: Json, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
         let Json::Object(entries) = json else {
             return mismatch(&json, field, "an object of numbers", faults);
         };
@@ -94,11 +94,11 @@ impl FromJson for Parameters {
                     Number::from(0)
                 }
             };
-            if parameters.contains_key(&name) {
+            if parameters.contains_key(&*name) {
                 let place = format_args!("{field}.{}", shown(&name));
                 faults.push(place, "must not appear more than once");
             }
-            parameters.insert(name, number);
+            parameters.insert(name.into_owned(), number);
         }
         Some(parameters)
     }
