@@ -137,7 +137,9 @@ impl Reply {
     ///
     /// 500 when the value cannot be written, which no value of the API does.
     pub fn json<T: Serialize>(value: &T) -> Result<Self, Failure> {
-        let body = serde_json::to_vec(value).map_err(|error| Failure {
+        // Room for most records at once.
+        let mut body = Vec::with_capacity(1024);
+        serde_json::to_writer(&mut body, value).map_err(|error| Failure {
             cause: Some(error.to_string()),
             ..Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error")
         })?;

@@ -71,9 +71,9 @@ impl FromStr for Timestamp {
     }
 }
 
-impl fmt::Display for Timestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Every record and every audit entry has some, and a general formatter takes many times as long.
+impl Timestamp {
+    /// The moment as text. Every record and every audit entry has some, and a general formatter takes many times as long.
+    fn text(self) -> [u8; 24] {
         let at = self.as_datetime();
         let mut text = *b"0000-00-00T00:00:00.000Z";
         let mut put = |place: std::ops::Range<usize>, mut number: u32| {
@@ -89,7 +89,13 @@ impl fmt::Display for Timestamp {
         put(14..16, at.minute());
         put(17..19, at.second());
         put(20..23, at.timestamp_subsec_millis());
-        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+        text
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::str::from_utf8(&self.text()).unwrap_or_default())
     }
 }
 
@@ -101,7 +107,7 @@ impl fmt::Debug for Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(std::str::from_utf8(&self.text()).unwrap_or_default())
     }
 }
 
