@@ -114,7 +114,11 @@ impl Group {
             for batch in batches {
                 let current = |key: &[u8]| match touched.get(key) {
                     Some(change) => Ok(change.clone()),
-                    None => record(&records, key).map_err(Refusal::from),
+                    // What a batch checks was read a moment ago by whoever made it, so that it is in memory as a rule.
+                    None => match shared.hot().get(key) {
+                        Some(record) => Ok(Some(record)),
+                        None => record(&records, key).map_err(Refusal::from),
+                    },
                 };
                 let verdict = match plan(batch, sequence, current) {
                     Ok(Plan {
