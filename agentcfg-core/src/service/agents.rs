@@ -1,15 +1,13 @@
 //! Agent configurations: create, list, change, delete, restore.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use super::access::Access;
-use super::change::{self, Applied, Attempt, Change};
+use super::change::{Applied, Attempt, Change, Rounds};
 use super::lists::Writer;
 use super::{AgentCfg, AgentList, Caller, not_found, schema};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, Agent, AgentPatch, NewAgent, Permission, Precondition, Success, Tag, Tagged, TargetType, Timestamp,
-    Workspace, WorkspaceId,
+    Action, Agent, AgentPatch, NewAgent, Permission, Plan, Precondition, Success, Tag, Tagged, TargetType, Timestamp,
+    WorkspaceId,
 };
 use crate::store::{Check, Key, Record, Write};
 use crate::validate::{self, Invalid};
@@ -23,6 +21,12 @@ pub struct AgentFilter {
     pub offset: usize,
     /// At most so many; `None` for all.
     pub limit: Option<usize>,
+}
+
+/// A workspace's plan, and the version of the record that says so.
+struct CurrentPlan {
+    plan: Plan,
+    version: u64,
 }
 
 /// An agent's record as it was found.
@@ -104,43 +108,8 @@ impl AgentCfg {
     /// too, [`ErrorKind::PlanLimit`] when the plan allows no more active agents.
     pub async fn create_agent(&self, caller: &Caller, new: NewAgent) -> Result<Tagged<Agent>, Error> {
         new.validate()?;
-        let is_first = AtomicBool::new(true);
-        self.settle(|| self.try_create_agent(caller, &new, is_first.swap(false, Ordering::Relaxed)))
-            .await
-    }
-
-    /// The first attempt takes it that there is no such agent, as is nearly always so. The commit checks that, and looking
-    /// for what is not there would cost a read of the engine.
-    async fn try_create_agent(
-        &self,
-        caller: &Caller,
-        new: &NewAgent,
-        is_first: bool,
-    ) -> Result<Attempt<Tagged<Agent>>, Error> {
-        let access = self
-            .access(caller, new.workspace_id, Permission::AgentsConfigure)
-            .await?;
-        let key = schema::agent(access.workspace(), &new.agent_id);
-        let (workspace, existing) = match is_first {
-            true => (self.workspace_of(&access).await?, None),
-            false => self.workspace_and(&access, &key).await?,
-        };
-        if let Some(existing) = existing {
-            let existing = read(key, &existing)?;
-            let hint = if existing.agent.is_active {
-                ""
-            } else {
-                "; it is deactivated and can be restored"
-            };
-            let message = format!(
-                "an agent with agent_id {:?} already exists in this workspace{hint}",
-                new.agent_id
-            );
-            return Err(Error::new(ErrorKind::Conflict, message));
-        }
         let now = self.now();
-        let new = new.clone();
-        let agent = Agent {
+        let mut agent = Agent {
             id: self.new_id(now)?,
             workspace_id: new.workspace_id,
             agent_id: new.agent_id,
@@ -157,17 +126,60 @@ impl AgentCfg {
             created_at: now,
             updated_at: now,
         };
+        let mut rounds = Rounds::default();
+        loop {
+            let attempt = self.try_create_agent(caller, &mut agent, rounds.is_first());
+            if let Attempt::Done(tag) = attempt.await? {
+                return Ok(Tagged { value: agent, tag });
+            }
+            rounds.lost().await?;
+        }
+    }
+
+    /// The first attempt takes it that there is no such agent, as is nearly always so. The commit checks that, and looking
+    /// for what is not there would cost a read of the engine.
+    async fn try_create_agent(
+        &self,
+        caller: &Caller,
+        agent: &mut Agent,
+        is_first: bool,
+    ) -> Result<Attempt<Tag>, Error> {
+        let access = self
+            .access(caller, agent.workspace_id, Permission::AgentsConfigure)
+            .await?;
+        let key = schema::agent(access.workspace(), &agent.agent_id);
+        let (plan, existing) = match is_first {
+            true => (self.plan_of(&access).await?, None),
+            false => self.plan_and(&access, &key).await?,
+        };
+        if let Some(existing) = existing {
+            let existing = read(key, &existing)?;
+            let hint = if existing.agent.is_active {
+                ""
+            } else {
+                "; it is deactivated and can be restored"
+            };
+            let message = format!(
+                "an agent with agent_id {:?} already exists in this workspace{hint}",
+                agent.agent_id
+            );
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        if !is_first {
+            // The order of creation is that of the identifiers and times, so that who lost a race takes new ones.
+            let now = self.now();
+            (agent.id, agent.created_at, agent.updated_at) = (self.new_id(now)?, now, now);
+        }
         let change = Change::new(
             &access,
-            now,
+            agent.created_at,
             Action::AgentCreated,
             TargetType::Agent,
             agent.agent_id.clone(),
         )
-        .changes(change::changes(None, Some(&agent))?)
         .check(Check::Absent(key.clone()))
-        .put(key, &agent)?;
-        self.apply_within_plan(&access, workspace, change, agent).await
+        .replace(key, None, agent)?;
+        self.apply_within_plan(&access, plan, change).await
     }
 
     /// Changes the named fields of an agent. (Interface specification, *Update agent*.)
@@ -281,7 +293,7 @@ impl AgentCfg {
             .access_default(caller, workspace, Permission::AgentsConfigure)
             .await?;
         let key = agent_key(&access, agent_id)?;
-        let (workspace, record) = self.workspace_and(&access, &key).await?;
+        let (plan, record) = self.plan_and(&access, &key).await?;
         let found = read(key, &record.ok_or_else(|| not_found("agent", agent_id))?)?;
         met(condition, &found)?;
         if found.agent.is_active {
@@ -297,10 +309,12 @@ impl AgentCfg {
             ..found.agent.clone()
         };
         let change = Change::new(&access, now, Action::AgentRestored, TargetType::Agent, agent_id)
-            .changes(change::changes(Some(&found.agent), Some(&agent))?)
             .check(Check::Version(found.key.clone(), found.version))
-            .put(found.key, &agent)?;
-        self.apply_within_plan(&access, workspace, change, agent).await
+            .replace(found.key, Some(&found.agent), &agent)?;
+        Ok(match self.apply_within_plan(&access, plan, change).await? {
+            Attempt::Done(tag) => Attempt::Done(Tagged { value: agent, tag }),
+            Attempt::Raced => Attempt::Raced,
+        })
     }
 
     /// Commits a change that makes one more agent active, if the plan allows it. The change's first
@@ -308,30 +322,23 @@ impl AgentCfg {
     async fn apply_within_plan(
         &self,
         access: &Access,
-        (workspace, workspace_version): (Workspace, u64),
+        CurrentPlan { plan, version }: CurrentPlan,
         change: Change<'_>,
-        agent: Agent,
-    ) -> Result<Attempt<Tagged<Agent>>, Error> {
-        let limit = self.agent_limit(workspace.plan);
+    ) -> Result<Attempt<Tag>, Error> {
+        let limit = self.agent_limit(plan);
         let change = change
-            .check(Check::Version(schema::workspace(workspace.id), workspace_version))
+            .check(Check::Version(schema::workspace(access.workspace()), version))
             .write(Write::Add {
                 counter: schema::active_agents(access.workspace()),
                 delta: 1,
                 max: limit.map(u64::from),
             });
         Ok(match self.apply(change).await? {
-            Applied::Done(numbers) => Attempt::Done(Tagged {
-                value: agent,
-                tag: Tag::record(numbers[0]),
-            }),
+            Applied::Done(numbers) => Attempt::Done(Tag::record(numbers[0])),
             Applied::Raced => Attempt::Raced,
             Applied::Limit => {
                 let limit = limit.unwrap_or_default();
-                let message = format!(
-                    "the plan {} allows {limit} active agents, and they exist already",
-                    workspace.plan
-                );
+                let message = format!("the plan {plan} allows {limit} active agents, and they exist already");
                 return Err(Error::new(ErrorKind::PlanLimit, message));
             }
         })
@@ -349,9 +356,8 @@ impl AgentCfg {
         let now = self.after(found.agent.updated_at);
         agent.updated_at = now;
         let change = Change::new(access, now, action, TargetType::Agent, agent.agent_id.clone())
-            .changes(change::changes(Some(&found.agent), Some(&agent))?)
             .check(Check::Version(found.key.clone(), found.version))
-            .put(found.key, &agent)?;
+            .replace(found.key, Some(&found.agent), &agent)?;
         Ok(match self.apply(more(change)).await? {
             Applied::Done(numbers) => Attempt::Done(Tagged {
                 value: agent,
@@ -369,22 +375,22 @@ impl AgentCfg {
         self.now().max(last.plus_millis(1))
     }
 
-    /// The workspace's record with its version; without any read when it was read ahead.
-    async fn workspace_of(&self, access: &Access) -> Result<(Workspace, u64), Error> {
+    /// The workspace's plan; without any read when its record was read ahead.
+    async fn plan_of(&self, access: &Access) -> Result<CurrentPlan, Error> {
         let key = schema::workspace(access.workspace());
         let record = match access.take_ahead().and_then(|ahead| ahead.workspace) {
             Some(record) => Some(record),
             None => self.store().get(std::slice::from_ref(&key)).await?.pop().flatten(),
         };
-        read_workspace(&key, record)
+        read_plan(&key, record)
     }
 
-    /// The workspace's record with its version, and another record, in one read.
-    async fn workspace_and(&self, access: &Access, key: &Key) -> Result<((Workspace, u64), Option<Record>), Error> {
+    /// The workspace's plan, and another record, in one read.
+    async fn plan_and(&self, access: &Access, key: &Key) -> Result<(CurrentPlan, Option<Record>), Error> {
         let workspace_key = schema::workspace(access.workspace());
         let mut records = self.store().get(&[workspace_key.clone(), key.clone()]).await?;
         let other = records.pop().flatten();
-        Ok((read_workspace(&workspace_key, records.pop().flatten())?, other))
+        Ok((read_plan(&workspace_key, records.pop().flatten())?, other))
     }
 
     async fn active_agent(&self, access: &Access, agent_id: &str) -> Result<Found, Error> {
@@ -421,12 +427,21 @@ impl AgentCfg {
     }
 }
 
-/// The key of an agent; one that could never exist is not found.
-fn read_workspace(key: &Key, record: Option<Record>) -> Result<(Workspace, u64), Error> {
+fn read_plan(key: &Key, record: Option<Record>) -> Result<CurrentPlan, Error> {
+    /// The rest of the record is not needed, and every create reads this.
+    #[derive(serde::Deserialize)]
+    struct WorkspacePlan {
+        plan: Plan,
+    }
     let record = record.ok_or_else(|| Error::new(ErrorKind::Forbidden, "you are not a member of this workspace"))?;
-    Ok((schema::decode(key, &record)?, record.version))
+    let WorkspacePlan { plan } = schema::decode(key, &record)?;
+    Ok(CurrentPlan {
+        plan,
+        version: record.version,
+    })
 }
 
+/// The key of an agent; one that could never exist is not found.
 fn agent_key(access: &Access, agent_id: &str) -> Result<Key, Error> {
     if !validate::is_agent_id(agent_id) {
         return Err(not_found("agent", agent_id));

@@ -1,6 +1,6 @@
 //! API keys: create, list, revoke.
 
-use super::change::{self, Applied, Attempt, Change};
+use super::change::{Applied, Attempt, Change};
 use super::schema::{self, StoredApiKey, StoredUse};
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
@@ -95,9 +95,8 @@ impl AgentCfg {
         };
         let key = schema::api_key(id);
         let change = Change::new(&access, now, Action::ApiKeyCreated, TargetType::ApiKey, id)
-            .changes(change::changes(None, Some(&stored))?)
             .check(Check::Absent(key.clone()))
-            .put(key, &stored)?
+            .replace(key, None, &stored)?
             .put(schema::workspace_api_key(access.workspace(), id), &schema::Present {})?;
         Ok(match self.apply(change).await? {
             Applied::Done(_) => Attempt::Done(stored.listed(None)),
@@ -147,9 +146,8 @@ impl AgentCfg {
             ..before.clone()
         };
         let change = Change::new(&access, now, Action::ApiKeyRevoked, TargetType::ApiKey, key_id)
-            .changes(change::changes(Some(&before), Some(&after))?)
             .check(Check::Version(key.clone(), record.version))
-            .put(key, &after)?;
+            .replace(key, Some(&before), &after)?;
         Ok(match self.apply(change).await? {
             Applied::Done(_) => Attempt::Done(Success::OK),
             Applied::Raced | Applied::Limit => Attempt::Raced,

@@ -1,15 +1,13 @@
 //! Mutations: one commit each, with the audit entry inside.
 
-use std::future::Future;
-
 use serde::Serialize;
-use serde_json::{Map, Value};
+use uuid::Uuid;
 
-use super::AgentCfg;
 use super::access::Access;
-use super::schema;
+use super::written::Written;
+use super::{AgentCfg, diff, schema};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Action, AuditEntry, Change as FieldChange, Changes, Target, TargetType, Timestamp};
+use crate::model::{Action, Actor, Target, TargetType, Timestamp, WorkspaceId};
 use crate::store::{Batch, Check, CommitError, Key, StoreError, Write};
 
 /// How often a decision is made anew because another writer was faster. Every round lets at least
@@ -22,8 +20,20 @@ pub(super) struct Change<'a> {
     at: Timestamp,
     action: Action,
     target: Target,
-    changes: Changes,
+    /// Which fields changed, as the audit entry tells it.
+    changes: Vec<u8>,
     batch: Batch,
+}
+
+/// An [`AuditEntry`](crate::model::AuditEntry) without its changes.
+#[derive(Serialize)]
+struct EntryHead {
+    id: Uuid,
+    workspace_id: WorkspaceId,
+    actor: Actor,
+    action: Action,
+    target: Target,
+    created_at: Timestamp,
 }
 
 /// How an attempt at a mutation ended.
@@ -62,7 +72,7 @@ impl<'a> Change<'a> {
             at,
             action,
             target,
-            changes: Changes::new(),
+            changes: b"{}".to_vec(),
             batch,
         }
     }
@@ -82,11 +92,38 @@ impl<'a> Change<'a> {
         Ok(self.write(Write::Put(key, value)))
     }
 
-    /// Which fields changed, for the audit log.
-    pub(super) fn changes(mut self, changes: Changes) -> Self {
+    /// Puts a record in place of one that was found, or of none, and tells the audit log in which fields they differ.
+    pub(super) fn replace<T: Serialize>(mut self, key: Key, from: Option<&T>, to: &T) -> Result<Self, Error> {
+        let written = || {
+            let (from, to) = (from.map(Written::of).transpose()?, Written::of(to)?);
+            Ok((diff::changes(from.as_ref(), Some(&to))?, to.into_text()))
+        };
+        let (changes, text) = written().map_err(schema::not_written)?;
         self.changes = changes;
-        self
+        Ok(self.write(Write::Put(key, text)))
     }
+
+    /// Tells the audit log in which fields two states differ.
+    pub(super) fn tell<T: Serialize>(mut self, from: Option<&T>, to: Option<&T>) -> Result<Self, Error> {
+        let written = || {
+            let (from, to) = (from.map(Written::of).transpose()?, to.map(Written::of).transpose()?);
+            diff::changes(from.as_ref(), to.as_ref())
+        };
+        self.changes = written().map_err(schema::not_written)?;
+        Ok(self)
+    }
+}
+
+/// An audit entry as it is stored.
+fn entry(head: &EntryHead, changes: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut text = Vec::with_capacity(512 + changes.len());
+    serde_json::to_writer(&mut text, head).map_err(schema::not_written)?;
+    // The changes are JSON already, and become its last field.
+    text.pop();
+    for part in [b",\"changes\":", changes, b"}"] {
+        text.extend_from_slice(part);
+    }
+    Ok(text)
 }
 
 impl AgentCfg {
@@ -101,18 +138,17 @@ impl AgentCfg {
             mut batch,
         } = change;
         let workspace_id = access.workspace();
-        let entry = AuditEntry {
+        let head = EntryHead {
             id: self.new_id(at)?,
             workspace_id,
             actor: access.actor(),
             action,
             target,
             created_at: at,
-            changes,
         };
         batch.writes.push(Write::Append {
             log: workspace_id,
-            value: schema::encode(&entry)?,
+            value: entry(&head, &changes)?,
         });
         match self.store().commit(batch).await {
             Ok(committed) => Ok(Applied::Done(committed.numbers)),
@@ -126,16 +162,37 @@ impl AgentCfg {
     where
         F: Future<Output = Result<Attempt<T>, Error>>,
     {
-        for _ in 0..MAX_ROUNDS {
+        let mut rounds = Rounds::default();
+        loop {
             if let Attempt::Done(value) = attempt().await? {
                 return Ok(value);
             }
-            tokio::task::yield_now().await;
+            rounds.lost().await?;
         }
-        Err(Error::new(
-            ErrorKind::Unavailable,
-            "too many writers want this record, try again",
-        ))
+    }
+}
+
+/// The rounds that a mutation has lost against other writers.
+#[derive(Default)]
+pub(super) struct Rounds(usize);
+
+impl Rounds {
+    /// Whether none was lost yet.
+    pub(super) fn is_first(&self) -> bool {
+        self.0 == 0
+    }
+
+    /// Counts a round that was lost, and lets others go on. Too many are an error.
+    pub(super) async fn lost(&mut self) -> Result<(), Error> {
+        self.0 += 1;
+        if self.0 >= MAX_ROUNDS {
+            return Err(Error::new(
+                ErrorKind::Unavailable,
+                "too many writers want this record, try again",
+            ));
+        }
+        tokio::task::yield_now().await;
+        Ok(())
     }
 }
 
@@ -158,41 +215,4 @@ pub(super) fn failed(error: CommitError) -> Error {
         CommitError::Store(error) => error.into(),
         other => StoreError::Unavailable(other.to_string()).into(),
     }
-}
-
-/// The fields in which two records differ; a record that is not there has none. What identifies a
-/// record and the times of its changes are not among them: the entry itself says those.
-pub(super) fn changes<T: Serialize>(from: Option<&T>, to: Option<&T>) -> Result<Changes, Error> {
-    const LEFT_OUT: [&str; 7] = [
-        "id",
-        "workspace_id",
-        "agent_id",
-        "user_id",
-        "created_at",
-        "updated_at",
-        "hash",
-    ];
-    let fields = |record: Option<&T>| -> Result<Map<String, Value>, Error> {
-        let value = record
-            .map(serde_json::to_value)
-            .transpose()
-            .map_err(|error| Error::new(ErrorKind::Internal, "the audit entry could not be written").because(error))?;
-        Ok(match value {
-            Some(Value::Object(fields)) => fields,
-            _ => Map::new(),
-        })
-    };
-    let (mut from, to) = (fields(from)?, fields(to)?);
-    let mut changes = Changes::new();
-    for (name, to) in to {
-        let from = from.remove(&name).unwrap_or_default();
-        if from != to {
-            changes.insert(name, FieldChange { from, to });
-        }
-    }
-    // What is left is no longer there.
-    let gone = from.into_iter().filter(|(_, value)| !value.is_null());
-    changes.extend(gone.map(|(name, from)| (name, FieldChange { from, to: Value::Null })));
-    changes.retain(|name, _| !LEFT_OUT.contains(&name.as_str()));
-    Ok(changes)
 }

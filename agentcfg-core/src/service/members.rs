@@ -1,7 +1,7 @@
 //! Members of a workspace. The last owner stays.
 
 use super::access::Access;
-use super::change::{self, Applied, Attempt, Change};
+use super::change::{Applied, Attempt, Change};
 use super::{AgentCfg, Caller, not_found, schema};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Action, Member, Permission, Role, Success, TargetType, WorkspaceId};
@@ -80,9 +80,8 @@ impl AgentCfg {
             },
         };
         let mut change = Change::new(&access, now, Action::MemberSet, TargetType::Member, user_id)
-            .changes(change::changes(before.as_ref(), Some(&after))?)
             .check(unchanged)
-            .put(schema::member(access.workspace(), user_id), &after)?;
+            .replace(schema::member(access.workspace(), user_id), before.as_ref(), &after)?;
         if before.is_none() {
             change = change.put(schema::membership(user_id, access.workspace()), &schema::Present {})?;
         }
@@ -121,7 +120,7 @@ impl AgentCfg {
         let before = member.ok_or_else(|| not_found("member", user_id))?;
         only_owners_change_owners(&access, Some(before.role), None)?;
         let change = Change::new(&access, self.now(), Action::MemberRemoved, TargetType::Member, user_id)
-            .changes(change::changes(Some(&before), None)?)
+            .tell(Some(&before), None)?
             .check(unchanged)
             .write(Write::Delete(schema::member(access.workspace(), user_id)))
             .write(Write::Delete(schema::membership(user_id, access.workspace())));

@@ -11,6 +11,7 @@ mod api_keys;
 mod audit;
 mod authn;
 mod change;
+mod diff;
 mod hashing;
 mod lists;
 mod master_keys;
@@ -23,6 +24,7 @@ mod status;
 mod tests;
 mod uses;
 mod workspaces;
+mod written;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,7 +1,7 @@
 //! Provider keys: a workspace's own credentials for model providers, sealed at rest.
 
 use super::access::Access;
-use super::change::{self, Applied, Attempt, Change};
+use super::change::{Applied, Attempt, Change};
 use super::schema::{self, StoredMasterKeys, StoredProviderKey};
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
@@ -154,10 +154,7 @@ impl AgentCfg {
             provider.as_str(),
         )
         // What is told of a key is what the list tells of it.
-        .changes(change::changes(
-            before.as_ref().map(StoredProviderKey::listed).as_ref(),
-            Some(&info),
-        )?)
+        .tell(before.as_ref().map(StoredProviderKey::listed).as_ref(), Some(&info))?
         .check(Check::Version(workspace_key, version(records[0].as_ref())))
         .check(match &records[1] {
             Some(record) => Check::Version(key.clone(), record.version),
@@ -240,7 +237,7 @@ impl AgentCfg {
             TargetType::ProviderKey,
             provider.as_str(),
         )
-        .changes(change::changes(Some(&before.listed()), None)?)
+        .tell(Some(&before.listed()), None)?
         .check(Check::Version(key.clone(), record.version))
         .write(Write::Delete(key))
         .write(Write::Delete(schema::sealed_key(access.workspace(), provider)));

@@ -170,15 +170,22 @@ impl StoredMasterKeys {
 
 /// Writes a record's value.
 pub(super) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(value)
-        .map_err(|error| Error::new(ErrorKind::Internal, "the record could not be written").because(error))
+    serde_json::to_vec(value).map_err(not_written)
+}
+
+/// The error of a record that cannot be written.
+pub(super) fn not_written(error: serde_json::Error) -> Error {
+    Error::new(ErrorKind::Internal, "the record could not be written").because(error)
 }
 
 /// Reads a record's value.
 pub(super) fn decode<T: DeserializeOwned>(key: &Key, record: &Record) -> Result<T, Error> {
-    serde_json::from_slice(&record.value).map_err(|error| {
+    let unreadable = |error: &dyn std::fmt::Display| {
         Error::new(ErrorKind::Internal, "stored data could not be read").because(format!("{key:?}: {error}"))
-    })
+    };
+    // From text, because the bytes would be checked string by string.
+    let text = std::str::from_utf8(&record.value).map_err(|error| unreadable(&error))?;
+    serde_json::from_str(text).map_err(|error| unreadable(&error))
 }
 
 /// Reads the number in a counter's or a log head's record; an absent one is 0.

@@ -2,7 +2,7 @@
 
 use super::access::{Access, membership_workspace};
 use super::authn::Kind as CallerKind;
-use super::change::{self, Applied, Attempt, Change};
+use super::change::{Applied, Attempt, Change};
 use super::{AgentCfg, Caller, schema};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
@@ -43,8 +43,7 @@ impl AgentCfg {
             TargetType::Workspace,
             id.to_string(),
         )
-        .changes(change::changes(None, Some(&workspace))?)
-        .put(schema::workspace(id), &workspace)?
+        .replace(schema::workspace(id), None, &workspace)?
         .put(schema::member(id, user_id), &owner)?
         .put(schema::membership(user_id, id), &schema::Present {})?;
         match self.apply(change).await? {
@@ -167,9 +166,8 @@ impl AgentCfg {
         };
         let id = after.id.to_string();
         let change = Change::new(access, now, Action::WorkspaceUpdated, TargetType::Workspace, id)
-            .changes(change::changes(Some(&before), Some(&after))?)
             .check(Check::Version(key.clone(), record.version))
-            .put(key, &after)?;
+            .replace(key, Some(&before), &after)?;
         Ok(match self.apply(change).await? {
             Applied::Done(_) => Attempt::Done(after),
             Applied::Raced | Applied::Limit => Attempt::Raced,

@@ -1,0 +1,193 @@
+//! A record as text together with where each of its fields is, so that two of them are told apart without being decoded.
+
+use std::fmt::Display;
+use std::ops::Range;
+
+use serde::ser::{Error as _, Impossible, Serialize, SerializeStruct, Serializer};
+
+/// What most records fit in.
+const FIRST_BYTES: usize = 1024;
+
+/// A record as it is stored, and its fields.
+pub(super) struct Written {
+    text: Vec<u8>,
+    places: Vec<(&'static str, Range<usize>)>,
+}
+
+impl Written {
+    /// Writes a record as [`serde_json`] does.
+    pub(super) fn of<T: Serialize>(record: &T) -> serde_json::Result<Self> {
+        record.serialize(Record)
+    }
+
+    /// The names of its fields, in their order.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.places.iter().map(|(name, _)| *name)
+    }
+
+    /// The value of a field, as it is written.
+    pub(super) fn get(&self, name: &str) -> Option<&[u8]> {
+        let (_, place) = self.places.iter().find(|(found, _)| *found == name)?;
+        self.text.get(place.clone())
+    }
+
+    /// The record's text.
+    pub(super) fn into_text(self) -> Vec<u8> {
+        self.text
+    }
+}
+
+impl SerializeStruct for Written {
+    type Ok = Self;
+    type Error = serde_json::Error;
+
+    fn serialize_field<T: ?Sized + Serialize>(&mut self, name: &'static str, value: &T) -> Result<(), Self::Error> {
+        self.text.push(if self.places.is_empty() { b'{' } else { b',' });
+        serde_json::to_writer(&mut self.text, name)?;
+        self.text.push(b':');
+        let start = self.text.len();
+        serde_json::to_writer(&mut self.text, value)?;
+        self.places.push((name, start..self.text.len()));
+        Ok(())
+    }
+
+    fn end(mut self) -> Result<Self, Self::Error> {
+        if self.places.is_empty() {
+            self.text.push(b'{');
+        }
+        self.text.push(b'}');
+        Ok(self)
+    }
+}
+
+/// Takes a struct with named fields, which all records are, and nothing else.
+struct Record;
+
+type No = Impossible<Written, serde_json::Error>;
+
+fn refused<T>(kind: impl Display) -> serde_json::Result<T> {
+    Err(serde_json::Error::custom(format_args!(
+        "a record is a struct with named fields, not {kind}"
+    )))
+}
+
+/// Methods that refuse a value of another kind.
+macro_rules! refuse {
+    ($($name:ident($($argument:ty),*) -> $ok:ty;)+) => {$(
+        fn $name(self, $(_: $argument),*) -> serde_json::Result<$ok> {
+            refused(stringify!($name))
+        }
+    )+};
+}
+
+impl Serializer for Record {
+    type Ok = Written;
+    type Error = serde_json::Error;
+    type SerializeSeq = No;
+    type SerializeTuple = No;
+    type SerializeTupleStruct = No;
+    type SerializeTupleVariant = No;
+    type SerializeMap = No;
+    type SerializeStruct = Written;
+    type SerializeStructVariant = No;
+
+    fn serialize_struct(self, _: &'static str, fields: usize) -> serde_json::Result<Written> {
+        Ok(Written {
+            text: Vec::with_capacity(FIRST_BYTES),
+            places: Vec::with_capacity(fields),
+        })
+    }
+
+    refuse! {
+        serialize_bool(bool) -> Written;
+        serialize_i8(i8) -> Written;
+        serialize_i16(i16) -> Written;
+        serialize_i32(i32) -> Written;
+        serialize_i64(i64) -> Written;
+        serialize_u8(u8) -> Written;
+        serialize_u16(u16) -> Written;
+        serialize_u32(u32) -> Written;
+        serialize_u64(u64) -> Written;
+        serialize_f32(f32) -> Written;
+        serialize_f64(f64) -> Written;
+        serialize_char(char) -> Written;
+        serialize_str(&str) -> Written;
+        serialize_bytes(&[u8]) -> Written;
+        serialize_none() -> Written;
+        serialize_unit() -> Written;
+        serialize_unit_struct(&'static str) -> Written;
+        serialize_unit_variant(&'static str, u32, &'static str) -> Written;
+        serialize_seq(Option<usize>) -> No;
+        serialize_tuple(usize) -> No;
+        serialize_tuple_struct(&'static str, usize) -> No;
+        serialize_tuple_variant(&'static str, u32, &'static str, usize) -> No;
+        serialize_map(Option<usize>) -> No;
+        serialize_struct_variant(&'static str, u32, &'static str, usize) -> No;
+    }
+
+    fn serialize_some<T: ?Sized + Serialize>(self, value: &T) -> serde_json::Result<Written> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_struct<T: ?Sized + Serialize>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> serde_json::Result<Written> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: ?Sized + Serialize>(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: &T,
+    ) -> serde_json::Result<Written> {
+        refused("serialize_newtype_variant")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::model::{AgentPatch, NewAgent, Patch, WorkspaceId};
+
+    #[test]
+    fn a_record_is_written_as_ever_and_its_fields_are_found() {
+        let new = NewAgent {
+            role: Some("\u{1} \"r\" ü".into()),
+            capabilities: vec!["a".into(), "b".into()],
+            parameters: [
+                ("x".into(), 1.into()),
+                ("y".into(), serde_json::Number::from_f64(-0.0).unwrap()),
+            ]
+            .into(),
+            ..NewAgent::new(WorkspaceId::new(uuid::Uuid::nil()), "writer", "Writer")
+        };
+        let written = Written::of(&new).unwrap();
+        assert_eq!(written.get("role").unwrap(), serde_json::to_vec(&new.role).unwrap());
+        assert_eq!(written.get("parameters").unwrap(), br#"{"x":1,"y":-0.0}"#);
+        assert_eq!(written.get("model"), None, "it is left out");
+        assert_eq!(written.names().last(), Some("parameters"));
+        assert_eq!(written.into_text(), serde_json::to_vec(&new).unwrap());
+    }
+
+    #[test]
+    fn a_record_may_have_one_field_or_none() {
+        assert_eq!(Written::of(&AgentPatch::default()).unwrap().into_text(), b"{}");
+        let patch = AgentPatch {
+            role: Patch::Null,
+            ..AgentPatch::default()
+        };
+        assert_eq!(Written::of(&patch).unwrap().into_text(), br#"{"role":null}"#);
+    }
+
+    #[test]
+    fn what_has_no_named_fields_is_refused() {
+        assert!(Written::of(&vec![1]).is_err());
+        assert!(Written::of(&"text").is_err());
+        assert!(Written::of(&std::collections::BTreeMap::from([("a", 1)])).is_err());
+    }
+}
