@@ -157,7 +157,7 @@ impl AgentCfg {
     /// What a caller is in a workspace, whatever that allows.
     pub(super) async fn membership(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Access, Error> {
         match &caller.0 {
-            Kind::ApiKey { known, ahead } => {
+            Kind::ApiKey { id, known, ahead } => {
                 if known.workspace_id != workspace {
                     return Err(Error::new(
                         ErrorKind::Forbidden,
@@ -167,7 +167,7 @@ impl AgentCfg {
                 Ok(Access {
                     workspace,
                     ground: Ground::ApiKey {
-                        id: known.id,
+                        id: *id,
                         version: known.version,
                     },
                     acting_as: None,

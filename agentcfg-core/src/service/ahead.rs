@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::model::Timestamp;
 use crate::rate_limit::{RateDecision, Subject};
 use crate::store::{Key, Record};
+use crate::token;
 
 /// What was read in the snapshot of the credential. It is given once: a second look is for what changed
 /// since, and has to go to the store.
@@ -43,9 +44,9 @@ impl AgentCfg {
     pub async fn enter(&self, credential: &str) -> Result<(Caller, RateDecision), Error> {
         let now = self.now();
         if self.inner.distant_store
-            && let Some(known) = self.inner.authenticator.has_verified(credential)
+            && let Some((id, known)) = self.inner.authenticator.has_verified(credential)
         {
-            return Box::pin(self.enter_again(credential, &known, now)).await;
+            return Box::pin(self.enter_again(credential, id, &known, now)).await;
         }
         let caller = self.authenticate_at(credential, now).await?;
         let decision = self.admit_at(&caller, now).await;
@@ -55,16 +56,17 @@ impl AgentCfg {
     async fn enter_again(
         &self,
         plaintext: &str,
+        id: token::Id,
         known: &KnownKey,
         now: Timestamp,
     ) -> Result<(Caller, RateDecision), Error> {
         let workspace = known.workspace_id;
         let keys = [
-            schema::api_key(known.id()),
+            schema::api_key(id.as_str()),
             Key::log_head(workspace),
             schema::workspace(workspace),
         ];
-        let subject = Subject::ApiKey(known.id());
+        let subject = Subject::ApiKey(id.as_str());
         let (records, decision) = tokio::join!(
             self.store().get(&keys),
             self.inner.limiter.hit(subject, known.rate_limit, now)

@@ -30,38 +30,41 @@ pub struct Caller(pub(super) Kind);
 
 #[derive(Clone)]
 pub(super) enum Kind {
-    ApiKey { known: KnownKey, ahead: Option<Arc<Ahead>> },
-    User { user_id: Arc<str> },
+    ApiKey {
+        id: token::Id,
+        known: KnownKey,
+        ahead: Option<Arc<Ahead>>,
+    },
+    User {
+        user_id: Arc<str>,
+    },
 }
 
 /// What matters of an API key's record at one version, once a plaintext was verified against it.
 #[derive(Clone)]
 pub(super) struct KnownKey {
-    pub(super) id: token::Id,
     pub(super) version: u64,
     pub(super) workspace_id: WorkspaceId,
+    /// In milliseconds since the Unix epoch, the greatest number for never; an option would take twice the room.
+    expires_at: i64,
+    pub(super) tally: Arc<Tally>,
     pub(super) permissions: PermissionSet,
+    pub(super) rate_limit: u32,
     scope: Scope,
     /// Whether its requests are counted in the tally.
     counts_here: bool,
-    pub(super) rate_limit: u32,
-    expires_at: Option<Timestamp>,
-    pub(super) tally: Arc<Tally>,
 }
 
 impl KnownKey {
-    pub(super) fn id(&self) -> &str {
-        self.id.as_str()
-    }
-
     /// Whether the key opens anything at this time. It was not revoked at this version, or it would not be known.
     fn is_good(&self, now: Timestamp) -> bool {
-        self.expires_at.is_none_or(|end| now < end)
+        now.unix_millis() < self.expires_at
     }
 }
 
 /// A key that was verified, and how to know that its record is still the one that was read. It lies in the table as it
-/// is, because each place in memory that a request has to look at costs it dearly when the keys are many.
+/// is, under its identifier, and is kept small, because each line of memory that a request has to look at costs it dearly
+/// when the keys are many.
 #[derive(Clone)]
 struct Entry {
     key: KnownKey,
@@ -97,10 +100,10 @@ impl Default for Authenticator {
 
 impl Authenticator {
     /// The key behind a plaintext that was found right before, as it was then.
-    pub(super) fn has_verified(&self, plaintext: &str) -> Option<KnownKey> {
+    pub(super) fn has_verified(&self, plaintext: &str) -> Option<(token::Id, KnownKey)> {
         let text = token::Parts::of(plaintext)?;
         let entry = self.known.get(&text.id())?;
-        entry.is_of(text).then_some(entry.key)
+        entry.is_of(text).then_some((text.id(), entry.key))
     }
 }
 
@@ -180,13 +183,12 @@ impl AgentCfg {
         }
         let tally = self.inner.limiter.tally(Subject::ApiKey(&stored.id), now);
         let key = KnownKey {
-            id,
             version: record.version,
             workspace_id: stored.workspace_id,
             permissions,
             scope: stored.scope,
             rate_limit: stored.rate_limit,
-            expires_at: stored.expires_at,
+            expires_at: stored.expires_at.map_or(i64::MAX, Timestamp::unix_millis),
             counts_here: tally.is_some(),
             tally: tally.unwrap_or_default(),
         };
@@ -204,8 +206,10 @@ impl AgentCfg {
         if !entry.is_of(text) || !entry.key.is_good(now) {
             return Err(unauthorized());
         }
-        self.inner.uses.note(&entry.key, now);
+        let id = text.id();
+        self.inner.uses.note(&id, &entry.key.tally, now);
         Ok(Caller(Kind::ApiKey {
+            id,
             known: entry.key,
             ahead: None,
         }))
@@ -272,11 +276,11 @@ impl AgentCfg {
 
     pub(super) async fn admit_at(&self, caller: &Caller, now: Timestamp) -> RateDecision {
         let (subject, limit) = match &caller.0 {
-            Kind::ApiKey { known, .. } => {
+            Kind::ApiKey { id, known, .. } => {
                 if known.counts_here {
                     return known.tally.window().hit(known.rate_limit, now);
                 }
-                (Subject::ApiKey(known.id()), known.rate_limit)
+                (Subject::ApiKey(id.as_str()), known.rate_limit)
             }
             Kind::User { user_id } => (Subject::User(user_id), self.settings().session_rate_limit),
         };
@@ -327,9 +331,9 @@ impl Caller {
     /// How the audit log names this caller.
     pub fn actor(&self) -> Actor {
         match &self.0 {
-            Kind::ApiKey { known, .. } => Actor {
+            Kind::ApiKey { id, .. } => Actor {
                 kind: ActorType::ApiKey,
-                id: known.id().to_owned(),
+                id: id.as_str().to_owned(),
             },
             Kind::User { user_id } => Actor {
                 kind: ActorType::User,

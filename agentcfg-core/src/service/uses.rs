@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::AgentCfg;
-use super::authn::KnownKey;
 use super::schema::{self, StoredUse};
 use crate::error::Error;
 use crate::model::Timestamp;
+use crate::rate_limit::Tally;
 use crate::store::{Batch, Write};
+use crate::token;
 
 /// A use is noted again after so many milliseconds.
 const NOTE_EVERY: i64 = 15_000;
@@ -23,9 +24,9 @@ pub(super) struct KeyUses {
 
 impl KeyUses {
     /// Notes that a key is used now. Costs a look at a number unless some time has passed.
-    pub(super) fn note(&self, known: &KnownKey, now: Timestamp) {
-        if known.tally.is_due(NOTE_EVERY, now) {
-            self.put(known.id().to_owned(), now);
+    pub(super) fn note(&self, id: &token::Id, tally: &Tally, now: Timestamp) {
+        if tally.is_due(NOTE_EVERY, now) {
+            self.put(id.as_str().to_owned(), now);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The store in memory: for tests, trials and services that need not remember.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
@@ -88,7 +89,7 @@ impl Store for MemoryStore {
 
     fn stamp(&self, _: &Key) -> Option<Stamp> {
         Some(Stamp {
-            slot: 0,
+            slot: NonZeroU32::MIN,
             mark: self.commits.load(Ordering::SeqCst),
         })
     }

@@ -43,6 +43,7 @@ mod stream;
 #[cfg(all(test, feature = "conformance"))]
 mod tests;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -67,8 +68,8 @@ pub struct Record {
 /// The two numbers mean something to the store alone, which is why any store can make one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Where the store looks.
-    pub slot: u32,
+    /// Where the store looks. It is never zero, so that an optional stamp takes no more room than one.
+    pub slot: NonZeroU32,
     /// What it must find there.
     pub mark: u64,
 }

@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -103,16 +104,14 @@ impl Hot {
     pub(super) fn stamp(&self, key: &[u8]) -> Option<Stamp> {
         let stripe = self.stripe(key);
         let mark = self.stripes[stripe].load(Ordering::SeqCst);
-        mark.is_multiple_of(2).then_some(Stamp {
-            slot: u32::try_from(stripe).ok()?,
-            mark,
-        })
+        let slot = NonZeroU32::new(u32::try_from(stripe + 1).ok()?)?;
+        mark.is_multiple_of(2).then_some(Stamp { slot, mark })
     }
 
     /// Whether no commit has touched the stamp's stripe since.
     pub(super) fn is_current(&self, stamp: Stamp) -> bool {
         self.stripes
-            .get(stamp.slot as usize)
+            .get(stamp.slot.get() as usize - 1)
             .is_some_and(|mark| mark.load(Ordering::SeqCst) == stamp.mark)
     }
 
