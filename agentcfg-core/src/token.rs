@@ -144,6 +144,12 @@ impl Id {
         // Identifiers are read from texts, between characters of one byte each.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
+
+    /// A number that differs between identifiers, of other characters than those that are hashed.
+    pub(crate) fn spread(&self) -> usize {
+        let tail = self.0[ID - 2..].iter();
+        tail.fold(0, |sum, byte| sum * 31 + usize::from(*byte))
+    }
 }
 
 impl Hash for Id {

@@ -1,11 +1,11 @@
 //! Windows in the memory of one process.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{RateDecision, RateLimiter, Subject, Tally};
+use super::{RateDecision, RateLimiter, Subject, Window};
 use crate::model::Timestamp;
 
 const SHARDS: usize = 64;
@@ -20,7 +20,7 @@ pub struct MemoryLimiter {
 
 #[derive(Debug)]
 struct Shard {
-    tallies: HashMap<Box<str>, Arc<Tally>>,
+    windows: HashMap<Box<str>, Window>,
     sweep_at: usize,
 }
 
@@ -28,7 +28,7 @@ impl Default for MemoryLimiter {
     fn default() -> Self {
         let shard = || {
             Mutex::new(Shard {
-                tallies: HashMap::new(),
+                windows: HashMap::new(),
                 sweep_at: SWEEP_AT,
             })
         };
@@ -41,11 +41,6 @@ impl Default for MemoryLimiter {
 impl MemoryLimiter {
     /// Counts one request; see [`RateLimiter::hit`].
     pub fn count(&self, subject: Subject<'_>, limit: u32, now: Timestamp) -> RateDecision {
-        self.find(subject, now).window().hit(limit, now)
-    }
-
-    /// The tally of a subject, a fresh one if there is none.
-    fn find(&self, subject: Subject<'_>, now: Timestamp) -> Arc<Tally> {
         // A key's identifier has 20 characters of base 62; the mark keeps users apart from keys.
         let owned;
         let name = match subject {
@@ -64,25 +59,21 @@ impl MemoryLimiter {
         let mut shard = self.shards[tail % SHARDS]
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(tally) = shard.tallies.get(name) {
-            return Arc::clone(tally);
+        if let Some(window) = shard.windows.get_mut(name) {
+            return window.hit(limit, now);
         }
         shard.sweep(now);
-        let tally = Arc::<Tally>::default();
-        shard.tallies.insert(name.into(), Arc::clone(&tally));
-        tally
+        shard.windows.entry(name.into()).or_default().hit(limit, now)
     }
 }
 
 impl Shard {
     fn sweep(&mut self, now: Timestamp) {
-        if self.tallies.len() < self.sweep_at {
+        if self.windows.len() < self.sweep_at {
             return;
         }
-        // Who keeps a tally counts in it, so that nobody else may get another one meanwhile.
-        self.tallies
-            .retain(|_, tally| Arc::strong_count(tally) > 1 || !tally.window().has_ended(now.unix_millis()));
-        self.sweep_at = (self.tallies.len() * 2).max(SWEEP_AT);
+        self.windows.retain(|_, window| !window.has_ended(now.unix_millis()));
+        self.sweep_at = (self.windows.len() * 2).max(SWEEP_AT);
     }
 }
 
@@ -90,10 +81,6 @@ impl Shard {
 impl RateLimiter for MemoryLimiter {
     async fn hit(&self, subject: Subject<'_>, limit: u32, now: Timestamp) -> RateDecision {
         self.count(subject, limit, now)
-    }
-
-    fn tally(&self, subject: Subject<'_>, now: Timestamp) -> Option<Arc<Tally>> {
-        Some(self.find(subject, now))
     }
 }
 
@@ -111,19 +98,6 @@ mod tests {
     }
 
     #[test]
-    fn a_tally_that_somebody_keeps_is_the_one_that_all_count_in() {
-        let limiter = MemoryLimiter::default();
-        let start = Timestamp::from_unix_millis(1_800_000_000_000);
-        let kept = limiter.tally(Subject::ApiKey("kept"), start).unwrap();
-        for i in 0..4 * SHARDS * SWEEP_AT {
-            limiter.count(Subject::ApiKey(&format!("k{i}")), 1, start.plus_millis(i as i64));
-        }
-        let later = start.plus_millis(10_000_000);
-        assert!(kept.window().hit(1, later).allowed);
-        assert!(!limiter.count(Subject::ApiKey("kept"), 1, later).allowed);
-    }
-
-    #[test]
     fn ended_windows_are_swept() {
         let limiter = MemoryLimiter::default();
         let start = Timestamp::from_unix_millis(1_800_000_000_000);
@@ -133,7 +107,7 @@ mod tests {
         let kept: usize = limiter
             .shards
             .iter()
-            .map(|shard| shard.lock().unwrap().tallies.len())
+            .map(|shard| shard.lock().unwrap().windows.len())
             .sum();
         assert!(kept <= SHARDS * SWEEP_AT, "{kept} windows are kept");
     }

@@ -4,16 +4,12 @@
 
 mod memory;
 mod shared;
-mod tally;
 mod window;
-
-use std::sync::Arc;
 
 use async_trait::async_trait;
 
 pub use self::memory::MemoryLimiter;
 pub use self::shared::{SharedLimiter, SharedState, SharedWindow, SharedWindows};
-pub use self::tally::Tally;
 pub use self::window::{AtomicWindow, WINDOW_MILLIS, Window};
 use crate::model::{RateStatus, Timestamp};
 
@@ -42,8 +38,4 @@ pub struct RateDecision {
 pub trait RateLimiter: Send + Sync + 'static {
     /// Counts one request of this subject and says whether it is within the limit.
     async fn hit(&self, subject: Subject<'_>, limit: u32, now: Timestamp) -> RateDecision;
-
-    /// Where [`Self::hit`] counts this subject, if that is in this process: whoever keeps it may count there directly.
-    /// `None` where each request has to be counted through this limiter.
-    fn tally(&self, subject: Subject<'_>, now: Timestamp) -> Option<Arc<Tally>>;
 }

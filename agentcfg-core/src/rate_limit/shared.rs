@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 
-use super::{MemoryLimiter, RateDecision, RateLimiter, Subject, Tally, WINDOW_MILLIS};
+use super::{MemoryLimiter, RateDecision, RateLimiter, Subject, WINDOW_MILLIS};
 use crate::model::{RateStatus, Timestamp};
 use crate::store::StoreError;
 
@@ -128,10 +128,6 @@ impl RateLimiter for SharedLimiter {
         }
         state.counted_alone.fetch_add(1, Ordering::Relaxed);
         self.alone.count(subject, limit, now)
-    }
-
-    fn tally(&self, _: Subject<'_>, _: Timestamp) -> Option<Arc<Tally>> {
-        None
     }
 }
 

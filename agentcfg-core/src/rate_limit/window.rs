@@ -103,7 +103,7 @@ impl AtomicWindow {
     }
 
     /// Whether the window is over at this time.
-    pub(super) fn has_ended(&self, now_millis: i64) -> bool {
+    pub(crate) fn has_ended(&self, now_millis: i64) -> bool {
         Window::from_word(self.0.load(Ordering::Relaxed)).has_ended(now_millis)
     }
 }

@@ -8,11 +8,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::authn::{Kind, KnownKey};
-use super::{AgentCfg, Caller, schema};
+use super::authn::Kind;
+use super::known_keys::KnownKey;
+use super::{AgentCfg, Caller, Counting, schema};
 use crate::error::Error;
 use crate::model::Timestamp;
-use crate::rate_limit::{RateDecision, Subject};
+use crate::rate_limit::RateDecision;
 use crate::store::{Key, Record};
 use crate::token;
 
@@ -48,6 +49,12 @@ impl AgentCfg {
         {
             return Box::pin(self.enter_again(credential, id, &known, now)).await;
         }
+        if matches!(self.inner.counting, Counting::Here(_))
+            && let Some(text) = token::Parts::of(credential)
+            && let Some(entered) = self.known_caller(text, now, |key, slot| slot.hit(key.rate_limit, now))
+        {
+            return entered;
+        }
         let caller = self.authenticate_at(credential, now).await?;
         let decision = self.admit_at(&caller, now).await;
         Ok((caller, decision))
@@ -66,11 +73,7 @@ impl AgentCfg {
             Key::log_head(workspace),
             schema::workspace(workspace),
         ];
-        let subject = Subject::ApiKey(id.as_str());
-        let (records, decision) = tokio::join!(
-            self.store().get(&keys),
-            self.inner.limiter.hit(subject, known.rate_limit, now)
-        );
+        let (records, decision) = tokio::join!(self.store().get(&keys), self.count_key(&id, known.rate_limit, now));
         let mut records = records?;
         let (workspace, head) = (records.pop().flatten(), records.pop().flatten());
         let mut caller = self

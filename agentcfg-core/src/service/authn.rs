@@ -6,21 +6,19 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use super::AgentCfg;
+use super::Counting;
 use super::ahead::Ahead;
 use super::hashing::Hashing;
+use super::known_keys::{KnownKey, KnownKeys, Slot, Verified};
 use super::schema::{self, StoredApiKey};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Actor, ActorType, Permission, PermissionSet, Scope, Timestamp, WorkspaceId};
-use crate::rate_limit::{RateDecision, Subject, Tally};
+use crate::model::{Actor, ActorType, Permission, Scope, Timestamp, WorkspaceId};
+use crate::rate_limit::{RateDecision, Subject};
 use crate::session::SessionError;
 use crate::store::{Record, Stamp};
 use crate::token::{self, Fingerprint};
 use crate::validate::{self, Faults};
 
-/// Verified keys that are kept; each is good only while its version is the stored one.
-const KNOWN_KEYS: u64 = 200_000;
-/// What the table of them has room for at first; it grows with what comes.
-const FIRST_KEYS: usize = 1024;
 /// Keys whose slow check is under way or was done a moment ago.
 const CHECKED_KEYS: usize = 256;
 
@@ -40,49 +38,19 @@ pub(super) enum Kind {
     },
 }
 
-/// What matters of an API key's record at one version, once a plaintext was verified against it.
-#[derive(Clone)]
-pub(super) struct KnownKey {
-    pub(super) version: u64,
-    pub(super) workspace_id: WorkspaceId,
-    /// In milliseconds since the Unix epoch, the greatest number for never; an option would take twice the room.
-    expires_at: i64,
-    pub(super) tally: Arc<Tally>,
-    pub(super) permissions: PermissionSet,
-    pub(super) rate_limit: u32,
-    scope: Scope,
-    /// Whether its requests are counted in the tally.
-    counts_here: bool,
-}
-
-impl KnownKey {
-    /// Whether the key opens anything at this time. It was not revoked at this version, or it would not be known.
-    fn is_good(&self, now: Timestamp) -> bool {
-        now.unix_millis() < self.expires_at
-    }
-}
-
-/// A key that was verified, and how to know that its record is still the one that was read. It lies in the table as it
-/// is, under its identifier, and is kept small, because each line of memory that a request has to look at costs it dearly
-/// when the keys are many.
-#[derive(Clone)]
-struct Entry {
-    key: KnownKey,
-    fingerprint: Fingerprint,
-    stamp: Option<Stamp>,
-}
-
-impl Entry {
-    /// Whether a text with the key's identifier is its plaintext.
-    fn is_of(&self, text: token::Parts<'_>) -> bool {
-        self.fingerprint.ct_eq(&text.fingerprint()).into()
+impl Verified {
+    /// Whether a text with the key's identifier is its plaintext, and the key opens anything at this time. It was not
+    /// revoked at this version, or it would not be known.
+    fn admits(&self, fingerprint: &Fingerprint, now: Timestamp) -> bool {
+        let is_right: bool = self.fingerprint.ct_eq(fingerprint).into();
+        is_right && now.unix_millis() < self.expires_at
     }
 }
 
 /// What is remembered between requests to make the next check cheap. Nothing in here is believed
 /// unless the key's record is known to be the current one.
 pub(super) struct Authenticator {
-    known: quick_cache::sync::Cache<token::Id, Entry>,
+    pub(super) known: KnownKeys,
     /// The right text of a key at a version. Those who come with a new key at the same time wait for one check here.
     checked: quick_cache::sync::Cache<(token::Id, u64), Fingerprint>,
     pub(super) hashing: Hashing,
@@ -91,7 +59,7 @@ pub(super) struct Authenticator {
 impl Default for Authenticator {
     fn default() -> Self {
         Self {
-            known: quick_cache::sync::Cache::with_weighter(FIRST_KEYS, KNOWN_KEYS, quick_cache::UnitWeighter),
+            known: KnownKeys::default(),
             checked: quick_cache::sync::Cache::new(CHECKED_KEYS),
             hashing: Hashing::default(),
         }
@@ -102,8 +70,12 @@ impl Authenticator {
     /// The key behind a plaintext that was found right before, as it was then.
     pub(super) fn has_verified(&self, plaintext: &str) -> Option<(token::Id, KnownKey)> {
         let text = token::Parts::of(plaintext)?;
-        let entry = self.known.get(&text.id())?;
-        entry.is_of(text).then_some((text.id(), entry.key))
+        let (id, fingerprint) = (text.id(), text.fingerprint());
+        let key = self.known.look(&id, |slot| {
+            let verified = slot.verified()?;
+            bool::from(verified.fingerprint.ct_eq(&fingerprint)).then_some(verified.key)
+        })?;
+        key.map(|key| (id, key))
     }
 }
 
@@ -136,10 +108,8 @@ impl AgentCfg {
 
     async fn authenticate_key(&self, plaintext: &str, now: Timestamp) -> Result<Caller, Error> {
         let text = token::Parts::of(plaintext).ok_or_else(unauthorized)?;
-        if let Some(entry) = self.inner.authenticator.known.get(&text.id())
-            && entry.stamp.is_some_and(|stamp| self.store().is_current(stamp))
-        {
-            return self.caller_behind(entry, text, now);
+        if let Some(found) = self.known_caller(text, now, |_, _| ()) {
+            return found.map(|(caller, ())| caller);
         }
         // The rest is rare, and a future that holds it too would be moved about on every request.
         Box::pin(async move {
@@ -152,6 +122,31 @@ impl AgentCfg {
         .await
     }
 
+    /// The caller behind a text of which all is known: its key was verified, and the key's record has not changed since.
+    /// For a good one, `also` is called with what is kept of the key.
+    pub(super) fn known_caller<R>(
+        &self,
+        text: token::Parts<'_>,
+        now: Timestamp,
+        also: impl FnOnce(&KnownKey, &Slot) -> R,
+    ) -> Option<Result<(Caller, R), Error>> {
+        // Before the look, which should be short.
+        let (id, fingerprint) = (text.id(), text.fingerprint());
+        let Authenticator { known, .. } = &self.inner.authenticator;
+        known.look(&id, |slot| {
+            let verified = slot.verified()?;
+            if !verified.stamp.is_some_and(|stamp| self.store().is_current(stamp)) {
+                return None;
+            }
+            if !verified.admits(&fingerprint, now) {
+                return Some(Err(unauthorized()));
+            }
+            self.inner.uses.note(&id, slot, now);
+            let also = also(&verified.key, slot);
+            Some(Ok((Caller::by_key(id, verified.key), also)))
+        })?
+    }
+
     /// The caller behind a plaintext of good form, decided on the key's current record. The stamp is older
     /// than the record.
     pub(super) async fn caller_of_key(
@@ -162,57 +157,57 @@ impl AgentCfg {
         now: Timestamp,
     ) -> Result<Caller, Error> {
         let text = token::Parts::of(plaintext).ok_or_else(unauthorized)?;
-        let (id, known) = (text.id(), &self.inner.authenticator.known);
+        let (id, fingerprint) = (text.id(), text.fingerprint());
+        let known = &self.inner.authenticator.known;
         let record = record.ok_or_else(unauthorized)?;
-        if let Some(entry) = known.get(&id).filter(|entry| entry.key.version == record.version) {
-            if stamp.is_some() {
-                known.insert(id, Entry { stamp, ..entry.clone() });
+        let found = known.look(&id, |slot| slot.verified().copied()).flatten();
+        let found = found.filter(|verified| verified.key.version == record.version);
+        let verified = match found {
+            Some(verified) => Verified { stamp, ..verified },
+            None => {
+                let stored: StoredApiKey = schema::decode(&schema::api_key(id.as_str()), &record)?;
+                if !stored.is_good(now) {
+                    return Err(unauthorized());
+                }
+                self.check_plaintext(plaintext, fingerprint, (id, record.version), &stored.hash)
+                    .await?;
+                self.verified(&stored, record.version, fingerprint, stamp)
             }
-            return self.caller_behind(entry, text, now);
+        };
+        if found.is_none() || stamp.is_some() {
+            known.remember(id, verified, now);
         }
-        let stored: StoredApiKey = schema::decode(&schema::api_key(id.as_str()), &record)?;
-        if !stored.is_good(now) {
+        if !verified.admits(&fingerprint, now) {
             return Err(unauthorized());
         }
-        let fingerprint = text.fingerprint();
-        self.check_plaintext(plaintext, fingerprint, (id, record.version), &stored.hash)
-            .await?;
+        known.look(&id, |slot| self.inner.uses.note(&id, slot, now));
+        Ok(Caller::by_key(id, verified.key))
+    }
+
+    /// What is known of a key from its record, once the right plaintext was found.
+    fn verified(
+        &self,
+        stored: &StoredApiKey,
+        version: u64,
+        fingerprint: Fingerprint,
+        stamp: Option<Stamp>,
+    ) -> Verified {
         let mut permissions = stored.scope.permissions();
         if stored.scope == Scope::Write && !self.settings().write_scope_configures_agents {
             permissions = permissions.without(Permission::AgentsConfigure);
         }
-        let tally = self.inner.limiter.tally(Subject::ApiKey(&stored.id), now);
-        let key = KnownKey {
-            version: record.version,
-            workspace_id: stored.workspace_id,
-            permissions,
-            scope: stored.scope,
-            rate_limit: stored.rate_limit,
+        Verified {
+            key: KnownKey {
+                version,
+                workspace_id: stored.workspace_id,
+                permissions,
+                rate_limit: stored.rate_limit,
+                scope: stored.scope,
+            },
             expires_at: stored.expires_at.map_or(i64::MAX, Timestamp::unix_millis),
-            counts_here: tally.is_some(),
-            tally: tally.unwrap_or_default(),
-        };
-        let entry = Entry {
-            key,
-            fingerprint,
             stamp,
-        };
-        known.insert(id, entry.clone());
-        self.caller_behind(entry, text, now)
-    }
-
-    /// The caller behind a text with the identifier of a key whose record is current.
-    fn caller_behind(&self, entry: Entry, text: token::Parts<'_>, now: Timestamp) -> Result<Caller, Error> {
-        if !entry.is_of(text) || !entry.key.is_good(now) {
-            return Err(unauthorized());
+            fingerprint,
         }
-        let id = text.id();
-        self.inner.uses.note(&id, &entry.key.tally, now);
-        Ok(Caller(Kind::ApiKey {
-            id,
-            known: entry.key,
-            ahead: None,
-        }))
     }
 
     /// Holds a plaintext against the hash of a key at a version. To find that it is right is slow, so that it runs off the
@@ -275,20 +270,32 @@ impl AgentCfg {
     }
 
     pub(super) async fn admit_at(&self, caller: &Caller, now: Timestamp) -> RateDecision {
-        let (subject, limit) = match &caller.0 {
-            Kind::ApiKey { id, known, .. } => {
-                if known.counts_here {
-                    return known.tally.window().hit(known.rate_limit, now);
+        match &caller.0 {
+            Kind::ApiKey { id, known, .. } => self.count_key(id, known.rate_limit, now).await,
+            Kind::User { user_id } => {
+                let limit = self.settings().session_rate_limit;
+                match &self.inner.counting {
+                    Counting::Here(users) => users.count(Subject::User(user_id), limit, now),
+                    Counting::Elsewhere(limiter) => limiter.hit(Subject::User(user_id), limit, now).await,
                 }
-                (Subject::ApiKey(id.as_str()), known.rate_limit)
             }
-            Kind::User { user_id } => (Subject::User(user_id), self.settings().session_rate_limit),
-        };
-        self.inner.limiter.hit(subject, limit, now).await
+        }
+    }
+
+    /// Counts one request of an API key.
+    pub(super) async fn count_key(&self, id: &token::Id, limit: u32, now: Timestamp) -> RateDecision {
+        match &self.inner.counting {
+            Counting::Here(_) => self.inner.authenticator.known.count(id, limit, now),
+            Counting::Elsewhere(limiter) => limiter.hit(Subject::ApiKey(id.as_str()), limit, now).await,
+        }
     }
 }
 
 impl Caller {
+    fn by_key(id: token::Id, known: KnownKey) -> Self {
+        Self(Kind::ApiKey { id, known, ahead: None })
+    }
+
     /// Whether this caller could have the permission at all: an API key by its scope. A user's role
     /// depends on the workspace and is looked at when the workspace is known.
     ///

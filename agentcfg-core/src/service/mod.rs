@@ -13,6 +13,7 @@ mod authn;
 mod change;
 mod diff;
 mod hashing;
+mod known_keys;
 mod lists;
 mod master_keys;
 mod members;
@@ -104,7 +105,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     sessions: Arc<dyn SessionVerifier>,
-    limiter: Arc<dyn RateLimiter>,
+    counting: Counting,
     settings: Settings,
     catalogue: Catalogue,
     managed: Managed,
@@ -122,13 +123,21 @@ pub struct Builder {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     sessions: Arc<dyn SessionVerifier>,
-    limiter: Arc<dyn RateLimiter>,
+    counting: Counting,
     settings: Settings,
     catalogue: Catalogue,
     managed: Managed,
     vault: Option<Vault>,
     list_cache_bytes: u64,
     distant_store: bool,
+}
+
+/// Where requests are counted.
+enum Counting {
+    /// In this process: those of users in here, and those of API keys beside what is known of the keys.
+    Here(MemoryLimiter),
+    /// Where the embedding app says.
+    Elsewhere(Arc<dyn RateLimiter>),
 }
 
 /// The deployment's own credentials, by provider.
@@ -154,7 +163,7 @@ impl Builder {
     /// Chooses where requests are counted. The default counts in this process.
     #[must_use]
     pub fn rate_limiter(mut self, limiter: impl RateLimiter) -> Self {
-        self.limiter = Arc::new(limiter);
+        self.counting = Counting::Elsewhere(Arc::new(limiter));
         self
     }
 
@@ -218,7 +227,7 @@ impl Builder {
                 clock: self.clock,
                 entropy: self.entropy,
                 sessions: self.sessions,
-                limiter: self.limiter,
+                counting: self.counting,
                 settings: self.settings,
                 catalogue: self.catalogue,
                 managed: self.managed,
@@ -246,7 +255,7 @@ impl AgentCfg {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             sessions: Arc::new(NoSessions),
-            limiter: Arc::new(MemoryLimiter::default()),
+            counting: Counting::Here(MemoryLimiter::default()),
             settings: Settings::default(),
             catalogue: Catalogue::default(),
             managed: Managed::default(),

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::AgentCfg;
+use super::known_keys::Slot;
 use super::schema::{self, StoredUse};
 use crate::error::Error;
 use crate::model::Timestamp;
-use crate::rate_limit::Tally;
 use crate::store::{Batch, Write};
 use crate::token;
 
@@ -24,8 +24,8 @@ pub(super) struct KeyUses {
 
 impl KeyUses {
     /// Notes that a key is used now. Costs a look at a number unless some time has passed.
-    pub(super) fn note(&self, id: &token::Id, tally: &Tally, now: Timestamp) {
-        if tally.is_due(NOTE_EVERY, now) {
+    pub(super) fn note(&self, id: &token::Id, slot: &Slot, now: Timestamp) {
+        if slot.is_due(NOTE_EVERY, now) {
             self.put(id.as_str().to_owned(), now);
         }
     }
