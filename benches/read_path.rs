@@ -34,8 +34,8 @@ fn main() {
         .enable_all()
         .build()
         .expect("a runtime");
-    println!("| agents | keys | whole path − bare hyper, ns | authenticate | count | list | rest | bare hyper |");
-    println!("|---|---|---|---|---|---|---|---|");
+    println!("| agents | keys | whole path − bare hyper, ns | authenticate and count | list | rest | bare hyper |");
+    println!("|---|---|---|---|---|---|---|");
     let many = std::env::var("KEYS")
         .ok()
         .and_then(|keys| keys.parse().ok())
@@ -64,24 +64,18 @@ async fn measure(agents: usize, keys: usize) {
     let requests = Requests::new((0..REQUESTS).map(|i| texts[i * 7919 % keys].as_str()));
     let key = place(&texts[0], &made.keys[0]);
 
-    let mut columns: [Series; 6] = Default::default();
+    let mut columns: [Series; 5] = Default::default();
     let filter = AgentFilter::default();
     for _ in 0..rounds(7) {
         let bare = time(connection(&requests, |_| ready(Ok(bare_answer(&fields, &body))))).await;
         let full = time(connection(&requests, |request| app.exchange(request))).await;
-        let authenticated = time(async {
+        let entered = time(async {
             for key in requests.parts(key.clone()) {
-                black_box(service.authenticate(black_box(key)).await.expect("a caller"));
+                black_box(service.enter(black_box(key)).await.expect("a caller"));
             }
         })
         .await;
         let caller = service.authenticate(&made.keys[0]).await.expect("a caller");
-        let admitted = time(async {
-            for _ in 0..REQUESTS {
-                black_box(service.admit(&caller).await);
-            }
-        })
-        .await;
         let listed = time(async {
             for _ in 0..REQUESTS {
                 let list = service.list_agents(&caller, made.workspace, &filter).await;
@@ -89,11 +83,8 @@ async fn measure(agents: usize, keys: usize) {
             }
         })
         .await;
-        let rest = full - bare - authenticated - admitted - listed;
-        for (column, value) in columns
-            .iter_mut()
-            .zip([full - bare, authenticated, admitted, listed, rest, bare])
-        {
+        let rest = full - bare - entered - listed;
+        for (column, value) in columns.iter_mut().zip([full - bare, entered, listed, rest, bare]) {
             column.push(value);
         }
     }
