@@ -25,7 +25,7 @@
 //!
 //! # What it does for you
 //!
-//! - Each endpoint is one method of [`Client`] with the types of [`agentcfg_core::model`], which is
+//! - Each endpoint but that of model calls is one method of [`Client`] with the types of [`agentcfg_core::model`], which is
 //!   re-exported as [`model`]; the methods bear the names of the operations in the core.
 //! - Connections are pooled and shared by all clones of a client. Redirects are not followed, so the
 //!   credential goes nowhere else, and an answer's size is bounded.
@@ -51,6 +51,8 @@ mod error;
 mod etag;
 mod health;
 mod members;
+mod models;
+mod provider_keys;
 mod rate;
 mod request;
 mod response;
@@ -62,6 +64,7 @@ mod workspaces;
 mod tests;
 
 pub use agentcfg_core::model;
+pub use agentcfg_core::secret::ProviderCredential;
 pub use agents::AgentFilter;
 pub use audit::Page;
 pub use builder::{Builder, Timeouts};

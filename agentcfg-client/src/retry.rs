@@ -31,8 +31,8 @@ use crate::Error;
 /// - `DELETE` would turn a success into 404, or delete again what somebody restored in between.
 /// - `PATCH` would undo what somebody else changed in between and move `updated_at` twice; with
 ///   `If-Match` it would turn a success into 412.
-/// - `PUT` of a member would give back a role that somebody took away in between. `PUT` of a status
-///   has no such memory: the last report counts, and it is true only for a while.
+/// - `PUT` of a member would give back a role that somebody took away in between, and `PUT` of a provider key would
+///   bring back a key that somebody replaced. `PUT` of a status has no such memory: the last report counts, and it is true only for a while.
 ///
 /// [`Error::may_have_been_applied`] tells when to look.
 ///

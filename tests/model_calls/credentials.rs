@@ -1,5 +1,7 @@
 //! Whose credential a call takes.
 
+use agentcfg_client::ProviderCredential;
+use agentcfg_client::model::{CredentialSource, Provider};
 use agentcfg_tests::harness::Studio;
 use serde_json::json;
 
@@ -39,6 +41,35 @@ async fn saving_deleting_and_plans_count_from_the_very_next_call() {
         studio.server.delete(target).bearer(&studio.owner).send().expect(200);
         assert_eq!(used(&stage, &studio, "openai").await, MANAGED);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_client_tells_what_a_call_would_take_and_changes_it() {
+    let stage = stage().await;
+    let studio = stage.studio();
+    let client = studio.client();
+    let source = async || {
+        let models = client.list_models(studio.id).await.unwrap();
+        let model = models.into_iter().find(|model| model.provider == Provider::OpenAi);
+        model.unwrap().credential
+    };
+    assert_eq!(source().await, CredentialSource::Managed);
+    assert_eq!(client.list_provider_keys(studio.id).await.unwrap(), []);
+
+    let key = ProviderCredential::new(new_key()).unwrap();
+    let saved = client
+        .save_provider_key(studio.id, Provider::OpenAi, &key)
+        .await
+        .unwrap();
+    assert_eq!(saved.provider, Provider::OpenAi);
+    assert_eq!(client.list_provider_keys(studio.id).await.unwrap(), [saved]);
+    assert_eq!(source().await, CredentialSource::Workspace);
+    assert_eq!(used(&stage, &studio, "openai").await, key.expose());
+
+    client.delete_provider_key(studio.id, Provider::OpenAi).await.unwrap();
+    assert_eq!(source().await, CredentialSource::Managed);
+    let gone = client.delete_provider_key(studio.id, Provider::OpenAi).await;
+    assert!(gone.unwrap_err().is_not_found());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,13 +1,13 @@
 //! What each call sends.
 
 use agentcfg_core::model::{
-    AgentPatch, Environment, NewApiKey, NewWorkspace, Patch, Plan, Precondition, Role, Scope, StatusReport,
+    AgentPatch, Environment, NewApiKey, NewWorkspace, Patch, Plan, Precondition, Provider, Role, Scope, StatusReport,
     WorkspacePatch,
 };
 
 use super::server::{Server, answer};
 use super::{client, workspace, writer};
-use crate::{AgentFilter, Client, Page};
+use crate::{AgentFilter, Client, Page, ProviderCredential};
 
 /// The request line and the body.
 fn line_and_body(request: &str) -> (String, String) {
@@ -21,7 +21,7 @@ fn line_and_body(request: &str) -> (String, String) {
 
 #[tokio::test]
 async fn every_call_is_its_endpoint() {
-    let server = Server::start((0..19).map(|_| answer(418, "", r#"{"error":"teapot"}"#))).await;
+    let server = Server::start((0..23).map(|_| answer(418, "", r#"{"error":"teapot"}"#))).await;
     let c = client(&server);
     let ws = workspace();
     let tag = Precondition::matches("\"a7\"");
@@ -84,7 +84,12 @@ async fn every_call_is_its_endpoint() {
         .err(),
     );
     seen(c.ready().await.err());
-    assert_eq!(failed, 19);
+    seen(c.list_models(ws).await.err());
+    seen(c.list_provider_keys(ws).await.err());
+    let key = ProviderCredential::new("sk-\"1").unwrap();
+    seen(c.save_provider_key(ws, Provider::OpenAi, &key).await.err());
+    seen(c.delete_provider_key(ws, Provider::Anthropic).await.err());
+    assert_eq!(failed, 23);
 
     let sent: Vec<_> = server.requests().iter().map(|request| line_and_body(request)).collect();
     let expected = [
@@ -125,7 +130,15 @@ async fn every_call_is_its_endpoint() {
         ("DELETE /api/api-keys?key_id=abc", ""),
         ("GET /api/audit-log?workspace_id=WS&offset=10&limit=5", ""),
         ("GET /readyz", ""),
+        ("GET /api/models?workspace_id=WS", ""),
+        ("GET /api/provider-keys?workspace_id=WS", ""),
+        (
+            "PUT /api/provider-keys?workspace_id=WS&provider=openai",
+            r#"{"api_key":"sk-\"1"}"#,
+        ),
+        ("DELETE /api/provider-keys?workspace_id=WS&provider=anthropic", ""),
     ];
+    assert_eq!(sent.len(), expected.len());
     for (sent, expected) in sent.iter().zip(expected) {
         assert_eq!((sent.0.as_str(), sent.1.as_str()), expected);
     }

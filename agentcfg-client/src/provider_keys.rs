@@ -1,0 +1,72 @@
+//! Provider keys: a workspace's own credentials for the calls of its agents.
+
+use agentcfg_core::model::{Provider, ProviderKeyInfo, WorkspaceId};
+use agentcfg_core::secret::ProviderCredential;
+use serde::Serialize;
+
+use crate::request::Call;
+use crate::response::Answer;
+use crate::{Client, Error};
+
+const PROVIDER_KEYS: &str = "/api/provider-keys";
+
+/// What saves a key.
+#[derive(Serialize)]
+struct NewProviderKey<'a> {
+    api_key: &'a str,
+}
+
+impl Client {
+    /// The providers that the workspace has saved a key for, without the keys.
+    ///
+    /// # Errors
+    ///
+    /// [`is_forbidden`](Error::is_forbidden) without `settings:read` in the workspace.
+    pub async fn list_provider_keys(&self, workspace: WorkspaceId) -> Result<Vec<ProviderKeyInfo>, Error> {
+        let call = Call::get(PROVIDER_KEYS).query("workspace_id", workspace);
+        self.send(call, Answer::json).await
+    }
+
+    /// Saves the workspace's own key for a provider, in place of an earlier one. Nothing shows it again.
+    ///
+    /// # Errors
+    ///
+    /// [`is_forbidden`](Error::is_forbidden) without `provider_keys:manage`, which no API key has, or on a plan without
+    /// own keys; [`is_unavailable`](Error::is_unavailable) when the server has no master key to seal it with.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_client::ProviderCredential;
+    /// use agentcfg_client::model::Provider;
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// let key = ProviderCredential::new(std::env::var("OPENAI_API_KEY")?)?;
+    /// client.save_provider_key(workspace, Provider::OpenAi, &key).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn save_provider_key(
+        &self,
+        workspace: WorkspaceId,
+        provider: Provider,
+        credential: &ProviderCredential,
+    ) -> Result<ProviderKeyInfo, Error> {
+        let api_key = credential.expose();
+        let call = provider_key(Call::put(PROVIDER_KEYS), workspace, provider).json(&NewProviderKey { api_key });
+        self.send(call, Answer::json).await
+    }
+
+    /// Deletes the workspace's own key for a provider: the next call takes the managed credential, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`is_forbidden`](Error::is_forbidden) without `provider_keys:manage`,
+    /// [`is_not_found`](Error::is_not_found) when there is no such key.
+    pub async fn delete_provider_key(&self, workspace: WorkspaceId, provider: Provider) -> Result<(), Error> {
+        let call = provider_key(Call::delete(PROVIDER_KEYS), workspace, provider);
+        self.send(call, Answer::success).await
+    }
+}
+
+fn provider_key(call: Call, workspace: WorkspaceId, provider: Provider) -> Call {
+    call.query("workspace_id", workspace).query("provider", provider)
+}
