@@ -1,13 +1,13 @@
 //! JSON as it was written: a tree that keeps duplicate keys, so that they can be refused by name.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-use crate::validate::{Invalid, shown};
+use crate::validate::Invalid;
 
 /// The entries of an object, in their order.
 pub(super) type Entries<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
@@ -18,18 +18,36 @@ pub(super) enum Json<'a> {
     Null,
     Bool,
     Number(Number),
+    /// A number that no finite double holds.
+    Huge,
     String(Cow<'a, str>),
     Array(Vec<Json<'a>>),
     Object(Entries<'a>),
 }
 
 impl Json<'_> {
+    fn into_owned(self) -> Json<'static> {
+        match self {
+            Self::Null => Json::Null,
+            Self::Bool => Json::Bool,
+            Self::Number(number) => Json::Number(number),
+            Self::Huge => Json::Huge,
+            Self::String(text) => Json::String(Cow::Owned(text.into_owned())),
+            Self::Array(items) => Json::Array(items.into_iter().map(Json::into_owned).collect()),
+            Self::Object(entries) => {
+                let owned =
+                    |(name, value): (Cow<'_, str>, Json<'_>)| (Cow::Owned(name.into_owned()), value.into_owned());
+                Json::Object(entries.into_iter().map(owned).collect())
+            }
+        }
+    }
+
     /// What kind of value this is, with its article.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool => "a boolean",
-            Self::Number(_) => "a number",
+            Self::Number(_) | Self::Huge => "a number",
             Self::String(_) => "a string",
             Self::Array(_) => "an array",
             Self::Object(_) => "an object",
@@ -46,37 +64,90 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, Invalid> {
         return Err(Invalid::new("body", "must not start with a byte order mark"));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| Invalid::new("body", "must be UTF-8"))?;
-    let path = RefCell::new(Vec::new());
+    match read(text, &[]) {
+        Err(error) if error.to_string().starts_with("number out of range") => read_with_huge(text),
+        other => other.map_err(|error| not_json(&error)),
+    }
+}
+
+fn not_json(error: &serde_json::Error) -> Invalid {
+    Invalid::new("body", format!("must be valid JSON: {error}"))
+}
+
+fn read<'a>(text: &'a str, huge: &[usize]) -> serde_json::Result<Json<'a>> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Seed(&path)
-        .deserialize(&mut deserializer)
-        .and_then(|json| deserializer.end().map(|()| json));
-    value.map_err(|error| {
-        let path: String = path.take().into_iter().rev().collect();
-        if error.to_string().starts_with("number out of range") && !path.is_empty() {
-            return Invalid::new(
-                path.trim_start_matches('.'),
-                "must be a number that a finite double can hold",
-            );
+    let count = Cell::new(0);
+    let json = Seed { huge, count: &count }.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(json)
+}
+
+/// Reads a text with numbers that no finite double holds, at which the parser would stop: each is read as a short one
+/// in its place, and known again by how many numbers there are before it.
+fn read_with_huge(text: &str) -> Result<Json<'static>, Invalid> {
+    let mut bytes = text.as_bytes().to_vec();
+    let mut huge = Vec::new();
+    let (mut at, mut count) = (0, 0);
+    while let Some(&byte) = bytes.get(at) {
+        let rest = &bytes[at..];
+        let length = match byte {
+            b'"' => string_length(rest),
+            b'-' | b'0'..=b'9' => {
+                let is_part = |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
+                rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len())
+            }
+            _ => 1,
+        };
+        let number = (byte != b'"').then(|| text[at..].get(..length)).flatten();
+        if let Some(Ok(number)) = number.map(str::parse::<f64>) {
+            if number.is_infinite() {
+                huge.push(count);
+                bytes[at..at + length].fill(b' ');
+                bytes[at] = b'0';
+            }
+            count += 1;
         }
-        Invalid::new("body", format!("must be valid JSON: {error}"))
-    })
+        at += length;
+    }
+    let text = String::from_utf8(bytes).map_err(|_| Invalid::new("body", "must be UTF-8"))?;
+    read(&text, &huge)
+        .map(Json::into_owned)
+        .map_err(|error| not_json(&error))
+}
+
+/// The length of the string that a text begins with.
+fn string_length(text: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    text.len()
 }
 
 /// The name of an entry, which is copied only where the text has escapes in it.
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Deserialises a value. When it fails, the steps to the place are noted, the innermost first.
-struct Seed<'a>(&'a RefCell<Vec<String>>);
+/// Deserialises a value.
+#[derive(Clone, Copy)]
+struct Seed<'a> {
+    /// Which numbers of the text stand for one that no finite double holds.
+    huge: &'a [usize],
+    /// How many numbers were read.
+    count: &'a Cell<usize>,
+}
 
 impl Seed<'_> {
-    /// Notes the step that a failure was behind.
-    fn behind<T, E>(&self, step: impl fmt::Display, result: Result<T, E>) -> Result<T, E> {
-        if result.is_err() {
-            self.0.borrow_mut().push(step.to_string());
+    fn number<'de>(self, number: Number) -> Json<'de> {
+        let count = self.count.replace(self.count.get() + 1);
+        match self.huge.binary_search(&count) {
+            Ok(_) => Json::Huge,
+            Err(_) => Json::Number(number),
         }
-        result
     }
 }
 
@@ -104,16 +175,16 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<Json<'de>, E> {
-        Ok(Json::Number(number.into()))
+        Ok(self.number(number.into()))
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<Json<'de>, E> {
-        Ok(Json::Number(number.into()))
+        Ok(self.number(number.into()))
     }
 
     fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Json<'de>, E> {
         Number::from_f64(number)
-            .map(Json::Number)
+            .map(|number| self.number(number))
             .ok_or_else(|| E::custom("number out of range"))
     }
 
@@ -131,11 +202,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json<'de>, A::Error> {
         let mut items = Vec::new();
-        loop {
-            let next = seq.next_element_seed(Seed(self.0));
-            let Some(item) = self.behind(format_args!("[{}]", items.len()), next)? else {
-                break;
-            };
+        while let Some(item) = seq.next_element_seed(self)? {
             items.push(item);
         }
         Ok(Json::Array(items))
@@ -144,8 +211,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json<'de>, A::Error> {
         let mut entries = Vec::new();
         while let Some(name) = map.next_key::<Name<'de>>()? {
-            let value = map.next_value_seed(Seed(self.0));
-            let value = self.behind(format_args!(".{}", shown(&name.0)), value)?;
+            let value = map.next_value_seed(self)?;
             entries.push((name.0, value));
         }
         Ok(Json::Object(entries))

@@ -52,8 +52,10 @@ from_text!(
 
 impl FromJson for u32 {
     fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
-        let Json::Number(number) = json else {
-            return mismatch(&json, field, "an integer", faults);
+        let number = match json {
+            Json::Number(number) => number,
+            Json::Huge => return Some(Self::MAX),
+            other => return mismatch(&other, field, "an integer", faults),
         };
         // As in JSON Schema, a number without a fraction is an integer however it is written. What is
         // none, or does not fit, becomes 0 or the maximum: the field's own rule names its bounds.
@@ -88,6 +90,11 @@ impl FromJson for Parameters {
             // The stand-in lets the rules for the whole find the other faults.
             let number = match value {
                 Json::Number(number) => number,
+                Json::Huge => {
+                    let place = format_args!("{field}.{}", shown(&name));
+                    faults.push(place, "must be a number that a finite double can hold");
+                    Number::from(0)
+                }
                 other => {
                     let place = format_args!("{field}.{}", shown(&name));
                     faults.push(place, format!("must be a number, got {}", other.kind()));

@@ -53,6 +53,40 @@ fn numbers_read_back_as_written() {
 }
 
 #[test]
+fn what_no_finite_double_holds_hides_no_other_fault() {
+    let body = r#"{"workspace_id":-1e400,"agent_id":"A 1e400 \\\"","display_name":"x","role":1e400,"color":"1e400",
+        "capabilities":["a",1e400,2],"parameters":{"z":1e308,"a":1e400,"b":"1e400","c":-1e999,"d":0},"zzz":1e400}"#;
+    assert_eq!(
+        fault(NewAgent::from_json(body.as_bytes())),
+        "workspace_id must be a string, got a number; agent_id must be 1 to 50 of a-z, 0-9, - and _; \
+         role must be a string, got a number; color must be # and 3, 4, 6 or 8 hexadecimal digits; \
+         capabilities[1] must be a string, got a number; capabilities[2] must be a string, got a number; \
+         parameters.a must be a number that a finite double can hold; parameters.b must be a number, got a string; \
+         parameters.c must be a number that a finite double can hold; zzz is not a known field"
+    );
+    for broken in [
+        r#"{"a":1e400,"b":}"#,
+        r#"{"a":1e400,"b":1e}"#,
+        r#"{"a":1e400"#,
+        r#"{"a":1e400,"b":""#,
+        r#"{"a":1e400} 1"#,
+    ] {
+        let message = fault(NewAgent::from_json(broken.as_bytes()));
+        assert!(message.starts_with("body must be valid JSON: "), "{broken}: {message}");
+        let column = message.rsplit(' ').next().unwrap().parse::<usize>().unwrap();
+        assert!((10..=broken.len()).contains(&column), "{broken}: {message}");
+    }
+}
+
+#[test]
+fn many_numbers_that_no_finite_double_holds_take_no_longer_than_others() {
+    // Were each one found by reading the text anew, this would not come to an end.
+    let body = format!("{{\"capabilities\":[{}1]}}", "1e999,".repeat(150_000));
+    let message = fault(NewAgent::from_json(body.as_bytes()));
+    assert!(message.contains("capabilities[0] must be a string, got a number"));
+}
+
+#[test]
 fn what_no_finite_double_holds_is_refused_by_name() {
     let huge = "9".repeat(400);
     for number in ["1e400", "-1e400", "1e309", "1.8e308", &huge] {

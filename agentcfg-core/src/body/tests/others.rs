@@ -185,16 +185,14 @@ fn rate_limits_are_integers_within_bounds() {
         "0.5",
         "1e300",
         "-1e300",
+        "1e400",
+        "-1e400",
     ] {
         assert_eq!(fault(key(&format!("\"rate_limit\":{number}"))), bounds, "{number}");
     }
     assert_eq!(
         fault(key("\"rate_limit\":\"100\"")),
         "rate_limit must be an integer, got a string"
-    );
-    assert_eq!(
-        fault(key("\"rate_limit\":1e400")),
-        "rate_limit must be a number that a finite double can hold"
     );
 }
 
