@@ -92,7 +92,7 @@ impl<'a> Fields<'a> {
         let (scheme, credential) = split(b' ', std::str::from_utf8(field.as_bytes()).unwrap_or_default());
         let credential = credential.trim_matches(' ');
         if !scheme.eq_ignore_ascii_case("bearer") || credential.is_empty() {
-            return unauthorized("invalid credentials");
+            return unauthorized("invalid credentials: send the header Authorization: Bearer <credential>");
         }
         Ok(credential)
     }

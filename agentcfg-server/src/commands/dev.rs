@@ -9,7 +9,7 @@ use agentcfg_core::model::{Environment, NewApiKey, NewWorkspace, Scope, Workspac
 use agentcfg_core::session::SESSION_SECONDS;
 
 use super::serve::{announce, runtime};
-use super::{CommandError, issues_tokens};
+use super::{CommandError, issues_tokens, program};
 use crate::cli::DevArgs;
 use crate::config::{Config, Flags};
 use crate::server::{self, Server};
@@ -77,6 +77,7 @@ fn welcome(address: SocketAddr, workspace: &Workspace, key: Option<&str>, token:
         || "was shown when the workspace was made; the lines below use the session token".to_owned(),
         |key| format!("{key}\n                 admin; shown this once, only a hash of it is stored"),
     );
+    let program = program();
     let configs = format!("http://{address}/api/agents/configs");
     let auth = format!("-H 'Authorization: Bearer {credential}'");
     let json = "-H 'Content-Type: application/json'";
@@ -86,7 +87,7 @@ fn welcome(address: SocketAddr, workspace: &Workspace, key: Option<&str>, token:
 Workspace        {id} ({name}, plan {plan})
 API key          {key}
 Session token    {token}
-                 user {USER}, good for one hour; the next with: agentcfg-server token --user {USER} --data {data}
+                 user {USER}, good for one hour; the next with: {program} token --user {USER} --data {data}
 
 # list the agents
 curl '{configs}?workspace_id={id}' {auth}

@@ -29,6 +29,15 @@ fn issues_tokens(config: &Config, command: &str) -> Result<(), CommandError> {
     .into())
 }
 
+/// How this program was called, for messages that say what to run next.
+fn program() -> String {
+    let called = std::env::args().next().unwrap_or_default();
+    match called.contains(char::is_whitespace) || called.is_empty() {
+        true => "agentcfg-server".to_owned(),
+        false => called,
+    }
+}
+
 /// Runs a command to its end.
 ///
 /// # Errors

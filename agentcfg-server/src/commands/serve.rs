@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::CommandError;
+use super::{CommandError, program};
 use crate::cli::ServeArgs;
 use crate::config::{Config, Flags};
 use crate::server::{self, Server};
@@ -38,11 +38,11 @@ pub(super) fn announce(address: SocketAddr) {
 /// What an operator wants to know at the very first start.
 fn introduce(server: &Server, data: &Path) {
     let data = std::fs::canonicalize(data).unwrap_or_else(|_| data.to_owned());
-    let data = data.display();
+    let (data, program) = (data.display(), program());
     let (holds, token) = match server.sessions() {
         Some(_) => (
             "the store, the secret of the session tokens and the master key of saved provider keys",
-            format!("agentcfg-server token --user YOUR_ID --data {data}\nprints a session token"),
+            format!("{program} token --user YOUR_ID --data {data}\nprints a session token"),
         ),
         None => (
             "the store and the master key of saved provider keys",
@@ -54,7 +54,7 @@ fn introduce(server: &Server, data: &Path) {
          It holds {holds}; only its owner can read it.\n\
          Backups do not contain master.key: keep a copy of it.\n\
          Next: {token}; POST /api/workspaces with it makes the first workspace.\n\
-         Back up with: agentcfg-server backup --data {data} --out FILE\n\
+         Back up with: {program} backup --data {data} --out FILE\n\
          Stop with Ctrl-C or SIGTERM."
     );
 }

@@ -13,8 +13,8 @@ use agentcfg_core::AgentCfg;
 use agentcfg_core::store::redb::{self, RestoreError};
 use agentcfg_core::vault::MasterKey;
 
-use super::CommandError;
 use super::serve::runtime;
+use super::{CommandError, program};
 use crate::backend::open_store;
 use crate::cli::{BackupArgs, CheckArgs, RestoreArgs};
 use crate::config::Config;
@@ -44,8 +44,9 @@ pub(super) fn backup(args: &BackupArgs) -> Result<ExitCode, CommandError> {
     let bytes = draft.keep(&args.out)?;
     println!(
         "wrote {bytes} bytes to {out}\n\
-         put it back with: agentcfg-server restore --from {out} --data NEW_DIR",
-        out = args.out.display()
+         put it back with: {program} restore --from {out} --data NEW_DIR",
+        out = args.out.display(),
+        program = program()
     );
     Ok(ExitCode::SUCCESS)
 }
@@ -67,7 +68,7 @@ pub(super) fn restore(args: &RestoreArgs) -> Result<ExitCode, CommandError> {
     let store = open_store(&lock, Config::default().cache_mb)?;
     let service = AgentCfg::builder(store).build();
     runtime()?.block_on(fit_master_keys(&service, &dir, args.discard_provider_keys))?;
-    println!("start with: agentcfg-server serve --data {}", dir.path().display());
+    println!("start with: {} serve --data {}", program(), dir.path().display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -82,6 +83,9 @@ async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, discard: bool) -> Re
     if !needed.any_sealed {
         // Nothing is sealed, so any key will do: the configured one, one that lies here, or else a fresh one.
         service.forget_master_keys().await?;
+        if !needed.keys.is_empty() {
+            println!("left out 1 record, the list of master keys: the backup holds no provider keys");
+        }
         let configured = ["AGENTCFG_MASTER_KEYS", "AGENTCFG_MASTER_KEYS_FILE"];
         if !configured.iter().any(|name| std::env::var_os(name).is_some()) {
             dir.make_master_key()?;
