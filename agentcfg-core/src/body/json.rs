@@ -89,30 +89,37 @@ fn read_with_huge(text: &str) -> Result<Json<'static>, Invalid> {
     let mut huge = Vec::new();
     let (mut at, mut count) = (0, 0);
     while let Some(&byte) = bytes.get(at) {
-        let rest = &bytes[at..];
-        let length = match byte {
-            b'"' => string_length(rest),
+        at += match byte {
+            b'"' => string_length(&bytes[at..]),
             b'-' | b'0'..=b'9' => {
-                let is_part = |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
-                rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len())
+                let number = number(&mut bytes[at..]);
+                if is_huge(number) {
+                    huge.push(count);
+                    number.fill(b' ');
+                    number[0] = b'0';
+                }
+                count += 1;
+                number.len()
             }
             _ => 1,
         };
-        let number = (byte != b'"').then(|| text[at..].get(..length)).flatten();
-        if let Some(Ok(number)) = number.map(str::parse::<f64>) {
-            if number.is_infinite() {
-                huge.push(count);
-                bytes[at..at + length].fill(b' ');
-                bytes[at] = b'0';
-            }
-            count += 1;
-        }
-        at += length;
     }
     let text = String::from_utf8(bytes).map_err(|_| Invalid::new("body", "must be UTF-8"))?;
     read(&text, &huge)
         .map(Json::into_owned)
         .map_err(|error| not_json(&error))
+}
+
+/// The number that a text begins with, or what is there in place of one.
+fn number(text: &mut [u8]) -> &mut [u8] {
+    let is_part = |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
+    let length = text.iter().position(|byte| !is_part(byte)).unwrap_or(text.len());
+    &mut text[..length]
+}
+
+fn is_huge(number: &[u8]) -> bool {
+    let number = std::str::from_utf8(number).map(str::parse::<f64>);
+    matches!(number, Ok(Ok(number)) if number.is_infinite())
 }
 
 /// The length of the string that a text begins with.

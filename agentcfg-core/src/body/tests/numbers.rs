@@ -79,6 +79,29 @@ fn what_no_finite_double_holds_hides_no_other_fault() {
 }
 
 #[test]
+fn beside_such_a_number_anything_may_stand() {
+    for body in [
+        "{\"a\":1e400,é}",
+        "{\"a\":1e400}é",
+        "[1e400,🦀\"",
+        "[-1e400, -é, 1é, \"\\é\\",
+        "[1e400,\"é",
+        "1e400é",
+    ] {
+        let message = fault(NewAgent::from_json(body.as_bytes()));
+        assert!(message.starts_with("body must be valid JSON: "), "{body}: {message}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_is_too_much(text in "(1e999|-|[0-9]|\"|\\\\|[,:\\[\\]{}]|é| |e|\\.){0,40}") {
+        let _ = NewAgent::from_json(format!("[1e400,{text}").as_bytes());
+        let _ = NewAgent::from_json(format!("{{\"parameters\":{{\"a\":1e400}},{text}").as_bytes());
+    }
+}
+
+#[test]
 fn many_numbers_that_no_finite_double_holds_take_no_longer_than_others() {
     // Were each one found by reading the text anew, this would not come to an end.
     let body = format!("{{\"capabilities\":[{}1]}}", "1e999,".repeat(150_000));
