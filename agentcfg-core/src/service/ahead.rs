@@ -9,7 +9,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::authn::Kind;
-use super::known_keys::KnownKey;
+use super::known_keys::{KnownKey, Slot};
 use super::{AgentCfg, Caller, Counting, schema};
 use crate::error::Error;
 use crate::model::Timestamp;
@@ -49,14 +49,13 @@ impl AgentCfg {
         {
             return Box::pin(self.enter_again(credential, id, &known, now)).await;
         }
-        if matches!(self.inner.counting, Counting::Here(_))
-            && let Some(text) = token::Parts::of(credential)
-            && let Some(entered) = self.known_caller(text, now, |key, slot| slot.hit(key.rate_limit, now))
-        {
-            return entered;
-        }
-        let caller = self.authenticate_at(credential, now).await?;
-        let decision = self.admit_at(&caller, now).await;
+        let is_here = matches!(self.inner.counting, Counting::Here(_));
+        let count = |key: &KnownKey, slot: &Slot| is_here.then(|| slot.hit(key.rate_limit, now));
+        let (caller, counted) = self.authenticate_and(credential, now, count).await?;
+        let decision = match counted.flatten() {
+            Some(decision) => decision,
+            None => self.admit_at(&caller, now).await,
+        };
         Ok((caller, decision))
     }
 

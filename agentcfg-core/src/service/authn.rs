@@ -5,12 +5,11 @@ use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use super::AgentCfg;
-use super::Counting;
 use super::ahead::Ahead;
 use super::hashing::Hashing;
 use super::known_keys::{KnownKey, KnownKeys, Slot, Verified};
 use super::schema::{self, StoredApiKey};
+use super::{AgentCfg, Counting};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Actor, ActorType, Permission, Scope, Timestamp, WorkspaceId};
 use crate::rate_limit::{RateDecision, Subject};
@@ -99,32 +98,43 @@ impl AgentCfg {
     }
 
     pub(super) async fn authenticate_at(&self, credential: &str, now: Timestamp) -> Result<Caller, Error> {
-        if credential.starts_with(token::MARK) {
-            self.authenticate_key(credential, now).await
-        } else {
-            Box::pin(self.authenticate_session(credential, now)).await
-        }
+        self.authenticate_and(credential, now, |_, _| ())
+            .await
+            .map(|(caller, _)| caller)
     }
 
-    async fn authenticate_key(&self, plaintext: &str, now: Timestamp) -> Result<Caller, Error> {
-        let text = token::Parts::of(plaintext).ok_or_else(unauthorized)?;
-        if let Some(found) = self.known_caller(text, now, |_, _| ()) {
-            return found.map(|(caller, ())| caller);
+    /// Authenticates a credential. For an API key of which all is known, `also` is called with what is kept of it.
+    pub(super) async fn authenticate_and<R>(
+        &self,
+        credential: &str,
+        now: Timestamp,
+        also: impl FnOnce(&KnownKey, &Slot) -> R,
+    ) -> Result<(Caller, Option<R>), Error> {
+        if !credential.starts_with(token::MARK) {
+            let caller = Box::pin(self.authenticate_session(credential, now)).await?;
+            return Ok((caller, None));
+        }
+        let text = token::Parts::of(credential).ok_or_else(unauthorized)?;
+        if let Some(found) = self.known_caller(text, now, also) {
+            return found.map(|(caller, also)| (caller, Some(also)));
         }
         // The rest is rare, and a future that holds it too would be moved about on every request.
-        Box::pin(async move {
-            let key_id = token::parse(plaintext).ok_or_else(unauthorized)?;
-            let key = schema::api_key(key_id);
-            let stamp = self.store().stamp(&key);
-            let record = self.store().get(&[key]).await?.pop().flatten();
-            self.caller_of_key(plaintext, record, stamp, now).await
-        })
-        .await
+        let caller = Box::pin(self.authenticate_key(credential, now)).await?;
+        Ok((caller, None))
+    }
+
+    /// The caller behind a key, by its record as it is stored now.
+    async fn authenticate_key(&self, plaintext: &str, now: Timestamp) -> Result<Caller, Error> {
+        let key_id = token::parse(plaintext).ok_or_else(unauthorized)?;
+        let key = schema::api_key(key_id);
+        let stamp = self.store().stamp(&key);
+        let record = self.store().get(&[key]).await?.pop().flatten();
+        self.caller_of_key(plaintext, record, stamp, now).await
     }
 
     /// The caller behind a text of which all is known: its key was verified, and the key's record has not changed since.
     /// For a good one, `also` is called with what is kept of the key.
-    pub(super) fn known_caller<R>(
+    fn known_caller<R>(
         &self,
         text: token::Parts<'_>,
         now: Timestamp,

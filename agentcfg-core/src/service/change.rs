@@ -94,22 +94,15 @@ impl<'a> Change<'a> {
 
     /// Puts a record in place of one that was found, or of none, and tells the audit log in which fields they differ.
     pub(super) fn replace<T: Serialize>(mut self, key: Key, from: Option<&T>, to: &T) -> Result<Self, Error> {
-        let written = || {
-            let (from, to) = (from.map(Written::of).transpose()?, Written::of(to)?);
-            Ok((diff::changes(from.as_ref(), Some(&to))?, to.into_text()))
-        };
-        let (changes, text) = written().map_err(schema::not_written)?;
-        self.changes = changes;
-        Ok(self.write(Write::Put(key, text)))
+        let (from, to) = (from.map(Written::of).transpose()?, Written::of(to)?);
+        self.changes = diff::changes(from.as_ref(), Some(&to))?;
+        Ok(self.write(Write::Put(key, to.into_text())))
     }
 
     /// Tells the audit log in which fields two states differ.
     pub(super) fn tell<T: Serialize>(mut self, from: Option<&T>, to: Option<&T>) -> Result<Self, Error> {
-        let written = || {
-            let (from, to) = (from.map(Written::of).transpose()?, to.map(Written::of).transpose()?);
-            diff::changes(from.as_ref(), to.as_ref())
-        };
-        self.changes = written().map_err(schema::not_written)?;
+        let (from, to) = (from.map(Written::of).transpose()?, to.map(Written::of).transpose()?);
+        self.changes = diff::changes(from.as_ref(), to.as_ref())?;
         Ok(self)
     }
 }

@@ -1,6 +1,8 @@
 //! What the audit log tells of a change: the fields in which two records differ.
 
+use super::schema;
 use super::written::Written;
+use crate::error::Error;
 
 /// What identifies a record and the times of its changes are not told, because the entry itself says those; and a
 /// secret's hash never is.
@@ -18,7 +20,7 @@ const LEFT_OUT: [&str; 7] = [
 /// has none.
 ///
 /// All records are written in one way, so that equal fields have equal texts.
-pub(super) fn changes(from: Option<&Written>, to: Option<&Written>) -> serde_json::Result<Vec<u8>> {
+pub(super) fn changes(from: Option<&Written>, to: Option<&Written>) -> Result<Vec<u8>, Error> {
     fn value<'a>(record: Option<&'a Written>, name: &str) -> &'a [u8] {
         record.and_then(|record| record.get(name)).unwrap_or(b"null")
     }
@@ -37,7 +39,7 @@ pub(super) fn changes(from: Option<&Written>, to: Option<&Written>) -> serde_jso
         if text.len() > 1 {
             text.push(b',');
         }
-        serde_json::to_writer(&mut text, name)?;
+        serde_json::to_writer(&mut text, name).map_err(schema::not_written)?;
         for part in [b":{\"from\":", from, b",\"to\":", to, b"}"] {
             text.extend_from_slice(part);
         }

@@ -5,6 +5,9 @@ use std::ops::Range;
 
 use serde::ser::{Error as _, Impossible, Serialize, SerializeStruct, Serializer};
 
+use super::schema;
+use crate::error::Error;
+
 /// What most records fit in.
 const FIRST_BYTES: usize = 1024;
 
@@ -16,8 +19,12 @@ pub(super) struct Written {
 
 impl Written {
     /// Writes a record as [`serde_json`] does.
-    pub(super) fn of<T: Serialize>(record: &T) -> serde_json::Result<Self> {
-        record.serialize(Record)
+    ///
+    /// # Errors
+    ///
+    /// For what is no record.
+    pub(super) fn of<T: Serialize>(record: &T) -> Result<Self, Error> {
+        record.serialize(Record).map_err(schema::not_written)
     }
 
     /// The names of its fields, in their order.
