@@ -1,5 +1,7 @@
 //! What a credential costs.
 
+use std::pin::Pin;
+
 use tokio::task::JoinSet;
 
 use super::*;
@@ -54,15 +56,29 @@ async fn those_who_come_with_a_new_key_at_the_same_time_share_one_slow_hash() {
     assert_eq!(hashes(&service), 1);
 }
 
+async fn is_pending<F: Future>(mut future: Pin<&mut F>) -> bool {
+    std::future::poll_fn(|cx| std::task::Poll::Ready(future.as_mut().poll(cx).is_pending())).await
+}
+
 #[tokio::test]
 async fn who_leaves_during_the_slow_hash_leaves_it_to_the_next() {
     let (key, service) = unseen().await;
+    // All threads that hash stand still meanwhile, so that no hash is done before somebody leaves.
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    let gate = Arc::new(std::sync::Mutex::new(gate));
+    let mut still = Vec::new();
+    for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+        let (gate, hashing) = (Arc::clone(&gate), &service.inner.authenticator.hashing);
+        let mut hash = Box::pin(hashing.run(move || gate.lock().unwrap().recv().is_err()));
+        assert!(is_pending(hash.as_mut()).await);
+        still.push(hash);
+    }
     let mut first = Box::pin(service.authenticate(&key));
     let mut second = Box::pin(service.authenticate(&key));
     for caller in [&mut first, &mut second] {
-        let begun = std::future::poll_fn(|cx| std::task::Poll::Ready(caller.as_mut().poll(cx))).await;
-        assert!(begun.is_pending());
+        assert!(is_pending(caller.as_mut()).await);
     }
     drop(first);
+    drop(open);
     assert!(second.await.is_ok());
 }
