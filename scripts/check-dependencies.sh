@@ -36,7 +36,7 @@ if grep -rnE '\b(tokio|deadpool)_postgres\b' --include='*.rs' \
 fi
 
 # Status codes are chosen in one place: nothing else turns a kind of error into one.
-if grep -rnE 'ErrorKind::[A-Za-z]+ *=> *StatusCode' --include='*.rs' agentcfg-server/src | grep -v 'src/errors.rs'; then
+if grep -rnE 'ErrorKind::[A-Za-z]+ *=> *StatusCode' --include='*.rs' agentcfg-server/src | grep -v 'src/http/errors.rs'; then
     echo "error: a status code is chosen outside errors.rs" >&2
     exit 1
 fi

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use agentcfg_server::cli::Cli;
-use agentcfg_server::commands;
+use agentcfg_server::process::cli::Cli;
+use agentcfg_server::process::commands;
 use clap::Parser;
 
 fn main() -> ExitCode {

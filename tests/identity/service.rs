@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use agentcfg_server::config::{Config, Secret, SessionProvider};
-use agentcfg_server::server::Server;
+use agentcfg_server::process::config::{Config, Secret, SessionProvider};
+use agentcfg_server::process::server::Server;
 use bytes::Bytes;
 use hyper::{Request, Response};
 use tokio::net::TcpListener;

@@ -18,8 +18,8 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue
 use hyper::{Method, Request, StatusCode, Uri};
 use tokio::sync::Semaphore;
 
-use crate::config::Secret;
 use crate::outbound::Outbound;
+use crate::process::config::Secret;
 
 /// Time for a question from beginning to end, the wait for a turn included.
 const WITHIN: Duration = Duration::from_secs(2);

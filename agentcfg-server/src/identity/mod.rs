@@ -14,10 +14,10 @@ use hyper::Uri;
 
 use self::asked::{AskedProvider, Question, basic, sensitive};
 use self::published::PublishedKeys;
-use crate::config::{Config, IdentityProvider};
-use crate::datadir::DataDir;
 use crate::outbound::{Options, Outbound};
-use crate::server::{StartError, local_sessions};
+use crate::process::config::{Config, IdentityProvider};
+use crate::process::datadir::DataDir;
+use crate::process::server::{StartError, local_sessions};
 
 /// How often it is looked whether keys are due.
 const LOOK_EVERY: Duration = Duration::from_secs(15);

@@ -4,8 +4,8 @@ use agentcfg_core::session::{FetchJwks, MAX_TOKEN_BYTES, SessionError};
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::config::Secret;
 use crate::outbound::stub::{Stub, answer};
+use crate::process::config::Secret;
 
 fn outbound() -> Outbound {
     Outbound::new(&Options::default()).unwrap()

@@ -5,7 +5,7 @@ use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 
-use crate::request_id::{REQUEST_ID, RequestIds};
+use crate::http::request_id::{REQUEST_ID, RequestIds};
 
 /// The response to a request whose service call panicked.
 pub(super) fn panicked(id: HeaderValue) -> Response<Full<Bytes>> {

@@ -23,7 +23,7 @@ use super::Limits;
 use super::answers;
 use super::socket::Socket;
 use super::turn::{Answering, Phase, Tracked, Turn};
-use crate::request_id::{self, RequestIds};
+use crate::http::request_id::{self, RequestIds};
 
 /// What hyper reads of a request head before it gives up. It is well over the limits of the service, so that the service
 /// can refuse with its own words, and below 64 KiB, which is more than a header name can hold.

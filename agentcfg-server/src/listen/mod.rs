@@ -31,7 +31,7 @@ use tower_service::Service;
 pub use files::fit_to_open_files;
 pub use turn::Leaving;
 
-use crate::config::Config;
+use crate::process::config::Config;
 
 /// How much one listener serves, and how patient it is.
 #[derive(Debug, Clone)]

@@ -1,0 +1,358 @@
+//! One request from its head to its response, top to bottom.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use agentcfg_core::model::RateStatus;
+use agentcfg_core::{AgentCfg, Caller};
+use bytes::Bytes;
+use hyper::body::Body as HttpBody;
+use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, StatusCode};
+
+use crate::api::endpoints::{self, Call};
+use crate::api::model_calls::{self, ModelCalls};
+use crate::api::routes::{self, Content, Match, Needs};
+use crate::http::compression::Compression;
+use crate::http::cors::Cors;
+use crate::http::errors::Failure;
+use crate::http::query::Query;
+use crate::http::request::{self, Fields};
+use crate::http::request_id::{REQUEST_ID, RequestIds};
+use crate::http::response::{self, Body, add_rate};
+use crate::listen::Leaving;
+use crate::process::telemetry::Metrics;
+
+/// The API as a function from requests to responses; clones share everything.
+///
+/// It is a [`tower_service::Service`], so that an app with a router of its own can mount it under a
+/// prefix.
+#[derive(Clone)]
+pub struct App {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    service: AgentCfg,
+    cors: Cors,
+    compression: Compression,
+    request_ids: RequestIds,
+    model_calls: Option<ModelCalls>,
+    metrics: Option<Arc<Metrics>>,
+}
+
+impl Shared {
+    /// The same parts for another app; identifiers are those of a series of its own.
+    fn again(&self) -> Self {
+        Self {
+            service: self.service.clone(),
+            cors: self.cors.clone(),
+            compression: self.compression.clone(),
+            request_ids: RequestIds::new(),
+            model_calls: self.model_calls.clone(),
+            metrics: self.metrics.clone(),
+        }
+    }
+}
+
+impl App {
+    /// The API of a service. Answers are compressed for those who ask. Model calls are refused until [there is a way to the
+    /// providers](Self::with_model_calls).
+    pub fn new(service: AgentCfg, cors: Cors) -> Self {
+        Self::make(Shared {
+            service,
+            cors,
+            compression: Compression::on(),
+            request_ids: RequestIds::new(),
+            model_calls: None,
+            metrics: None,
+        })
+    }
+
+    /// The same API, with model calls that go out this way.
+    #[must_use]
+    pub fn with_model_calls(&self, model_calls: ModelCalls) -> Self {
+        Self::make(Shared {
+            model_calls: Some(model_calls),
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API, with answers compressed or not.
+    #[must_use]
+    pub fn with_compression(&self, compression: Compression) -> Self {
+        Self::make(Shared {
+            compression,
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API, with every answer counted.
+    #[must_use]
+    pub fn with_metrics(&self, metrics: Arc<Metrics>) -> Self {
+        Self::make(Shared {
+            metrics: Some(metrics),
+            ..self.shared.again()
+        })
+    }
+
+    fn make(shared: Shared) -> Self {
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Answers one request.
+    pub async fn respond<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: std::error::Error + 'static,
+    {
+        let Ok(response) = self.exchange(request).await;
+        response
+    }
+
+    /// Answers one request, as a future that stands on its own and cannot fail: what services want.
+    pub fn exchange<B>(&self, request: Request<B>) -> impl Future<Output = Result<Response<Body>, Infallible>> + use<B>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: std::error::Error + 'static,
+    {
+        let shared = Arc::clone(&self.shared);
+        // A future is moved several times before it runs. The smaller it is the better, so that the parts stay where
+        // they are captured.
+        let (head, mut body) = request.into_parts();
+        async move {
+            let path = head.uri.path();
+            let counted = shared
+                .metrics
+                .as_deref()
+                .map(|metrics| (metrics, metrics.start(), routes::template(path)));
+            let fields = Fields::of(&head.headers);
+            let request_id = fields.request_id.cloned().unwrap_or_else(|| shared.request_ids.next());
+            let mut exchange = Exchange {
+                head: &head,
+                fields,
+                body: &mut body,
+                rate: None,
+            };
+            let mut response = match answer(&shared, &mut exchange).await {
+                Ok(response) => response,
+                Err(failure) => {
+                    log(&failure, &head.method, path, &request_id);
+                    Box::pin(refuse(&failure, &head, exchange.body)).await
+                }
+            };
+            tracing::debug!(method = %head.method, path, status = response.status().as_u16(), ?request_id, "answered");
+            let headers = response.headers_mut();
+            if let Some(rate) = &exchange.rate {
+                add_rate(headers, &rate.status);
+                if let Some(seconds) = rate.retry_after {
+                    headers.insert(header::RETRY_AFTER, seconds.into());
+                }
+            }
+            headers.insert(REQUEST_ID, request_id);
+            shared.cors.expose(&head.headers, headers);
+            if head.method == Method::HEAD {
+                response = without_body(response);
+            }
+            if let Some((metrics, started, route)) = counted {
+                metrics.answered(&head.method, route, response.status().as_u16(), started.elapsed());
+            }
+            Ok(response)
+        }
+    }
+}
+
+/// What the rate limit says of this request.
+struct Rate {
+    status: RateStatus,
+    /// Seconds to wait, when the request is refused.
+    retry_after: Option<i64>,
+}
+
+/// A request, and what is known of it besides the answer.
+struct Exchange<'a, B> {
+    head: &'a Parts,
+    fields: Fields<'a>,
+    body: &'a mut B,
+    rate: Option<Rate>,
+}
+
+/// Route, credential, rate limit, scope, query, body, operation: in this order.
+async fn answer<B>(shared: &Shared, exchange: &mut Exchange<'_, B>) -> Result<Response<Body>, Failure>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: std::error::Error + 'static,
+{
+    let Exchange {
+        head,
+        fields,
+        body,
+        rate,
+    } = exchange;
+    let (service, headers, path) = (&shared.service, &head.headers, head.uri.path());
+    fields.check_head(&head.method, &head.uri)?;
+    let route = match routes::find(&head.method, path) {
+        Match::Route(route) => route,
+        other => return unrouted(other, &shared.cors, &head.method, path, headers),
+    };
+    if route.needs == Needs::Nothing {
+        let reply = Box::pin(endpoints::run_open(route.operation, service)).await?;
+        return Ok(shared
+            .compression
+            .apply(route, fields, headers, reply)
+            .await
+            .into_response());
+    }
+    let (caller, decision) = service.enter(fields.bearer()?).await?;
+    let retry_after = (!decision.allowed).then(|| (decision.retry_after_millis + 999) / 1000);
+    *rate = Some(Rate {
+        status: decision.status,
+        retry_after,
+    });
+    if let Some(seconds) = retry_after {
+        let message = format!(
+            "rate limit of {} requests per minute exceeded, try again in {seconds} s",
+            decision.status.limit
+        );
+        return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, message));
+    }
+    check_needs(route.needs, &caller)?;
+    let query = Query::parse(head.uri.query())?;
+    fields.check_encoding()?;
+    let body = match route.content {
+        Content::Nothing => Bytes::new(),
+        content => Box::pin(read_body(content, head, *body)).await?,
+    };
+    let call = Call {
+        service,
+        caller: &caller,
+        query,
+        uri: &head.uri,
+        headers,
+        body,
+        model_calls: shared.model_calls.as_ref(),
+        leaving: head.extensions.get::<Leaving>(),
+    };
+    let reply = endpoints::run(route.operation, &call).await?;
+    Ok(shared
+        .compression
+        .apply(route, fields, headers, reply)
+        .await
+        .into_response())
+}
+
+async fn read_body<B>(content: Content, head: &Parts, body: &mut B) -> Result<Bytes, Failure>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: std::error::Error + 'static,
+{
+    match content {
+        Content::Nothing => Ok(Bytes::new()),
+        Content::Json => request::json_body(&head.headers, body).await,
+        Content::ModelCall => {
+            // Elsewhere providers take other things too, such as files in a form.
+            let format = routes::target(head.uri.path()).and_then(|target| target.format());
+            if format.is_some() {
+                request::check_json(&head.headers)?;
+            }
+            request::whole_body(body, model_calls::MAX_BODY).await
+        }
+    }
+}
+
+/// The response to a request that failed.
+async fn refuse<B>(failure: &Failure, head: &Parts, body: &mut B) -> Response<Body>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let mut response = failure.to_response();
+    if failure.status == StatusCode::METHOD_NOT_ALLOWED {
+        response::insert(response.headers_mut(), header::ALLOW, &routes::allowed(head.uri.path()));
+    }
+    // A client that waits for leave to send its body has sent none.
+    if head.headers.contains_key(header::EXPECT) || !request::discard(body).await {
+        response
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
+    match needs {
+        Needs::Nothing | Needs::Credential => {}
+        Needs::Session => {
+            caller.user_id()?;
+        }
+        Needs::Permission(permission) => caller.could(permission)?,
+        Needs::SessionWith(permission) => {
+            caller.user_id()?;
+            caller.could(permission)?;
+        }
+    }
+    Ok(())
+}
+
+/// The answer where no route fits: a preflight, 405 or 404.
+fn unrouted(
+    found: Match,
+    cors: &Cors,
+    method: &Method,
+    path: &str,
+    headers: &HeaderMap,
+) -> Result<Response<Body>, Failure> {
+    match found {
+        Match::OtherMethods => cors.preflight(method, path, headers).ok_or_else(|| {
+            let message = format!("{method} is not allowed here, use {}", routes::allowed(path));
+            Failure::new(StatusCode::METHOD_NOT_ALLOWED, message)
+        }),
+        Match::Route(_) | Match::Nothing => Err(Failure::new(
+            StatusCode::NOT_FOUND,
+            "there is nothing at this path, see /openapi.json for what there is",
+        )),
+    }
+}
+
+/// Failures of this side go to the log, with the cause that the caller is not told.
+fn log(failure: &Failure, method: &Method, path: &str, request_id: &HeaderValue) {
+    if !failure.status.is_server_error() {
+        return;
+    }
+    let request_id = request_id.to_str().unwrap_or_default();
+    let cause = failure.cause.as_deref().unwrap_or_default();
+    tracing::error!(%method, path, request_id, status = failure.status.as_u16(), cause, "{}", failure.message);
+}
+
+/// The response to `HEAD`: the fields of `GET` and no body.
+fn without_body(response: Response<Body>) -> Response<Body> {
+    let (mut head, body) = response.into_parts();
+    if let Some(length) = body.size_hint().exact()
+        && head.status != StatusCode::NOT_MODIFIED
+    {
+        head.headers.insert(header::CONTENT_LENGTH, length.into());
+    }
+    Response::from_parts(head, Body::default())
+}
+
+impl<B> tower_service::Service<Request<B>> for App
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: std::error::Error + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        Box::pin(self.exchange(request))
+    }
+}

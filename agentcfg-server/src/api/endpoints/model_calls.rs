@@ -1,0 +1,64 @@
+//! Model calls.
+
+use bytes::Bytes;
+use hyper::StatusCode;
+
+use super::{Answer, Call};
+use crate::api::model_calls::{Draft, Format, Sent};
+use crate::api::routes;
+use crate::http::errors::Failure;
+use crate::http::query;
+use crate::http::response::Reply;
+
+/// The parameters that are for this service and not for the provider.
+const OWN: [&str; 2] = ["agent_id", "workspace_id"];
+
+pub(super) async fn call(call: &Call<'_>) -> Answer {
+    let agent_id = call.query.required("agent_id")?;
+    let workspace = call.query.workspace_id()?;
+    let target = routes::target(call.uri.path())
+        .ok_or_else(|| Failure::new(StatusCode::NOT_FOUND, "there is no such place to call"))?;
+    let draft = draft(target.format(), call.body.clone()).await?;
+    let decided = call
+        .service
+        .resolve_model_call(
+            call.caller,
+            workspace,
+            agent_id,
+            target.provider,
+            draft.requested_model(),
+        )
+        .await?;
+    let Some(calls) = call.model_calls else {
+        let message = "model calls are not set up on this server";
+        return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, message));
+    };
+    let query = query::query_without(call.uri.query(), &OWN)?;
+    let sent = Sent {
+        target,
+        query: query.as_deref(),
+        headers: call.headers,
+        body: draft.fill(decided.model.as_deref(), decided.persona_prompt.as_deref()),
+    };
+    let response = calls.send(&decided, sent, call.leaving).await?;
+    Ok(Reply::relayed(response))
+}
+
+/// Reads the body; a long one where it keeps no other request waiting.
+async fn draft(format: Option<Format>, body: Bytes) -> Result<Draft, Failure> {
+    const LONG: usize = 256 << 10;
+    let is_long = body.len() > LONG;
+    let read = move || match format {
+        Some(format) => Draft::read(format, &body),
+        None => Ok(Draft::opaque(&body)),
+    };
+    if !is_long {
+        return read();
+    }
+    tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| {
+        Err(Failure {
+            cause: Some(error.to_string()),
+            ..Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error")
+        })
+    })
+}

@@ -1,0 +1,7 @@
+//! The API: one request from its head to its response, and what each endpoint does.
+
+pub mod app;
+pub mod endpoints;
+pub mod model_calls;
+pub mod openapi;
+pub mod routes;

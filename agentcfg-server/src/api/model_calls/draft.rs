@@ -1,0 +1,296 @@
+//! The body of a model call: what it names, and the agent's model and persona put in where it names none.
+//!
+//! The caller's text is never written anew. What is added is spliced into it, so that everything else arrives at the
+//! provider byte for byte: the order of members, blanks, numbers that no type holds. Only a member that decides
+//! something here may not be there twice, because readers differ in which one they take.
+
+use std::fmt;
+use std::ops::Range;
+
+use bytes::Bytes;
+use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess};
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+
+use super::target::Format;
+use crate::http::errors::Failure;
+
+/// A body that has been read and not changed yet.
+#[derive(Debug)]
+pub struct Draft {
+    body: Bytes,
+    requested_model: Option<String>,
+    /// Where the model goes, when the body names none.
+    model: Option<Place>,
+    /// Where the persona goes, when the body has none.
+    persona: Option<Place>,
+    /// Where new members go: behind the opening brace.
+    opening: usize,
+    is_empty: bool,
+}
+
+/// A place for something that is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    /// The member of this name, which is not there.
+    Member(&'static str),
+    /// A value that stands for nothing.
+    Null(Range<usize>),
+    /// The beginning of the list of messages.
+    Message { at: usize, is_only: bool },
+}
+
+impl Draft {
+    /// Reads a body of a known format.
+    ///
+    /// # Errors
+    ///
+    /// 400 when it is no JSON object, or when what decides is in it twice.
+    pub fn read(format: Format, body: &Bytes) -> Result<Self, Failure> {
+        let name = match format {
+            Format::ChatCompletions => "messages",
+            Format::Responses => "instructions",
+            Format::Messages => "system",
+        };
+        let (text, members) = object(body, Some(name))?;
+        let persona = match format {
+            Format::ChatCompletions => members.persona.and_then(|list| first_message(text, list)),
+            Format::Responses | Format::Messages => missing(text, name, members.persona),
+        };
+        Ok(Self {
+            body: body.clone(),
+            requested_model: members.model.and_then(string),
+            model: missing(text, "model", members.model),
+            persona,
+            opening: text.find('{').map_or(0, |brace| brace + 1),
+            is_empty: members.is_empty,
+        })
+    }
+
+    /// Takes a body of a format that is not known. It stays as it is; a model that it names is seen where it is JSON.
+    pub fn opaque(body: &Bytes) -> Self {
+        Self {
+            body: body.clone(),
+            requested_model: object(body, None)
+                .ok()
+                .and_then(|(_, members)| members.model.and_then(string)),
+            model: None,
+            persona: None,
+            opening: 0,
+            is_empty: true,
+        }
+    }
+
+    /// The model that the body names.
+    pub fn requested_model(&self) -> Option<&str> {
+        self.requested_model.as_deref()
+    }
+
+    /// The body with the agent's model and persona where it has none of its own.
+    pub fn fill(self, model: Option<&str>, persona: Option<&str>) -> Bytes {
+        let mut members = Vec::new();
+        let mut edits: Vec<(Range<usize>, String)> = Vec::new();
+        for (place, text) in [(&self.model, model), (&self.persona, persona)] {
+            let (Some(place), Some(text)) = (place, text) else {
+                continue;
+            };
+            let text = serde_json::Value::from(text).to_string();
+            match place {
+                Place::Member(name) => members.push(format!("\"{name}\":{text}")),
+                Place::Null(range) => edits.push((range.clone(), text)),
+                Place::Message { at, is_only } => {
+                    let comma = if *is_only { "" } else { "," };
+                    edits.push((*at..*at, format!("{{\"role\":\"system\",\"content\":{text}}}{comma}")));
+                }
+            }
+        }
+        if !members.is_empty() {
+            let comma = if self.is_empty { "" } else { "," };
+            edits.push((self.opening..self.opening, members.join(",") + comma));
+        }
+        if edits.is_empty() {
+            return self.body;
+        }
+        edits.sort_by_key(|(range, _)| range.start);
+        let added: usize = edits.iter().map(|(_, text)| text.len()).sum();
+        let mut filled = Vec::with_capacity(self.body.len() + added);
+        let mut copied = 0;
+        for (range, text) in edits {
+            filled.extend_from_slice(&self.body[copied..range.start]);
+            filled.extend_from_slice(text.as_bytes());
+            copied = range.end;
+        }
+        filled.extend_from_slice(&self.body[copied..]);
+        filled.into()
+    }
+}
+
+/// What is looked for among the members of a body, as it was written.
+#[derive(Default)]
+struct Members<'a> {
+    model: Option<&'a RawValue>,
+    /// The member that holds the persona in this format.
+    persona: Option<&'a RawValue>,
+    is_empty: bool,
+    /// A member that is looked for and there twice: readers differ in which one they take.
+    twice: Option<&'static str>,
+}
+
+/// The place of a member that is absent or null.
+fn missing(text: &str, name: &'static str, value: Option<&RawValue>) -> Option<Place> {
+    match value {
+        None => Some(Place::Member(name)),
+        Some(value) if value.get() == "null" => Some(Place::Null(range(text, value))),
+        Some(_) => None,
+    }
+}
+
+/// The place before the first message, unless one gives instructions already.
+fn first_message(text: &str, list: &RawValue) -> Option<Place> {
+    let mut reader = serde_json::Deserializer::from_str(list.get());
+    let messages = reader.deserialize_seq(Messages).ok()?;
+    (!messages.instruct).then(|| Place::Message {
+        at: range(text, list).start + 1,
+        is_only: messages.is_empty,
+    })
+}
+
+fn string(value: &RawValue) -> Option<String> {
+    // A string with half a surrogate pair is none that anything here is compared with.
+    serde_json::from_str(value.get()).ok()
+}
+
+/// Whether a string of the text says this. Few are written with escapes, so few are decoded.
+fn says(value: &RawValue, wanted: &str) -> bool {
+    let text = value.get();
+    if text.contains('\\') {
+        return string(value).as_deref() == Some(wanted);
+    }
+    text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) == Some(wanted)
+}
+
+/// Where a part of a text is in it.
+fn range(text: &str, part: &RawValue) -> Range<usize> {
+    let start = part.get().as_ptr().addr() - text.as_ptr().addr();
+    start..start + part.get().len()
+}
+
+fn object<'a>(body: &'a [u8], persona: Option<&'static str>) -> Result<(&'a str, Members<'a>), Failure> {
+    let text = std::str::from_utf8(body).map_err(|_| Failure::bad_request("the body must be UTF-8"))?;
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let members = reader
+        .deserialize_map(Wanted { persona })
+        .and_then(|members| reader.end().map(|()| members));
+    let members = members.map_err(|error| {
+        Failure::bad_request(match error.classify() {
+            Category::Data => "the body must be a JSON object".to_owned(),
+            _ => format!(
+                "the body must be JSON, it breaks at line {} column {}",
+                error.line(),
+                error.column()
+            ),
+        })
+    })?;
+    match members.twice {
+        Some(name) => Err(Failure::bad_request(format!("{name} must not appear more than once"))),
+        None => Ok((text, members)),
+    }
+}
+
+/// Reads an object and keeps what is looked for.
+struct Wanted {
+    persona: Option<&'static str>,
+}
+
+impl<'de> de::Visitor<'de> for Wanted {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Members {
+            is_empty: true,
+            ..Members::default()
+        };
+        while let Some(name) = map.next_key::<&RawValue>()? {
+            members.is_empty = false;
+            let (name, place) = match self.persona {
+                _ if says(name, "model") => ("model", &mut members.model),
+                Some(persona) if says(name, persona) => (persona, &mut members.persona),
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+            };
+            if place.replace(map.next_value()?).is_some() {
+                members.twice = Some(name);
+            }
+        }
+        Ok(members)
+    }
+}
+
+/// What a list of messages is like.
+struct Messages;
+
+struct Seen {
+    is_empty: bool,
+    /// Whether one of them is of the system or the developer.
+    instruct: bool,
+}
+
+impl<'de> de::Visitor<'de> for Messages {
+    type Value = Seen;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Seen, A::Error> {
+        let mut seen = Seen {
+            is_empty: true,
+            instruct: false,
+        };
+        while let Some(message) = list.next_element::<&RawValue>()? {
+            seen.is_empty = false;
+            // What is no object has no role, and is the provider's to refuse.
+            seen.instruct |= message.get().starts_with('{') && instructs(message);
+        }
+        Ok(seen)
+    }
+}
+
+fn instructs(message: &RawValue) -> bool {
+    let mut reader = serde_json::Deserializer::from_str(message.get());
+    reader.deserialize_map(Role).unwrap_or(false)
+}
+
+/// Reads a message and says whether its role gives instructions; of several roles, the last.
+struct Role;
+
+impl<'de> de::Visitor<'de> for Role {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+        let mut instructs = false;
+        while let Some(name) = map.next_key::<&RawValue>()? {
+            if says(name, "role") {
+                let role = map.next_value::<&RawValue>()?;
+                instructs = says(role, "system") || says(role, "developer");
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(instructs)
+    }
+}
+
+#[cfg(test)]
+#[path = "draft_tests.rs"]
+mod tests;

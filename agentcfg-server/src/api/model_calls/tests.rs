@@ -1,0 +1,100 @@
+//! Calls through the app as an embedding service mounts it, without a listener.
+
+use agentcfg_core::AgentCfg;
+use agentcfg_core::model::{NewAgent, NewWorkspace, Plan, Provider, WorkspacePatch};
+use agentcfg_core::routing::Catalogue;
+use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::session::LocalSessions;
+use agentcfg_core::store::MemoryStore;
+use agentcfg_core::vault::Vault;
+use http_body_util::BodyExt;
+
+use super::*;
+use crate::api::app::App;
+use crate::http::cors::Cors;
+use crate::outbound::stub::{Stub, answer};
+
+const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
+const PATIENCE: Patience = Patience {
+    first_byte: Duration::from_secs(10),
+    idle: Duration::from_secs(10),
+};
+
+fn vault(byte: u8) -> Vault {
+    let key: String = format!("{byte:02x}").repeat(32);
+    Vault::new(vec![key.parse().unwrap()]).unwrap()
+}
+
+async fn status_and_text(response: Response<crate::http::response::Body>) -> (u16, String) {
+    let (head, body) = response.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    (head.status.as_u16(), String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn a_key_that_does_not_open_is_told_and_nothing_else_is_used() {
+    let stub = Stub::new(|_| answer(200, "{}")).await;
+    let catalogue = Catalogue::default()
+        .with_base_url(Provider::OpenAi, &stub.url(""))
+        .unwrap();
+    let service = AgentCfg::builder(MemoryStore::new())
+        .settings(agentcfg_core::Settings {
+            operators: ["ada".to_owned()].into(),
+            ..agentcfg_core::Settings::default()
+        })
+        .sessions(LocalSessions::new(SECRET))
+        .catalogue(catalogue)
+        .managed_credential(Provider::OpenAi, ProviderCredential::new("sk-managed").unwrap())
+        .vault(vault(1))
+        .build();
+    let ada = service.trusted_user("ada").unwrap();
+    let studio = service
+        .create_workspace(&ada, NewWorkspace { name: "S".into() })
+        .await
+        .unwrap();
+    let patch = WorkspacePatch {
+        plan: Some(Plan::Pro),
+        ..WorkspacePatch::default()
+    };
+    service.update_workspace(&ada, studio.id, patch).await.unwrap();
+    service
+        .create_agent(&ada, NewAgent::new(studio.id, "writer", "Writer"))
+        .await
+        .unwrap();
+    let own = ProviderCredential::new("sk-own").unwrap();
+    service
+        .save_provider_key(&ada, studio.id, Provider::OpenAi, &own)
+        .await
+        .unwrap();
+
+    let token = LocalSessions::new(SECRET)
+        .issue(
+            "ada",
+            60,
+            agentcfg_core::clock::Clock::now(&agentcfg_core::clock::SystemClock),
+        )
+        .unwrap();
+    let request = || {
+        Request::post("/api/agents/model-calls/openai/v1/responses?agent_id=writer")
+            .header("authorization", format!("Bearer {token}"))
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from_static(b"{}")))
+            .unwrap()
+    };
+    let without = App::new(service.clone(), Cors::default());
+    let (status, text) = status_and_text(without.respond(request()).await).await;
+    assert_eq!(status, 503, "{text}");
+
+    let app = without.with_model_calls(ModelCalls::new(PATIENCE).unwrap());
+    assert_eq!(
+        status_and_text(app.respond(request()).await).await,
+        (200, "{}".to_owned())
+    );
+    assert_eq!(stub.seen()[0].header("authorization"), Some("Bearer sk-own"));
+
+    service.set_vault(vault(2));
+    let (status, text) = status_and_text(app.respond(request()).await).await;
+    assert_eq!(status, 500, "{text}");
+    assert!(text.contains("cannot be decrypted"), "{text}");
+    assert_eq!(stub.seen().len(), 1);
+}

@@ -1,0 +1,255 @@
+//! Answers in gzip, for those who ask for it.
+//!
+//! A request asks with `Accept-Encoding` (RFC 9110, section 12.5.3), and gets the plain form whenever that is what it
+//! says or nothing is said. The list of a workspace and the description of the API are compressed once and shared in
+//! that form too.
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::sync::Arc;
+use std::thread;
+
+use bytes::Bytes;
+use flate2::write::GzEncoder;
+use hyper::header::{self, HeaderMap};
+use tokio::sync::{OnceCell, Semaphore};
+
+use crate::api::routes::Route;
+use crate::http::request::Fields;
+use crate::http::response::{Content, Reply};
+
+/// Shorter answers fit into one packet with their head, and are left as they are.
+pub const MIN_LENGTH: usize = 1 << 10;
+
+/// Longer ones are compressed aside, so that the requests on the same thread need not wait for it.
+const MAX_INLINE: usize = 32 << 10;
+
+/// Above this, a list becomes a few per cent shorter and takes up to three times as long.
+const LEVEL: flate2::Compression = flate2::Compression::new(3);
+
+/// What the tag of a compressed form ends in: forms that differ in their bytes have different strong tags (RFC 9110,
+/// section 8.8.3).
+pub(crate) const IN_GZIP: &str = "-gzip\"";
+
+/// Why an answer could not be compressed: the server is ending.
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// Whether answers are compressed, with what is shared between those that are. Clones share everything.
+#[derive(Debug, Clone)]
+pub struct Compression {
+    shared: Option<Arc<Shared>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// How many answers are compressed aside at a time.
+    turns: Arc<Semaphore>,
+    /// The description of the API.
+    document: OnceCell<Bytes>,
+}
+
+impl Compression {
+    /// Compresses for those who ask.
+    pub fn on() -> Self {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let shared = Shared {
+            turns: Arc::new(Semaphore::new(processors)),
+            document: OnceCell::new(),
+        };
+        Self {
+            shared: Some(Arc::new(shared)),
+        }
+    }
+
+    /// Leaves all answers as they are.
+    pub const fn off() -> Self {
+        Self { shared: None }
+    }
+
+    /// Puts a reply into the form that the request asks for.
+    pub(crate) async fn apply(&self, route: &Route, fields: &Fields<'_>, headers: &HeaderMap, reply: Reply) -> Reply {
+        let Some(shared) = &self.shared else { return reply };
+        if route.method != "GET" || !reply.may_be_compressed() {
+            return reply;
+        }
+        if !fields.has_accept_encoding || !asks_for_gzip(headers) {
+            return reply.chosen_plain();
+        }
+        Box::pin(shared.in_gzip(reply)).await
+    }
+}
+
+impl Shared {
+    async fn in_gzip(&self, reply: Reply) -> Reply {
+        let body = match reply.content() {
+            Some(content) => self.compressed(content).await,
+            None => Ok(Bytes::new()),
+        };
+        match body {
+            Ok(body) => reply.chosen_gzip(body),
+            Err(error) => {
+                tracing::warn!(error, "an answer could not be compressed, and goes out as it is");
+                reply.chosen_plain()
+            }
+        }
+    }
+
+    async fn compressed(&self, content: &Content) -> Result<Bytes, Failed> {
+        match content {
+            Content::Made(body) => self.compress(vec![body.clone()]).await,
+            Content::List(list) => list.encoded(|parts| self.compress(parts)).await,
+            Content::Document(text) => {
+                let compress = || self.compress(vec![Bytes::from_static(text.as_bytes())]);
+                self.document.get_or_try_init(compress).await.cloned()
+            }
+        }
+    }
+
+    async fn compress(&self, parts: Vec<Bytes>) -> Result<Bytes, Failed> {
+        if parts.iter().map(Bytes::len).sum::<usize>() <= MAX_INLINE {
+            return gzip(&parts);
+        }
+        // Each one at work takes a few hundred KiB, so there are no more of them than make sense.
+        let turn = Arc::clone(&self.turns).acquire_owned().await?;
+        let work = move || {
+            let _turn = turn;
+            gzip(&parts)
+        };
+        tokio::task::spawn_blocking(work).await?
+    }
+}
+
+fn gzip(parts: &[Bytes]) -> Result<Bytes, Failed> {
+    let mut encoder = GzEncoder::new(Vec::new(), LEVEL);
+    for part in parts {
+        encoder.write_all(part)?;
+    }
+    let mut body = encoder.finish()?;
+    // The list may be kept for long, and what a growing vector reserved beyond its end would not be counted.
+    body.shrink_to_fit();
+    Ok(body.into())
+}
+
+/// The tag of the plain form of what has this tag in whatever form.
+pub(crate) fn plain_tag(tag: &str) -> Cow<'_, str> {
+    match tag.strip_suffix(IN_GZIP) {
+        Some(start) => format!("{start}\"").into(),
+        None => tag.into(),
+    }
+}
+
+/// Whether a request would rather have gzip than the plain form.
+fn asks_for_gzip(headers: &HeaderMap) -> bool {
+    let (mut gzip, mut identity, mut other) = (None, None, None);
+    for field in headers.get_all(header::ACCEPT_ENCODING) {
+        for member in field.to_str().unwrap_or_default().split(',') {
+            let (coding, parameters) = member.split_once(';').unwrap_or((member, ""));
+            let coding = coding.trim();
+            let is = |name| coding.eq_ignore_ascii_case(name);
+            let slot = match coding {
+                "*" => &mut other,
+                _ if is("gzip") || is("x-gzip") => &mut gzip,
+                _ if is("identity") => &mut identity,
+                _ => continue,
+            };
+            *slot = (*slot).max(weight(parameters));
+        }
+    }
+    // What is not named is what the asterisk says. Where there is none, the plain form will do and gzip will not.
+    let wanted = gzip.or(other).unwrap_or(0);
+    wanted > 0 && identity.or(other).is_none_or(|plain| plain <= wanted)
+}
+
+/// The weight among the parameters of a coding, in thousandths; `None` when it is none.
+fn weight(parameters: &str) -> Option<u16> {
+    let Some(value) = parameters.split(';').find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("q").then(|| value.trim())
+    }) else {
+        return Some(1000);
+    };
+    let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
+    let digits = fraction.bytes().all(|byte| byte.is_ascii_digit());
+    let thousandths: u16 = format!("{fraction:0<3}").parse().ok()?;
+    match whole {
+        "0" if digits && fraction.len() <= 3 => Some(thousandths),
+        "1" if digits && fraction.len() <= 3 && thousandths == 0 => Some(1000),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    fn asks(fields: &[&'static str]) -> bool {
+        let mut headers = HeaderMap::new();
+        for field in fields {
+            headers.append(header::ACCEPT_ENCODING, HeaderValue::from_static(field));
+        }
+        asks_for_gzip(&headers)
+    }
+
+    #[test]
+    fn the_plain_form_has_the_tag_itself() {
+        for tag in ["\"w7-gzip\"", "\"w7\""] {
+            assert_eq!(plain_tag(tag), "\"w7\"");
+        }
+        assert_eq!(plain_tag("W/\"w7-gzip\""), "W/\"w7\"");
+        assert_eq!(plain_tag("*"), "*");
+    }
+
+    #[test]
+    fn gzip_is_for_those_who_ask() {
+        for fields in [
+            &["gzip"][..],
+            &["x-gzip"],
+            &["GZip"],
+            &["gzip, deflate, br, zstd"],
+            &["deflate , gzip ; q=1.0"],
+            &["br", "gzip"],
+            &["*"],
+            &["gzip;q=0.001"],
+            &["gzip;Q=0.5;x=1, identity;q=0.5"],
+            &["gzip;q=0.5, *;q=0"],
+            &["identity;q=0, *"],
+            &["br, *;q=0.1"],
+            &["gzip;q=1."],
+        ] {
+            assert!(asks(fields), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn everybody_else_gets_the_plain_form() {
+        for fields in [
+            &[][..],
+            &[""],
+            &["identity"],
+            &["br, deflate"],
+            &["gzip;q=0"],
+            &["gzip;q=0.000"],
+            &["gzip; q=0, *"],
+            &["*;q=0"],
+            &["gzip;q=0.5, identity"],
+            &["gzip;q=0.5, identity;q=0.501"],
+            &["gzip;q=0.5, *;q=0.8"],
+            // Nothing that could be sent suits these, and the plain form is what remains.
+            &["identity;q=0"],
+            &["*;q=0, br"],
+            // These are no weights.
+            &["gzip;q=2"],
+            &["gzip;q=1.001"],
+            &["gzip;q=0.1234"],
+            &["gzip;q=-1"],
+            &["gzip;q=.5"],
+            &["gzip;q=0.+5"],
+            &["gzip;q="],
+            &["gzipx"],
+        ] {
+            assert!(!asks(fields), "{fields:?}");
+        }
+    }
+}

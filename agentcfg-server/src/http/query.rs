@@ -1,0 +1,223 @@
+//! The query of a request: its parameters, each with its rules.
+
+use std::borrow::Cow;
+
+use agentcfg_core::model::WorkspaceId;
+use agentcfg_core::validate::Faults;
+use smallvec::SmallVec;
+
+use crate::http::errors::Failure;
+
+/// The parameters of a query.
+#[derive(Debug, Default)]
+pub struct Query<'a> {
+    parameters: Parameters<'a>,
+}
+
+/// Names and values; a few need no memory of their own.
+type Parameters<'a> = SmallVec<[(Cow<'a, str>, Cow<'a, str>); 4]>;
+
+impl<'a> Query<'a> {
+    /// Reads the query of a URI.
+    ///
+    /// # Errors
+    ///
+    /// 400 for a parameter given twice, and for percent-encoding that is none or is not UTF-8.
+    pub fn parse(query: Option<&'a str>) -> Result<Self, Failure> {
+        let mut parameters = Parameters::new();
+        let mut rest = query.unwrap_or_default();
+        while !rest.is_empty() {
+            let (pair, others) = split(b'&', rest);
+            rest = others;
+            if pair.is_empty() {
+                continue;
+            }
+            let (name, value) = split(b'=', pair);
+            let (name, value) = (decode(name)?, decode(value)?);
+            if parameters.iter().any(|(known, _)| *known == name) {
+                let name: String = name.chars().take(60).flat_map(char::escape_debug).collect();
+                return Err(Failure::bad_request(format!(
+                    "the query parameter {name} must be given once"
+                )));
+            }
+            parameters.push((name, value));
+        }
+        Ok(Self { parameters })
+    }
+
+    /// A parameter's value.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.parameters
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_ref())
+    }
+
+    /// A parameter that must be there.
+    ///
+    /// # Errors
+    ///
+    /// 400 when it is missing or empty.
+    pub fn required(&self, name: &str) -> Result<&str, Failure> {
+        self.get(name)
+            .filter(|value| !value.is_empty())
+            .ok_or_else(|| Failure::bad_request(format!("the query parameter {name} is required")))
+    }
+
+    /// The workspace, when it is named.
+    ///
+    /// # Errors
+    ///
+    /// 400 when it is no UUID.
+    pub fn workspace_id(&self) -> Result<Option<WorkspaceId>, Failure> {
+        let Some(text) = self.get("workspace_id") else {
+            return Ok(None);
+        };
+        text.parse()
+            .map(Some)
+            .map_err(|rule| Failure::bad_request(format!("the query parameter workspace_id {rule}")))
+    }
+
+    /// The workspace, which must be named.
+    ///
+    /// # Errors
+    ///
+    /// 400 when it is missing or no UUID.
+    pub fn required_workspace_id(&self) -> Result<WorkspaceId, Failure> {
+        self.required("workspace_id")?;
+        self.workspace_id()?
+            .ok_or_else(|| Failure::bad_request("the query parameter workspace_id is required"))
+    }
+
+    /// `limit`, when it is given: 1–1000.
+    pub fn limit(&self, faults: &mut Faults) -> Option<usize> {
+        let limit = self.number("limit", faults)?;
+        if !(1..=1000).contains(&limit) {
+            faults.push(
+                "the query parameter limit",
+                format_args!("must be 1 to 1000, got {limit}"),
+            );
+            return None;
+        }
+        usize::try_from(limit).ok()
+    }
+
+    /// `offset`, or 0.
+    pub fn offset(&self, faults: &mut Faults) -> u64 {
+        self.number("offset", faults).unwrap_or(0)
+    }
+
+    fn number(&self, name: &str, faults: &mut Faults) -> Option<u64> {
+        let text = self.get(name)?;
+        // A sign or blanks would pass as a number elsewhere; here digits are meant.
+        let number = text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then(|| text.parse().ok())
+            .flatten();
+        if number.is_none() {
+            faults.push(
+                format_args!("the query parameter {name}"),
+                "must be a whole number that is not negative",
+            );
+        }
+        number
+    }
+}
+
+/// The query as it was written, without the parameters of these names; `None` when nothing is left.
+///
+/// # Errors
+///
+/// As [`Query::parse`].
+pub fn query_without(query: Option<&str>, names: &[&str]) -> Result<Option<String>, Failure> {
+    let mut kept = Vec::new();
+    for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        let name = decode(pair.split_once('=').map_or(pair, |(name, _)| name))?;
+        if !names.contains(&&*name) {
+            kept.push(pair);
+        }
+    }
+    Ok((!kept.is_empty()).then(|| kept.join("&")))
+}
+
+/// A text before and behind the first such byte, which is ASCII; all of it is before one that is not there.
+pub(crate) fn split(byte: u8, text: &str) -> (&str, &str) {
+    memchr::memchr(byte, text.as_bytes()).map_or((text, ""), |at| (&text[..at], &text[at + 1..]))
+}
+
+/// Decodes a part of a query: `%XX` is a byte, `+` is a space.
+fn decode(text: &str) -> Result<Cow<'_, str>, Failure> {
+    if memchr::memchr2(b'%', b'+', text.as_bytes()).is_none() {
+        return Ok(Cow::Borrowed(text));
+    }
+    let digit = |byte: Option<u8>| {
+        byte.and_then(|byte| char::from(byte).to_digit(16))
+            .and_then(|d| u8::try_from(d).ok())
+    };
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'+' => b' ',
+            b'%' => match (digit(bytes.next()), digit(bytes.next())) {
+                (Some(high), Some(low)) => high << 4 | low,
+                _ => {
+                    return Err(Failure::bad_request(
+                        "the query must be percent-encoded: % needs two hexadecimal digits",
+                    ));
+                }
+            },
+            other => other,
+        });
+    }
+    String::from_utf8(decoded)
+        .map(Cow::Owned)
+        .map_err(|_| Failure::bad_request("the query must be percent-encoded UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_decoded_and_names_are_unique() {
+        let query = Query::parse(Some("a=%C3%A9+%2B&b&&c=d=e")).unwrap();
+        assert_eq!(
+            (query.get("a"), query.get("b"), query.get("c"), query.get("x")),
+            (Some("é +"), Some(""), Some("d=e"), None)
+        );
+        for query in ["a=1&a=1", "a=1&%61=2", "a=%ff", "a=%", "a=%4", "a=%zz"] {
+            assert_eq!(Query::parse(Some(query)).unwrap_err().status, 400, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_query_goes_on_without_some_of_its_parameters() {
+        let without = |query| query_without(Some(query), &["agent_id"]).unwrap();
+        assert_eq!(without("agent_id=a"), None);
+        assert_eq!(without(""), None);
+        assert_eq!(
+            without("a=%2F&agent%5Fid=x&&b+c&agent_id2").as_deref(),
+            Some("a=%2F&b+c&agent_id2")
+        );
+        assert_eq!(query_without(None, &[]).unwrap(), None);
+    }
+
+    #[test]
+    fn limits_are_whole_numbers_within_bounds() {
+        for text in [
+            "limit=0",
+            "limit=1001",
+            "limit=-1",
+            "limit=+1",
+            "limit=x",
+            "limit=",
+            "limit=99999999999999999999",
+        ] {
+            let mut faults = Faults::default();
+            Query::parse(Some(text)).unwrap().limit(&mut faults);
+            assert!(faults.into_result().is_err(), "{text}");
+        }
+    }
+}

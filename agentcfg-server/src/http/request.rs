@@ -1,0 +1,339 @@
+//! Reading a request: credential, conditions and body, each with its rules.
+
+use agentcfg_core::model::{Precondition, Tag};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::body::Body;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, StatusCode, Uri};
+
+use crate::http::compression::plain_tag;
+use crate::http::errors::Failure;
+use crate::http::query::split;
+use crate::http::request_id::{self, REQUEST_ID};
+
+/// The longest request line.
+pub const MAX_REQUEST_LINE: usize = 8 << 10;
+/// The most bytes of header fields.
+pub const MAX_HEADERS: usize = 16 << 10;
+/// The longest body.
+pub const MAX_BODY: usize = 1 << 20;
+
+/// What every request is asked for of its header fields, found in one pass over them.
+#[derive(Debug, Default)]
+pub struct Fields<'a> {
+    /// The caller's own identifier of the request, when it can be echoed.
+    pub request_id: Option<&'a HeaderValue>,
+    authorization: Option<&'a HeaderValue>,
+    has_more_authorization: bool,
+    has_content_encoding: bool,
+    /// Whether the caller says which forms of the answer will do.
+    pub has_accept_encoding: bool,
+    /// Bytes on the wire: each field takes its name, `: `, its value and a line end.
+    size: usize,
+}
+
+impl<'a> Fields<'a> {
+    /// Looks through the fields.
+    pub fn of(headers: &'a HeaderMap) -> Self {
+        let mut fields = Self::default();
+        for (name, value) in headers {
+            fields.size += name.as_str().len() + value.len() + 4;
+            if name == header::AUTHORIZATION {
+                fields.has_more_authorization = fields.authorization.is_some();
+                fields.authorization = fields.authorization.or(Some(value));
+            } else if name == header::CONTENT_ENCODING {
+                fields.has_content_encoding = true;
+            } else if name == header::ACCEPT_ENCODING {
+                fields.has_accept_encoding = true;
+            } else if name == REQUEST_ID && fields.request_id.is_none() {
+                fields.request_id = request_id::echoed(value);
+            }
+        }
+        fields
+    }
+
+    /// Refuses a head that is too long.
+    ///
+    /// # Errors
+    ///
+    /// 414 for the request line, 431 for the header fields.
+    pub fn check_head(&self, method: &Method, uri: &Uri) -> Result<(), Failure> {
+        let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
+        let authority = uri
+            .authority()
+            .map_or(0, |authority| authority.as_str().len() + "http://".len());
+        let line = method.as_str().len() + 1 + authority + target + 1 + "HTTP/1.1".len();
+        if line > MAX_REQUEST_LINE {
+            let message = format!("the request line must be at most {MAX_REQUEST_LINE} bytes, got {line}");
+            return Err(Failure::new(StatusCode::URI_TOO_LONG, message));
+        }
+        let size = self.size;
+        if size > MAX_HEADERS {
+            let message = format!("the header fields must be at most {MAX_HEADERS} bytes, got {size}");
+            return Err(Failure::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
+        }
+        Ok(())
+    }
+
+    /// The credential in `Authorization: Bearer <credential>`.
+    ///
+    /// # Errors
+    ///
+    /// 401 when there is none, more than one, or another scheme.
+    pub fn bearer(&self) -> Result<&'a str, Failure> {
+        let unauthorized = |message| Err(Failure::new(StatusCode::UNAUTHORIZED, message));
+        let Some(field) = self.authorization else {
+            return unauthorized("missing credentials: send the header Authorization: Bearer <credential>");
+        };
+        if self.has_more_authorization {
+            return unauthorized("invalid credentials: the Authorization header must be sent once");
+        }
+        let (scheme, credential) = split(b' ', std::str::from_utf8(field.as_bytes()).unwrap_or_default());
+        let credential = credential.trim_matches(' ');
+        if !scheme.eq_ignore_ascii_case("bearer") || credential.is_empty() {
+            return unauthorized("invalid credentials: send the header Authorization: Bearer <credential>");
+        }
+        Ok(credential)
+    }
+
+    /// Refuses a body in an encoding.
+    ///
+    /// # Errors
+    ///
+    /// 415 when `Content-Encoding` is there.
+    pub fn check_encoding(&self) -> Result<(), Failure> {
+        if self.has_content_encoding {
+            let message = "Content-Encoding is not supported: send the body as it is";
+            return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        }
+        Ok(())
+    }
+}
+
+/// The condition in `If-Match`.
+pub fn if_match(headers: &HeaderMap) -> Precondition {
+    match tags(headers, header::IF_MATCH) {
+        None => Precondition::None,
+        Some(tags) if tags.iter().any(|tag| tag == "*") => Precondition::Exists,
+        // A record's own tag stands for its plain form, which is the only one that is sent. A proxy that compresses may
+        // have told its client another.
+        Some(tags) => Precondition::OneOf(tags.iter().map(|tag| plain_tag(tag).into_owned()).collect()),
+    }
+}
+
+/// Whether `If-None-Match` names this tag, be it that of the plain or the compressed form, compared weakly.
+pub fn if_none_match(headers: &HeaderMap, current: Tag) -> bool {
+    tags(headers, header::IF_NONE_MATCH).is_some_and(|tags| {
+        let current = current.to_string();
+        tags.iter()
+            .any(|tag| tag == "*" || plain_tag(tag).trim_start_matches("W/") == current)
+    })
+}
+
+/// The entity tags of a header field; a comma within quotes belongs to the tag.
+fn tags(headers: &HeaderMap, name: HeaderName) -> Option<Vec<String>> {
+    if !headers.contains_key(&name) {
+        return None;
+    }
+    let mut tags = Vec::new();
+    for field in headers.get_all(name) {
+        let mut tag = String::new();
+        let mut quoted = false;
+        for character in String::from_utf8_lossy(field.as_bytes()).chars() {
+            quoted ^= character == '"';
+            if character == ',' && !quoted {
+                tags.push(std::mem::take(&mut tag));
+            } else {
+                tag.push(character);
+            }
+        }
+        tags.push(tag);
+    }
+    Some(
+        tags.iter()
+            .map(|tag| tag.trim().to_owned())
+            .filter(|tag| !tag.is_empty())
+            .collect(),
+    )
+}
+
+/// Reads a JSON body.
+///
+/// # Errors
+///
+/// 415 for another content type, 413 for a body that is too long, 408 for one that does not come, 400 for one that breaks off.
+pub async fn json_body<B>(headers: &HeaderMap, body: &mut B) -> Result<Bytes, Failure>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: std::error::Error + 'static,
+{
+    check_json(headers)?;
+    whole_body(body, MAX_BODY).await
+}
+
+/// Refuses a body that is not said to be JSON.
+///
+/// # Errors
+///
+/// 415 for another content type.
+pub fn check_json(headers: &HeaderMap) -> Result<(), Failure> {
+    let content_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    if headers.get_all(header::CONTENT_TYPE).iter().count() > 1 || !is_json(content_type) {
+        let message = "the body must have the header Content-Type: application/json";
+        return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    Ok(())
+}
+
+/// Reads a body of at most so many bytes.
+///
+/// # Errors
+///
+/// 413 for one that is too long, 408 for one that does not come, 400 for one that breaks off.
+pub async fn whole_body<B>(body: &mut B, most: usize) -> Result<Bytes, Failure>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: std::error::Error + 'static,
+{
+    let too_long = || {
+        Failure::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the body must be at most {most} bytes"),
+        )
+    };
+    if body.size_hint().lower() > most as u64 {
+        return Err(too_long());
+    }
+    let mut whole = Bytes::new();
+    let mut parts = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|error| broken(&error))?.into_data() else {
+            continue;
+        };
+        if whole.len() + parts.len() + data.len() > most {
+            return Err(too_long());
+        }
+        // Most bodies come in one piece and need no copy.
+        if whole.is_empty() && parts.is_empty() {
+            whole = data;
+        } else {
+            parts.extend_from_slice(&std::mem::take(&mut whole));
+            parts.extend_from_slice(&data);
+        }
+    }
+    Ok(if parts.is_empty() { whole } else { parts.freeze() })
+}
+
+fn broken(error: &(dyn std::error::Error + 'static)) -> Failure {
+    if error
+        .downcast_ref::<hyper::Error>()
+        .is_some_and(crate::listen::is_body_timeout)
+    {
+        return Failure::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
+    }
+    Failure::bad_request("the body broke off before its end")
+}
+
+fn is_json(content_type: &str) -> bool {
+    let media_type = content_type
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    let subtype = media_type.strip_prefix("application/").unwrap_or_default();
+    subtype == "json" || (subtype.len() > "+json".len() && subtype.ends_with("+json"))
+}
+
+/// Reads what is left of a short body that nobody wants, so that the connection can go on; `false`
+/// when there is too much of it.
+pub async fn discard<B: Body<Data = Bytes> + Unpin>(body: &mut B) -> bool {
+    const SHORT: u64 = 64 << 10;
+    if body.is_end_stream() {
+        return true;
+    }
+    // A body of unknown length is not worth waiting for.
+    if body.size_hint().exact().is_none_or(|length| length > SHORT) {
+        return false;
+    }
+    loop {
+        match body.frame().await {
+            Some(Ok(_)) => {}
+            Some(Err(_)) => return false,
+            None => return true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
+        fields
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn the_scheme_is_read_in_any_case() {
+        for field in ["Bearer x", "bearer x", "BEARER  x "] {
+            assert_eq!(Fields::of(&headers(&[("authorization", field)])).bearer().unwrap(), "x");
+        }
+        for field in ["Bearer", "Bearer ", "Basic x", "x", ""] {
+            assert_eq!(
+                Fields::of(&headers(&[("authorization", field)]))
+                    .bearer()
+                    .unwrap_err()
+                    .status,
+                401,
+                "{field}"
+            );
+        }
+        let twice = headers(&[("authorization", "Bearer x"), ("authorization", "Bearer x")]);
+        assert_eq!(Fields::of(&twice).bearer().unwrap_err().status, 401);
+    }
+
+    #[test]
+    fn conditions_are_read() {
+        assert_eq!(if_match(&headers(&[])), Precondition::None);
+        assert_eq!(if_match(&headers(&[("if-match", "*")])), Precondition::Exists);
+        let list = Precondition::OneOf(vec!["\"a,b\"".into(), "W/\"c\"".into()]);
+        assert_eq!(if_match(&headers(&[("if-match", "\"a,b\" , W/\"c\",")])), list);
+        let tag = Tag::record(3);
+        assert!(if_none_match(&headers(&[("if-none-match", "\"x\", W/\"a3\"")]), tag));
+        assert!(if_none_match(&headers(&[("if-none-match", "*")]), tag));
+        assert!(!if_none_match(&headers(&[("if-none-match", "\"a4\"")]), tag));
+        assert!(if_none_match(&headers(&[("if-none-match", "\"a3-gzip\"")]), tag));
+        assert!(if_match(&headers(&[("if-match", "\"a3-gzip\"")])).is_met_by(tag));
+        assert!(!if_match(&headers(&[("if-match", "W/\"a3-gzip\"")])).is_met_by(tag));
+    }
+
+    #[test]
+    fn json_content_types() {
+        for good in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/merge-patch+json",
+        ] {
+            assert!(is_json(good), "{good}");
+        }
+        for bad in [
+            "",
+            "text/plain",
+            "text/json",
+            "application/+json",
+            "application/jsonx",
+            "json",
+        ] {
+            assert!(!is_json(bad), "{bad}");
+        }
+    }
+}

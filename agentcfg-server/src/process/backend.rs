@@ -1,0 +1,251 @@
+//! Where the data is: the one place that knows the storage engines.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use agentcfg_core::AgentCfg;
+use agentcfg_core::rate_limit::{SharedLimiter, SharedState, SharedWindows};
+use agentcfg_core::store::Store;
+use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+use agentcfg_core::store::redb::{RedbOptions, RedbStore};
+use agentcfg_core::vault::Vault;
+
+use crate::process::config::{Config, Secret};
+use crate::process::control::{self, Control, Order};
+use crate::process::datadir::{DataDir, DataLock};
+use crate::process::master_keys::{self, MasterKeyFault};
+use crate::process::server::StartError;
+
+/// The store of a server, with what belongs to its engine.
+pub enum Backend {
+    /// One file in a data directory that this process holds.
+    Embedded {
+        /// The store.
+        store: Arc<RedbStore>,
+        /// The hold on the directory.
+        lock: DataLock,
+        /// Whether the store was made just now.
+        is_new: bool,
+        /// The master keys, until the service has them.
+        vault: Option<Vault>,
+        /// Takes the owner's orders while the server runs.
+        control: Option<Control>,
+    },
+    /// A database that servers share.
+    Postgres {
+        /// The store.
+        store: Arc<PostgresStore>,
+        /// Counts requests in the database.
+        limiter: Option<SharedLimiter>,
+        /// How that is going.
+        state: Arc<SharedState>,
+        /// The master keys, until the service has them.
+        vault: Option<Vault>,
+    },
+}
+
+impl Backend {
+    /// Opens what the configuration names, and makes it where there is nothing.
+    ///
+    /// # Errors
+    ///
+    /// See [`StartError`].
+    pub async fn open(config: &Config) -> Result<Self, StartError> {
+        if let Some(url) = &config.database_url {
+            let vault = master_keys::find(config, None, false)?;
+            let store = Arc::new(connect(config, url).await?);
+            let limiter = SharedLimiter::new(Arc::clone(&store) as _);
+            let state = limiter.state();
+            return Ok(Self::Postgres {
+                store,
+                limiter: Some(limiter),
+                state,
+                vault,
+            });
+        }
+        let dir = DataDir::open_or_create(&config.data)?;
+        let lock = dir.lock()?;
+        let is_new = !dir.has_store()?;
+        // Before the store: a crash between the two leaves a key without a store, never the other way round.
+        let vault = master_keys::find(config, Some(&dir), is_new)?;
+        let store = Arc::new(open_store(&lock, config.cache_mb)?);
+        Ok(Self::Embedded {
+            store,
+            lock,
+            is_new,
+            vault,
+            control: None,
+        })
+    }
+
+    /// The store.
+    pub fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Embedded { store, .. } => Arc::clone(store) as _,
+            Self::Postgres { store, .. } => Arc::clone(store) as _,
+        }
+    }
+
+    /// The data directory, if the store is in one.
+    pub fn dir(&self) -> Option<&DataDir> {
+        match self {
+            Self::Embedded { lock, .. } => Some(lock.dir()),
+            Self::Postgres { .. } => None,
+        }
+    }
+
+    /// Whether the store was made just now in a data directory.
+    pub fn is_new(&self) -> bool {
+        matches!(self, Self::Embedded { is_new: true, .. })
+    }
+
+    /// What counts requests, if not this process alone. It is given once.
+    pub fn take_limiter(&mut self) -> Option<SharedLimiter> {
+        match self {
+            Self::Embedded { .. } => None,
+            Self::Postgres { limiter, .. } => limiter.take(),
+        }
+    }
+
+    /// The master keys, if there are any. They are given once.
+    pub fn take_vault(&mut self) -> Option<Vault> {
+        match self {
+            Self::Embedded { vault, .. } | Self::Postgres { vault, .. } => vault.take(),
+        }
+    }
+
+    /// How the counting with other servers is going, if there may be others.
+    pub fn shared_state(&self) -> Option<Arc<SharedState>> {
+        match self {
+            Self::Embedded { .. } => None,
+            Self::Postgres { state, .. } => Some(Arc::clone(state)),
+        }
+    }
+
+    /// Tells the owner of the data directory where the server is, and takes orders from there.
+    ///
+    /// # Errors
+    ///
+    /// When the directory cannot be written.
+    pub fn announce(&mut self, address: SocketAddr, service: &AgentCfg, config: &Config) -> Result<(), StartError> {
+        if let Self::Embedded {
+            store, lock, control, ..
+        } = self
+        {
+            lock.announce(address)?;
+            let orders = obey(
+                Arc::clone(store),
+                service.clone(),
+                lock.dir().clone(),
+                !config.master_keys.is_empty(),
+            );
+            *control = Some(control::spawn(lock, orders)?);
+        }
+        Ok(())
+    }
+
+    /// What looks after the store while the server runs.
+    pub fn keeper(&self) -> Keeper {
+        match self {
+            Self::Embedded { store, .. } => Keeper::Embedded(Arc::clone(store)),
+            Self::Postgres { store, .. } => Keeper::Postgres(Arc::clone(store)),
+        }
+    }
+
+    /// Finishes and closes the store.
+    pub fn close(&self) {
+        match self {
+            Self::Embedded { store, .. } => store.close(),
+            Self::Postgres { store, .. } => store.close(),
+        }
+    }
+}
+
+/// Looks after a store; see [`Backend::keeper`].
+pub enum Keeper {
+    /// The embedded store.
+    Embedded(Arc<RedbStore>),
+    /// The database.
+    Postgres(Arc<PostgresStore>),
+}
+
+impl Keeper {
+    /// Whether the store answers, once what no request does is done.
+    pub async fn look_after(&self) -> bool {
+        match self {
+            Self::Embedded(store) => store.ready(),
+            Self::Postgres(store) => {
+                let swept = store.sweep().await;
+                if let Err(error) = &swept {
+                    tracing::warn!(%error, "could not remove rate windows that have ended, trying again");
+                }
+                swept.is_ok()
+            }
+        }
+    }
+}
+
+/// Connects to the database as the configuration says.
+///
+/// # Errors
+///
+/// [`StartError::Database`] with the way out.
+pub async fn connect(config: &Config, url: &Secret) -> Result<PostgresStore, StartError> {
+    let options = PostgresOptions {
+        pool_size: config.database_pool_size,
+        statements: config.database_statements,
+        wait: config.database_wait,
+        ..PostgresOptions::new(url.expose())
+    };
+    Ok(PostgresStore::connect(&options).await?)
+}
+
+/// Opens the store in a data directory that this process holds.
+///
+/// # Errors
+///
+/// [`StartError::Store`] with the way out.
+pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, StartError> {
+    // One half for pages of the file, the other for records that are read often.
+    let half = usize::try_from(cache_mb << 19).unwrap_or(usize::MAX);
+    let options = RedbOptions {
+        cache_bytes: half,
+        hot_bytes: half,
+        ..RedbOptions::default()
+    };
+    RedbStore::open(lock.dir().store_path(), options).map_err(|source| StartError::Store {
+        dir: lock.dir().path().display().to_string(),
+        source,
+    })
+}
+
+/// What the owner of the data directory can order while the server runs.
+fn obey(
+    store: Arc<RedbStore>,
+    service: AgentCfg,
+    dir: DataDir,
+    configured: bool,
+) -> impl Fn(Order, &mut dyn io::Write) -> io::Result<()> + Send + Sync + 'static {
+    let runtime = tokio::runtime::Handle::current();
+    move |order, out| match order {
+        Order::Backup => store.backup(out).map(drop).map_err(io::Error::other),
+        Order::RotateMasterKey { .. } if configured => Err(io::Error::other(MasterKeyFault::FromConfiguration)),
+        Order::RotateMasterKey { drop_old } => {
+            let (sender, lines) = std::sync::mpsc::channel::<String>();
+            let (service, dir) = (service.clone(), dir.clone());
+            let rotation = runtime.spawn(async move {
+                let mut say = |line: String| {
+                    tracing::info!("master key: {line}");
+                    // Whoever asked may have gone; the rotation goes on.
+                    let _ = sender.send(line);
+                };
+                master_keys::rotate(&service, &dir, drop_old, &mut say).await
+            });
+            for line in lines {
+                let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+            }
+            runtime.block_on(rotation)?.map_err(io::Error::other)
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The command line of `agentcfg-server`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::process::config::Flags;
+
+/// Everything the command line can say.
+#[derive(Debug, Parser)]
+#[command(
+    name = "agentcfg-server",
+    version,
+    about = "Configurations, live status and credentials of a fleet of agents, over REST",
+    after_help = "Every setting is a key in the TOML file and AGENTCFG_<KEY> in the environment. \
+                  The command line wins over the environment, which wins over the file.",
+    arg_required_else_help = true,
+    propagate_version = true
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// One thing the binary can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Try it out: one command gives a workspace, a key, a token and a running server
+    Dev(DevArgs),
+    /// Run the server
+    Serve(ServeArgs),
+    /// Print a session token of the local identity provider
+    Token(TokenArgs),
+    /// Write one consistent copy of the store to a file, also while a server runs on it
+    Backup(BackupArgs),
+    /// Put a backup into a directory that has no store yet
+    Restore(RestoreArgs),
+    /// Verify the structure of the store and the checksum of every record
+    Check(CheckArgs),
+    /// Move a store from a data directory into PostgreSQL, or back
+    Migrate(MigrateArgs),
+    /// Make a new master key and seal every saved provider key under it, also while a server runs
+    RotateMasterKey(RotateArgs),
+}
+
+/// `agentcfg-server dev`
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Creates ./agentcfg-data with a workspace, an admin key and a session token, prints them once with \
+                  curl lines to copy, and serves on 127.0.0.1:7420.",
+    after_help = "Examples:\n  agentcfg-server dev\n  agentcfg-server dev --listen 127.0.0.1:0"
+)]
+pub struct DevArgs {
+    /// Address to listen on; port 0 picks a free one [default: 127.0.0.1:7420]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+}
+
+/// `agentcfg-server serve`
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Runs the server. Prints one line `listening on http://HOST:PORT` to standard output once it answers; \
+                  logs go to standard error. SIGTERM and Ctrl-C finish what is in flight, a second one exits at once.",
+    after_help = "Examples:\n  agentcfg-server serve --config /etc/agentcfg.toml\n  \
+                  agentcfg-server serve --data /var/lib/agentcfg --listen 0.0.0.0:7420\n  \
+                  AGENTCFG_LOG=debug agentcfg-server serve --listen 127.0.0.1:0"
+)]
+pub struct ServeArgs {
+    /// TOML file with settings
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Data directory; created when it does not exist [default: ./agentcfg-data]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Address to listen on; port 0 picks a free one [default: 127.0.0.1:7420]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// Seconds to wait at the start for a database that does not answer yet [default: 0]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(0..=86_400))]
+    pub wait_for: Option<u32>,
+}
+
+/// `agentcfg-server token`
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Prints a session token for a user of the local identity provider. Works while a server runs on the \
+                  directory, and before the first one did.",
+    after_help = "Examples:\n  agentcfg-server token --user alice\n  \
+                  agentcfg-server token --user alice --data /var/lib/agentcfg --ttl 600"
+)]
+pub struct TokenArgs {
+    /// Id of the user the token speaks for
+    #[arg(long, value_name = "ID", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub user: String,
+    /// Data directory; created when it does not exist [default: ./agentcfg-data]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Seconds the token stays valid, 1 to 86400
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub ttl: u32,
+}
+
+/// `agentcfg-server backup`
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Writes one consistent copy of the store. When a server runs on the directory it is asked for the copy \
+                  through a socket that only the owner of the directory can open. Keys are not part of the copy. A \
+                  store in PostgreSQL is a matter for the database's own tools.",
+    after_help = "Example:\n  agentcfg-server backup --data /var/lib/agentcfg --out /backups/agentcfg-$(date +%F)"
+)]
+pub struct BackupArgs {
+    /// Data directory to copy
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// File to write
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+}
+
+/// `agentcfg-server restore`
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Puts a backup into a directory that has no store. A store that is already there is never touched. A backup \
+                  does not hold the master key: when provider keys are saved in it, the file master.key of the old directory \
+                  must be copied into the new one.",
+    after_help = "Example:\n  agentcfg-server restore --from /backups/agentcfg-2026-11-20 --data /var/lib/agentcfg"
+)]
+pub struct RestoreArgs {
+    /// File written by `backup`
+    #[arg(long, value_name = "FILE")]
+    pub from: PathBuf,
+    /// Data directory to fill; created when it does not exist
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Delete the saved provider keys, when the master key that opens them is lost
+    #[arg(long)]
+    pub discard_provider_keys: bool,
+}
+
+/// `agentcfg-server check`
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Verifies the structure of the store and the checksum of every record. Exits 0 when all is well, else 1. A \
+                  store in PostgreSQL is a matter for the database's own tools.",
+    after_help = "Example:\n  agentcfg-server check --data /var/lib/agentcfg"
+)]
+pub struct CheckArgs {
+    /// Data directory to verify; no server may run on it
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+}
+
+/// `agentcfg-server migrate`
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Moves everything, verifies it, and leaves the source as it was. All of it arrives or nothing does, so an \
+                  interrupted run is simply run again; a finished one says so. A target that holds something else is \
+                  refused. No server may run on either.",
+    after_help = "Examples:\n  agentcfg-server migrate --from /var/lib/agentcfg --to postgres://agentcfg@db/agentcfg\n  \
+                  AGENTCFG_DATABASE_URL_FILE=/run/secrets/url agentcfg-server migrate --from postgres --to /var/lib/agentcfg"
+)]
+pub struct MigrateArgs {
+    /// Data directory or postgres:// URL to move from; `postgres` is the URL in AGENTCFG_DATABASE_URL or _FILE
+    #[arg(long, value_name = "DIR|URL")]
+    pub from: String,
+    /// Data directory or postgres:// URL to move to
+    #[arg(long, value_name = "DIR|URL")]
+    pub to: String,
+}
+
+/// `agentcfg-server rotate-master-key`
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Puts a new master key before the others in the file master.key and seals every saved provider key under \
+                  it. A server that runs on the directory does this itself, without a pause, and uses the new key at once. \
+                  The old keys stay in the file until everything is sealed anew, so this can be stopped at any point: run \
+                  it again to finish.",
+    after_help = "Examples:\n  agentcfg-server rotate-master-key --data /var/lib/agentcfg\n  \
+                  agentcfg-server rotate-master-key --data /var/lib/agentcfg --drop-old"
+)]
+pub struct RotateArgs {
+    /// Data directory whose master key is replaced
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// TOML file with settings, when the server has one
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Remove the old keys from the file in the end; backups made before then need a copy of it to restore provider keys
+    #[arg(long)]
+    pub drop_old: bool,
+}
+
+impl From<&RotateArgs> for Flags {
+    fn from(args: &RotateArgs) -> Self {
+        Self {
+            config: args.config.clone(),
+            data: Some(args.data.clone()),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&DevArgs> for Flags {
+    fn from(args: &DevArgs) -> Self {
+        Self {
+            listen: args.listen.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&ServeArgs> for Flags {
+    fn from(args: &ServeArgs) -> Self {
+        Self {
+            config: args.config.clone(),
+            data: args.data.clone(),
+            listen: args.listen.clone(),
+            wait_for: args.wait_for,
+        }
+    }
+}
+
+impl From<&TokenArgs> for Flags {
+    fn from(args: &TokenArgs) -> Self {
+        Self {
+            data: args.data.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_documented_lines_parse() {
+        for line in [
+            "agentcfg-server dev",
+            "agentcfg-server dev --listen 127.0.0.1:0",
+            "agentcfg-server serve",
+            "agentcfg-server serve --config a.toml --data d --listen [::1]:0",
+            "agentcfg-server token --user u",
+            "agentcfg-server token --user u --data d --ttl 86400",
+            "agentcfg-server backup --data d --out f",
+            "agentcfg-server restore --from f --data d",
+            "agentcfg-server restore --from f --data d --discard-provider-keys",
+            "agentcfg-server check --data d",
+            "agentcfg-server migrate --from d --to postgres://h/d",
+            "agentcfg-server serve --wait-for 30",
+            "agentcfg-server rotate-master-key --data d",
+            "agentcfg-server rotate-master-key --data d --config a.toml --drop-old",
+        ] {
+            assert!(parse(line).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_token_lives_between_a_second_and_a_day() {
+        let Ok(Cli {
+            command: Command::Token(args),
+        }) = parse("x token --user u")
+        else {
+            panic!("token")
+        };
+        assert_eq!(args.ttl, 3600);
+        for ttl in ["0", "86401", "-1", "1h"] {
+            assert!(parse(&format!("x token --user u --ttl {ttl}")).is_err(), "{ttl}");
+        }
+    }
+
+    #[test]
+    fn required_arguments_are_required() {
+        for line in [
+            "x",
+            "x token",
+            "x backup --data d",
+            "x restore --data d",
+            "x check",
+            "x serve extra",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

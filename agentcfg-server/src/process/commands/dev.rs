@@ -1,0 +1,112 @@
+//! `dev`: everything in one go, for trying out.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use agentcfg_core::AgentCfg;
+use agentcfg_core::clock::{Clock, SystemClock};
+use agentcfg_core::model::{Environment, NewApiKey, NewWorkspace, Scope, Workspace};
+use agentcfg_core::session::SESSION_SECONDS;
+
+use super::serve::{announce, runtime};
+use super::{CommandError, issues_tokens, program};
+use crate::process::cli::DevArgs;
+use crate::process::config::{Config, Flags};
+use crate::process::server::{self, Server};
+use crate::process::{signals, telemetry};
+
+/// The user that the token speaks for.
+const USER: &str = "dev";
+
+pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
+    let mut config = Config::load(Flags::from(args), std::env::vars_os())?;
+    issues_tokens(&config, "dev")?;
+    // Whoever tries things out may try the plans too.
+    config.operators.push(USER.to_owned());
+    telemetry::init(&config.log, config.log_format)?;
+    runtime()?.block_on(async {
+        let listener = server::bind(config.listen, "--listen").await?;
+        let shutdown = signals::shutdown()?;
+        let server = Server::open(config).await?;
+        let sessions = server.sessions().ok_or("this server issues no session tokens")?;
+        let token = sessions.issue(USER, SESSION_SECONDS, SystemClock.now())?;
+        let (workspace, key) = workspace(server.service()).await?;
+        let data = server
+            .dir()
+            .map_or_else(|| "the database".into(), |dir| dir.path().to_owned());
+        let ready = move |address: SocketAddr| {
+            let data = std::fs::canonicalize(&data).unwrap_or(data).display().to_string();
+            print!("{}", welcome(address, &workspace, key.as_deref(), &token, &data));
+            announce(address);
+        };
+        server.run(listener, ready, shutdown).await?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The workspace to play in: the one of an earlier run, or a new one with an API key.
+async fn workspace(service: &AgentCfg) -> Result<(Workspace, Option<String>), CommandError> {
+    let caller = service.trusted_user(USER)?;
+    if let Some(view) = service.list_workspaces(&caller).await?.into_iter().next() {
+        return Ok((view.workspace, None));
+    }
+    let workspace = service
+        .create_workspace(
+            &caller,
+            NewWorkspace {
+                name: "Playground".to_owned(),
+            },
+        )
+        .await?;
+    let new = NewApiKey {
+        workspace_id: workspace.id,
+        name: "dev".to_owned(),
+        environment: Environment::Development,
+        scope: Scope::Admin,
+        expires_at: None,
+        rate_limit: Some(10_000),
+    };
+    let created = service.create_api_key(&caller, new).await?;
+    Ok((workspace, Some(created.key)))
+}
+
+fn welcome(address: SocketAddr, workspace: &Workspace, key: Option<&str>, token: &str, data: &str) -> String {
+    let (id, name, plan) = (workspace.id, &workspace.name, workspace.plan);
+    let credential = key.unwrap_or(token);
+    let key = key.map_or_else(
+        || "was shown when the workspace was made; the lines below use the session token".to_owned(),
+        |key| format!("{key}\n                 admin; shown this once, only a hash of it is stored"),
+    );
+    let program = program();
+    let configs = format!("http://{address}/api/agents/configs");
+    let auth = format!("-H 'Authorization: Bearer {credential}'");
+    let json = "-H 'Content-Type: application/json'";
+    format!(
+        r#"agentcfg for trying out. Everything is kept in {data}
+
+Workspace        {id} ({name}, plan {plan})
+API key          {key}
+Session token    {token}
+                 user {USER}, good for one hour; the next with: {program} token --user {USER} --data {data}
+
+# list the agents
+curl '{configs}?workspace_id={id}' {auth}
+
+# create one
+curl -X POST '{configs}' {auth} {json} -d '{{"workspace_id":"{id}","agent_id":"writer","display_name":"Writer","parameters":{{"warmth":70}}}}'
+
+# change it
+curl -X PATCH '{configs}?agent_id=writer' {auth} {json} -d '{{"persona_prompt":"You write short sentences."}}'
+
+# delete it
+curl -X DELETE '{configs}?agent_id=writer' {auth}
+
+# make another API key
+curl -X POST 'http://{address}/api/api-keys' -H 'Authorization: Bearer {token}' {json} -d '{{"workspace_id":"{id}","name":"another","environment":"development","scope":"write"}}'
+
+Everything else: http://{address}/openapi.json
+Stop: Ctrl-C. Start over: remove {data}
+
+"#
+    )
+}

@@ -1,0 +1,158 @@
+//! `migrate`: moves a store from a data directory into a database, or back.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+
+use agentcfg_core::store::postgres::{PostgresStore, TransferError, Transferred};
+use agentcfg_core::store::redb::{self, RedbStore};
+use agentcfg_core::store::{Digest, Digesting};
+
+use super::CommandError;
+use super::serve::runtime;
+use crate::process::backend::{connect, open_store};
+use crate::process::cli::MigrateArgs;
+use crate::process::config::{Config, Flags, Secret};
+use crate::process::datadir::{DataDir, DataDirError, DataLock};
+
+/// Where a store is.
+enum Place {
+    Directory(PathBuf),
+    Database(Secret),
+}
+
+pub(super) fn run(args: &MigrateArgs) -> Result<ExitCode, CommandError> {
+    let config = Config {
+        // One connection, so that any other one is somebody else's.
+        database_pool_size: 1,
+        ..Config::load(Flags::default(), std::env::vars_os())?
+    };
+    let places = (place(&args.from, &config)?, place(&args.to, &config)?);
+    runtime()?.block_on(async {
+        match places {
+            (Place::Directory(from), Place::Database(to)) => into_database(&from, &to, &config).await,
+            (Place::Database(from), Place::Directory(to)) => into_directory(&from, &to, &config).await,
+            (Place::Directory(_), Place::Directory(_)) => {
+                Err("both are directories; use `agentcfg-server backup` and `restore`".into())
+            }
+            (Place::Database(_), Place::Database(_)) => {
+                Err("both are databases; use the database's own tools, such as pg_dump and pg_restore".into())
+            }
+        }
+    })
+}
+
+fn place(text: &str, config: &Config) -> Result<Place, CommandError> {
+    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+        return Ok(Place::Database(Secret::new(text)));
+    }
+    match (text, &config.database_url) {
+        ("postgres", Some(url)) => Ok(Place::Database(url.clone())),
+        ("postgres", None) => {
+            Err("`postgres` means the URL in AGENTCFG_DATABASE_URL or _FILE, and there is none".into())
+        }
+        (directory, _) => Ok(Place::Directory(directory.into())),
+    }
+}
+
+async fn into_database(from: &Path, to: &Secret, config: &Config) -> Result<ExitCode, CommandError> {
+    let (lock, store) = open_source(from, config)?;
+    let digest = digest(&store)?;
+    let database = open_database(to, config).await?;
+    let there = database.export(io::sink()).await?;
+    if there.digest == digest {
+        return done("is already in the database, whole and unchanged", &there);
+    }
+    if there.records > 0 {
+        return Err(format!(
+            "the database holds {} records that are not those of {}; nothing was changed. Name an empty database",
+            there.records,
+            from.display()
+        )
+        .into());
+    }
+    let (reader, writer) = io::pipe()?;
+    let source = thread::spawn(move || store.backup(writer).map(drop));
+    let moved = database.import(reader).await;
+    // When the source failed, what the database says of it is only that the stream broke off.
+    source
+        .join()
+        .map_err(|_| "reading the store failed")?
+        .or_else(|error| match moved {
+            Err(TransferError::Damaged(_)) | Ok(_) => Err(CommandError::from(error)),
+            Err(_) => Ok(()),
+        })?;
+    let moved = moved?;
+    drop(lock);
+    if moved.digest != digest {
+        return Err("what is in the database is not what was read before; try again into an empty database".into());
+    }
+    println!(
+        "start servers with AGENTCFG_DATABASE_URL_FILE and AGENTCFG_SESSION_SECRET_FILE; {} is as it was: keep it as a backup, \
+         and serve from it no more",
+        from.display()
+    );
+    done("moved into the database", &moved)
+}
+
+async fn into_directory(from: &Secret, to: &Path, config: &Config) -> Result<ExitCode, CommandError> {
+    let database = open_database(from, config).await?;
+    let dir = DataDir::open_or_create(to)?;
+    let lock = dir.lock()?;
+    if dir.has_store()? {
+        let there = database.export(io::sink()).await?;
+        if digest(&open_store(&lock, config.cache_mb)?)? == there.digest {
+            return done("is already in the directory, whole and unchanged", &there);
+        }
+        return Err(DataDirError::HasStore { path: to.to_owned() }.into());
+    }
+    let (reader, writer) = io::pipe()?;
+    let path = dir.store_path();
+    let target = thread::spawn({
+        let path = path.clone();
+        move || redb::restore(reader, path).map(drop)
+    });
+    let read = database.export(writer).await;
+    let restored = target.join().map_err(|_| "writing the store failed")?;
+    let read = match (read, restored) {
+        (Ok(read), Ok(())) => read,
+        // A reader that gave up breaks the pipe; it knows why.
+        (Err(TransferError::Io(_)) | Ok(_), Err(error)) => return Err(error.into()),
+        (Err(error), _) => return Err(error.into()),
+    };
+    if digest(&open_store(&lock, config.cache_mb)?)? != read.digest {
+        std::fs::remove_file(&path)?;
+        return Err("the new store does not give back what was put into it, and was removed".into());
+    }
+    println!("start with: agentcfg-server serve --data {}", to.display());
+    done("moved into the directory", &read)
+}
+
+fn open_source(from: &Path, config: &Config) -> Result<(DataLock, RedbStore), CommandError> {
+    let dir = DataDir::open(from)?;
+    dir.require_store()?;
+    let lock = dir.lock()?;
+    let store = open_store(&lock, config.cache_mb)?;
+    Ok((lock, store))
+}
+
+async fn open_database(url: &Secret, config: &Config) -> Result<PostgresStore, CommandError> {
+    let database = connect(config, url).await?;
+    database.require_unused().await?;
+    Ok(database)
+}
+
+fn digest(store: &RedbStore) -> Result<Digest, CommandError> {
+    let mut sink = Digesting::new(io::sink());
+    store.backup(&mut sink)?;
+    Ok(sink.digest())
+}
+
+fn done(what: &str, moved: &Transferred) -> Result<ExitCode, CommandError> {
+    println!(
+        "{} records: {what}; verified, SHA-256 {} over all keys, versions and values",
+        moved.records, moved.digest
+    );
+    Ok(ExitCode::SUCCESS)
+}

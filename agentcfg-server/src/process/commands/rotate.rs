@@ -1,0 +1,50 @@
+//! `rotate-master-key`: a new master key, and everything sealed under it.
+
+use std::process::ExitCode;
+
+use agentcfg_core::AgentCfg;
+
+use super::CommandError;
+use super::serve::runtime;
+use crate::process::backend::open_store;
+use crate::process::cli::RotateArgs;
+use crate::process::config::{Config, Flags};
+use crate::process::control::{self, Order};
+use crate::process::datadir::{DataDir, DataDirError};
+use crate::process::master_keys::{self, MasterKeyFault};
+
+pub(super) fn run(args: &RotateArgs) -> Result<ExitCode, CommandError> {
+    let config = Config::load(Flags::from(args), std::env::vars_os())?;
+    if !config.master_keys.is_empty() {
+        return Err(MasterKeyFault::FromConfiguration.into());
+    }
+    let dir = DataDir::open(&args.data)?;
+    dir.require_store()?;
+    let drop_old = args.drop_old;
+    match dir.lock() {
+        Ok(lock) => runtime()?.block_on(async {
+            let vault = master_keys::find(&config, Some(&dir), false)?;
+            let mut builder = AgentCfg::builder(open_store(&lock, config.cache_mb)?);
+            if let Some(vault) = vault {
+                builder = builder.vault(vault);
+            }
+            let service = builder.build();
+            master_keys::fit(&service, &config, Some(&dir)).await?;
+            let mut say = |line: String| println!("{line}");
+            master_keys::rotate(&service, &dir, drop_old, &mut say).await?;
+            Ok(ExitCode::SUCCESS)
+        }),
+        // A server works on the directory: it has the store, and must have the new key too.
+        Err(DataDirError::Locked { path, holder }) => {
+            let order = Order::RotateMasterKey { drop_old };
+            control::request(&dir, order, &mut std::io::stdout()).map_err(|error| {
+                format!(
+                    "{} is in use by {holder}, and it did not finish the rotation: {error}",
+                    path.display()
+                )
+            })?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) => Err(error.into()),
+    }
+}

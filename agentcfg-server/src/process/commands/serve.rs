@@ -1,0 +1,65 @@
+//! `serve`: the server in production.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::{CommandError, program};
+use crate::process::cli::ServeArgs;
+use crate::process::config::{Config, Flags};
+use crate::process::server::{self, Server};
+use crate::process::{signals, telemetry};
+
+pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
+    let config = Config::load(Flags::from(args), std::env::vars_os())?;
+    telemetry::init(&config.log, config.log_format)?;
+    runtime()?.block_on(async {
+        let listener = server::bind(config.listen, "--listen").await?;
+        let shutdown = signals::shutdown()?;
+        let server = Server::open(config).await?;
+        match server.dir() {
+            Some(dir) if server.is_new() => introduce(&server, dir.path()),
+            Some(dir) => tracing::info!(data = %dir.path().display(), "using the data directory"),
+            None => tracing::info!("using the database"),
+        }
+        server.run(listener, announce, shutdown).await?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The one line on standard output that says the server is ready.
+pub(super) fn announce(address: SocketAddr) {
+    // Whoever started the server may have closed its end; the server serves all the same.
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "listening on http://{address}").and_then(|()| out.flush());
+}
+
+/// What an operator wants to know at the very first start.
+fn introduce(server: &Server, data: &Path) {
+    let data = std::fs::canonicalize(data).unwrap_or_else(|_| data.to_owned());
+    let (data, program) = (data.display(), program());
+    let (holds, token) = match server.sessions() {
+        Some(_) => (
+            "the store, the secret of the session tokens and the master key of saved provider keys",
+            format!("{program} token --user YOUR_ID --data {data}\nprints a session token"),
+        ),
+        None => (
+            "the store and the master key of saved provider keys",
+            "get a session token from the identity provider".to_owned(),
+        ),
+    };
+    eprintln!(
+        "Made a new data directory: {data}\n\
+         It holds {holds}; only its owner can read it.\n\
+         Backups do not contain master.key: keep a copy of it.\n\
+         Next: {token}; POST /api/workspaces with it makes the first workspace.\n\
+         Back up with: {program} backup --data {data} --out FILE\n\
+         Stop with Ctrl-C or SIGTERM."
+    );
+}
+
+/// The runtime of the server: a worker for each core.
+pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}

@@ -1,0 +1,199 @@
+//! `backup`, `restore` and `check`: the store as a whole.
+
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use agentcfg_core::AgentCfg;
+use agentcfg_core::store::redb::{self, RestoreError};
+use agentcfg_core::vault::MasterKey;
+
+use super::serve::runtime;
+use super::{CommandError, program};
+use crate::process::backend::open_store;
+use crate::process::cli::{BackupArgs, CheckArgs, RestoreArgs};
+use crate::process::config::Config;
+use crate::process::control;
+use crate::process::datadir::{DataDir, DataDirError};
+
+pub(super) fn backup(args: &BackupArgs) -> Result<ExitCode, CommandError> {
+    let dir = DataDir::open(&args.data)?;
+    require_store(&dir)?;
+    let mut draft = Draft::create(&args.out)?;
+    match dir.lock() {
+        Ok(lock) => {
+            let store = open_store(&lock, Config::default().cache_mb)?;
+            store.backup(&mut draft.file)?;
+        }
+        // A server works on the directory: ask it.
+        Err(DataDirError::Locked { path, holder }) => {
+            control::request_backup(&dir, &mut draft.file).map_err(|error| {
+                format!(
+                    "{} is in use by {holder}, and it did not give a copy: {error}",
+                    path.display()
+                )
+            })?;
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let bytes = draft.keep(&args.out)?;
+    println!(
+        "wrote {bytes} bytes to {out}\n\
+         put it back with: {program} restore --from {out} --data NEW_DIR",
+        out = args.out.display(),
+        program = program()
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn restore(args: &RestoreArgs) -> Result<ExitCode, CommandError> {
+    let from = &args.from;
+    let input = File::open(from).map_err(|error| format!("cannot read {}: {error}", from.display()))?;
+    let dir = DataDir::open_or_create(&args.data)?;
+    dir.require_no_store()?;
+    let lock = dir.lock()?;
+    let restored = redb::restore(input, dir.store_path()).map_err(|error| match error {
+        RestoreError::Exists => DataDirError::HasStore {
+            path: dir.path().to_owned(),
+        }
+        .into(),
+        other => CommandError::from(format!("cannot restore {}: {other}", from.display())),
+    })?;
+    println!("restored {} records into {}", restored.records, dir.path().display());
+    let store = open_store(&lock, Config::default().cache_mb)?;
+    let service = AgentCfg::builder(store).build();
+    runtime()?.block_on(fit_master_keys(&service, &dir, args.discard_provider_keys))?;
+    println!("start with: {} serve --data {}", program(), dir.path().display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Sees to it that a restored store starts, or says what is missing for that: a backup does not hold the master key.
+async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, discard: bool) -> Result<(), CommandError> {
+    if discard {
+        let discarded = service.discard_provider_keys("agentcfg-server restore").await?;
+        println!("deleted {discarded} saved provider keys");
+    }
+    let needed = service.master_keys_needed().await?;
+    let file = dir.master_key_path();
+    if !needed.any_sealed {
+        // Nothing is sealed, so any key will do: the configured one, one that lies here, or else a fresh one.
+        service.forget_master_keys().await?;
+        if !needed.keys.is_empty() {
+            println!("left out 1 record, the list of master keys: the backup holds no provider keys");
+        }
+        let configured = ["AGENTCFG_MASTER_KEYS", "AGENTCFG_MASTER_KEYS_FILE"];
+        if !configured.iter().any(|name| std::env::var_os(name).is_some()) {
+            dir.make_master_key()?;
+        }
+        return Ok(());
+    }
+    let needed_names = needed
+        .keys
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let here: Vec<_> = dir.master_keys()?.iter().flatten().map(MasterKey::id).collect();
+    if needed.keys.iter().all(|id| here.contains(id)) {
+        println!("{} opens the saved provider keys", file.display());
+        return Ok(());
+    }
+    println!(
+        "the backup holds provider keys that are sealed under the master key {needed_names}, which no backup contains\n\
+         before you start: copy the file master.key of the old data directory to {file}, or set AGENTCFG_MASTER_KEYS_FILE \
+         if the old server had it so\n\
+         if that key is lost: remove {dir} and restore again with --discard-provider-keys",
+        file = file.display(),
+        dir = dir.path().display(),
+    );
+    Ok(())
+}
+
+pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
+    let dir = DataDir::open(&args.data)?;
+    require_store(&dir)?;
+    let _lock = dir.lock()?;
+    let report = redb::check(dir.store_path())
+        .map_err(|error| format!("the store in {} is not sound: {error}; restore a backup into a new directory with `agentcfg-server restore`", dir.path().display()))?;
+    for problem in &report.problems {
+        println!("{problem}");
+    }
+    let records: u64 = report.records.values().sum();
+    if report.is_sound() {
+        println!("sound: {records} records in {}", dir.path().display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!(
+        "{} problems, {records} sound records in {}; restore a backup into a new directory with `agentcfg-server restore`",
+        report.problems.len(),
+        dir.path().display()
+    );
+    Ok(ExitCode::FAILURE)
+}
+
+/// As [`DataDir::require_store`]; who serves from a database is told where its store is.
+fn require_store(dir: &DataDir) -> Result<(), CommandError> {
+    let database = ["AGENTCFG_DATABASE_URL", "AGENTCFG_DATABASE_URL_FILE"];
+    match dir.require_store() {
+        Err(error @ DataDirError::NoStore { .. }) if database.iter().any(|name| std::env::var_os(name).is_some()) => {
+            Err(format!(
+                "{error}; database_url is set, and a store in PostgreSQL is backed up, restored and checked with the \
+                 database's own tools (pg_basebackup, pg_dump, pg_restore, pg_amcheck)"
+            )
+            .into())
+        }
+        other => Ok(other?),
+    }
+}
+
+/// A file in the making beside its final place; it goes away unless it is kept.
+struct Draft {
+    path: PathBuf,
+    file: File,
+}
+
+impl Draft {
+    fn create(out: &Path) -> Result<Self, CommandError> {
+        if out.try_exists()? {
+            return Err(format!(
+                "{} exists already and is left as it is; name a new file with --out",
+                out.display()
+            )
+            .into());
+        }
+        // The name is this process's own, so that neither another backup nor a file that somebody put there is written into.
+        let mut path = out.as_os_str().to_owned();
+        path.push(format!(".{}.partial", std::process::id()));
+        let path = PathBuf::from(path);
+        // What it holds is for the owner alone: names, prompts and hashes of keys.
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let file = file.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        Ok(Self { path, file })
+    }
+
+    /// Gives the file its final name, once all of it is on disk.
+    fn keep(mut self, out: &Path) -> io::Result<u64> {
+        self.file.flush()?;
+        self.file.sync_all()?;
+        let bytes = self.file.metadata()?.len();
+        // A hard link, unlike a rename, never replaces what has come there meanwhile.
+        fs::hard_link(&self.path, out)?;
+        let parent = out
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        File::open(parent)?.sync_all()?;
+        Ok(bytes)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,139 @@
+//! What a restored directory needs to start.
+
+use agentcfg_core::model::{NewAgent, NewWorkspace, Plan, Provider};
+use agentcfg_core::secret::ProviderCredential;
+
+use super::*;
+use crate::process::server::Server;
+
+const CANARY: &str = "sk-canary";
+
+fn server(data: &Path) -> Result<Server, crate::process::server::StartError> {
+    block_on(Server::open(Config {
+        data: data.to_owned(),
+        default_plan: Plan::Pro,
+        cache_mb: 1,
+        ..Config::default()
+    }))
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    runtime().unwrap().block_on(future)
+}
+
+/// Makes a directory, with a provider key saved or without, and a backup of it.
+fn backed_up(temp: &Path, with_key: bool) -> (PathBuf, PathBuf) {
+    let (data, out) = (temp.join("old"), temp.join("backup"));
+    let server = server(&data).unwrap();
+    block_on(async {
+        let service = server.service();
+        let ada = service.trusted_user("ada").unwrap();
+        let new = NewWorkspace { name: "Studio".into() };
+        let studio = service.create_workspace(&ada, new).await.unwrap();
+        let agent = NewAgent::new(studio.id, "writer", "Writer");
+        service.create_agent(&ada, agent).await.unwrap();
+        if with_key {
+            let key = ProviderCredential::new(CANARY).unwrap();
+            service
+                .save_provider_key(&ada, studio.id, Provider::OpenAi, &key)
+                .await
+                .unwrap();
+        }
+    });
+    drop(server);
+    backup(&BackupArgs {
+        data: data.clone(),
+        out: out.clone(),
+    })
+    .unwrap();
+    let key = fs::read_to_string(data.join("master.key")).unwrap();
+    let key = key.lines().last().unwrap();
+    let copy = fs::read(&out).unwrap();
+    assert!(!copy.windows(key.len()).any(|window| window == key.as_bytes()));
+    (data, out)
+}
+
+fn restored(from: &Path, data: &Path, discard_provider_keys: bool) {
+    restore(&RestoreArgs {
+        from: from.to_owned(),
+        data: data.to_owned(),
+        discard_provider_keys,
+    })
+    .unwrap();
+}
+
+fn saved_key(server: &Server) -> Option<String> {
+    block_on(async {
+        let ada = server.service().trusted_user("ada").unwrap();
+        let call = server
+            .service()
+            .resolve_model_call(&ada, None, "writer", Provider::OpenAi, None)
+            .await;
+        call.ok().map(|call| call.credential.expose().to_owned())
+    })
+}
+
+#[test]
+fn a_backup_without_provider_keys_starts_with_a_fresh_master_key() {
+    let temp = tempfile::tempdir().unwrap();
+    let (old, out) = backed_up(temp.path(), false);
+    let new = temp.path().join("new");
+    restored(&out, &new, false);
+    let key = fs::read(new.join("master.key")).unwrap();
+    assert_ne!(key, fs::read(old.join("master.key")).unwrap());
+    drop(server(&new).unwrap());
+    assert_eq!(fs::read(new.join("master.key")).unwrap(), key);
+}
+
+#[test]
+fn a_backup_with_provider_keys_waits_for_its_master_key() {
+    let temp = tempfile::tempdir().unwrap();
+    let (old, out) = backed_up(temp.path(), true);
+    let new = temp.path().join("new");
+    restored(&out, &new, false);
+    assert!(!new.join("master.key").exists());
+    let error = server(&new).map(drop).unwrap_err().to_string();
+    assert!(error.contains("master.key is missing"), "{error}");
+    fs::copy(old.join("master.key"), new.join("master.key")).unwrap();
+    assert_eq!(saved_key(&server(&new).unwrap()).as_deref(), Some(CANARY));
+
+    // The key may also be there before.
+    let other = temp.path().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::copy(old.join("master.key"), other.join("master.key")).unwrap();
+    restored(&out, &other, false);
+    assert_eq!(saved_key(&server(&other).unwrap()).as_deref(), Some(CANARY));
+}
+
+#[test]
+fn a_backup_whose_master_key_is_lost_gives_up_its_provider_keys() {
+    let temp = tempfile::tempdir().unwrap();
+    let (_, out) = backed_up(temp.path(), true);
+    let new = temp.path().join("new");
+    restored(&out, &new, true);
+    let server = server(&new).unwrap();
+    assert_eq!(saved_key(&server), None);
+    block_on(async {
+        let ada = server.service().trusted_user("ada").unwrap();
+        let studio = server.service().list_workspaces(&ada).await.unwrap()[0].workspace.id;
+        assert!(
+            server
+                .service()
+                .list_provider_keys(&ada, studio)
+                .await
+                .unwrap()
+                .is_empty()
+        );
+        let log = server.service().audit_log(&ada, studio, 0, 1).await.unwrap();
+        assert_eq!(log[0].action.as_str(), "provider_key.deleted");
+    });
+}
+
+#[test]
+fn the_backup_of_an_earlier_release_starts() {
+    let temp = tempfile::tempdir().unwrap();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agentcfg-core/tests/golden/store-v1.backup");
+    let new = temp.path().join("new");
+    restored(&golden, &new, false);
+    drop(server(&new).unwrap());
+}

@@ -1,0 +1,37 @@
+//! `token`: a session token of the local identity provider.
+
+use std::process::ExitCode;
+
+use agentcfg_core::clock::{Clock, SystemClock};
+
+use super::{CommandError, issues_tokens};
+use crate::process::cli::TokenArgs;
+use crate::process::config::{Config, Flags};
+use crate::process::datadir::DataDir;
+use crate::process::server::local_sessions;
+
+pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
+    let config = Config::load(Flags::from(args), std::env::vars_os())?;
+    issues_tokens(&config, "token")?;
+    // With a database there is no data directory, and the secret is in the configuration.
+    let dir = match config.database_url {
+        Some(_) => None,
+        None => Some(directory(&config)?),
+    };
+    let token = local_sessions(&config, dir.as_ref())?.issue(&args.user, args.ttl, SystemClock.now())?;
+    println!("{token}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The data directory. A token may come before the first start, but whoever mistyped the name should learn of it.
+fn directory(config: &Config) -> Result<DataDir, CommandError> {
+    let is_new = !config.data.try_exists()?;
+    let dir = DataDir::open_or_create(&config.data)?;
+    if is_new {
+        eprintln!(
+            "note: made a new data directory {}; the token is good for a server that is started on it",
+            dir.path().display()
+        );
+    }
+    Ok(dir)
+}

@@ -1,0 +1,263 @@
+//! Master keys of a server: where they come from, whether they fit the store, and how they are replaced.
+//!
+//! They come from the setting `master_keys`, else from the file `master.key` in the data directory. That file is made
+//! together with a new data directory and never again: a store that has lost its key is not given another without a word.
+
+#[cfg(test)]
+mod tests;
+
+use agentcfg_core::AgentCfg;
+use agentcfg_core::service::{MasterKeyError, RewrapProgress};
+use agentcfg_core::vault::{KeyId, MasterKey, Vault};
+
+use crate::process::config::Config;
+use crate::process::datadir::{DataDir, DataDirError};
+
+/// Why the master keys cannot be used, with the way out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MasterKeyFault {
+    /// The store needs keys, and the data directory has none.
+    #[error(
+        "the store in {dir} needs the master key {}, and {file} is missing: copy the file back from where it is kept (a \
+         backup of the store does not contain it), or set AGENTCFG_MASTER_KEYS_FILE; {}",
+        shown(.needed), lost(.dir)
+    )]
+    FileMissing {
+        /// The data directory.
+        dir: String,
+        /// The key file.
+        file: String,
+        /// What the store needs.
+        needed: Vec<KeyId>,
+    },
+    /// The store in a database needs keys, and the configuration has none.
+    #[error(
+        "the store in the database needs the master key {}: set AGENTCFG_MASTER_KEYS_FILE to a file with it, the same for \
+         every server; nothing was changed",
+        shown(.needed)
+    )]
+    NotConfigured {
+        /// What the store needs.
+        needed: Vec<KeyId>,
+    },
+    /// The keys are others than the store needs.
+    #[error(
+        "the store in {dir} needs the master key {}, and {place} has {}: put back the key that belongs to this store; {}",
+        shown(.needed), shown(.given), lost(.dir)
+    )]
+    Wrong {
+        /// The data directory.
+        dir: String,
+        /// Where the keys come from.
+        place: String,
+        /// What the store needs.
+        needed: Vec<KeyId>,
+        /// What there is.
+        given: Vec<KeyId>,
+    },
+    /// The keys come from the configuration, which only its owner changes.
+    #[error(
+        "the master keys come from the setting master_keys (AGENTCFG_MASTER_KEYS), so they are replaced there: add a new key \
+         behind the others (`openssl rand -hex 32` makes one) and restart every instance; move it to the first place and \
+         restart every instance, which seals everything under it; when the log says that this is done, take the old keys \
+         out and restart. A key that is still needed is asked for at the start"
+    )]
+    FromConfiguration,
+    /// The configured keys are no keyring.
+    #[error("master_keys: {0}")]
+    Configured(String),
+    /// The data directory failed.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The store failed, or its list of master keys is damaged.
+    #[error("cannot check the master keys: {0}")]
+    Store(String),
+}
+
+fn shown(ids: &[KeyId]) -> String {
+    ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn lost(dir: &str) -> String {
+    format!(
+        "nothing was changed. If the key is lost for good, `agentcfg-server backup --data {dir} --out FILE` and \
+         `agentcfg-server restore --from FILE --data NEW_DIR --discard-provider-keys` save all but the provider keys"
+    )
+}
+
+impl From<agentcfg_core::Error> for MasterKeyFault {
+    fn from(error: agentcfg_core::Error) -> Self {
+        Self::Store(format!("{error:?}"))
+    }
+}
+
+/// The master keys in the configuration; `None` when there are none.
+///
+/// # Errors
+///
+/// [`MasterKeyFault::Configured`] when one is no key, or is there twice.
+pub fn configured(config: &Config) -> Result<Option<Vault>, MasterKeyFault> {
+    if config.master_keys.is_empty() {
+        return Ok(None);
+    }
+    let keys = config.master_keys.iter().map(|text| text.expose().parse());
+    let keys: Vec<MasterKey> = keys
+        .collect::<Result<_, _>>()
+        .map_err(|rule| MasterKeyFault::Configured(format!("each {rule}")))?;
+    Vault::new(keys)
+        .map(Some)
+        .map_err(|error| MasterKeyFault::Configured(error.to_string()))
+}
+
+/// The master keys to work with. With a new store they are made when there are none, before the store is.
+///
+/// # Errors
+///
+/// When the configured ones or the file are not what they should be.
+pub fn find(config: &Config, dir: Option<&DataDir>, is_new: bool) -> Result<Option<Vault>, MasterKeyFault> {
+    if let Some(vault) = configured(config)? {
+        return Ok(Some(vault));
+    }
+    // In a database, only the configuration has keys.
+    let Some(dir) = dir else { return Ok(None) };
+    let keys = match dir.master_keys()? {
+        None if is_new => Some(dir.make_master_key()?),
+        found => found,
+    };
+    keys.map(keyring).transpose()
+}
+
+/// Holds the keys against the store. A store that has never known a master key gets one.
+///
+/// # Errors
+///
+/// When the store needs keys that are not there.
+pub async fn fit(service: &AgentCfg, config: &Config, dir: Option<&DataDir>) -> Result<(), MasterKeyFault> {
+    if service.vault().is_none() {
+        let needed = service.master_keys_needed().await?;
+        let any = !needed.keys.is_empty() || needed.any_sealed;
+        let Some(dir) = dir else {
+            // Without a master key no provider key can be saved; all else works.
+            return match any {
+                true => Err(MasterKeyFault::NotConfigured { needed: needed.keys }),
+                false => Ok(()),
+            };
+        };
+        if any {
+            return Err(MasterKeyFault::FileMissing {
+                dir: dir.path().display().to_string(),
+                file: dir.master_key_path().display().to_string(),
+                needed: needed.keys,
+            });
+        }
+        // Made by a release before there were master keys, or just restored.
+        service.set_vault(keyring(dir.make_master_key()?)?);
+    }
+    service.adopt_master_keys().await.map_err(|error| match error {
+        MasterKeyError::Missing { needed, given } => MasterKeyFault::Wrong {
+            dir: dir.map_or_else(|| "the database".to_owned(), |dir| dir.path().display().to_string()),
+            place: match dir {
+                Some(dir) if config.master_keys.is_empty() => dir.master_key_path().display().to_string(),
+                _ => "the setting master_keys".to_owned(),
+            },
+            needed,
+            given,
+        },
+        other => MasterKeyFault::Store(other.to_string()),
+    })
+}
+
+/// Whether provider keys may still be sealed under another key than the first.
+///
+/// # Errors
+///
+/// When storage fails.
+pub async fn is_pending(service: &AgentCfg) -> Result<bool, MasterKeyFault> {
+    let needed = service.master_keys_needed().await?.keys;
+    let sealing = service.vault().map(|vault| vault.sealing_key());
+    Ok(needed.len() > 1 || needed.first().copied() != sealing)
+}
+
+/// Replaces the master key in the data directory and seals every provider key under the new one, while `service` goes on
+/// serving. Takes up a rotation that was begun and not finished. `say` is told what happens.
+///
+/// The old keys stay in the file until every provider key is sealed under the new one, and longer unless `drop_old`, so
+/// that a kill at any point leaves a directory that serves.
+///
+/// # Errors
+///
+/// When the keys come from the configuration, or the file or the store fail.
+pub async fn rotate(
+    service: &AgentCfg,
+    dir: &DataDir,
+    drop_old: bool,
+    say: &mut (dyn FnMut(String) + Send),
+) -> Result<(), MasterKeyFault> {
+    let mut keys = dir.master_keys()?.ok_or_else(|| DataDirError::Missing {
+        path: dir.master_key_path(),
+    })?;
+    let needed = service.master_keys_needed().await?.keys;
+    let given: Vec<KeyId> = keys.iter().map(MasterKey::id).collect();
+    // The file may have been changed since the server read it.
+    if needed.iter().any(|id| !given.contains(id)) {
+        return Err(MasterKeyFault::Wrong {
+            dir: dir.path().display().to_string(),
+            place: dir.master_key_path().display().to_string(),
+            needed,
+            given,
+        });
+    }
+    service.set_vault(keyring(keys.clone())?);
+    if is_pending(service).await? {
+        say(format!("taking up the rotation to the master key {}", keys[0].id()));
+    } else {
+        keys = dir.add_master_key(keys)?;
+        service.set_vault(keyring(keys.clone())?);
+        say(format!("made the master key {}", keys[0].id()));
+    }
+    let mut report = |progress: RewrapProgress| {
+        say(format!(
+            "{} provider keys looked at, {} sealed anew",
+            progress.examined, progress.rewrapped
+        ));
+    };
+    let done = service
+        .rewrap_provider_keys(&mut report)
+        .await
+        .map_err(|error| MasterKeyFault::Store(error.to_string()))?;
+    let old = shown(&keys[1..].iter().map(MasterKey::id).collect::<Vec<_>>());
+    if done.unreadable > 0 {
+        say(format!(
+            "{} provider keys open under no master key and were left as they are, and so were the master keys {old}; the log \
+             names the workspaces, which must save their keys again",
+            done.unreadable
+        ));
+        return Ok(());
+    }
+    if is_pending(service).await? {
+        say("another rotation has begun meanwhile, run this again to finish it".to_owned());
+        return Ok(());
+    }
+    say(format!(
+        "done: everything is sealed under the master key {}",
+        keys[0].id()
+    ));
+    if keys.len() > 1 && drop_old {
+        keys.truncate(1);
+        dir.replace_master_keys(&keys)?;
+        service.set_vault(keyring(keys)?);
+        say(format!("removed from {}: {old}", dir.master_key_path().display()));
+    } else if keys.len() > 1 {
+        say(format!(
+            "still in {}, for backups made before: {old} (--drop-old removes what a rotation replaced)",
+            dir.master_key_path().display()
+        ));
+    }
+    say(format!("keep a new copy of {} now", dir.master_key_path().display()));
+    Ok(())
+}
+
+fn keyring(keys: Vec<MasterKey>) -> Result<Vault, MasterKeyFault> {
+    Vault::new(keys).map_err(|error| MasterKeyFault::Configured(error.to_string()))
+}

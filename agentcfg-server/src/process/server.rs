@@ -1,0 +1,359 @@
+//! The server as a whole: data directory, store, core, listener, and their orderly end.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentcfg_core::model::{PlanLimits, Provider};
+use agentcfg_core::routing::{Catalogue, InvalidCatalogue};
+use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::service::RewrapProgress;
+use agentcfg_core::session::LocalSessions;
+use agentcfg_core::store::postgres::ConnectError;
+use agentcfg_core::store::redb::OpenError;
+use agentcfg_core::{AgentCfg, Settings};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::api::app::App;
+use crate::api::model_calls::{ModelCalls, Patience};
+use crate::http::compression::Compression;
+use crate::http::cors::Cors;
+use crate::identity::Identity;
+use crate::listen::{self, Drained, Limits};
+use crate::process::backend::{Backend, Keeper};
+use crate::process::config::{Config, ConfigError, IdentityProvider};
+use crate::process::datadir::{DataDir, DataDirError};
+use crate::process::master_keys::{self, MasterKeyFault};
+use crate::process::telemetry::{self, Metrics};
+
+/// How often the server looks after what no request does.
+const MAINTENANCE_EVERY: Duration = Duration::from_secs(10);
+
+/// Why the server did not start, with the way out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Settings do not fit together.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The store in it cannot be opened.
+    #[error("cannot open the store in {dir}: {source}{}", way_out(.source))]
+    Store {
+        /// The data directory.
+        dir: String,
+        /// What the store said.
+        source: OpenError,
+    },
+    /// The database cannot be used.
+    #[error("{source}{}", way_in(.source))]
+    Database {
+        /// What the store said.
+        #[from]
+        source: ConnectError,
+    },
+    /// Several servers must agree on the secret of session tokens.
+    #[error(
+        "session_secret is required with database_url, because there is no data directory to keep one in: write 32 \
+         random bytes or more to a file, the same for every server, and name it in AGENTCFG_SESSION_SECRET_FILE"
+    )]
+    NoSessionSecret,
+    /// The master keys cannot be used, or are not those of the store.
+    #[error(transparent)]
+    MasterKeys(#[from] MasterKeyFault),
+    /// The models or the addresses of the providers break a rule.
+    #[error("the configuration of the models: {0}")]
+    Models(#[from] InvalidCatalogue),
+    /// A managed credential breaks a rule.
+    #[error("the managed credential for {0} must be 1 to 500 visible ASCII characters")]
+    ManagedCredential(Provider),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; {}choose another with {setting}", if_used(.source))]
+    Listen {
+        /// The address.
+        address: std::net::SocketAddr,
+        /// What chooses it.
+        setting: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Something else of the system failed.
+    #[error("cannot start: {0}")]
+    Io(#[from] io::Error),
+}
+
+fn if_used(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "stop what uses it, or ",
+        _ => "",
+    }
+}
+
+fn way_out(error: &OpenError) -> &'static str {
+    match error {
+        OpenError::Held => "; stop that process first, or name another directory with --data",
+        OpenError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
+        OpenError::Damaged(_) => {
+            "; restore a backup into a new directory with `agentcfg-server restore`, nothing was changed"
+        }
+        _ => "",
+    }
+}
+
+fn way_in(error: &ConnectError) -> &'static str {
+    match error {
+        ConnectError::Options(_) => " (database_url)",
+        ConnectError::Unreachable(_) => "; check database_url, or wait for the database with --wait-for SECONDS",
+        ConnectError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
+        _ => "",
+    }
+}
+
+/// Listens on an address.
+///
+/// # Errors
+///
+/// [`StartError::Listen`] with the way out.
+pub async fn bind(address: std::net::SocketAddr, setting: &'static str) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address).await.map_err(|source| StartError::Listen {
+        address,
+        setting,
+        source,
+    })
+}
+
+/// A server that has its data and does not listen yet.
+pub struct Server {
+    config: Config,
+    backend: Backend,
+    service: AgentCfg,
+    identity: Identity,
+}
+
+impl Server {
+    /// Opens the store that the configuration names, and makes it where there is none.
+    ///
+    /// # Errors
+    ///
+    /// See [`StartError`].
+    pub async fn open(config: Config) -> Result<Self, StartError> {
+        let local = matches!(config.provider()?, IdentityProvider::Local);
+        if local && config.database_url.is_some() && config.session_secret.is_none() {
+            return Err(StartError::NoSessionSecret);
+        }
+        let mut backend = Backend::open(&config).await?;
+        let identity = Identity::new(&config, backend.dir())?;
+        let mut builder = AgentCfg::builder_on(backend.store())
+            .settings(settings(&config))
+            .sessions(identity.verifier())
+            .catalogue(catalogue(&config)?);
+        for (provider, credential) in managed_credentials(&config)? {
+            builder = builder.managed_credential(provider, credential);
+        }
+        if let Some(vault) = backend.take_vault() {
+            builder = builder.vault(vault);
+        }
+        if let Some(limiter) = backend.take_limiter() {
+            builder = builder.rate_limiter(limiter).distant_store(true);
+        }
+        let service = builder.build();
+        master_keys::fit(&service, &config, backend.dir()).await?;
+        Ok(Self {
+            config,
+            backend,
+            service,
+            identity,
+        })
+    }
+
+    /// The core.
+    pub fn service(&self) -> &AgentCfg {
+        &self.service
+    }
+
+    /// The local identity provider, where tokens are issued by this server.
+    pub fn sessions(&self) -> Option<&LocalSessions> {
+        self.identity.local()
+    }
+
+    /// Whether the store was made just now in a data directory.
+    pub fn is_new(&self) -> bool {
+        self.backend.is_new()
+    }
+
+    /// The data directory, if the store is in one.
+    pub fn dir(&self) -> Option<&DataDir> {
+        self.backend.dir()
+    }
+
+    /// Serves until `shutdown` resolves; then finishes what is in flight and closes the store.
+    ///
+    /// `ready` is called when requests are answered.
+    ///
+    /// # Errors
+    ///
+    /// When the control socket or the metrics address cannot be had.
+    pub async fn run(
+        mut self,
+        listener: TcpListener,
+        ready: impl FnOnce(std::net::SocketAddr),
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<Drained, StartError> {
+        let address = listener.local_addr()?;
+        self.backend.announce(address, &self.service, &self.config)?;
+        let metrics = Arc::new(Metrics::new());
+        if let Some(state) = self.backend.shared_state() {
+            metrics.follow(state);
+        }
+        let mut limits = Limits {
+            open_connections: metrics.open_connections.clone(),
+            ..Limits::from(&self.config)
+        };
+        listen::fit_to_open_files(&mut limits);
+
+        let (stop, stopped) = watch::channel(false);
+        let patience = Patience {
+            first_byte: self.config.model_call_first_byte_timeout,
+            idle: self.config.model_call_idle_timeout,
+        };
+        let mut app = App::new(self.service.clone(), Cors::new(self.config.cors_origins.clone()))
+            .with_model_calls(ModelCalls::new(patience)?);
+        if !self.config.compression {
+            app = app.with_compression(Compression::off());
+        }
+        let metrics_server = match self.config.metrics_listen {
+            Some(address) => {
+                let listener = bind(address, "metrics_listen").await?;
+                app = app.with_metrics(Arc::clone(&metrics));
+                let serving =
+                    telemetry::serve_metrics(listener, Arc::clone(&metrics), limits.clone(), until(stopped.clone()));
+                Some(tokio::spawn(serving))
+            }
+            None => None,
+        };
+        if master_keys::is_pending(&self.service).await? {
+            tokio::spawn(finish_rotation(self.service.clone()));
+        }
+        let maintenance = tokio::spawn(maintain(
+            self.service.clone(),
+            self.backend.keeper(),
+            metrics,
+            until(stopped.clone()),
+        ));
+
+        let keeping_keys = tokio::spawn(self.identity.clone().keep(until(stopped.clone())));
+        ready(address);
+        let answering = listen::service_fn(move |request| app.exchange(request));
+        let drained = listen::serve(listener, answering, limits, shutdown).await;
+
+        let _ = stop.send(true);
+        let _ = maintenance.await;
+        let _ = keeping_keys.await;
+        if let Some(server) = metrics_server {
+            let _ = server.await;
+        }
+        if let Err(error) = self.service.flush().await {
+            tracing::warn!(?error, "could not write when API keys were last used");
+        }
+        self.backend.close();
+        Ok(drained)
+    }
+}
+
+/// Seals what is still under an older master key: a rotation was killed, or the configured keys have a new first one.
+async fn finish_rotation(service: AgentCfg) {
+    let mut report = |progress: RewrapProgress| {
+        tracing::info!(
+            examined = progress.examined,
+            rewrapped = progress.rewrapped,
+            "sealing provider keys under the first master key"
+        );
+    };
+    match service.rewrap_provider_keys(&mut report).await {
+        Ok(done) => tracing::info!(
+            examined = done.examined,
+            rewrapped = done.rewrapped,
+            unreadable = done.unreadable,
+            "every provider key is sealed under the first master key, no other one is needed any more"
+        ),
+        Err(error) => tracing::warn!(%error, "could not seal every provider key under the first master key"),
+    }
+}
+
+async fn until(mut stopped: watch::Receiver<bool>) {
+    // An error means that the sender is gone, which is as good as a stop.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}
+
+/// Looks after what no request does: when keys were last used, and whether storage answers.
+async fn maintain(service: AgentCfg, keeper: Keeper, metrics: Arc<Metrics>, stopped: impl Future<Output = ()>) {
+    let mut stopped = std::pin::pin!(stopped);
+    loop {
+        metrics.storage_ready.set(i64::from(keeper.look_after().await));
+        tokio::select! {
+            () = &mut stopped => return,
+            () = tokio::time::sleep(MAINTENANCE_EVERY) => {}
+        }
+        if let Err(error) = service.flush().await {
+            tracing::warn!(?error, "could not write when API keys were last used, trying again");
+        }
+    }
+}
+
+/// The local identity provider with the deployment's secret.
+///
+/// # Errors
+///
+/// When there is neither a secret in the configuration nor a data directory, or the one there cannot be had.
+pub fn local_sessions(config: &Config, dir: Option<&DataDir>) -> Result<LocalSessions, StartError> {
+    Ok(match (&config.session_secret, dir) {
+        (Some(secret), _) => LocalSessions::new(secret.expose().as_bytes()),
+        (None, Some(dir)) => LocalSessions::new(dir.session_secret()?.as_bytes()),
+        (None, None) => return Err(StartError::NoSessionSecret),
+    })
+}
+
+fn catalogue(config: &Config) -> Result<Catalogue, InvalidCatalogue> {
+    Catalogue::default()
+        .with_models(config.models.clone())?
+        .with_base_url(Provider::OpenAi, &config.openai_base_url)?
+        .with_base_url(Provider::Anthropic, &config.anthropic_base_url)
+}
+
+fn managed_credentials(config: &Config) -> Result<Vec<(Provider, ProviderCredential)>, StartError> {
+    let configured = [
+        (Provider::OpenAi, &config.openai_api_key),
+        (Provider::Anthropic, &config.anthropic_api_key),
+    ];
+    let given = configured
+        .into_iter()
+        .filter_map(|(provider, secret)| secret.as_ref().map(|secret| (provider, secret)));
+    given
+        .map(|(provider, secret)| {
+            let credential = ProviderCredential::new(secret.expose());
+            credential
+                .map(|credential| (provider, credential))
+                .map_err(|_| StartError::ManagedCredential(provider))
+        })
+        .collect()
+}
+
+fn settings(config: &Config) -> Settings {
+    let limit = |agents: u64| (agents > 0).then(|| u32::try_from(agents).unwrap_or(u32::MAX));
+    Settings {
+        plan_limits: PlanLimits {
+            free: limit(config.plan_limit_free),
+            pro: limit(config.plan_limit_pro),
+            team: limit(config.plan_limit_team),
+            enterprise: limit(config.plan_limit_enterprise),
+        },
+        default_plan: config.default_plan,
+        session_rate_limit: config.session_rate_limit,
+        status_ttl_seconds: u32::try_from(config.status_ttl.as_secs()).unwrap_or(u32::MAX),
+        write_scope_configures_agents: config.write_scope_configures_agents,
+        operators: config.operators.iter().cloned().collect(),
+    }
+}
