@@ -19,6 +19,7 @@ mod master_keys;
 mod members;
 mod models;
 mod provider_keys;
+mod records;
 mod schema;
 mod status;
 #[cfg(test)]
@@ -351,6 +352,11 @@ impl SessionVerifier for NoSessions {
     fn ready(&self) -> Result<(), SessionError> {
         Ok(())
     }
+}
+
+/// The answer to someone who is no member, and to everybody for a workspace that does not exist.
+fn no_member() -> Error {
+    Error::new(ErrorKind::Forbidden, "you are not a member of this workspace")
 }
 
 fn not_found(what: &str, id: &str) -> Error {
