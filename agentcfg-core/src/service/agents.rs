@@ -24,12 +24,6 @@ pub struct AgentFilter {
     pub limit: Option<usize>,
 }
 
-impl Stored<Agent> {
-    fn tag(&self) -> Tag {
-        Tag::record(self.version)
-    }
-}
-
 impl AgentCfg {
     /// Lists the active agents of a workspace in the order of their creation.
     ///
@@ -51,7 +45,7 @@ impl AgentCfg {
             return self.list_one(&access, agent_id, filter.offset, limit).await;
         }
         let list = self.agent_list(&access).await?;
-        let tag = Tag::list(list.revision());
+        let tag = Tag::list(self.epoch().await?, list.revision());
         Ok(Tagged {
             value: list.page(filter.offset, limit),
             tag,
@@ -72,9 +66,10 @@ impl AgentCfg {
         };
         let found = found.filter(|found| found.value.is_active);
         let mut list = Writer::new(0);
-        let mut tag = Tag::list(revision);
+        let epoch = self.epoch().await?;
+        let mut tag = Tag::list(epoch, revision);
         if let Some(found) = found {
-            tag = found.tag();
+            tag = Tag::record(epoch, found.version);
             list.push(found.value)?;
         }
         Ok(Tagged {
@@ -199,7 +194,7 @@ impl AgentCfg {
             .await?;
         let found = self.active_agent(&access, agent_id).await?;
         same_identity(patch, &found.value)?;
-        met(condition, &found)?;
+        self.require(condition, &found).await?;
         let mut agent = found.value.clone();
         patch.clone().apply(&mut agent);
         self.rewrite(&access, Action::AgentUpdated, found, agent, |change| change)
@@ -224,7 +219,7 @@ impl AgentCfg {
                 .access_default(caller, workspace, Permission::AgentsConfigure)
                 .await?;
             let found = self.active_agent(&access, agent_id).await?;
-            met(condition, &found)?;
+            self.require(condition, &found).await?;
             let agent = Agent {
                 is_active: false,
                 ..found.value.clone()
@@ -273,7 +268,7 @@ impl AgentCfg {
         let key = agent_key(&access, agent_id)?;
         let (plan, found) = self.plan_and(&access, key).await?;
         let found = found.ok_or_else(|| not_found("agent", agent_id))?;
-        met(condition, &found)?;
+        self.require(condition, &found).await?;
         if found.value.is_active {
             return Err(Error::new(
                 ErrorKind::Conflict,
@@ -304,8 +299,9 @@ impl AgentCfg {
         let limit = self.agent_limit(plan.value.plan);
         let counter = records::active_agents(access.workspace());
         let change = change.check(plan.unchanged()).add(counter, 1, limit.map(u64::from));
+        let epoch = self.epoch().await?;
         Ok(match self.apply(change).await? {
-            Outcome::Done(done) => Attempt::Done(Tag::record(done.version)),
+            Outcome::Done(done) => Attempt::Done(Tag::record(epoch, done.version)),
             Outcome::Raced => Attempt::Raced,
             Outcome::Limit => {
                 let plan = plan.value.plan;
@@ -329,10 +325,11 @@ impl AgentCfg {
         agent.updated_at = now;
         let change =
             Change::new(access, now, action, TargetType::Agent, agent.agent_id.clone()).replace(found, &agent)?;
+        let epoch = self.epoch().await?;
         Ok(match self.apply(more(change)).await? {
             Outcome::Done(done) => Attempt::Done(Tagged {
                 value: agent,
-                tag: Tag::record(done.version),
+                tag: Tag::record(epoch, done.version),
             }),
             Outcome::Raced => Attempt::Raced,
             Outcome::Limit => {
@@ -364,6 +361,15 @@ impl AgentCfg {
     ) -> Result<(Stored<WorkspacePlan>, Option<Stored<Agent>>), Error> {
         let (plan, agent) = self.read((records::workspace_plan(access.workspace()), agent)).await?;
         Ok((plan.ok_or_else(super::no_member)?, agent))
+    }
+
+    /// Whether a condition allows to change a record that was found.
+    async fn require(&self, condition: &Precondition, found: &Stored<Agent>) -> Result<(), Error> {
+        let current = Tag::record(self.epoch().await?, found.version);
+        if condition.is_met_by(current) {
+            return Ok(());
+        }
+        Err(Error::stale(current))
     }
 
     async fn active_agent(&self, access: &Access, agent_id: &str) -> Result<Stored<Agent>, Error> {
@@ -402,19 +408,6 @@ fn agent_key(access: &Access, agent_id: &str) -> Result<EntityKey<Agent>, Error>
         return Err(not_found("agent", agent_id));
     }
     Ok(records::agent(access.workspace(), agent_id))
-}
-
-fn met(condition: &Precondition, found: &Stored<Agent>) -> Result<(), Error> {
-    if condition.is_met_by(found.tag()) {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::Precondition,
-        format!(
-            "If-Match does not name the agent's current ETag, which is {}: read it again",
-            found.tag()
-        ),
-    ))
 }
 
 /// The identity in a patch may only repeat what is stored.

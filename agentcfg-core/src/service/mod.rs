@@ -12,6 +12,7 @@ mod audit;
 mod authn;
 mod change;
 mod diff;
+mod epoch;
 mod hashing;
 mod known_keys;
 mod lists;
@@ -32,6 +33,7 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 pub use self::agents::AgentFilter;
@@ -44,7 +46,7 @@ pub use self::models::{ModelCall, ModelRoute};
 use self::uses::KeyUses;
 use crate::clock::{Clock, Entropy, EntropyError, Ids, SystemClock, SystemEntropy};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Plan, PlanLimits, Provider, Timestamp};
+use crate::model::{Epoch, Plan, PlanLimits, Provider, Timestamp};
 use crate::rate_limit::{MemoryLimiter, RateLimiter};
 use crate::routing::Catalogue;
 use crate::secret::ProviderCredential;
@@ -115,6 +117,7 @@ struct Inner {
     ids: Ids,
     authenticator: Authenticator,
     lists: Arc<Lists>,
+    epoch: OnceCell<Epoch>,
     uses: KeyUses,
     distant_store: bool,
 }
@@ -237,6 +240,7 @@ impl Builder {
                 ids: Ids::default(),
                 authenticator: Authenticator::default(),
                 lists: Lists::new(self.list_cache_bytes),
+                epoch: OnceCell::new(),
                 uses: KeyUses::default(),
                 distant_store: self.distant_store,
             }),

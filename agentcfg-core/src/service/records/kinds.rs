@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::entity::{Entity, EntityKey, NumberKey};
 use crate::error::Error;
 use crate::model::{
-    Agent, ApiKey, AuditEntry, Environment, LiveStatus, Member, Plan, Provider, ProviderKeyInfo, Scope, Timestamp,
-    Workspace, WorkspaceId,
+    Agent, ApiKey, AuditEntry, Environment, Epoch, LiveStatus, Member, Plan, Provider, ProviderKeyInfo, Scope,
+    Timestamp, Workspace, WorkspaceId,
 };
 use crate::store::{Key, Kind, Partition};
 use crate::vault::{KeyId, Sealed};
@@ -278,4 +278,18 @@ impl StoredMasterKeys {
     pub(in crate::service) fn ids(&self) -> impl Iterator<Item = KeyId> {
         self.keys.iter().map(Sealed::key_id)
     }
+}
+
+/// Which life of the store its versions belong to.
+#[derive(Serialize, Deserialize)]
+pub(in crate::service) struct StoredEpoch {
+    pub(in crate::service) epoch: Epoch,
+}
+
+impl Entity for StoredEpoch {
+    const KIND: Kind = Kind::Meta;
+}
+
+pub(in crate::service) fn epoch() -> EntityKey<StoredEpoch> {
+    EntityKey::of(Key::epoch())
 }
