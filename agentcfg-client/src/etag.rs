@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use agentcfg_core::model::Expected;
+
 /// The entity tag of an answer, exactly as the server wrote it.
 ///
 /// Give it to [`Precondition::matches`](agentcfg_core::model::Precondition::matches) to change a
@@ -10,8 +12,10 @@ use std::fmt;
 ///
 /// ```
 /// use agentcfg_client::{Etag, model::Precondition};
-/// let etag = Etag::from("\"a7\"");
-/// assert_eq!(Precondition::matches(&etag), Precondition::OneOf(vec!["\"a7\"".into()]));
+/// let etag = Etag::from("\"k3j9x0ab-a7\"");
+/// let unchanged = Precondition::matches(&etag);
+/// assert!(unchanged.is_met_by("k3j9x0ab-a7".parse()?));
+/// # Ok::<(), agentcfg_client::model::InvalidTag>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Etag(Box<str>);
@@ -40,6 +44,15 @@ impl From<&str> for Etag {
 impl From<String> for Etag {
     fn from(text: String) -> Self {
         Self(text.into())
+    }
+}
+
+/// As a condition. A tag that a proxy has changed is sent back as it came.
+impl From<&Etag> for Expected {
+    fn from(etag: &Etag) -> Self {
+        let text = etag.0.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        let tag = text.and_then(|text| text.parse().ok());
+        tag.map_or_else(|| Self::Unknown(etag.to_string()), Self::Tag)
     }
 }
 

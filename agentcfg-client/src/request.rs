@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use agentcfg_core::model::{Precondition, WorkspaceId};
+use agentcfg_core::model::{Expected, Precondition, WorkspaceId};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{
@@ -109,7 +109,10 @@ impl Call {
             Precondition::Exists => self.header(IF_MATCH, "*"),
             // No tag at all can be met by nothing, and neither can the empty tag.
             Precondition::OneOf(tags) if tags.is_empty() => self.header(IF_MATCH, Etag::unmatched().as_str()),
-            Precondition::OneOf(tags) => self.header(IF_MATCH, &tags.join(", ")),
+            Precondition::OneOf(tags) => {
+                let tags: Vec<String> = tags.iter().map(entity_tag).collect();
+                self.header(IF_MATCH, &tags.join(", "))
+            }
         }
     }
 
@@ -196,6 +199,14 @@ fn encode(value: &str, target: &mut String) {
     }
 }
 
+/// A version as it stands in a header.
+fn entity_tag(expected: &Expected) -> String {
+    match expected {
+        Expected::Tag(tag) => format!("\"{tag}\""),
+        Expected::Unknown(text) => text.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,8 +240,19 @@ mod tests {
         assert_eq!(header(&Precondition::None), None);
         assert_eq!(header(&Precondition::Exists).as_deref(), Some("*"));
         assert_eq!(header(&Precondition::OneOf(vec![])).as_deref(), Some("\"\""));
-        let two = Precondition::OneOf(vec!["\"a1\"".into(), "\"a2\"".into()]);
-        assert_eq!(header(&two).as_deref(), Some("\"a1\", \"a2\""));
+        let two = Precondition::OneOf(vec!["k3j9x0ab-a1".into(), "W/\"a2\"".into()]);
+        assert_eq!(header(&two).as_deref(), Some("\"k3j9x0ab-a1\", W/\"a2\""));
+        for as_it_came in [
+            "\"k3j9x0ab-a1\"",
+            "\"k3j9x0ab-a1-gzip\"",
+            "W/\"k3j9x0ab-a1\"",
+            "\"\"",
+            "\"",
+            "a1",
+        ] {
+            let etag = Etag::from(as_it_came);
+            assert_eq!(header(&Precondition::matches(&etag)).as_deref(), Some(as_it_came));
+        }
     }
 
     #[test]

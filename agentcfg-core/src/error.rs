@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::model::Tag;
 use crate::validate::Invalid;
 
 /// What kind of failure an [`Error`] is; each says what the caller should do.
@@ -60,6 +61,19 @@ impl Error {
         self
     }
 
+    /// The failure of a condition on a record that has another version now.
+    #[cfg(feature = "engine")]
+    pub(crate) fn stale(current: Tag) -> Self {
+        let message = format!("the record has changed, its tag is {current} now: read it again");
+        Self::new(ErrorKind::Precondition, message).because(Stale(current))
+    }
+
+    /// The tag that the record has now, when this is the failure of a [`Precondition`](crate::model::Precondition).
+    pub fn current_tag(&self) -> Option<Tag> {
+        let Stale(current) = self.source.as_deref()?.downcast_ref()?;
+        Some(*current)
+    }
+
     /// What kind of failure this is.
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -70,6 +84,11 @@ impl Error {
         &self.message
     }
 }
+
+/// The cause of the failure of a condition. It keeps the tag out of [`Error`] itself, which every result is as large as.
+#[derive(Debug, thiserror::Error)]
+#[error("the current tag is {0}")]
+struct Stale(Tag);
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,38 +1,63 @@
-//! Entity tags, for edits that do not overwrite what somebody else wrote.
+//! Tags of versions, for edits that do not overwrite what somebody else wrote.
 
 use std::fmt;
+use std::str::FromStr;
 
-/// The version of a resource as a strong entity tag.
+use super::Epoch;
+
+/// The version of a resource.
+///
+/// No two states of a resource have the same tag, not even after a restore from an older backup: the [`Epoch`] differs then.
+/// Over HTTP a tag is a strong entity tag, in double quotes.
 ///
 /// ```
 /// use agentcfg_core::model::Tag;
-/// assert_eq!(Tag::record(7).to_string(), "\"a7\"");
-/// assert_ne!(Tag::record(7), Tag::list(7));
+/// let tag: Tag = "k3j9x0ab-a7".parse()?;
+/// assert_eq!(tag, Tag::record(tag.epoch(), 7));
+/// assert_ne!(tag, Tag::list(tag.epoch(), 7));
+/// assert_eq!(tag.to_string(), "k3j9x0ab-a7");
+/// # Ok::<(), agentcfg_core::model::InvalidTag>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tag {
+    epoch: Epoch,
     kind: char,
     number: u64,
 }
 
+/// A text that is no [`Tag`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a tag is an epoch, a hyphen, `a` or `w`, and a number")]
+pub struct InvalidTag;
+
+const RECORD: char = 'a';
+const LIST: char = 'w';
+
 impl Tag {
     /// The tag of one agent's record.
-    pub const fn record(version: u64) -> Self {
+    pub const fn record(epoch: Epoch, version: u64) -> Self {
         Self {
-            kind: 'a',
+            epoch,
+            kind: RECORD,
             number: version,
         }
     }
 
     /// The tag of a list in a workspace.
-    pub const fn list(revision: u64) -> Self {
+    pub const fn list(epoch: Epoch, revision: u64) -> Self {
         Self {
-            kind: 'w',
+            epoch,
+            kind: LIST,
             number: revision,
         }
     }
 
-    /// The letter that tells what is tagged.
+    /// The epoch of the store that the version is in.
+    pub const fn epoch(self) -> Epoch {
+        self.epoch
+    }
+
+    /// The letter that says what is tagged: `a` for an agent's record, `w` for a list in a workspace.
     pub const fn kind(self) -> char {
         self.kind
     }
@@ -45,7 +70,23 @@ impl Tag {
 
 impl fmt::Display for Tag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}{}\"", self.kind, self.number)
+        write!(f, "{}-{}{}", self.epoch, self.kind, self.number)
+    }
+}
+
+impl FromStr for Tag {
+    type Err = InvalidTag;
+
+    /// Takes exactly what [`Display`](fmt::Display) writes, so that equal tags have equal texts.
+    fn from_str(text: &str) -> Result<Self, InvalidTag> {
+        let (epoch, version) = text.split_once('-').ok_or(InvalidTag)?;
+        let epoch = epoch.parse().map_err(|_| InvalidTag)?;
+        let kind = version.chars().next().filter(|kind| [RECORD, LIST].contains(kind));
+        let kind = kind.ok_or(InvalidTag)?;
+        let digits = &version[kind.len_utf8()..];
+        let is_canonical = digits == "0" || !digits.starts_with(['0', '+']);
+        let number = digits.parse().ok().filter(|_| is_canonical).ok_or(InvalidTag)?;
+        Ok(Self { epoch, kind, number })
     }
 }
 
@@ -58,32 +99,99 @@ pub struct Tagged<T> {
     pub tag: Tag,
 }
 
-/// A condition on the version of a record, as the header `If-Match` states it.
+/// A version that a [`Precondition`] names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// This one.
+    Tag(Tag),
+    /// One that this service did not name so. No record ever has it.
+    Unknown(String),
+}
+
+impl From<Tag> for Expected {
+    fn from(tag: Tag) -> Self {
+        Self::Tag(tag)
+    }
+}
+
+impl From<&str> for Expected {
+    fn from(text: &str) -> Self {
+        text.parse().map_or_else(|_| Self::Unknown(text.to_owned()), Self::Tag)
+    }
+}
+
+/// A condition on the version of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Precondition {
     /// Any version will do.
     #[default]
     None,
-    /// The record must exist, in any version: `*`.
+    /// The record must exist, in any version.
     Exists,
-    /// The record must have one of these tags, compared strongly.
-    OneOf(Vec<String>),
+    /// The record must have one of these versions.
+    OneOf(Vec<Expected>),
 }
 
 impl Precondition {
-    /// The record must have this tag.
-    pub fn matches(tag: impl fmt::Display) -> Self {
-        Self::OneOf(vec![tag.to_string()])
+    /// The record must have this version.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Precondition, Tag};
+    /// let tag: Tag = "k3j9x0ab-a7".parse()?;
+    /// assert!(Precondition::matches(tag).is_met_by(tag));
+    /// assert!(!Precondition::matches("something else").is_met_by(tag));
+    /// # Ok::<(), agentcfg_core::model::InvalidTag>(())
+    /// ```
+    pub fn matches(expected: impl Into<Expected>) -> Self {
+        Self::OneOf(vec![expected.into()])
     }
 
-    /// Whether a record with this tag meets the condition.
-    pub fn is_met_by(&self, tag: Tag) -> bool {
+    /// Whether a record of this version meets the condition.
+    pub fn is_met_by(&self, current: Tag) -> bool {
         match self {
             Self::None | Self::Exists => true,
-            Self::OneOf(tags) => {
-                let current = tag.to_string();
-                tags.contains(&current)
-            }
+            Self::OneOf(expected) => expected.contains(&Expected::Tag(current)),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_reads_back_as_it_is_written() {
+        let epoch = "k3j9x0ab".parse().unwrap();
+        for tag in [
+            Tag::record(epoch, 0),
+            Tag::record(epoch, 10),
+            Tag::list(epoch, u64::MAX),
+        ] {
+            assert_eq!(tag.to_string().parse(), Ok(tag));
+        }
+    }
+
+    #[test]
+    fn other_texts_are_no_tags() {
+        for text in [
+            "",
+            "a7",
+            "k3j9x0ab",
+            "k3j9x0ab-",
+            "k3j9x0ab-a",
+            "k3j9x0ab-a07",
+            "k3j9x0ab-a00",
+            "k3j9x0ab-a+7",
+            "k3j9x0ab-a-7",
+            "k3j9x0ab-b7",
+            "k3j9x0ab-ä7",
+            "k3j9x0ab-a7 ",
+            "k3j9x0ab-a18446744073709551616",
+            "\"k3j9x0ab-a7\"",
+            "k3j9x0ab-a7-gzip",
+        ] {
+            assert_eq!(text.parse::<Tag>(), Err(InvalidTag), "{text}");
         }
     }
 }

@@ -1,15 +1,16 @@
 //! Agent configurations: create, list, change, delete, restore.
 
 use super::access::Access;
-use super::change::{Applied, Attempt, Change, Rounds};
+use super::change::{Attempt, Change, Rounds};
 use super::lists::Writer;
-use super::{AgentCfg, AgentList, Caller, not_found, schema};
+use super::records::{self, EntityKey, Lookup, Outcome, Stored, WorkspacePlan};
+use super::{AgentCfg, AgentList, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, Agent, AgentPatch, NewAgent, Permission, Plan, Precondition, Success, Tag, Tagged, TargetType, Timestamp,
+    Action, Agent, AgentPatch, NewAgent, Permission, Precondition, Success, Tag, Tagged, TargetType, Timestamp,
     WorkspaceId,
 };
-use crate::store::{Check, Key, Record, Write};
+use crate::store::Check;
 use crate::validate::{self, Invalid};
 
 /// Which agents to list.
@@ -21,25 +22,6 @@ pub struct AgentFilter {
     pub offset: usize,
     /// At most so many; `None` for all.
     pub limit: Option<usize>,
-}
-
-/// A workspace's plan, and the version of the record that says so.
-struct CurrentPlan {
-    plan: Plan,
-    version: u64,
-}
-
-/// An agent's record as it was found.
-struct Found {
-    key: Key,
-    version: u64,
-    agent: Agent,
-}
-
-impl Found {
-    fn tag(&self) -> Tag {
-        Tag::record(self.version)
-    }
 }
 
 impl AgentCfg {
@@ -63,7 +45,7 @@ impl AgentCfg {
             return self.list_one(&access, agent_id, filter.offset, limit).await;
         }
         let list = self.agent_list(&access).await?;
-        let tag = Tag::list(list.revision());
+        let tag = Tag::list(self.epoch().await?, list.revision());
         Ok(Tagged {
             value: list.page(filter.offset, limit),
             tag,
@@ -77,21 +59,18 @@ impl AgentCfg {
         offset: usize,
         limit: usize,
     ) -> Result<Tagged<AgentList>, Error> {
-        let head = Key::log_head(access.workspace());
-        let mut keys = vec![head.clone()];
-        keys.extend(validate::is_agent_id(agent_id).then(|| schema::agent(access.workspace(), agent_id)));
-        let records = self.store().get(&keys).await?;
-        let revision = schema::number(&head, records[0].as_ref())?;
-        let found = keys.pop().zip(records.get(1).cloned().flatten());
-        let found = found
-            .map(|(key, record)| read(key, &record))
-            .transpose()?
-            .filter(|found| found.agent.is_active);
+        let head = records::revision(access.workspace());
+        let (revision, found) = match validate::is_agent_id(agent_id) {
+            true => self.read((head, records::agent(access.workspace(), agent_id))).await?,
+            false => (self.read(head).await?, None),
+        };
+        let found = found.filter(|found| found.value.is_active);
         let mut list = Writer::new(0);
-        let mut tag = Tag::list(revision);
+        let epoch = self.epoch().await?;
+        let mut tag = Tag::list(epoch, revision);
         if let Some(found) = found {
-            tag = found.tag();
-            list.push(found.agent)?;
+            tag = Tag::record(epoch, found.version);
+            list.push(found.value)?;
         }
         Ok(Tagged {
             value: list.finish(revision, None).page(offset, limit),
@@ -147,14 +126,13 @@ impl AgentCfg {
         let access = self
             .access(caller, agent.workspace_id, Permission::AgentsConfigure)
             .await?;
-        let key = schema::agent(access.workspace(), &agent.agent_id);
+        let key = records::agent(access.workspace(), &agent.agent_id);
         let (plan, existing) = match is_first {
             true => (self.plan_of(&access).await?, None),
-            false => self.plan_and(&access, &key).await?,
+            false => self.plan_and(&access, key.clone()).await?,
         };
         if let Some(existing) = existing {
-            let existing = read(key, &existing)?;
-            let hint = if existing.agent.is_active {
+            let hint = if existing.value.is_active {
                 ""
             } else {
                 "; it is deactivated and can be restored"
@@ -177,8 +155,7 @@ impl AgentCfg {
             TargetType::Agent,
             agent.agent_id.clone(),
         )
-        .check(Check::Absent(key.clone()))
-        .replace(key, None, agent)?;
+        .create(key, agent)?;
         self.apply_within_plan(&access, plan, change).await
     }
 
@@ -216,9 +193,9 @@ impl AgentCfg {
             .access_default(caller, workspace, Permission::AgentsConfigure)
             .await?;
         let found = self.active_agent(&access, agent_id).await?;
-        same_identity(patch, &found.agent)?;
-        met(condition, &found)?;
-        let mut agent = found.agent.clone();
+        same_identity(patch, &found.value)?;
+        self.require(condition, &found).await?;
+        let mut agent = found.value.clone();
         patch.clone().apply(&mut agent);
         self.rewrite(&access, Action::AgentUpdated, found, agent, |change| change)
             .await
@@ -242,20 +219,16 @@ impl AgentCfg {
                 .access_default(caller, workspace, Permission::AgentsConfigure)
                 .await?;
             let found = self.active_agent(&access, agent_id).await?;
-            met(condition, &found)?;
+            self.require(condition, &found).await?;
             let agent = Agent {
                 is_active: false,
-                ..found.agent.clone()
+                ..found.value.clone()
             };
             let workspace = access.workspace();
             let attempt = self.rewrite(&access, Action::AgentDeactivated, found, agent, |change| {
                 change
-                    .write(Write::Add {
-                        counter: schema::active_agents(workspace),
-                        delta: -1,
-                        max: None,
-                    })
-                    .write(Write::Delete(schema::status(workspace, agent_id)))
+                    .add(records::active_agents(workspace), -1, None)
+                    .delete(records::status(workspace, agent_id))
             });
             Ok(match attempt.await? {
                 Attempt::Done(_) => Attempt::Done(Success::OK),
@@ -293,50 +266,45 @@ impl AgentCfg {
             .access_default(caller, workspace, Permission::AgentsConfigure)
             .await?;
         let key = agent_key(&access, agent_id)?;
-        let (plan, record) = self.plan_and(&access, &key).await?;
-        let found = read(key, &record.ok_or_else(|| not_found("agent", agent_id))?)?;
-        met(condition, &found)?;
-        if found.agent.is_active {
+        let (plan, found) = self.plan_and(&access, key).await?;
+        let found = found.ok_or_else(|| not_found("agent", agent_id))?;
+        self.require(condition, &found).await?;
+        if found.value.is_active {
             return Err(Error::new(
                 ErrorKind::Conflict,
                 format!("the agent {agent_id:?} is already active"),
             ));
         }
-        let now = self.after(found.agent.updated_at);
+        let now = self.after(found.value.updated_at);
         let agent = Agent {
             is_active: true,
             updated_at: now,
-            ..found.agent.clone()
+            ..found.value.clone()
         };
-        let change = Change::new(&access, now, Action::AgentRestored, TargetType::Agent, agent_id)
-            .check(Check::Version(found.key.clone(), found.version))
-            .replace(found.key, Some(&found.agent), &agent)?;
+        let change =
+            Change::new(&access, now, Action::AgentRestored, TargetType::Agent, agent_id).replace(found, &agent)?;
         Ok(match self.apply_within_plan(&access, plan, change).await? {
             Attempt::Done(tag) => Attempt::Done(Tagged { value: agent, tag }),
             Attempt::Raced => Attempt::Raced,
         })
     }
 
-    /// Commits a change that makes one more agent active, if the plan allows it. The change's first
-    /// write is the agent's record.
+    /// Commits a change that makes one more agent active, if the plan allows it. The change is about the agent's record.
     async fn apply_within_plan(
         &self,
         access: &Access,
-        CurrentPlan { plan, version }: CurrentPlan,
+        plan: Stored<WorkspacePlan>,
         change: Change<'_>,
     ) -> Result<Attempt<Tag>, Error> {
-        let limit = self.agent_limit(plan);
-        let change = change
-            .check(Check::Version(schema::workspace(access.workspace()), version))
-            .write(Write::Add {
-                counter: schema::active_agents(access.workspace()),
-                delta: 1,
-                max: limit.map(u64::from),
-            });
+        let limit = self.agent_limit(plan.value.plan);
+        let counter = records::active_agents(access.workspace());
+        let change = change.check(plan.unchanged()).add(counter, 1, limit.map(u64::from));
+        let epoch = self.epoch().await?;
         Ok(match self.apply(change).await? {
-            Applied::Done(numbers) => Attempt::Done(Tag::record(numbers[0])),
-            Applied::Raced => Attempt::Raced,
-            Applied::Limit => {
+            Outcome::Done(done) => Attempt::Done(Tag::record(epoch, done.version)),
+            Outcome::Raced => Attempt::Raced,
+            Outcome::Limit => {
+                let plan = plan.value.plan;
                 let limit = limit.unwrap_or_default();
                 let message = format!("the plan {plan} allows {limit} active agents, and they exist already");
                 return Err(Error::new(ErrorKind::PlanLimit, message));
@@ -349,22 +317,22 @@ impl AgentCfg {
         &self,
         access: &Access,
         action: Action,
-        found: Found,
+        found: Stored<Agent>,
         mut agent: Agent,
         more: impl FnOnce(Change<'_>) -> Change<'_>,
     ) -> Result<Attempt<Tagged<Agent>>, Error> {
-        let now = self.after(found.agent.updated_at);
+        let now = self.after(found.value.updated_at);
         agent.updated_at = now;
-        let change = Change::new(access, now, action, TargetType::Agent, agent.agent_id.clone())
-            .check(Check::Version(found.key.clone(), found.version))
-            .replace(found.key, Some(&found.agent), &agent)?;
+        let change =
+            Change::new(access, now, action, TargetType::Agent, agent.agent_id.clone()).replace(found, &agent)?;
+        let epoch = self.epoch().await?;
         Ok(match self.apply(more(change)).await? {
-            Applied::Done(numbers) => Attempt::Done(Tagged {
+            Outcome::Done(done) => Attempt::Done(Tagged {
                 value: agent,
-                tag: Tag::record(numbers[0]),
+                tag: Tag::record(epoch, done.version),
             }),
-            Applied::Raced => Attempt::Raced,
-            Applied::Limit => {
+            Outcome::Raced => Attempt::Raced,
+            Outcome::Limit => {
                 return Err(Error::new(ErrorKind::Internal, "the number of active agents is wrong"));
             }
         })
@@ -375,100 +343,71 @@ impl AgentCfg {
         self.now().max(last.plus_millis(1))
     }
 
-    /// The workspace's plan; without any read when its record was read ahead.
-    async fn plan_of(&self, access: &Access) -> Result<CurrentPlan, Error> {
-        let key = schema::workspace(access.workspace());
-        let record = match access.take_ahead().and_then(|ahead| ahead.workspace) {
-            Some(record) => Some(record),
-            None => self.store().get(std::slice::from_ref(&key)).await?.pop().flatten(),
+    /// The workspace's plan. When its record was read along with the credential, this reads nothing.
+    async fn plan_of(&self, access: &Access) -> Result<Stored<WorkspacePlan>, Error> {
+        let key = records::workspace_plan(access.workspace());
+        let found = match access.take_ahead().and_then(|ahead| ahead.workspace) {
+            Some(record) => Some(key.with(record).decode()?),
+            None => self.read(key).await?,
         };
-        read_plan(&key, record)
+        found.ok_or_else(super::no_member)
     }
 
-    /// The workspace's plan, and another record, in one read.
-    async fn plan_and(&self, access: &Access, key: &Key) -> Result<(CurrentPlan, Option<Record>), Error> {
-        let workspace_key = schema::workspace(access.workspace());
-        let mut records = self.store().get(&[workspace_key.clone(), key.clone()]).await?;
-        let other = records.pop().flatten();
-        Ok((read_plan(&workspace_key, records.pop().flatten())?, other))
+    /// The workspace's plan, and an agent, in one read.
+    async fn plan_and(
+        &self,
+        access: &Access,
+        agent: EntityKey<Agent>,
+    ) -> Result<(Stored<WorkspacePlan>, Option<Stored<Agent>>), Error> {
+        let (plan, agent) = self.read((records::workspace_plan(access.workspace()), agent)).await?;
+        Ok((plan.ok_or_else(super::no_member)?, agent))
     }
 
-    async fn active_agent(&self, access: &Access, agent_id: &str) -> Result<Found, Error> {
-        let key = agent_key(access, agent_id)?;
-        let record = self.store().get(std::slice::from_ref(&key)).await?.pop().flatten();
-        let found = record.map(|record| read(key, &record)).transpose()?;
-        found
-            .filter(|found| found.agent.is_active)
-            .ok_or_else(|| not_found("agent", agent_id))
+    /// Whether a condition allows to change a record that was found.
+    async fn require(&self, condition: &Precondition, found: &Stored<Agent>) -> Result<(), Error> {
+        let current = Tag::record(self.epoch().await?, found.version);
+        if condition.is_met_by(current) {
+            return Ok(());
+        }
+        Err(Error::stale(current))
     }
 
-    /// An active agent with other records, in one read.
-    pub(super) async fn active_agent_and(
+    async fn active_agent(&self, access: &Access, agent_id: &str) -> Result<Stored<Agent>, Error> {
+        let found = self.read(agent_key(access, agent_id)?).await?;
+        active(found, agent_id)
+    }
+
+    /// An active agent with two other records, in one read.
+    pub(super) async fn active_agent_and<A: Lookup, B: Lookup>(
         &self,
         access: &Access,
         agent_id: &str,
-        more: &[Key],
-    ) -> Result<(Agent, Vec<Option<Record>>), Error> {
-        let key = agent_key(access, agent_id)?;
-        let keys: Vec<Key> = std::iter::once(&key).chain(more).cloned().collect();
-        let mut records = self.store().get(&keys).await?;
-        let others = records.split_off(1);
-        let found = records.pop().flatten().map(|record| read(key, &record)).transpose()?;
-        found
-            .filter(|found| found.agent.is_active)
-            .map(|found| (found.agent, others))
-            .ok_or_else(|| not_found("agent", agent_id))
+        (a, b): (A, B),
+    ) -> Result<(Agent, A::Found, B::Found), Error> {
+        let (found, a, b) = self.read((agent_key(access, agent_id)?, a, b)).await?;
+        Ok((active(found, agent_id)?.value, a, b))
     }
 
-    /// An active agent's record with the check that it stays as it is.
+    /// An active agent with the check that its record stays as it is.
     pub(super) async fn active_agent_checked(&self, access: &Access, agent_id: &str) -> Result<(Agent, Check), Error> {
         let found = self.active_agent(access, agent_id).await?;
-        Ok((found.agent, Check::Version(found.key, found.version)))
+        let unchanged = found.unchanged();
+        Ok((found.value, unchanged))
     }
 }
 
-fn read_plan(key: &Key, record: Option<Record>) -> Result<CurrentPlan, Error> {
-    /// The rest of the record is not needed, and every create reads this.
-    #[derive(serde::Deserialize)]
-    struct WorkspacePlan {
-        plan: Plan,
-    }
-    let record = record.ok_or_else(|| Error::new(ErrorKind::Forbidden, "you are not a member of this workspace"))?;
-    let WorkspacePlan { plan } = schema::decode(key, &record)?;
-    Ok(CurrentPlan {
-        plan,
-        version: record.version,
-    })
+fn active(found: Option<Stored<Agent>>, agent_id: &str) -> Result<Stored<Agent>, Error> {
+    found
+        .filter(|found| found.value.is_active)
+        .ok_or_else(|| not_found("agent", agent_id))
 }
 
 /// The key of an agent; one that could never exist is not found.
-fn agent_key(access: &Access, agent_id: &str) -> Result<Key, Error> {
+fn agent_key(access: &Access, agent_id: &str) -> Result<EntityKey<Agent>, Error> {
     if !validate::is_agent_id(agent_id) {
         return Err(not_found("agent", agent_id));
     }
-    Ok(schema::agent(access.workspace(), agent_id))
-}
-
-fn read(key: Key, record: &Record) -> Result<Found, Error> {
-    let agent = schema::decode(&key, record)?;
-    Ok(Found {
-        key,
-        version: record.version,
-        agent,
-    })
-}
-
-fn met(condition: &Precondition, found: &Found) -> Result<(), Error> {
-    if condition.is_met_by(found.tag()) {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::Precondition,
-        format!(
-            "If-Match does not name the agent's current ETag, which is {}: read it again",
-            found.tag()
-        ),
-    ))
+    Ok(records::agent(access.workspace(), agent_id))
 }
 
 /// The identity in a patch may only repeat what is stored.

@@ -1,13 +1,12 @@
 //! API keys: create, list, revoke.
 
-use super::change::{Applied, Attempt, Change};
-use super::schema::{self, StoredApiKey, StoredUse};
+use super::change::{Attempt, Change};
+use super::records::{self, Entries, StoredApiKey, WorkspaceApiKey};
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
     Action, ApiKey, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, NewApiKey, Permission, Success, TargetType, WorkspaceId,
 };
-use crate::store::{Check, Key, Kind, Partition, Scan};
 use crate::token;
 use crate::validate::Invalid;
 
@@ -19,23 +18,19 @@ impl AgentCfg {
     /// [`ErrorKind::Forbidden`] without `api_keys:read` in the workspace.
     pub async fn list_api_keys(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<ApiKey>, Error> {
         let access = self.access(caller, workspace, Permission::ApiKeysRead).await?;
-        let scan = Scan::all(Partition::Workspace(access.workspace()), Kind::WorkspaceApiKey);
-        let index = self.store().scan(&scan).await?.entries;
-        let keys: Vec<Key> = index
-            .iter()
-            .flat_map(|(key, _)| [schema::api_key(key.item()), schema::key_use(key.item())])
+        let index = self
+            .scan(Entries::<WorkspaceApiKey>::in_workspace(access.workspace()))
+            .await?;
+        let keys: Vec<_> = index
+            .into_keys()
+            .map(|key| (records::api_key(key.item()), records::key_use(key.item())))
             .collect();
-        let records = self.store().get(&keys).await?;
-        let mut listed = Vec::with_capacity(index.len());
-        for (keys, records) in keys.chunks_exact(2).zip(records.chunks_exact(2)) {
-            let Some(record) = &records[0] else { continue };
-            let stored: StoredApiKey = schema::decode(&keys[0], record)?;
-            let written = match &records[1] {
-                Some(record) => Some(schema::decode::<StoredUse>(&keys[1], record)?.last_used_at),
-                None => None,
-            };
-            let last_used_at = self.inner.uses.pending(&stored.id).max(written);
-            listed.push(stored.listed(last_used_at));
+        let mut listed = Vec::with_capacity(keys.len());
+        for (stored, written) in self.read(keys).await? {
+            let Some(stored) = stored else { continue };
+            let written = written.map(|written| written.value.last_used_at);
+            let last_used_at = self.inner.uses.pending(&stored.value.id).max(written);
+            listed.push(stored.value.listed(last_used_at));
         }
         listed.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         Ok(listed)
@@ -93,15 +88,10 @@ impl AgentCfg {
             revoked_at: None,
             hash: hash.to_owned(),
         };
-        let key = schema::api_key(id);
         let change = Change::new(&access, now, Action::ApiKeyCreated, TargetType::ApiKey, id)
-            .check(Check::Absent(key.clone()))
-            .replace(key, None, &stored)?
-            .put(schema::workspace_api_key(access.workspace(), id), &schema::Present {})?;
-        Ok(match self.apply(change).await? {
-            Applied::Done(_) => Attempt::Done(stored.listed(None)),
-            Applied::Raced | Applied::Limit => Attempt::Raced,
-        })
+            .create(records::api_key(id), &stored)?
+            .put(records::workspace_api_key(access.workspace(), id), &WorkspaceApiKey {})?;
+        Ok(self.apply(change).await?.attempt(stored.listed(None)))
     }
 
     /// Revokes an API key: the next request with it is refused, on every instance.
@@ -120,15 +110,8 @@ impl AgentCfg {
         if key_id.is_empty() || !key_id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Err(unknown());
         }
-        let key = schema::api_key(key_id);
-        let record = self
-            .store()
-            .get(std::slice::from_ref(&key))
-            .await?
-            .pop()
-            .flatten()
-            .ok_or_else(unknown)?;
-        let before: StoredApiKey = schema::decode(&key, &record)?;
+        let found = self.read(records::api_key(key_id)).await?.ok_or_else(unknown)?;
+        let before = &found.value;
         let access = self
             .membership(caller, before.workspace_id)
             .await
@@ -145,12 +128,8 @@ impl AgentCfg {
             revoked_at: Some(now),
             ..before.clone()
         };
-        let change = Change::new(&access, now, Action::ApiKeyRevoked, TargetType::ApiKey, key_id)
-            .check(Check::Version(key.clone(), record.version))
-            .replace(key, Some(&before), &after)?;
-        Ok(match self.apply(change).await? {
-            Applied::Done(_) => Attempt::Done(Success::OK),
-            Applied::Raced | Applied::Limit => Attempt::Raced,
-        })
+        let change =
+            Change::new(&access, now, Action::ApiKeyRevoked, TargetType::ApiKey, key_id).replace(found, &after)?;
+        Ok(self.apply(change).await?.attempt(Success::OK))
     }
 }

@@ -1,9 +1,10 @@
 //! The audit log: what the mutations wrote, newest first.
 
-use super::{AgentCfg, Caller, schema};
+use super::records::{self, Entries};
+use super::{AgentCfg, Caller};
 use crate::error::Error;
 use crate::model::{AuditEntry, Permission, WorkspaceId};
-use crate::store::{Direction, Key, Kind, Partition, Scan};
+use crate::store::Key;
 
 impl AgentCfg {
     /// The entries of a workspace's audit log, newest first: at most `limit` after skipping `offset`.
@@ -25,17 +26,8 @@ impl AgentCfg {
             return Ok(Vec::new());
         }
         // Entries are numbered without gaps, so the offset says where to start.
-        let after = Key::log_entry(access.workspace(), last - offset + 1);
-        let scan = Scan {
-            after: Some(after.item().into()),
-            direction: Direction::Descending,
-            limit,
-            ..Scan::all(Partition::Workspace(access.workspace()), Kind::LogEntry)
-        };
-        let entries = self.store().scan(&scan).await?.entries;
-        entries
-            .iter()
-            .map(|(key, record)| schema::decode(key, record))
-            .collect()
+        let after = records::audit_entry(access.workspace(), last - offset + 1);
+        let entries = Entries::in_workspace(access.workspace()).after(&after).descending();
+        self.scan(entries.limit(limit)).await?.into_values()
     }
 }

@@ -4,25 +4,27 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::access::Access;
+pub(super) use super::records::failed;
+use super::records::{self, Entity, EntityKey, NumberKey, Outcome, Stored, Transaction};
 use super::written::Written;
-use super::{AgentCfg, diff, schema};
+use super::{AgentCfg, diff};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Action, Actor, Target, TargetType, Timestamp, WorkspaceId};
-use crate::store::{Batch, Check, CommitError, Key, StoreError, Write};
+use crate::store::Check;
 
-/// How often a decision is made anew because another writer was faster. Every round lets at least
-/// one writer through, so this bounds how many can stand before one.
+/// How often a decision is made again because another writer was faster. In every round at least one writer succeeds, so
+/// this bounds how many writers can go before one.
 const MAX_ROUNDS: usize = 2000;
 
-/// A mutation in the making.
+/// A mutation that is being put together: its checks and writes, and what its audit entry says.
 pub(super) struct Change<'a> {
     access: &'a Access,
     at: Timestamp,
     action: Action,
     target: Target,
-    /// Which fields changed, as the audit entry tells it.
+    /// Which fields changed, as JSON.
     changes: Vec<u8>,
-    batch: Batch,
+    transaction: Transaction,
 }
 
 /// An [`AuditEntry`](crate::model::AuditEntry) without its changes.
@@ -38,20 +40,20 @@ struct EntryHead {
 
 /// How an attempt at a mutation ended.
 pub(super) enum Attempt<T> {
-    /// It is done.
+    /// The mutation is done.
     Done(T),
-    /// The state changed under it: decide anew.
+    /// The state has changed since it was read: decide again.
     Raced,
 }
 
-/// What a commit gave.
-pub(super) enum Applied {
-    /// The numbers of the writes, in their order.
-    Done(Vec<u64>),
-    /// The state changed under it.
-    Raced,
-    /// A bounded counter would have left its bounds.
-    Limit,
+impl Outcome {
+    /// The attempt of a change that adds to no counter, so that no limit can stop it.
+    pub(super) fn attempt<T>(self, value: T) -> Attempt<T> {
+        match self {
+            Self::Done(_) => Attempt::Done(value),
+            Self::Raced | Self::Limit => Attempt::Raced,
+        }
+    }
 }
 
 impl<'a> Change<'a> {
@@ -63,43 +65,87 @@ impl<'a> Change<'a> {
         id: impl Into<String>,
     ) -> Self {
         let target = Target { kind, id: id.into() };
-        let batch = Batch {
-            checks: vec![access.guard()],
-            writes: Vec::new(),
-        };
         Self {
             access,
             at,
             action,
             target,
             changes: b"{}".to_vec(),
-            batch,
+            transaction: Transaction::guarded_by(access),
         }
     }
 
+    /// Adds a condition.
     pub(super) fn check(mut self, check: Check) -> Self {
-        self.batch.checks.push(check);
+        self.transaction = self.transaction.check(check);
         self
     }
 
-    pub(super) fn write(mut self, write: Write) -> Self {
-        self.batch.writes.push(write);
+    /// Puts a record beside the one that the change is about.
+    pub(super) fn put<T: Entity + Serialize>(mut self, key: EntityKey<T>, value: &T) -> Result<Self, Error> {
+        self.transaction = self.transaction.put(key, value)?;
+        Ok(self)
+    }
+
+    /// Removes a record; fine when there is none.
+    pub(super) fn delete<T: Entity>(mut self, key: EntityKey<T>) -> Self {
+        self.transaction = self.transaction.delete(key);
         self
     }
 
-    pub(super) fn put<T: Serialize>(self, key: Key, value: &T) -> Result<Self, Error> {
-        let value = schema::encode(value)?;
-        Ok(self.write(Write::Put(key, value)))
+    /// Adds to a counter, within `max` when `delta` is positive, and never below zero.
+    pub(super) fn add(mut self, counter: NumberKey, delta: i64, max: Option<u64>) -> Self {
+        self.transaction = self.transaction.add(counter, delta, max);
+        self
     }
 
-    /// Puts a record in place of one that was found, or of none, and tells the audit log in which fields they differ.
-    pub(super) fn replace<T: Serialize>(mut self, key: Key, from: Option<&T>, to: &T) -> Result<Self, Error> {
-        let (from, to) = (from.map(Written::of).transpose()?, Written::of(to)?);
-        self.changes = diff::changes(from.as_ref(), Some(&to))?;
-        Ok(self.write(Write::Put(key, to.into_text())))
+    /// Puts the record that the change is about where there is none, and has the audit entry list all of its fields.
+    pub(super) fn create<T: Entity + Serialize>(self, key: EntityKey<T>, value: &T) -> Result<Self, Error> {
+        let check = key.absent();
+        self.check(check).write(key, None, value)
     }
 
-    /// Tells the audit log in which fields two states differ.
+    /// Replaces the record that the change is about, if it still is as it was found, and has the audit entry list the
+    /// fields that differ.
+    pub(super) fn replace<T: Entity + Serialize>(self, found: Stored<T>, value: &T) -> Result<Self, Error> {
+        let check = found.unchanged();
+        let before = Written::of(&found.value)?;
+        self.check(check).write(found.key, Some(&before), value)
+    }
+
+    /// As [`Self::create`] or [`Self::replace`], by whether a record was found.
+    pub(super) fn save<T: Entity + Serialize>(
+        self,
+        key: EntityKey<T>,
+        found: Option<Stored<T>>,
+        value: &T,
+    ) -> Result<Self, Error> {
+        match found {
+            Some(found) => self.replace(found, value),
+            None => self.create(key, value),
+        }
+    }
+
+    /// Removes the record that the change is about, if it still is as it was found, and has the audit entry list its
+    /// fields.
+    pub(super) fn remove<T: Entity + Serialize>(self, found: Stored<T>) -> Result<Self, Error> {
+        let change = self.tell(Some(&found.value), None)?.check(found.unchanged());
+        Ok(change.delete(found.key))
+    }
+
+    fn write<T: Entity + Serialize>(
+        mut self,
+        key: EntityKey<T>,
+        before: Option<&Written>,
+        value: &T,
+    ) -> Result<Self, Error> {
+        let after = Written::of(value)?;
+        self.changes = diff::changes(before, Some(&after))?;
+        self.transaction = self.transaction.put_subject(key, after.into_text());
+        Ok(self)
+    }
+
+    /// Has the audit entry list the fields in which two states differ.
     pub(super) fn tell<T: Serialize>(mut self, from: Option<&T>, to: Option<&T>) -> Result<Self, Error> {
         let (from, to) = (from.map(Written::of).transpose()?, to.map(Written::of).transpose()?);
         self.changes = diff::changes(from.as_ref(), to.as_ref())?;
@@ -110,7 +156,7 @@ impl<'a> Change<'a> {
 /// An audit entry as it is stored.
 fn entry(head: &EntryHead, changes: &[u8]) -> Result<Vec<u8>, Error> {
     let mut text = Vec::with_capacity(512 + changes.len());
-    serde_json::to_writer(&mut text, head).map_err(schema::not_written)?;
+    serde_json::to_writer(&mut text, head).map_err(records::not_written)?;
     // The changes are JSON already, and become its last field.
     text.pop();
     for part in [b",\"changes\":", changes, b"}"] {
@@ -121,33 +167,18 @@ fn entry(head: &EntryHead, changes: &[u8]) -> Result<Vec<u8>, Error> {
 
 impl AgentCfg {
     /// Commits a mutation together with its audit entry.
-    pub(super) async fn apply(&self, change: Change<'_>) -> Result<Applied, Error> {
-        let Change {
-            access,
-            at,
-            action,
-            target,
-            changes,
-            mut batch,
-        } = change;
-        let workspace_id = access.workspace();
+    pub(super) async fn apply(&self, change: Change<'_>) -> Result<Outcome, Error> {
+        let workspace_id = change.access.workspace();
         let head = EntryHead {
-            id: self.new_id(at)?,
+            id: self.new_id(change.at)?,
             workspace_id,
-            actor: access.actor(),
-            action,
-            target,
-            created_at: at,
+            actor: change.access.actor(),
+            action: change.action,
+            target: change.target,
+            created_at: change.at,
         };
-        batch.writes.push(Write::Append {
-            log: workspace_id,
-            value: entry(&head, &changes)?,
-        });
-        match self.store().commit(batch).await {
-            Ok(committed) => Ok(Applied::Done(committed.numbers)),
-            Err(CommitError::Limit(_)) => Ok(Applied::Limit),
-            Err(error) => lost(access, error).map(|Raced| Applied::Raced),
-        }
+        let entry = entry(&head, &change.changes)?;
+        self.commit(change.transaction.append(workspace_id, entry)).await
     }
 
     /// Makes attempts until one is done or fails for a reason of its own.
@@ -186,26 +217,5 @@ impl Rounds {
         }
         tokio::task::yield_now().await;
         Ok(())
-    }
-}
-
-/// A batch whose first check is the guard lost a race.
-pub(super) struct Raced;
-
-/// What the failure of such a batch means: a lost race, or an error.
-pub(super) fn lost(access: &Access, error: CommitError) -> Result<Raced, Error> {
-    match error {
-        // An API key's record changes only by its revocation, so there is nothing to decide anew.
-        CommitError::Conflict(0) if access.by_key() => Err(Error::new(ErrorKind::Unauthorized, "invalid credentials")),
-        CommitError::Conflict(_) => Ok(Raced),
-        error => Err(failed(error)),
-    }
-}
-
-/// The error of a commit that has no checks to fail.
-pub(super) fn failed(error: CommitError) -> Error {
-    match error {
-        CommitError::Store(error) => error.into(),
-        other => StoreError::Unavailable(other.to_string()).into(),
     }
 }

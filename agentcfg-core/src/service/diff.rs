@@ -1,6 +1,6 @@
 //! What the audit log tells of a change: the fields in which two records differ.
 
-use super::schema;
+use super::records;
 use super::written::Written;
 use crate::error::Error;
 
@@ -39,7 +39,7 @@ pub(super) fn changes(from: Option<&Written>, to: Option<&Written>) -> Result<Ve
         if text.len() > 1 {
             text.push(b',');
         }
-        serde_json::to_writer(&mut text, name).map_err(schema::not_written)?;
+        serde_json::to_writer(&mut text, name).map_err(records::not_written)?;
         for part in [b":{\"from\":", from, b",\"to\":", to, b"}"] {
             text.extend_from_slice(part);
         }

@@ -10,11 +10,10 @@
 //! 3. The old keys are taken off the list.
 
 use super::AgentCfg;
-use super::change::{Attempt, failed};
-use super::schema::{self, StoredMasterKeys, StoredProviderKey};
+use super::change::Attempt;
+use super::records::{self, EntityKey, Entries, SealedKey, Stored, StoredMasterKeys, Transaction};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Provider, WorkspaceId};
-use crate::store::{Batch, Check, CommitError, Key, Kind, Record, Scan, Write};
 use crate::vault::{KeyId, Vault};
 
 /// At most so many provider keys are sealed anew in one commit.
@@ -75,16 +74,10 @@ impl AgentCfg {
     ///
     /// When storage fails.
     pub async fn master_keys_needed(&self) -> Result<MasterKeysNeeded, Error> {
-        let list = schema::master_keys();
-        let scan = Scan {
-            limit: 1,
-            ..Scan::all(schema::sealed_keys(), Kind::SealedKey)
-        };
-        let scanned = self.store().scan(&scan.with([list.clone()])).await?;
-        let listed = read_list(&list, scanned.with.first().and_then(Option::as_ref))?;
+        let (sealed, list) = self.scan_with(sealed_keys().limit(1), records::master_keys()).await?;
         Ok(MasterKeysNeeded {
-            keys: listed.iter().flat_map(StoredMasterKeys::ids).collect(),
-            any_sealed: !scanned.entries.is_empty(),
+            keys: list.iter().flat_map(|list| list.value.ids()).collect(),
+            any_sealed: !sealed.is_empty(),
         })
     }
 
@@ -133,8 +126,8 @@ impl AgentCfg {
     }
 
     async fn try_adopt(&self, vault: &Vault) -> Result<Attempt<()>, MasterKeyError> {
-        let (key, record, listed) = self.master_key_list().await?;
-        let mut keys = listed.keys;
+        let list = self.read(records::master_keys()).await?;
+        let mut keys = list.as_ref().map_or_else(Vec::new, |list| list.value.keys.clone());
         let needed: Vec<KeyId> = keys.iter().map(crate::vault::Sealed::key_id).collect();
         let given: Vec<KeyId> = vault.key_ids().collect();
         if needed.iter().any(|id| !given.contains(id)) {
@@ -151,7 +144,7 @@ impl AgentCfg {
         }
         keys.retain(|check_value| check_value.key_id() != sealing);
         keys.insert(0, vault.check_value(self.entropy()).map_err(Error::from)?);
-        Ok(self.put_list(key, record.as_ref(), &StoredMasterKeys { keys }).await?)
+        Ok(self.put_list(list.as_ref(), &StoredMasterKeys { keys }).await?)
     }
 
     /// Seals every provider key under the keyring's first key, and then takes the other keys off the
@@ -171,20 +164,12 @@ impl AgentCfg {
         let Some(vault) = self.vault() else {
             return Ok(done);
         };
-        let mut after: Option<Box<str>> = None;
+        let mut entries = sealed_keys().limit(BATCH);
         loop {
-            let scan = Scan {
-                limit: BATCH,
-                after: after.take(),
-                ..Scan::all(schema::sealed_keys(), Kind::SealedKey)
-            };
-            let entries = self.store().scan(&scan).await.map_err(Error::from)?.entries;
-            let Some((last, _)) = entries.last() else { break };
-            after = Some(last.item().into());
-            let places = entries
-                .iter()
-                .map(|(key, _)| place(key))
-                .collect::<Result<Vec<_>, _>>()?;
+            let found: Vec<_> = self.scan(entries).await?.into_keys().collect();
+            let Some(last) = found.last() else { break };
+            entries = sealed_keys().limit(BATCH).after(last);
+            let places = found.iter().map(EntityKey::place).collect::<Result<Vec<_>, _>>()?;
             let Some((rewrapped, unreadable)) = self.settle(|| self.try_rewrap(&vault, &places)).await? else {
                 // Somebody else began another replacement, which will seal these anew too.
                 return Ok(done);
@@ -195,12 +180,16 @@ impl AgentCfg {
             progress(done);
         }
         loop {
-            let (key, record, mut listed) = self.master_key_list().await?;
-            if listed.sealing_key() != Some(vault.sealing_key()) || listed.keys.len() == 1 {
+            let Some(list) = self.read(records::master_keys()).await? else {
+                return Ok(done);
+            };
+            if list.value.sealing_key() != Some(vault.sealing_key()) || list.value.keys.len() == 1 {
                 return Ok(done);
             }
-            listed.keys.truncate(1);
-            if let Attempt::Done(()) = self.put_list(key, record.as_ref(), &listed).await? {
+            let sealing = StoredMasterKeys {
+                keys: list.value.keys.iter().take(1).cloned().collect(),
+            };
+            if let Attempt::Done(()) = self.put_list(Some(&list), &sealing).await? {
                 return Ok(done);
             }
         }
@@ -213,36 +202,26 @@ impl AgentCfg {
         vault: &Vault,
         places: &[(WorkspaceId, Provider)],
     ) -> Result<Attempt<Option<(u64, u64)>>, Error> {
-        let mut keys: Vec<Key> = places
+        let keys: Vec<_> = places
             .iter()
-            .map(|(workspace, provider)| schema::provider_key(*workspace, *provider))
+            .map(|(workspace, provider)| records::provider_key(*workspace, *provider))
             .collect();
-        keys.push(schema::master_keys());
-        let mut records = self.store().get(&keys).await?;
-        let (list, list_record) = (schema::master_keys(), records.pop().flatten());
-        let (Some(listed), Some(list_record)) = (read_list(&list, list_record.as_ref())?, list_record) else {
+        let (list, found) = self.read((records::master_keys(), keys)).await?;
+        let Some(list) = list.filter(|list| list.value.sealing_key() == Some(vault.sealing_key())) else {
             return Ok(Attempt::Done(None));
         };
-        if listed.sealing_key() != Some(vault.sealing_key()) {
-            return Ok(Attempt::Done(None));
-        }
-        let mut batch = Batch {
-            checks: vec![Check::Version(list, list_record.version)],
-            writes: Vec::new(),
-        };
+        let mut transaction = Transaction::default().check(list.unchanged());
         let (mut rewrapped, mut unreadable) = (0, 0);
-        for (((workspace, provider), key), record) in places.iter().zip(&keys).zip(&records) {
+        for ((workspace, provider), found) in places.iter().zip(found) {
             // One that was deleted since the scan needs nothing.
-            let Some(record) = record else { continue };
-            let mut stored: StoredProviderKey = schema::decode(key, record)?;
-            if stored.sealed.key_id() == vault.sealing_key() {
+            let Some(mut found) = found else { continue };
+            if found.value.sealed.key_id() == vault.sealing_key() {
                 continue;
             }
-            match vault.open(*workspace, *provider, &stored.sealed) {
+            match vault.open(*workspace, *provider, &found.value.sealed) {
                 Ok(credential) => {
-                    stored.sealed = vault.seal(*workspace, *provider, &credential, self.entropy())?;
-                    batch.checks.push(Check::Version(key.clone(), record.version));
-                    batch.writes.push(Write::Put(key.clone(), schema::encode(&stored)?));
+                    found.value.sealed = vault.seal(*workspace, *provider, &credential, self.entropy())?;
+                    transaction = transaction.check(found.unchanged()).put(found.key, &found.value)?;
                     rewrapped += 1;
                 }
                 Err(error) => {
@@ -251,14 +230,11 @@ impl AgentCfg {
                 }
             }
         }
-        if batch.writes.is_empty() {
+        if transaction.is_empty() {
             return Ok(Attempt::Done(Some((0, unreadable))));
         }
-        match self.store().commit(batch).await {
-            Ok(_) => Ok(Attempt::Done(Some((rewrapped, unreadable)))),
-            Err(CommitError::Conflict(_)) => Ok(Attempt::Raced),
-            Err(error) => Err(failed(error)),
-        }
+        let outcome = self.commit(transaction).await?;
+        Ok(outcome.attempt(Some((rewrapped, unreadable))))
     }
 
     /// Deletes every saved provider key, for a store whose master keys are lost. Each deletion is in its
@@ -270,16 +246,12 @@ impl AgentCfg {
     pub async fn discard_provider_keys(&self, by: &str) -> Result<u64, Error> {
         let mut discarded = 0;
         loop {
-            let scan = Scan {
-                limit: BATCH,
-                ..Scan::all(schema::sealed_keys(), Kind::SealedKey)
-            };
-            let entries = self.store().scan(&scan).await?.entries;
-            if entries.is_empty() {
+            let found = self.scan(sealed_keys().limit(BATCH)).await?;
+            if found.is_empty() {
                 return Ok(discarded);
             }
-            for (key, _) in &entries {
-                let (workspace, provider) = place(key)?;
+            for key in found.into_keys() {
+                let (workspace, provider) = key.place()?;
                 self.settle(|| self.try_discard_provider_key(workspace, provider, by))
                     .await?;
                 discarded += 1;
@@ -297,47 +269,23 @@ impl AgentCfg {
         if self.master_keys_needed().await?.any_sealed {
             return Err(Error::new(ErrorKind::Conflict, "there are saved provider keys"));
         }
-        let batch = Batch {
-            checks: Vec::new(),
-            writes: vec![Write::Delete(schema::master_keys())],
-        };
-        self.store().commit(batch).await.map(drop).map_err(failed)
+        let transaction = Transaction::default().delete(records::master_keys());
+        self.commit(transaction).await.map(drop)
     }
 
-    async fn master_key_list(&self) -> Result<(Key, Option<Record>, StoredMasterKeys), Error> {
-        let key = schema::master_keys();
-        let record = self.store().get(std::slice::from_ref(&key)).await?.pop().flatten();
-        let listed = read_list(&key, record.as_ref())?.unwrap_or(StoredMasterKeys { keys: Vec::new() });
-        Ok((key, record, listed))
-    }
-
-    async fn put_list(&self, key: Key, before: Option<&Record>, list: &StoredMasterKeys) -> Result<Attempt<()>, Error> {
-        let check = match before {
-            Some(record) => Check::Version(key.clone(), record.version),
-            None => Check::Absent(key.clone()),
-        };
-        let batch = Batch {
-            checks: vec![check],
-            writes: vec![Write::Put(key, schema::encode(list)?)],
-        };
-        match self.store().commit(batch).await {
-            Ok(_) => Ok(Attempt::Done(())),
-            Err(CommitError::Conflict(_)) => Ok(Attempt::Raced),
-            Err(error) => Err(failed(error)),
-        }
+    /// Puts the list in place of the one that was found.
+    async fn put_list(
+        &self,
+        before: Option<&Stored<StoredMasterKeys>>,
+        list: &StoredMasterKeys,
+    ) -> Result<Attempt<()>, Error> {
+        let key = records::master_keys();
+        let transaction = Transaction::default().check(key.unchanged(before)).put(key, list)?;
+        Ok(self.commit(transaction).await?.attempt(()))
     }
 }
 
-fn read_list(key: &Key, record: Option<&Record>) -> Result<Option<StoredMasterKeys>, Error> {
-    record.map(|record| schema::decode(key, record)).transpose()
-}
-
-/// The workspace and the provider that an entry of the list of sealed keys names.
-fn place(key: &Key) -> Result<(WorkspaceId, Provider), Error> {
-    let unreadable = || Error::new(ErrorKind::Internal, "stored data could not be read").because(format!("{key:?}"));
-    let (workspace, provider) = key.item().split_once('/').ok_or_else(unreadable)?;
-    Ok((
-        workspace.parse().map_err(|_| unreadable())?,
-        provider.parse().map_err(|_| unreadable())?,
-    ))
+/// The entries that name the saved provider keys of all workspaces.
+fn sealed_keys() -> Entries<SealedKey> {
+    Entries::of(records::sealed_keys())
 }

@@ -1,18 +1,12 @@
 //! Members of a workspace. The last owner stays.
 
 use super::access::Access;
-use super::change::{Applied, Attempt, Change};
-use super::{AgentCfg, Caller, not_found, schema};
+use super::change::{Attempt, Change};
+use super::records::{self, Entries, Membership, Outcome};
+use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Action, Member, Permission, Role, Success, TargetType, WorkspaceId};
-use crate::store::{Check, Kind, Partition, Scan, Write};
 use crate::validate::{self, Faults};
-
-/// A user's membership as it was found, and the check that it stays so.
-struct Found {
-    member: Option<Member>,
-    unchanged: Check,
-}
 
 impl AgentCfg {
     /// The members of a workspace in the order in which they came.
@@ -22,15 +16,8 @@ impl AgentCfg {
     /// [`ErrorKind::Forbidden`] without `users:read` in the workspace.
     pub async fn list_members(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
         let access = self.access(caller, workspace, Permission::UsersRead).await?;
-        let scanned = self
-            .store()
-            .scan(&Scan::all(Partition::Workspace(access.workspace()), Kind::Member))
-            .await?;
-        let mut members = scanned
-            .entries
-            .iter()
-            .map(|(key, record)| schema::decode::<Member>(key, record))
-            .collect::<Result<Vec<_>, _>>()?;
+        let entries = Entries::<Member>::in_workspace(access.workspace());
+        let mut members = self.scan(entries).await?.into_values()?;
         members.sort_by(|a, b| (a.created_at, &a.user_id).cmp(&(b.created_at, &b.user_id)));
         Ok(members)
     }
@@ -63,14 +50,13 @@ impl AgentCfg {
         role: Role,
     ) -> Result<Attempt<Member>, Error> {
         let access = self.access(caller, workspace, Permission::MembersManage).await?;
-        let Found {
-            member: before,
-            unchanged,
-        } = self.find_member(&access, user_id).await?;
-        let before_role = before.as_ref().map(|member| member.role);
+        let key = records::member(access.workspace(), user_id);
+        let found = self.read(key.clone()).await?;
+        let before = found.as_ref().map(|found| &found.value);
+        let before_role = before.map(|member| member.role);
         only_owners_change_owners(&access, before_role, Some(role))?;
         let now = self.now();
-        let after = match &before {
+        let after = match before {
             Some(member) if member.role == role => return Ok(Attempt::Done(member.clone())),
             Some(member) => Member { role, ..member.clone() },
             None => Member {
@@ -79,11 +65,10 @@ impl AgentCfg {
                 created_at: now,
             },
         };
-        let mut change = Change::new(&access, now, Action::MemberSet, TargetType::Member, user_id)
-            .check(unchanged)
-            .replace(schema::member(access.workspace(), user_id), before.as_ref(), &after)?;
-        if before.is_none() {
-            change = change.put(schema::membership(user_id, access.workspace()), &schema::Present {})?;
+        let mut change =
+            Change::new(&access, now, Action::MemberSet, TargetType::Member, user_id).save(key, found, &after)?;
+        if before_role.is_none() {
+            change = change.put(records::membership(user_id, access.workspace()), &Membership {})?;
         }
         let change = count_owners(change, access.workspace(), before_role, Some(role));
         self.finish(change, after).await
@@ -116,42 +101,26 @@ impl AgentCfg {
         if caller.user_id().ok() != Some(user_id) {
             access.require(Permission::MembersManage)?;
         }
-        let Found { member, unchanged } = self.find_member(&access, user_id).await?;
-        let before = member.ok_or_else(|| not_found("member", user_id))?;
-        only_owners_change_owners(&access, Some(before.role), None)?;
+        let found = self.read(records::member(access.workspace(), user_id)).await?;
+        let found = found.ok_or_else(|| not_found("member", user_id))?;
+        let role = found.value.role;
+        only_owners_change_owners(&access, Some(role), None)?;
         let change = Change::new(&access, self.now(), Action::MemberRemoved, TargetType::Member, user_id)
-            .tell(Some(&before), None)?
-            .check(unchanged)
-            .write(Write::Delete(schema::member(access.workspace(), user_id)))
-            .write(Write::Delete(schema::membership(user_id, access.workspace())));
-        let change = count_owners(change, access.workspace(), Some(before.role), None);
+            .remove(found)?
+            .delete(records::membership(user_id, access.workspace()));
+        let change = count_owners(change, access.workspace(), Some(role), None);
         self.finish(change, Success::OK).await
     }
 
     async fn finish<T>(&self, change: Change<'_>, value: T) -> Result<Attempt<T>, Error> {
         match self.apply(change).await? {
-            Applied::Done(_) => Ok(Attempt::Done(value)),
-            Applied::Raced => Ok(Attempt::Raced),
-            Applied::Limit => Err(Error::new(
+            Outcome::Done(_) => Ok(Attempt::Done(value)),
+            Outcome::Raced => Ok(Attempt::Raced),
+            Outcome::Limit => Err(Error::new(
                 ErrorKind::Conflict,
                 "this is the workspace's last owner: make another member an owner first",
             )),
         }
-    }
-
-    async fn find_member(&self, access: &Access, user_id: &str) -> Result<Found, Error> {
-        let key = schema::member(access.workspace(), user_id);
-        let record = self.store().get(std::slice::from_ref(&key)).await?.pop().flatten();
-        Ok(match record {
-            Some(record) => Found {
-                member: Some(schema::decode(&key, &record)?),
-                unchanged: Check::Version(key, record.version),
-            },
-            None => Found {
-                member: None,
-                unchanged: Check::Absent(key),
-            },
-        })
     }
 }
 
@@ -177,10 +146,6 @@ fn count_owners<'a>(change: Change<'a>, id: WorkspaceId, before: Option<Role>, a
     let owners = |role: Option<Role>| i64::from(role == Some(Role::Owner));
     match owners(after) - owners(before) {
         0 => change,
-        delta => change.write(Write::Add {
-            counter: schema::further_owners(id),
-            delta,
-            max: None,
-        }),
+        delta => change.add(records::further_owners(id), delta, None),
     }
 }

@@ -12,6 +12,7 @@ mod audit;
 mod authn;
 mod change;
 mod diff;
+mod epoch;
 mod hashing;
 mod known_keys;
 mod lists;
@@ -19,6 +20,7 @@ mod master_keys;
 mod members;
 mod models;
 mod provider_keys;
+mod records;
 mod schema;
 mod status;
 #[cfg(test)]
@@ -27,9 +29,11 @@ mod uses;
 mod workspaces;
 mod written;
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 pub use self::agents::AgentFilter;
@@ -42,12 +46,12 @@ pub use self::models::{ModelCall, ModelRoute};
 use self::uses::KeyUses;
 use crate::clock::{Clock, Entropy, EntropyError, Ids, SystemClock, SystemEntropy};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Plan, PlanLimits, Provider, Timestamp};
+use crate::model::{Epoch, Plan, PlanLimits, Provider, Timestamp};
 use crate::rate_limit::{MemoryLimiter, RateLimiter};
 use crate::routing::Catalogue;
 use crate::secret::ProviderCredential;
 use crate::session::{Session, SessionError, SessionVerifier};
-use crate::store::{Key, Kind, Store};
+use crate::store::Store;
 use crate::vault::Vault;
 
 /// What a deployment chooses.
@@ -113,6 +117,7 @@ struct Inner {
     ids: Ids,
     authenticator: Authenticator,
     lists: Arc<Lists>,
+    epoch: OnceCell<Epoch>,
     uses: KeyUses,
     distant_store: bool,
 }
@@ -235,6 +240,7 @@ impl Builder {
                 ids: Ids::default(),
                 authenticator: Authenticator::default(),
                 lists: Lists::new(self.list_cache_bytes),
+                epoch: OnceCell::new(),
                 uses: KeyUses::default(),
                 distant_store: self.distant_store,
             }),
@@ -243,13 +249,13 @@ impl Builder {
 }
 
 impl AgentCfg {
-    /// Starts a service on a store.
+    /// Starts a service on a store. A store that is shared, or chosen at run time, comes as an `Arc`.
     pub fn builder(store: impl Store) -> Builder {
-        Self::builder_on(Arc::new(store))
-    }
-
-    /// Starts a service on a store that others share.
-    pub fn builder_on(store: Arc<dyn Store>) -> Builder {
+        let store = match (&store as &dyn Any).downcast_ref::<Arc<dyn Store>>() {
+            // As it is: a second `Arc` around it would add a call to each use.
+            Some(shared) => Arc::clone(shared),
+            None => Arc::new(store),
+        };
         Builder {
             store,
             clock: Arc::new(SystemClock),
@@ -296,10 +302,7 @@ impl AgentCfg {
     ///
     /// [`ErrorKind::Unavailable`] when not.
     pub async fn ready(&self) -> Result<(), Error> {
-        self.inner
-            .store
-            .get(&[Key::global("store", Kind::Meta, "ready")])
-            .await?;
+        self.store().ready().await?;
         self.inner.sessions.ready().map_err(|error| {
             let why = match error {
                 SessionError::Unavailable(why) => why,
@@ -351,6 +354,11 @@ impl SessionVerifier for NoSessions {
     fn ready(&self) -> Result<(), SessionError> {
         Ok(())
     }
+}
+
+/// The answer to someone who is no member, and to everybody for a workspace that does not exist.
+fn no_member() -> Error {
+    Error::new(ErrorKind::Forbidden, "you are not a member of this workspace")
 }
 
 fn not_found(what: &str, id: &str) -> Error {

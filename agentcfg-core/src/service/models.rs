@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use super::access::Access;
-use super::schema::{self, StoredProviderKey};
-use super::{AgentCfg, Caller};
+use super::records;
+use super::{AgentCfg, Caller, no_member};
 use crate::error::{Error, ErrorKind};
-use crate::model::{CredentialSource, ModelInfo, Permission, Plan, Provider, Workspace, WorkspaceId};
+use crate::model::{CredentialSource, ModelInfo, Permission, Plan, Provider, WorkspaceId};
 use crate::routing::{self, Facts};
 use crate::secret::ProviderCredential;
-use crate::store::Key;
 use crate::vault::{OpenError, Sealed};
 
 /// Everything that a call to a provider needs to be sent.
@@ -87,19 +86,18 @@ impl AgentCfg {
     /// ```
     pub async fn list_models(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<ModelInfo>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
-        let mut keys = vec![schema::workspace(access.workspace())];
-        keys.extend(
-            Provider::ALL
-                .iter()
-                .map(|provider| schema::provider_key(access.workspace(), *provider)),
-        );
-        let records = self.store().get(&keys).await?;
-        let plan = self.plan_in(&keys[0], records[0].as_ref())?;
+        let provider_keys: Vec<_> = Provider::ALL
+            .iter()
+            .map(|provider| records::provider_key(access.workspace(), *provider).encoded())
+            .collect();
+        let plan = records::workspace_plan(access.workspace());
+        let (plan, provider_keys) = self.read((plan, provider_keys)).await?;
+        let plan = plan.ok_or_else(no_member)?.value.plan;
         let sources: Vec<CredentialSource> = Provider::ALL
             .iter()
-            .zip(&records[1..])
-            .map(|(provider, record)| {
-                let facts = self.facts(*provider, plan, record.is_some());
+            .zip(&provider_keys)
+            .map(|(provider, key)| {
+                let facts = self.facts(*provider, plan, key.is_some());
                 routing::credential(facts).0
             })
             .collect();
@@ -204,21 +202,19 @@ impl AgentCfg {
         provider: Provider,
         requested_model: Option<&str>,
     ) -> Result<Decision, Error> {
-        let workspace_key = schema::workspace(access.workspace());
-        let sealed_key = schema::provider_key(access.workspace(), provider);
-        let more = [workspace_key.clone(), sealed_key.clone()];
-        let (agent, records) = self.active_agent_and(access, agent_id, &more).await?;
+        let more = (
+            records::workspace_plan(access.workspace()),
+            records::provider_key(access.workspace(), provider).encoded(),
+        );
+        let (agent, plan, own_key) = self.active_agent_and(access, agent_id, more).await?;
         let agent_model = agent.model.filter(|model| !model.is_empty());
         let model = requested_model.or(agent_model.as_deref());
         routing::check_model(self.catalogue(), provider, model)?;
 
-        let plan = self.plan_in(&workspace_key, records[0].as_ref())?;
-        let (source, reason) = routing::credential(self.facts(provider, plan, records[1].is_some()));
-        let sealed = match (&records[1], source) {
-            (Some(record), CredentialSource::Workspace) => {
-                let stored: StoredProviderKey = schema::decode(&sealed_key, record)?;
-                Some((stored.sealed, record.version))
-            }
+        let plan = plan.ok_or_else(no_member)?.value.plan;
+        let (source, reason) = routing::credential(self.facts(provider, plan, own_key.is_some()));
+        let sealed = match (own_key, source) {
+            (Some(own_key), CredentialSource::Workspace) => Some((own_key.value()?.sealed, own_key.version())),
             _ => None,
         };
         Ok(Decision {
@@ -268,12 +264,6 @@ impl AgentCfg {
             has_key,
             is_managed: self.managed(provider).is_some(),
         }
-    }
-
-    pub(super) fn plan_in(&self, key: &Key, record: Option<&crate::store::Record>) -> Result<Plan, Error> {
-        let record =
-            record.ok_or_else(|| Error::new(ErrorKind::Forbidden, "you are not a member of this workspace"))?;
-        Ok(schema::decode::<Workspace>(key, record)?.plan)
     }
 }
 

@@ -1,15 +1,14 @@
 //! Provider keys: a workspace's own credentials for model providers, sealed at rest.
 
 use super::access::Access;
-use super::change::{Applied, Attempt, Change};
-use super::schema::{self, StoredMasterKeys, StoredProviderKey};
-use super::{AgentCfg, Caller, not_found};
+use super::change::{Attempt, Change};
+use super::records::{self, SealedKey, Stored, StoredMasterKeys, StoredProviderKey};
+use super::{AgentCfg, Caller, no_member, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
     Action, Actor, ActorType, Permission, Plan, Provider, ProviderKeyInfo, Success, TargetType, WorkspaceId,
 };
 use crate::secret::ProviderCredential;
-use crate::store::{Check, Write};
 
 impl AgentCfg {
     /// The provider keys that a workspace has saved, in the order in which they were first saved.
@@ -25,15 +24,10 @@ impl AgentCfg {
         let access = self.access(caller, workspace, Permission::SettingsRead).await?;
         let keys: Vec<_> = Provider::ALL
             .iter()
-            .map(|provider| schema::provider_key(access.workspace(), *provider))
+            .map(|provider| records::provider_key(access.workspace(), *provider))
             .collect();
-        let records = self.store().get(&keys).await?;
-        let mut listed = Vec::new();
-        for (key, record) in keys.iter().zip(&records) {
-            if let Some(record) = record {
-                listed.push(schema::decode::<StoredProviderKey>(key, record)?.listed());
-            }
-        }
+        let found = self.read(keys).await?;
+        let mut listed: Vec<_> = found.iter().flatten().map(|found| found.value.listed()).collect();
         listed.sort_by_key(|info| (info.created_at, info.provider));
         Ok(listed)
     }
@@ -86,14 +80,18 @@ impl AgentCfg {
         credential: &ProviderCredential,
     ) -> Result<Attempt<ProviderKeyInfo>, Error> {
         let access = self.access(caller, workspace, Permission::ProviderKeysManage).await?;
-        let keys = [
-            schema::workspace(access.workspace()),
-            schema::provider_key(access.workspace(), provider),
-            schema::master_keys(),
-        ];
-        let records = self.store().get(&keys).await?;
-        let [workspace_key, key, master_key] = keys;
-        let plan = self.plan_in(&workspace_key, records[0].as_ref())?;
+        let (key, list_key) = (
+            records::provider_key(access.workspace(), provider),
+            records::master_keys(),
+        );
+        let keys = (
+            records::workspace_plan(access.workspace()),
+            key.clone(),
+            list_key.clone(),
+        );
+        let (found_plan, before, list) = self.read(keys).await?;
+        let found_plan = found_plan.ok_or_else(no_member)?;
+        let plan = found_plan.value.plan;
         if !plan.allows_provider_keys() {
             return Err(not_on(plan));
         }
@@ -106,23 +104,12 @@ impl AgentCfg {
                 "this server has no master key to seal provider keys with; its operator can configure one",
             )
         })?;
-        let (sealing, master_keys_stand) = match &records[2] {
-            Some(record) => {
-                let stored: StoredMasterKeys = schema::decode(&master_key, record)?;
-                let check = Check::Version(master_key.clone(), record.version);
-                (stored.sealing_key().unwrap_or(vault.sealing_key()), check)
-            }
-            None => (vault.sealing_key(), Check::Absent(master_key.clone())),
-        };
+        let listed = list.as_ref().and_then(|list| list.value.sealing_key());
+        let sealing = listed.unwrap_or(vault.sealing_key());
         let sealed = vault.seal_under(sealing, access.workspace(), provider, credential, self.entropy())?;
         let Some(sealed) = sealed else {
-            let now = self
-                .store()
-                .get(std::slice::from_ref(&master_key))
-                .await?
-                .pop()
-                .flatten();
-            if version(now.as_ref()) != version(records[2].as_ref()) {
+            let now = self.read(list_key.encoded()).await?;
+            if now.map(|now| now.version()) != list.map(|list| list.version) {
                 // A whole rotation has passed between the read and the look at the keyring.
                 return Ok(Attempt::Raced);
             }
@@ -132,16 +119,12 @@ impl AgentCfg {
                  configure it",
             ));
         };
-        let before: Option<StoredProviderKey> = records[1]
-            .as_ref()
-            .map(|record| schema::decode(&key, record))
-            .transpose()?;
-        let now = before
-            .as_ref()
-            .map_or(self.now(), |before| self.now().max(before.updated_at.plus_millis(1)));
+        let now = before.as_ref().map_or(self.now(), |before| {
+            self.now().max(before.value.updated_at.plus_millis(1))
+        });
         let stored = StoredProviderKey {
             provider,
-            created_at: before.as_ref().map_or(now, |before| before.created_at),
+            created_at: before.as_ref().map_or(now, |before| before.value.created_at),
             updated_at: now,
             sealed,
         };
@@ -153,28 +136,25 @@ impl AgentCfg {
             TargetType::ProviderKey,
             provider.as_str(),
         )
-        // What is told of a key is what the list tells of it.
-        .tell(before.as_ref().map(StoredProviderKey::listed).as_ref(), Some(&info))?
-        .check(Check::Version(workspace_key, version(records[0].as_ref())))
-        .check(match &records[1] {
-            Some(record) => Check::Version(key.clone(), record.version),
-            None => Check::Absent(key.clone()),
-        })
-        .check(master_keys_stand)
+        // The audit entry says of a key what the list says of it, so nothing that is sealed.
+        .tell(
+            before.as_ref().map(|before| before.value.listed()).as_ref(),
+            Some(&info),
+        )?
+        .check(found_plan.unchanged())
+        .check(key.unchanged(before.as_ref()))
+        .check(list_key.unchanged(list.as_ref()))
         .put(key, &stored)?
-        .put(schema::sealed_key(access.workspace(), provider), &schema::Present {})?;
-        let change = if records[2].is_none() {
+        .put(records::sealed_key(access.workspace(), provider), &SealedKey {})?;
+        let change = if list.is_none() {
             let first = StoredMasterKeys {
                 keys: vec![vault.check_value(self.entropy())?],
             };
-            change.put(master_key, &first)?
+            change.put(list_key, &first)?
         } else {
             change
         };
-        Ok(match self.apply(change).await? {
-            Applied::Done(_) => Attempt::Done(info),
-            Applied::Raced | Applied::Limit => Attempt::Raced,
-        })
+        Ok(self.apply(change).await?.attempt(info))
     }
 
     /// Deletes a workspace's key for a provider, on every plan. The next model call goes without it.
@@ -212,24 +192,22 @@ impl AgentCfg {
         provider: Provider,
         operator: &str,
     ) -> Result<Attempt<Success>, Error> {
-        let key = schema::sealed_key(workspace, provider);
-        let record = self.store().get(std::slice::from_ref(&key)).await?.pop().flatten();
-        let Some(record) = record else {
+        let Some(entry) = self.read(records::sealed_key(workspace, provider)).await? else {
             return Ok(Attempt::Done(Success::OK));
         };
         let actor = Actor {
             kind: ActorType::Operator,
             id: operator.to_owned(),
         };
-        let access = Access::without_membership(workspace, actor, Check::Version(key, record.version));
+        let access = Access::without_membership(workspace, actor, entry.unchanged());
         self.remove_provider_key(&access, provider).await
     }
 
     async fn remove_provider_key(&self, access: &Access, provider: Provider) -> Result<Attempt<Success>, Error> {
-        let key = schema::provider_key(access.workspace(), provider);
-        let record = self.store().get(std::slice::from_ref(&key)).await?.pop().flatten();
-        let record = record.ok_or_else(|| not_found("provider key", provider.as_str()))?;
-        let before: StoredProviderKey = schema::decode(&key, &record)?;
+        let found: Stored<StoredProviderKey> = self
+            .read(records::provider_key(access.workspace(), provider))
+            .await?
+            .ok_or_else(|| not_found("provider key", provider.as_str()))?;
         let change = Change::new(
             access,
             self.now(),
@@ -237,19 +215,12 @@ impl AgentCfg {
             TargetType::ProviderKey,
             provider.as_str(),
         )
-        .tell(Some(&before.listed()), None)?
-        .check(Check::Version(key.clone(), record.version))
-        .write(Write::Delete(key))
-        .write(Write::Delete(schema::sealed_key(access.workspace(), provider)));
-        Ok(match self.apply(change).await? {
-            Applied::Done(_) => Attempt::Done(Success::OK),
-            Applied::Raced | Applied::Limit => Attempt::Raced,
-        })
+        .tell(Some(&found.value.listed()), None)?
+        .check(found.unchanged())
+        .delete(found.key)
+        .delete(records::sealed_key(access.workspace(), provider));
+        Ok(self.apply(change).await?.attempt(Success::OK))
     }
-}
-
-fn version(record: Option<&crate::store::Record>) -> u64 {
-    record.map_or(0, |record| record.version)
 }
 
 /// The error of a plan that does not allow own keys; it names those that do.

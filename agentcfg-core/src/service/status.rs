@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::change::{Attempt, lost};
-use super::schema::{self, StoredStatus};
+use super::change::Attempt;
+use super::records::{self, Entries, StoredStatus, Transaction};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
 use crate::model::{AgentStatus, LiveStatus, Permission, StatusReport, Timestamp, WorkspaceId};
-use crate::store::{Batch, Kind, Partition, Scan, Write};
 
 impl AgentCfg {
     /// The live status of every active agent, in the order of the list. (Interface specification,
@@ -19,16 +18,15 @@ impl AgentCfg {
     pub async fn agent_status(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<AgentStatus>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
         let list = self.agent_list(&access).await?;
-        let scanned = self
-            .store()
-            .scan(&Scan::all(Partition::Workspace(access.workspace()), Kind::Status))
+        let reports = self
+            .scan(Entries::<StoredStatus>::in_workspace(access.workspace()))
             .await?;
         let now = self.now();
-        let mut live = HashMap::with_capacity(scanned.entries.len());
-        for (key, record) in &scanned.entries {
-            let stored: StoredStatus = schema::decode(key, record)?;
+        let mut live = HashMap::with_capacity(reports.len());
+        for report in reports {
+            let stored = report.value()?;
             if self.is_live(&stored, now) {
-                live.insert(key.item(), stored);
+                live.insert(report.key().item().to_owned(), stored);
             }
         }
         Ok(list
@@ -72,15 +70,11 @@ impl AgentCfg {
             current_task_title: report.current_task_title.clone(),
             reported_at: self.now(),
         };
-        let write = Write::Put(schema::status(access.workspace(), agent_id), schema::encode(&stored)?);
-        let batch = Batch {
-            checks: vec![access.guard(), unchanged],
-            writes: vec![write],
-        };
-        match self.store().commit(batch).await {
-            Ok(_) => Ok(Attempt::Done(entry(&agent.agent_id, &agent.display_name, Some(stored)))),
-            Err(error) => lost(&access, error).map(|_| Attempt::Raced),
-        }
+        let transaction = Transaction::guarded_by(&access)
+            .check(unchanged)
+            .put(records::status(access.workspace(), agent_id), &stored)?;
+        let reported = entry(&agent.agent_id, &agent.display_name, Some(stored));
+        Ok(self.commit(transaction).await?.attempt(reported))
     }
 
     fn is_live(&self, stored: &StoredStatus, now: Timestamp) -> bool {

@@ -1,15 +1,15 @@
 //! Workspaces.
 
-use super::access::{Access, membership_workspace};
+use super::access::Access;
 use super::authn::Kind as CallerKind;
-use super::change::{Applied, Attempt, Change};
-use super::{AgentCfg, Caller, schema};
+use super::change::{Attempt, Change};
+use super::records::{self, Entries, Membership, Outcome, Stored};
+use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
     Action, Actor, ActorType, Member, NewWorkspace, Permission, Role, TargetType, Workspace, WorkspaceId,
     WorkspacePatch, WorkspaceView,
 };
-use crate::store::{Check, Key, Kind, Scan};
 
 impl AgentCfg {
     /// Creates a workspace; the user becomes its owner.
@@ -35,7 +35,8 @@ impl AgentCfg {
             role: Role::Owner,
             created_at: now,
         };
-        let access = Access::without_membership(id, caller.actor(), Check::Absent(schema::workspace(id)));
+        let key = records::workspace(id);
+        let access = Access::without_membership(id, caller.actor(), key.absent());
         let change = Change::new(
             &access,
             now,
@@ -43,13 +44,13 @@ impl AgentCfg {
             TargetType::Workspace,
             id.to_string(),
         )
-        .replace(schema::workspace(id), None, &workspace)?
-        .put(schema::member(id, user_id), &owner)?
-        .put(schema::membership(user_id, id), &schema::Present {})?;
+        .create(key, &workspace)?
+        .put(records::member(id, user_id), &owner)?
+        .put(records::membership(user_id, id), &Membership {})?;
         match self.apply(change).await? {
-            Applied::Done(_) => Ok(workspace),
+            Outcome::Done(_) => Ok(workspace),
             // The identifier is fresh, and no counter is touched.
-            Applied::Raced | Applied::Limit => Err(Error::new(
+            Outcome::Raced | Outcome::Limit => Err(Error::new(
                 ErrorKind::Internal,
                 "a fresh workspace identifier was taken",
             )),
@@ -63,41 +64,31 @@ impl AgentCfg {
     ///
     /// When storage fails.
     pub async fn list_workspaces(&self, caller: &Caller) -> Result<Vec<WorkspaceView>, Error> {
-        let (user_id, ids) = match &caller.0 {
-            CallerKind::ApiKey { known, .. } => (None, vec![known.workspace_id]),
-            CallerKind::User { user_id } => {
-                let scan = Scan::all(schema::memberships(user_id), Kind::Membership);
-                let entries = self.store().scan(&scan).await?.entries;
-                let ids = entries
-                    .iter()
-                    .map(|(key, _)| membership_workspace(key))
-                    .collect::<Result<_, _>>()?;
-                (Some(user_id), ids)
+        let mut views = match &caller.0 {
+            CallerKind::ApiKey { known, .. } => {
+                let found = self.read(records::workspace(known.workspace_id)).await?;
+                found.into_iter().map(|found| view(found, None)).collect()
             }
+            CallerKind::User { user_id } => self.workspaces_of(user_id).await?,
         };
-        let mut keys: Vec<Key> = ids.iter().copied().map(schema::workspace).collect();
-        keys.extend(
-            user_id
-                .iter()
-                .flat_map(|user_id| ids.iter().map(|id| schema::member(*id, user_id))),
-        );
-        let records = self.store().get(&keys).await?;
-        let mut views = Vec::with_capacity(ids.len());
-        for i in 0..ids.len() {
+        views.sort_unstable_by_key(|view| (view.workspace.created_at, view.workspace.id));
+        Ok(views)
+    }
+
+    async fn workspaces_of(&self, user_id: &str) -> Result<Vec<WorkspaceView>, Error> {
+        let entries = Entries::<Membership>::of(records::memberships(user_id));
+        let mut keys = Vec::new();
+        for membership in self.scan(entries).await?.into_keys() {
+            let id = membership.workspace()?;
+            keys.push((records::workspace(id), records::member(id, user_id)));
+        }
+        let mut views = Vec::with_capacity(keys.len());
+        for found in self.read(keys).await? {
             // A membership that ended between the two reads has no member record any more.
-            let role = match (user_id, records.get(ids.len() + i)) {
-                (None, _) => None,
-                (Some(_), Some(Some(record))) => Some(schema::decode::<Member>(&keys[ids.len() + i], record)?.role),
-                (Some(_), _) => continue,
-            };
-            if let Some(record) = &records[i] {
-                views.push(WorkspaceView {
-                    workspace: schema::decode(&keys[i], record)?,
-                    role,
-                });
+            if let (Some(workspace), Some(member)) = found {
+                views.push(view(workspace, Some(member.value.role)));
             }
         }
-        views.sort_unstable_by_key(|view| (view.workspace.created_at, view.workspace.id));
         Ok(views)
     }
 
@@ -145,18 +136,14 @@ impl AgentCfg {
         id: WorkspaceId,
         patch: &WorkspacePatch,
     ) -> Result<Attempt<Workspace>, Error> {
-        let key = schema::workspace(id);
-        let record = self.store().get(std::slice::from_ref(&key)).await?.pop().flatten();
-        let record = record.ok_or_else(|| super::not_found("workspace", &id.to_string()))?;
-        let access = Access::without_membership(id, operator_actor(user_id), Check::Version(key, record.version));
+        let found = self.stored_workspace(id).await?;
+        let access = Access::without_membership(id, operator_actor(user_id), found.unchanged());
         self.try_update_workspace(&access, patch).await
     }
 
     async fn try_update_workspace(&self, access: &Access, patch: &WorkspacePatch) -> Result<Attempt<Workspace>, Error> {
-        let key = schema::workspace(access.workspace());
-        let record = self.store().get(std::slice::from_ref(&key)).await?.pop().flatten();
-        let record = record.ok_or_else(|| super::not_found("workspace", &access.workspace().to_string()))?;
-        let before: Workspace = schema::decode(&key, &record)?;
+        let found = self.stored_workspace(access.workspace()).await?;
+        let before = &found.value;
         let now = self.now().max(before.updated_at.plus_millis(1));
         let after = Workspace {
             name: patch.name.clone().unwrap_or_else(|| before.name.clone()),
@@ -165,13 +152,21 @@ impl AgentCfg {
             ..before.clone()
         };
         let id = after.id.to_string();
-        let change = Change::new(access, now, Action::WorkspaceUpdated, TargetType::Workspace, id)
-            .check(Check::Version(key.clone(), record.version))
-            .replace(key, Some(&before), &after)?;
-        Ok(match self.apply(change).await? {
-            Applied::Done(_) => Attempt::Done(after),
-            Applied::Raced | Applied::Limit => Attempt::Raced,
-        })
+        let change =
+            Change::new(access, now, Action::WorkspaceUpdated, TargetType::Workspace, id).replace(found, &after)?;
+        Ok(self.apply(change).await?.attempt(after))
+    }
+
+    async fn stored_workspace(&self, id: WorkspaceId) -> Result<Stored<Workspace>, Error> {
+        let found = self.read(records::workspace(id)).await?;
+        found.ok_or_else(|| not_found("workspace", &id.to_string()))
+    }
+}
+
+fn view(found: Stored<Workspace>, role: Option<Role>) -> WorkspaceView {
+    WorkspaceView {
+        workspace: found.value,
+        role,
     }
 }
 

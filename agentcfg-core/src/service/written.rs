@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::ser::{Error as _, Impossible, Serialize, SerializeStruct, Serializer};
 
-use super::schema;
+use super::records;
 use crate::error::Error;
 
 /// What most records fit in.
@@ -24,7 +24,7 @@ impl Written {
     ///
     /// For what is no record.
     pub(super) fn of<T: Serialize>(record: &T) -> Result<Self, Error> {
-        record.serialize(Record).map_err(schema::not_written)
+        record.serialize(Record).map_err(records::not_written)
     }
 
     /// The names of its fields, in their order.

@@ -112,6 +112,14 @@ impl Key {
         Self::in_workspace(workspace, Kind::LogEntry, format!("{number:020}"))
     }
 
+    /// The store's epoch, which each tag of a version names.
+    ///
+    /// Backups and moves to another engine leave this record out, so that the store that is made from one gets another
+    /// epoch and numbers its versions apart from those of the store that it was made from.
+    pub fn epoch() -> Self {
+        Self::global("store", Kind::Meta, "epoch")
+    }
+
     /// The partition.
     pub fn partition(&self) -> &Partition {
         &self.partition

@@ -8,6 +8,8 @@ use std::io::{self, Read, Write};
 
 use sha2::{Digest as _, Sha256};
 
+use super::Key;
+
 /// What each backup begins with.
 const MAGIC: [u8; 8] = *b"AGENTCFG";
 
@@ -33,6 +35,8 @@ pub(super) struct StreamWriter<W> {
     out: W,
     checksum: crc32fast::Hasher,
     count: u64,
+    /// The key that is left out: a store that is made from the stream gets an epoch of its own.
+    epoch: Vec<u8>,
 }
 
 impl<W: Write> StreamWriter<W> {
@@ -42,6 +46,7 @@ impl<W: Write> StreamWriter<W> {
             out,
             checksum: crc32fast::Hasher::new(),
             count: 0,
+            epoch: Key::epoch().encode(),
         };
         stream.put(&MAGIC)?;
         stream.put(&FORMAT.to_be_bytes())?;
@@ -49,8 +54,11 @@ impl<W: Write> StreamWriter<W> {
         Ok(stream)
     }
 
-    /// Adds a record.
+    /// Adds a record, unless it is the store's epoch.
     pub(super) fn record(&mut self, key: &[u8], sealed: &[u8]) -> io::Result<()> {
+        if key == self.epoch {
+            return Ok(());
+        }
         let length = |part: &[u8]| {
             u32::try_from(part.len()).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a record is too long"))
         };
@@ -88,6 +96,7 @@ pub(super) struct StreamReader<R> {
     checksum: crc32fast::Hasher,
     count: u64,
     last_key: Option<Vec<u8>>,
+    epoch: Vec<u8>,
     /// The version sequence of the store that was backed up.
     pub(super) sequence: u64,
 }
@@ -100,6 +109,7 @@ impl<R: Read> StreamReader<R> {
             checksum: crc32fast::Hasher::new(),
             count: 0,
             last_key: None,
+            epoch: Key::epoch().encode(),
             sequence: 0,
         };
         if stream.take::<8>()? != MAGIC {
@@ -116,6 +126,16 @@ impl<R: Read> StreamReader<R> {
 
     /// The next key and envelope; `None` once the end was read and found right.
     pub(super) fn next(&mut self) -> Result<Option<Entry>, StreamFault> {
+        loop {
+            let entry = self.entry()?;
+            // A release without epochs does not know that it should leave the record out.
+            if entry.as_ref().is_none_or(|(key, _)| *key != self.epoch) {
+                return Ok(entry);
+            }
+        }
+    }
+
+    fn entry(&mut self) -> Result<Option<Entry>, StreamFault> {
         match self.take::<1>()? {
             [RECORD] => {}
             [END] => return self.finish().map(|()| None),

@@ -4,7 +4,7 @@ use agentcfg_core::ErrorKind;
 use agentcfg_core::model::{AgentPatch, Plan, Precondition, Role, StatusReport, Tag};
 use agentcfg_core::service::AgentFilter;
 
-use super::support::{ANY, World, failure, kind};
+use super::support::{ANY, World, kind, unknown_tag};
 
 async fn list_tag(world: &World, workspace: agentcfg_core::model::WorkspaceId, agent_id: Option<&str>) -> Tag {
     let filter = AgentFilter {
@@ -104,7 +104,8 @@ async fn conditions_are_compared_strongly_with_the_current_record() {
     world.agent(workspace, "ada", "writer").await;
     let tag = list_tag(&world, workspace, Some("writer")).await;
     let list = list_tag(&world, workspace, None).await;
-    let one_of = |tags: &[String]| Precondition::OneOf(tags.to_vec());
+    let one_of = |tags: &[String]| Precondition::OneOf(tags.iter().map(|tag| tag.as_str().into()).collect());
+    let elsewhere = Tag::record(unknown_tag().epoch(), tag.number());
     let update = async |condition: Precondition| {
         service
             .update_agent(&ada, Some(workspace), "writer", AgentPatch::default(), &condition)
@@ -113,17 +114,19 @@ async fn conditions_are_compared_strongly_with_the_current_record() {
     for stale in [
         one_of(&[]),
         one_of(&[format!("W/{tag}")]),
-        one_of(&[tag.to_string().replace('"', "")]),
+        one_of(&[format!("\"{tag}\""), tag.to_string().to_uppercase()]),
         one_of(&["\"*\"".into(), "*".into()]),
+        Precondition::matches(elsewhere),
         Precondition::matches(list),
-        Precondition::matches(Tag::record(0)),
+        Precondition::matches(unknown_tag()),
     ] {
         assert_eq!(kind(update(stale.clone()).await), ErrorKind::Precondition, "{stale:?}");
     }
-    let next = update(one_of(&["\"x\"".into(), tag.to_string()])).await.unwrap().tag;
-    let (kind_of, message) = failure(update(Precondition::matches(tag)).await);
-    assert_eq!(kind_of, ErrorKind::Precondition);
-    assert!(message.contains(&next.to_string()), "{message}");
+    let next = update(one_of(&["x".into(), tag.to_string()])).await.unwrap().tag;
+    let refused = update(Precondition::matches(tag)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Precondition);
+    assert_eq!(refused.current_tag(), Some(next));
+    assert!(refused.message().contains(&next.to_string()), "{refused}");
     update(Precondition::Exists).await.unwrap();
 }
 
@@ -133,7 +136,7 @@ async fn existence_then_precondition_then_conflict_then_plan() {
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");
     let service = &world.service;
-    let stale = Precondition::matches(Tag::record(0));
+    let stale = Precondition::matches(unknown_tag());
     let restore = async |agent_id: &str, condition: &Precondition| {
         service.restore_agent(&ada, Some(workspace), agent_id, condition).await
     };

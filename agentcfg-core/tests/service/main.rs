@@ -9,6 +9,7 @@ mod api_keys;
 mod audit;
 mod changes;
 mod conditions;
+mod epochs;
 mod faults;
 mod histories;
 mod lists;

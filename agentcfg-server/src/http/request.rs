@@ -1,13 +1,14 @@
 //! Reading a request: credential, conditions and body, each with its rules.
 
-use agentcfg_core::model::{Precondition, Tag};
+use agentcfg_core::Error;
+use agentcfg_core::model::{Expected, Precondition, Tag};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode, Uri};
 
-use crate::http::compression::plain_tag;
+use crate::http::compression::plain_form;
 use crate::http::errors::Failure;
 use crate::http::query::split;
 use crate::http::request_id::{self, REQUEST_ID};
@@ -116,19 +117,51 @@ pub fn if_match(headers: &HeaderMap) -> Precondition {
     match tags(headers, header::IF_MATCH) {
         None => Precondition::None,
         Some(tags) if tags.iter().any(|tag| tag == "*") => Precondition::Exists,
-        // A record's own tag stands for its plain form, which is the only one that is sent. A proxy that compresses may
-        // have told its client another.
-        Some(tags) => Precondition::OneOf(tags.iter().map(|tag| plain_tag(tag).into_owned()).collect()),
+        Some(tags) => {
+            let expected = |tag: String| opaque(&tag).map_or(Expected::Unknown(tag), Expected::Tag);
+            Precondition::OneOf(tags.into_iter().map(expected).collect())
+        }
+    }
+}
+
+/// The answer to an error of a request with `If-Match`. When the condition is not met, it names the current entity tag.
+pub fn unmet(headers: &HeaderMap, error: Error) -> Failure {
+    let current = error.current_tag();
+    let failure = Failure::from(error);
+    let Some(current) = current else { return failure };
+    let tags = tags(headers, header::IF_MATCH).unwrap_or_default();
+    let way_out = if tags.iter().any(|tag| tag.starts_with("W/")) {
+        "an entity tag must be strong here, without W/"
+    } else if tags.iter().any(|tag| !is_quoted(tag)) {
+        "an entity tag stands in double quotes"
+    } else {
+        "read the agent again"
+    };
+    Failure {
+        message: format!("If-Match does not name the current ETag, which is \"{current}\": {way_out}"),
+        ..failure
     }
 }
 
 /// Whether `If-None-Match` names this tag, be it that of the plain or the compressed form, compared weakly.
 pub fn if_none_match(headers: &HeaderMap, current: Tag) -> bool {
     tags(headers, header::IF_NONE_MATCH).is_some_and(|tags| {
-        let current = current.to_string();
         tags.iter()
-            .any(|tag| tag == "*" || plain_tag(tag).trim_start_matches("W/") == current)
+            .any(|tag| tag == "*" || opaque(tag.strip_prefix("W/").unwrap_or(tag)) == Some(current))
     })
+}
+
+/// The version that a strong entity tag names.
+///
+/// The tag of a compressed form names the same version as that of the plain form. Of an agent, only the plain form is sent,
+/// but a proxy that compresses may have changed the tag.
+fn opaque(tag: &str) -> Option<Tag> {
+    let text = tag.strip_prefix('"')?.strip_suffix('"')?;
+    plain_form(text).parse().ok()
+}
+
+fn is_quoted(tag: &str) -> bool {
+    tag.len() >= 2 && tag.starts_with('"') && tag.ends_with('"')
 }
 
 /// The entity tags of a header field; a comma within quotes belongs to the tag.
@@ -307,13 +340,39 @@ mod tests {
         assert_eq!(if_match(&headers(&[("if-match", "*")])), Precondition::Exists);
         let list = Precondition::OneOf(vec!["\"a,b\"".into(), "W/\"c\"".into()]);
         assert_eq!(if_match(&headers(&[("if-match", "\"a,b\" , W/\"c\",")])), list);
-        let tag = Tag::record(3);
-        assert!(if_none_match(&headers(&[("if-none-match", "\"x\", W/\"a3\"")]), tag));
-        assert!(if_none_match(&headers(&[("if-none-match", "*")]), tag));
-        assert!(!if_none_match(&headers(&[("if-none-match", "\"a4\"")]), tag));
-        assert!(if_none_match(&headers(&[("if-none-match", "\"a3-gzip\"")]), tag));
-        assert!(if_match(&headers(&[("if-match", "\"a3-gzip\"")])).is_met_by(tag));
-        assert!(!if_match(&headers(&[("if-match", "W/\"a3-gzip\"")])).is_met_by(tag));
+        let tag: Tag = "k3j9x0ab-a3".parse().unwrap();
+        for (field, is_met) in [
+            ("\"x\", W/\"k3j9x0ab-a3\"", true),
+            ("*", true),
+            ("\"k3j9x0ab-a4\"", false),
+            ("\"00000000-a3\"", false),
+            ("k3j9x0ab-a3", false),
+            ("\"k3j9x0ab-a3-gzip\"", true),
+            ("\"k3j9x0ab-a3-gzip-gzip\"", false),
+        ] {
+            assert_eq!(
+                if_none_match(&headers(&[("if-none-match", field)]), tag),
+                is_met,
+                "{field}"
+            );
+        }
+        for (field, is_met) in [
+            ("\"x\", \"k3j9x0ab-a3\"", true),
+            ("\"k3j9x0ab-a3-gzip\"", true),
+            ("W/\"k3j9x0ab-a3\"", false),
+            ("W/\"k3j9x0ab-a3-gzip\"", false),
+            ("k3j9x0ab-a3", false),
+            ("\"k3j9x0ab-a3", false),
+            ("\"k3j9x0ab-w3\"", false),
+            ("\"", false),
+            ("", false),
+        ] {
+            assert_eq!(
+                if_match(&headers(&[("if-match", field)])).is_met_by(tag),
+                is_met,
+                "{field}"
+            );
+        }
     }
 
     #[test]

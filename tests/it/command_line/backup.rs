@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use agentcfg_tests::harness::{Server, Studio, run, scratch};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 struct Shelf(TempDir);
@@ -52,6 +52,30 @@ fn a_cold_backup_is_the_store_and_says_how_to_put_it_back() {
     };
     assert_eq!((studio.list().json(), studio.audit()), (list, log));
     restored.get("/api/workspaces").bearer(&key.key).send().expect(200);
+}
+
+#[test]
+fn a_tag_from_before_a_restore_is_good_for_nothing() {
+    let (shelf, server) = (Shelf::new(), roomy());
+    let studio = Studio::on(&server);
+    studio.create("a", &Value::Null).expect(201);
+    let (copy, new) = (shelf.path("copy"), shelf.path("new"));
+    run(["backup", "--data", data(&server), "--out", &copy]).succeeded();
+    let (tag, list_tag) = (studio.change("a", &json!({})).etag(), studio.list().etag());
+    server.stop();
+    run(["restore", "--from", &copy, "--data", &new]).succeeded();
+    let restored = Server::builder().data(&new).start();
+    let studio = Studio {
+        server: &restored,
+        owner: restored.token(&studio.user),
+        ..studio.clone()
+    };
+    // As many changes as before, so that the numbers of the versions are the same again.
+    assert_ne!(studio.change("a", &json!({})).etag(), tag);
+    let change = studio.on_agent("PATCH", "a").json(&json!({}));
+    change.header("If-Match", tag).send().expect(412);
+    let list = studio.list_request("").header("If-None-Match", list_tag);
+    list.send().expect(200);
 }
 
 #[test]

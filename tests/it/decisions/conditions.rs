@@ -145,6 +145,24 @@ async fn a_change_of_a_stale_version_is_412_and_changes_nothing() {
 }
 
 #[test]
+fn a_412_names_the_current_tag_and_says_what_is_wrong_with_the_one_that_was_sent() {
+    let studio = Studio::open();
+    let stale = studio.create("a", &Value::Null).etag();
+    let tag = studio.change("a", &json!({})).etag();
+    let weak = format!("W/{tag}");
+    for (condition, way_out) in [
+        (&*stale, "read the agent again"),
+        (tag.trim_matches('"'), "an entity tag stands in double quotes"),
+        (&weak, "an entity tag must be strong here, without W/"),
+    ] {
+        let request = studio.on_agent("PATCH", "a").header("If-Match", condition);
+        let answer = request.json(&json!({})).send().expect(412);
+        let message = format!("If-Match does not name the current ETag, which is {tag}: {way_out}");
+        assert_eq!(answer.json(), json!({ "error": message }));
+    }
+}
+
+#[test]
 fn if_match_compares_strongly_and_takes_lists_and_a_star() {
     let studio = Studio::open();
     let mut tag = studio.create("a", &Value::Null).etag();

@@ -35,7 +35,7 @@ fn credential(text: &str) -> ProviderCredential {
 }
 
 fn builder(store: Arc<dyn Store>) -> Builder {
-    AgentCfg::builder_on(store)
+    AgentCfg::builder(store)
         .clock(Arc::new(ManualClock::at("2026-11-20T09:30:00Z".parse().unwrap())))
         .settings(Settings {
             default_plan: Plan::Pro,

@@ -3,7 +3,7 @@ use std::error::Error as _;
 use super::*;
 use crate::ErrorKind;
 use crate::model::{ActorType, Role};
-use crate::service::schema::{self, StoredProviderKey};
+use crate::service::records::{self, StoredProviderKey};
 use crate::store::Write;
 
 async fn save(
@@ -174,11 +174,9 @@ async fn a_key_that_does_not_open_is_an_error_that_says_so_and_never_a_fall_back
     service.set_vault(vault(&[1]));
 
     // Somebody with access to the storage moves a record to another workspace.
-    let keys = [
-        schema::provider_key(studio.id, Provider::OpenAi),
-        schema::provider_key(other.id, Provider::OpenAi),
-    ];
-    let records = store.get(&keys).await.unwrap();
+    let keys: [Key; 2] = [studio.id, other.id].map(|id| records::provider_key(id, Provider::OpenAi).into());
+    let stored_keys = store.get(&keys).await.unwrap();
+    let value = |index: usize| &stored_keys[index].as_ref().unwrap().value;
     let put = async |value: Vec<u8>| {
         let batch = Batch {
             checks: Vec::new(),
@@ -186,15 +184,15 @@ async fn a_key_that_does_not_open_is_an_error_that_says_so_and_never_a_fall_back
         };
         store.commit(batch).await.unwrap();
     };
-    put(records[1].as_ref().unwrap().value.to_vec()).await;
+    put(value(1).to_vec()).await;
     refused("moved from another workspace").await;
-    let mut stored: StoredProviderKey = schema::decode(&keys[0], records[0].as_ref().unwrap()).unwrap();
+    let mut stored: StoredProviderKey = serde_json::from_slice(value(0)).unwrap();
     let mut bytes = stored.sealed.as_bytes().to_vec();
     *bytes.last_mut().unwrap() ^= 1;
     stored.sealed = crate::vault::Sealed::from_bytes(bytes).unwrap();
-    put(schema::encode(&stored).unwrap()).await;
+    put(records::encode(&stored).unwrap()).await;
     refused("changed").await;
-    put(records[0].as_ref().unwrap().value.to_vec()).await;
+    put(value(0).to_vec()).await;
     assert_eq!(next(&service, studio.id, Provider::OpenAi).await.unwrap(), CANARY);
 }
 

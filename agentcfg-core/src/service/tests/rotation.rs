@@ -234,8 +234,8 @@ async fn a_key_that_does_not_open_is_counted_and_left_as_it_is() {
     let workspaces = filled(&store, 2).await;
     let places = workspaces
         .iter()
-        .map(|studio| crate::service::schema::provider_key(studio.id, Provider::OpenAi))
-        .collect::<Vec<_>>();
+        .map(|studio| crate::service::records::provider_key(studio.id, Provider::OpenAi).into())
+        .collect::<Vec<crate::store::Key>>();
     let records = store.get(&places).await.unwrap();
     let moved = records[0].as_ref().unwrap().value.to_vec();
     let batch = Batch {

@@ -34,7 +34,7 @@ impl Param {
         }
     }
 
-    fn value(&self) -> &(dyn ToSql + Sync) {
+    pub(super) fn value(&self) -> &(dyn ToSql + Sync) {
         match self {
             Self::Uuid(value) => value,
             Self::Text(value) => value,

@@ -11,7 +11,7 @@ use super::load::Loader;
 use super::options::describe;
 use super::read::column;
 use super::run::Param;
-use super::table::{self, OTHER, Scope, Table};
+use super::table::{self, OTHER, Place, Scope, Table};
 use super::{PostgresStore, Sql};
 
 /// What was moved, or is there.
@@ -138,6 +138,7 @@ impl PostgresStore {
         if there.records > 0 {
             return Err(TransferError::NotEmpty(there.records));
         }
+        self.forget_epoch(&transaction).await?;
         let mut input = Digesting::new(input);
         let sequence = read_all(&transaction, &self.sql, &mut input).await?;
         let base = format!(
@@ -151,6 +152,16 @@ impl PostgresStore {
         }
         transaction.commit().await?;
         Ok(arrived)
+    }
+}
+
+impl PostgresStore {
+    /// Removes the epoch of a database that held nothing else. What arrives in it begins another one.
+    async fn forget_epoch(&self, transaction: &Transaction<'_>) -> Result<(), TransferError> {
+        let (key, place) = (Key::epoch(), Place::of_key(&Key::epoch()));
+        let delete = &self.sql.on(place.table).delete;
+        transaction.execute(delete, &[place.scope.value(), &key.item()]).await?;
+        Ok(())
     }
 }
 

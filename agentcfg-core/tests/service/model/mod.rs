@@ -3,6 +3,8 @@
 mod reference;
 mod step;
 
+use std::collections::HashSet;
+
 use agentcfg_core::model::{NewAgent, Plan, PlanLimits, Tag, WorkspaceId, WorkspacePatch};
 use agentcfg_core::service::AgentFilter;
 use agentcfg_core::{Caller, Error, ErrorKind, Settings};
@@ -156,7 +158,8 @@ impl Pair {
                 let held = reference.active(&agent_id(a));
                 let expected: Vec<_> = held.iter().map(|held| held.agent.clone()).collect();
                 assert_eq!(list.value.agents(), expected);
-                assert_eq!(list.tag, held.map_or(Tag::list(reference.revision), |held| held.tag));
+                let whole = Tag::list(list.tag.epoch(), reference.revision);
+                assert_eq!(list.tag, held.map_or(whole, |held| held.tag));
             }
             Step::Status(w) => {
                 let (id, reference) = &self.workspaces[w];
@@ -182,6 +185,7 @@ impl Pair {
 
     /// Holds everything that can be read against the map, on this instance and on a fresh one.
     async fn compare(&self) {
+        let mut epochs = HashSet::new();
         for service in [&self.world.service, &self.world.another_instance()] {
             for (id, reference) in &self.workspaces {
                 let list = service
@@ -189,9 +193,11 @@ impl Pair {
                     .await
                     .unwrap();
                 assert_eq!(list.value.agents(), reference.list());
-                assert_eq!(list.tag, Tag::list(reference.revision));
+                assert_eq!(list.tag, Tag::list(list.tag.epoch(), reference.revision));
+                epochs.insert(list.tag.epoch());
             }
         }
+        assert!(epochs.len() <= 1, "instances disagree on the epoch: {epochs:?}");
     }
 
     async fn check(&mut self, steps: Vec<Step>) {

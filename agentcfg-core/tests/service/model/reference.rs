@@ -7,6 +7,8 @@ use agentcfg_core::model::{
     Agent, AgentPatch, AgentStatus, LiveStatus, Plan, PlanLimits, Precondition, StatusReport, Tag, Timestamp,
 };
 
+use crate::support::unknown_tag;
+
 /// How long a report is live.
 pub const TTL_MILLIS: i64 = 120_000;
 
@@ -52,7 +54,7 @@ impl Reference {
             (Condition::None, _) => Precondition::None,
             (Condition::Exists, _) => Precondition::Exists,
             (Condition::Current, Some(held)) => Precondition::matches(held.tag),
-            (Condition::Current | Condition::Stale, _) => Precondition::matches(Tag::record(0)),
+            (Condition::Current | Condition::Stale, _) => Precondition::matches(unknown_tag()),
         }
     }
 
@@ -129,7 +131,7 @@ impl Reference {
             held.agent.updated_at = moved(held.agent.updated_at, now);
             held.report = None;
             // No condition but `*` can be met until it is shown again.
-            held.tag = Tag::record(0);
+            held.tag = unknown_tag();
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use agentcfg_core::clock::{Clock, ManualClock};
 use agentcfg_core::model::{
     Agent, AuditEntry, CreatedApiKey, Environment, NewAgent, NewApiKey, NewWorkspace, Plan, PlanLimits, Precondition,
-    Role, Scope, Timestamp, WorkspaceId, WorkspacePatch,
+    Role, Scope, Tag, Timestamp, WorkspaceId, WorkspacePatch,
 };
 use agentcfg_core::session::LocalSessions;
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
@@ -28,6 +28,11 @@ pub const START: &str = "2026-11-20T09:30:00Z";
 
 /// Any condition will do.
 pub const ANY: &Precondition = &Precondition::None;
+
+/// A tag that no record has.
+pub fn unknown_tag() -> Tag {
+    Tag::record("00000000".parse().unwrap(), 0)
+}
 
 /// A service with its clock and its store.
 pub struct World {
@@ -172,7 +177,7 @@ impl World {
 }
 
 fn instance(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, settings: &Settings) -> AgentCfg {
-    AgentCfg::builder_on(Arc::clone(store))
+    AgentCfg::builder(Arc::clone(store))
         .clock(Arc::clone(clock) as _)
         .sessions(LocalSessions::new(SECRET))
         .settings(settings.clone())

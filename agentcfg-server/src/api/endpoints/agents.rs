@@ -5,7 +5,7 @@ use agentcfg_core::service::AgentFilter;
 use agentcfg_core::validate::Faults;
 
 use super::{Answer, Call};
-use crate::http::request::{if_match, if_none_match};
+use crate::http::request::{if_match, if_none_match, unmet};
 use crate::http::response::Reply;
 
 pub(super) async fn list(call: &Call<'_>) -> Answer {
@@ -44,7 +44,8 @@ pub(super) async fn update(call: &Call<'_>) -> Answer {
         &call
             .service
             .update_agent(call.caller, workspace, agent_id, patch, &condition)
-            .await?,
+            .await
+            .map_err(|error| unmet(call.headers, error))?,
     )
 }
 
@@ -56,7 +57,8 @@ pub(super) async fn delete(call: &Call<'_>) -> Answer {
         &call
             .service
             .delete_agent(call.caller, workspace, agent_id, &condition)
-            .await?,
+            .await
+            .map_err(|error| unmet(call.headers, error))?,
     )
 }
 
@@ -68,7 +70,8 @@ pub(super) async fn restore(call: &Call<'_>) -> Answer {
         &call
             .service
             .restore_agent(call.caller, workspace, agent_id, &condition)
-            .await?,
+            .await
+            .map_err(|error| unmet(call.headers, error))?,
     )
 }
 

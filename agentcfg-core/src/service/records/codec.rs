@@ -1,0 +1,53 @@
+//! Values as bytes: JSON for records, decimal digits for numbers.
+
+use std::fmt::Display;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, ErrorKind};
+use crate::store::{Key, Record};
+
+/// Encodes a record's value.
+///
+/// # Errors
+///
+/// [`ErrorKind::Internal`] for a value that JSON cannot express.
+pub(in crate::service) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(value).map_err(not_written)
+}
+
+/// The error of a record that cannot be encoded.
+pub(in crate::service) fn not_written(error: serde_json::Error) -> Error {
+    Error::new(ErrorKind::Internal, "the record could not be written").because(error)
+}
+
+/// The error of a key or a record that cannot be decoded.
+pub(super) fn unreadable(key: &Key, error: impl Display) -> Error {
+    Error::new(ErrorKind::Internal, "stored data could not be read").because(format!("{key:?}: {error}"))
+}
+
+/// Decodes a record's value.
+///
+/// # Errors
+///
+/// [`ErrorKind::Internal`] when the record is not of this type.
+pub(in crate::service) fn decode<T: DeserializeOwned>(key: &Key, record: &Record) -> Result<T, Error> {
+    // `from_str` checks the encoding once, `from_slice` would check it string by string.
+    let text = std::str::from_utf8(&record.value).map_err(|error| unreadable(key, error))?;
+    serde_json::from_str(text).map_err(|error| unreadable(key, error))
+}
+
+/// Decodes the number in a counter or a log head; an absent one is 0.
+///
+/// # Errors
+///
+/// As [`decode`].
+pub(in crate::service) fn number(key: &Key, record: Option<&Record>) -> Result<u64, Error> {
+    let Some(record) = record else { return Ok(0) };
+    // The contract says decimal digits, and every request on a shared store decodes one of these.
+    match std::str::from_utf8(&record.value).map(str::parse) {
+        Ok(Ok(number)) => Ok(number),
+        _ => decode(key, record),
+    }
+}

@@ -1,0 +1,183 @@
+//! Keys and records that know their type.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::DeserializeOwned;
+
+use super::codec;
+use crate::error::Error;
+use crate::model::WorkspaceId;
+use crate::store::{Check, Key, Kind, Partition, Record};
+
+/// A type whose values are stored as records of one kind.
+///
+/// A type that only reads part of a record is one too; a type that can also be put implements
+/// [`Serialize`](serde::Serialize).
+pub(in crate::service) trait Entity: DeserializeOwned + 'static {
+    /// The kind of its records.
+    const KIND: Kind;
+}
+
+/// The key of a record of type `T`.
+pub(in crate::service) struct EntityKey<T> {
+    key: Key,
+    entity: PhantomData<fn() -> T>,
+}
+
+impl<T: Entity> EntityKey<T> {
+    pub(super) fn in_workspace(workspace: WorkspaceId, item: impl Into<Box<str>>) -> Self {
+        Self::new(Partition::Workspace(workspace), item)
+    }
+
+    pub(super) fn global(partition: impl Into<Box<str>>, item: impl Into<Box<str>>) -> Self {
+        Self::new(Partition::Global(partition.into()), item)
+    }
+
+    pub(super) fn new(partition: Partition, item: impl Into<Box<str>>) -> Self {
+        Self::of(Key::new(partition, T::KIND, item))
+    }
+
+    /// Takes a key of this kind, which the caller has seen to.
+    pub(super) fn of(key: Key) -> Self {
+        Self {
+            key,
+            entity: PhantomData,
+        }
+    }
+
+    /// The key without its type.
+    pub(in crate::service) fn raw(&self) -> &Key {
+        &self.key
+    }
+
+    /// Which one among the records of its kind in its partition.
+    pub(in crate::service) fn item(&self) -> &str {
+        self.key.item()
+    }
+
+    /// The check that nothing is stored under the key.
+    pub(in crate::service) fn absent(&self) -> Check {
+        Check::Absent(self.key.clone())
+    }
+
+    /// The check that the key still has what a read found there.
+    pub(in crate::service) fn unchanged(&self, found: Option<&Stored<T>>) -> Check {
+        found.map_or_else(|| self.absent(), Stored::unchanged)
+    }
+
+    /// Reads the record without decoding it; see [`Encoded`].
+    pub(in crate::service) fn encoded(self) -> EncodedKey<T> {
+        EncodedKey(self)
+    }
+
+    /// Takes a record that was read under this key.
+    pub(in crate::service) fn with(self, record: Record) -> Encoded<T> {
+        Encoded { key: self, record }
+    }
+
+    /// The error of a key whose text does not say what it should.
+    pub(super) fn unreadable(&self, error: impl fmt::Display) -> Error {
+        codec::unreadable(&self.key, error)
+    }
+}
+
+impl<T> Clone for EntityKey<T> {
+    fn clone(&self) -> Self {
+        Self {
+            key: self.key.clone(),
+            entity: PhantomData,
+        }
+    }
+}
+
+impl<T> From<EntityKey<T>> for Key {
+    fn from(key: EntityKey<T>) -> Self {
+        key.key
+    }
+}
+
+/// An [`EntityKey`] whose record is wanted as it is stored.
+pub(in crate::service) struct EncodedKey<T>(EntityKey<T>);
+
+impl<T> From<EncodedKey<T>> for Key {
+    fn from(key: EncodedKey<T>) -> Self {
+        key.0.key
+    }
+}
+
+/// A record as it is stored, for readers that need its version alone, or decode records one at a time.
+pub(in crate::service) struct Encoded<T> {
+    key: EntityKey<T>,
+    record: Record,
+}
+
+impl<T: Entity> Encoded<T> {
+    /// The record's key.
+    pub(in crate::service) fn key(&self) -> &EntityKey<T> {
+        &self.key
+    }
+
+    /// The record's version.
+    pub(in crate::service) fn version(&self) -> u64 {
+        self.record.version
+    }
+
+    /// The record's value.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when the record is not of this type.
+    pub(in crate::service) fn value(&self) -> Result<T, Error> {
+        codec::decode(&self.key.key, &self.record)
+    }
+
+    /// The record with its value.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::value`].
+    pub(in crate::service) fn decode(self) -> Result<Stored<T>, Error> {
+        let value = self.value()?;
+        Ok(Stored {
+            key: self.key,
+            version: self.record.version,
+            value,
+        })
+    }
+}
+
+/// A record as it was found.
+pub(in crate::service) struct Stored<T> {
+    pub(in crate::service) key: EntityKey<T>,
+    pub(in crate::service) version: u64,
+    pub(in crate::service) value: T,
+}
+
+impl<T> Stored<T> {
+    /// The check that the record still has this version.
+    pub(in crate::service) fn unchanged(&self) -> Check {
+        Check::Version(self.key.key.clone(), self.version)
+    }
+}
+
+/// The key of a counter or of a log's head.
+#[derive(Clone)]
+pub(in crate::service) struct NumberKey(Key);
+
+impl NumberKey {
+    pub(super) fn of(key: Key) -> Self {
+        Self(key)
+    }
+
+    /// The key without its type.
+    pub(in crate::service) fn raw(&self) -> &Key {
+        &self.0
+    }
+}
+
+impl From<NumberKey> for Key {
+    fn from(key: NumberKey) -> Self {
+        key.0
+    }
+}

@@ -1,0 +1,295 @@
+//! Every kind of record that the service keeps: its type, its [`Kind`] and its keys.
+//!
+//! A new kind is a type, a line that names its [`Kind`], and a function for each key that callers name.
+
+use serde::{Deserialize, Serialize};
+
+use super::entity::{Entity, EntityKey, NumberKey};
+use crate::error::Error;
+use crate::model::{
+    Agent, ApiKey, AuditEntry, Environment, Epoch, LiveStatus, Member, Plan, Provider, ProviderKeyInfo, Scope,
+    Timestamp, Workspace, WorkspaceId,
+};
+use crate::store::{Key, Kind, Partition};
+use crate::vault::{KeyId, Sealed};
+
+impl Entity for Workspace {
+    const KIND: Kind = Kind::Workspace;
+}
+
+pub(in crate::service) fn workspace(id: WorkspaceId) -> EntityKey<Workspace> {
+    EntityKey::in_workspace(id, "")
+}
+
+/// The part of a workspace's record that decides what the workspace may have. Every creation of an agent reads it.
+#[derive(Deserialize)]
+pub(in crate::service) struct WorkspacePlan {
+    pub(in crate::service) plan: Plan,
+}
+
+impl Entity for WorkspacePlan {
+    const KIND: Kind = Kind::Workspace;
+}
+
+pub(in crate::service) fn workspace_plan(id: WorkspaceId) -> EntityKey<WorkspacePlan> {
+    EntityKey::in_workspace(id, "")
+}
+
+/// The number of active agents.
+pub(in crate::service) fn active_agents(workspace: WorkspaceId) -> NumberKey {
+    NumberKey::of(Key::in_workspace(workspace, Kind::Counter, "active_agents"))
+}
+
+/// The number of owners beyond the first. A counter cannot fall below zero, so the last owner stays.
+pub(in crate::service) fn further_owners(workspace: WorkspaceId) -> NumberKey {
+    NumberKey::of(Key::in_workspace(workspace, Kind::Counter, "further_owners"))
+}
+
+/// The number of the last entry in a workspace's log, which is the workspace's revision.
+pub(in crate::service) fn revision(workspace: WorkspaceId) -> NumberKey {
+    NumberKey::of(Key::log_head(workspace))
+}
+
+impl Entity for AuditEntry {
+    const KIND: Kind = Kind::LogEntry;
+}
+
+/// An entry of a workspace's log, by its number.
+pub(in crate::service) fn audit_entry(workspace: WorkspaceId, number: u64) -> EntityKey<AuditEntry> {
+    EntityKey::of(Key::log_entry(workspace, number))
+}
+
+impl Entity for Member {
+    const KIND: Kind = Kind::Member;
+}
+
+pub(in crate::service) fn member(workspace: WorkspaceId, user_id: &str) -> EntityKey<Member> {
+    EntityKey::in_workspace(workspace, user_id)
+}
+
+/// That a user is a member of a workspace, in the user's own partition.
+#[derive(Serialize, Deserialize)]
+pub(in crate::service) struct Membership {}
+
+impl Entity for Membership {
+    const KIND: Kind = Kind::Membership;
+}
+
+pub(in crate::service) fn membership(user_id: &str, workspace: WorkspaceId) -> EntityKey<Membership> {
+    EntityKey::new(memberships(user_id), workspace.to_string())
+}
+
+/// The partition of a user's memberships.
+pub(in crate::service) fn memberships(user_id: &str) -> Partition {
+    Partition::Global(user_id.into())
+}
+
+impl EntityKey<Membership> {
+    /// The workspace that the key names.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
+    pub(in crate::service) fn workspace(&self) -> Result<WorkspaceId, Error> {
+        self.item().parse().map_err(|error| self.unreadable(error))
+    }
+}
+
+impl Entity for Agent {
+    const KIND: Kind = Kind::Agent;
+}
+
+pub(in crate::service) fn agent(workspace: WorkspaceId, agent_id: &str) -> EntityKey<Agent> {
+    EntityKey::in_workspace(workspace, agent_id)
+}
+
+/// An API key as it is stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::service) struct StoredApiKey {
+    pub(in crate::service) id: String,
+    pub(in crate::service) workspace_id: WorkspaceId,
+    pub(in crate::service) name: String,
+    pub(in crate::service) environment: Environment,
+    pub(in crate::service) scope: Scope,
+    pub(in crate::service) rate_limit: u32,
+    pub(in crate::service) expires_at: Option<Timestamp>,
+    pub(in crate::service) created_at: Timestamp,
+    pub(in crate::service) revoked_at: Option<Timestamp>,
+    /// An argon2id PHC string of the whole plaintext.
+    pub(in crate::service) hash: String,
+}
+
+impl Entity for StoredApiKey {
+    const KIND: Kind = Kind::ApiKey;
+}
+
+pub(in crate::service) fn api_key(key_id: &str) -> EntityKey<StoredApiKey> {
+    EntityKey::global(key_id, "")
+}
+
+impl StoredApiKey {
+    /// The record as it is listed: without the hash.
+    pub(in crate::service) fn listed(self, last_used_at: Option<Timestamp>) -> ApiKey {
+        ApiKey {
+            id: self.id,
+            workspace_id: self.workspace_id,
+            name: self.name,
+            environment: self.environment,
+            scope: self.scope,
+            rate_limit: self.rate_limit,
+            expires_at: self.expires_at,
+            created_at: self.created_at,
+            last_used_at,
+            revoked_at: self.revoked_at,
+        }
+    }
+
+    /// Whether the key opens anything at this time.
+    pub(in crate::service) fn is_good(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
+    }
+}
+
+/// That an API key belongs to a workspace.
+#[derive(Serialize, Deserialize)]
+pub(in crate::service) struct WorkspaceApiKey {}
+
+impl Entity for WorkspaceApiKey {
+    const KIND: Kind = Kind::WorkspaceApiKey;
+}
+
+pub(in crate::service) fn workspace_api_key(workspace: WorkspaceId, key_id: &str) -> EntityKey<WorkspaceApiKey> {
+    EntityKey::in_workspace(workspace, key_id)
+}
+
+/// When an API key was last used.
+#[derive(Serialize, Deserialize)]
+pub(in crate::service) struct StoredUse {
+    pub(in crate::service) last_used_at: Timestamp,
+}
+
+impl Entity for StoredUse {
+    const KIND: Kind = Kind::KeyUse;
+}
+
+pub(in crate::service) fn key_use(key_id: &str) -> EntityKey<StoredUse> {
+    EntityKey::global(key_id, "")
+}
+
+/// An agent's last report.
+#[derive(Serialize, Deserialize)]
+pub(in crate::service) struct StoredStatus {
+    pub(in crate::service) status: LiveStatus,
+    pub(in crate::service) current_task_id: Option<String>,
+    pub(in crate::service) current_task_title: Option<String>,
+    pub(in crate::service) reported_at: Timestamp,
+}
+
+impl Entity for StoredStatus {
+    const KIND: Kind = Kind::Status;
+}
+
+pub(in crate::service) fn status(workspace: WorkspaceId, agent_id: &str) -> EntityKey<StoredStatus> {
+    EntityKey::in_workspace(workspace, agent_id)
+}
+
+/// A provider key as it is stored.
+#[derive(Serialize, Deserialize)]
+pub(in crate::service) struct StoredProviderKey {
+    pub(in crate::service) provider: Provider,
+    pub(in crate::service) created_at: Timestamp,
+    pub(in crate::service) updated_at: Timestamp,
+    pub(in crate::service) sealed: Sealed,
+}
+
+impl Entity for StoredProviderKey {
+    const KIND: Kind = Kind::ProviderKey;
+}
+
+pub(in crate::service) fn provider_key(workspace: WorkspaceId, provider: Provider) -> EntityKey<StoredProviderKey> {
+    EntityKey::in_workspace(workspace, provider.as_str())
+}
+
+impl StoredProviderKey {
+    /// The record as it is listed: without the key, sealed or not.
+    pub(in crate::service) fn listed(&self) -> ProviderKeyInfo {
+        ProviderKeyInfo {
+            provider: self.provider,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+}
+
+/// That a workspace has a sealed provider key. All of these are in one partition, so that they can be found when the
+/// master key is replaced.
+#[derive(Serialize, Deserialize)]
+pub(in crate::service) struct SealedKey {}
+
+impl Entity for SealedKey {
+    const KIND: Kind = Kind::SealedKey;
+}
+
+pub(in crate::service) fn sealed_key(workspace: WorkspaceId, provider: Provider) -> EntityKey<SealedKey> {
+    EntityKey::new(sealed_keys(), format!("{workspace}/{provider}"))
+}
+
+/// The partition of the [`SealedKey`] records of all workspaces.
+pub(in crate::service) fn sealed_keys() -> Partition {
+    Partition::Global("provider-keys".into())
+}
+
+impl EntityKey<SealedKey> {
+    /// The workspace and the provider that the key names.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
+    pub(in crate::service) fn place(&self) -> Result<(WorkspaceId, Provider), Error> {
+        let unreadable = || self.unreadable("it names no workspace and provider");
+        let (workspace, provider) = self.item().split_once('/').ok_or_else(unreadable)?;
+        Ok((
+            workspace.parse().map_err(|_| unreadable())?,
+            provider.parse().map_err(|_| unreadable())?,
+        ))
+    }
+}
+
+/// The master keys that something in the store may be sealed under, each by its check value. New
+/// provider keys are sealed under the first.
+#[derive(Serialize, Deserialize)]
+pub(in crate::service) struct StoredMasterKeys {
+    pub(in crate::service) keys: Vec<Sealed>,
+}
+
+impl Entity for StoredMasterKeys {
+    const KIND: Kind = Kind::Meta;
+}
+
+pub(in crate::service) fn master_keys() -> EntityKey<StoredMasterKeys> {
+    EntityKey::global("store", "master_keys")
+}
+
+impl StoredMasterKeys {
+    pub(in crate::service) fn sealing_key(&self) -> Option<KeyId> {
+        self.keys.first().map(Sealed::key_id)
+    }
+
+    pub(in crate::service) fn ids(&self) -> impl Iterator<Item = KeyId> {
+        self.keys.iter().map(Sealed::key_id)
+    }
+}
+
+/// Which life of the store its versions belong to.
+#[derive(Serialize, Deserialize)]
+pub(in crate::service) struct StoredEpoch {
+    pub(in crate::service) epoch: Epoch,
+}
+
+impl Entity for StoredEpoch {
+    const KIND: Kind = Kind::Meta;
+}
+
+pub(in crate::service) fn epoch() -> EntityKey<StoredEpoch> {
+    EntityKey::of(Key::epoch())
+}

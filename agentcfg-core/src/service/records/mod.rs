@@ -1,0 +1,21 @@
+//! The typed layer between the service and the store: which records there are, and how they are read and written.
+//!
+//! A kind of record is declared once, in [`kinds`]: its Rust type, its [`Kind`](crate::store::Kind) and its keys. The rest
+//! of the service names keys of those types and never sees an encoded record, a position in a batch or a number without a
+//! name:
+//!
+//! - [`AgentCfg::read`](super::AgentCfg::read) takes one key or a tuple of keys, and answers from one snapshot;
+//! - [`AgentCfg::scan`](super::AgentCfg::scan) takes [`Entries`], the records of one kind in one partition;
+//! - [`AgentCfg::commit`](super::AgentCfg::commit) takes a [`Transaction`] and answers with an [`Outcome`].
+
+mod codec;
+mod entity;
+mod kinds;
+mod read;
+mod transaction;
+
+pub(super) use self::codec::{decode, encode, not_written, number};
+pub(super) use self::entity::{Entity, EntityKey, NumberKey, Stored};
+pub(super) use self::kinds::*;
+pub(super) use self::read::{Entries, Lookup};
+pub(super) use self::transaction::{Outcome, Transaction, failed};

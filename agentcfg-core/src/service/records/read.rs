@@ -1,0 +1,307 @@
+//! Typed reads: one key, several keys in one snapshot, or the records of one kind.
+
+use std::marker::PhantomData;
+
+use super::codec;
+use super::entity::{Encoded, EncodedKey, Entity, EntityKey, NumberKey, Stored};
+use crate::error::Error;
+use crate::model::WorkspaceId;
+use crate::service::AgentCfg;
+use crate::store::{Direction, Key, Partition, Record, Scan, StoreError};
+
+/// A typed key, and what a read of it gives.
+pub(in crate::service) trait Lookup: Into<Key> {
+    /// What a read of this key gives.
+    type Found;
+
+    /// Decodes what was found under the key.
+    fn found(key: Key, record: Option<Record>) -> Result<Self::Found, Error>;
+}
+
+impl<T: Entity> Lookup for EntityKey<T> {
+    type Found = Option<Stored<T>>;
+
+    fn found(key: Key, record: Option<Record>) -> Result<Self::Found, Error> {
+        record.map(|record| Self::of(key).with(record).decode()).transpose()
+    }
+}
+
+impl<T: Entity> Lookup for EncodedKey<T> {
+    type Found = Option<Encoded<T>>;
+
+    fn found(key: Key, record: Option<Record>) -> Result<Self::Found, Error> {
+        Ok(record.map(|record| EntityKey::of(key).with(record)))
+    }
+}
+
+impl Lookup for NumberKey {
+    /// An absent number is 0.
+    type Found = u64;
+
+    fn found(key: Key, record: Option<Record>) -> Result<u64, Error> {
+        codec::number(&key, record.as_ref())
+    }
+}
+
+/// What one read asks for: a typed key, a tuple of them, or a [`Vec`] of one type.
+pub(in crate::service) trait Query {
+    /// The keys as the store takes them. They are an array where their number is known, so that a read allocates nothing
+    /// for them.
+    type Keys: AsRef<[Key]> + Send;
+    /// What the read gives, in the shape of the query.
+    type Found;
+
+    /// The keys to read.
+    fn into_keys(self) -> Self::Keys;
+
+    /// Decodes the records, of which there is one for each key.
+    fn found(keys: Self::Keys, records: Records) -> Result<Self::Found, Error>;
+}
+
+/// The answer to a query, in the order of its keys.
+pub(in crate::service) type Records = std::vec::IntoIter<Option<Record>>;
+
+fn next<L: Lookup>(key: Key, records: &mut Records) -> Result<L::Found, Error> {
+    L::found(key, records.next().flatten())
+}
+
+impl<L: Lookup> Query for L {
+    type Keys = [Key; 1];
+    type Found = L::Found;
+
+    fn into_keys(self) -> Self::Keys {
+        [self.into()]
+    }
+
+    fn found([key]: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
+        next::<L>(key, &mut records)
+    }
+}
+
+impl<A: Lookup, B: Lookup> Query for (A, B) {
+    type Keys = [Key; 2];
+    type Found = (A::Found, B::Found);
+
+    fn into_keys(self) -> Self::Keys {
+        [self.0.into(), self.1.into()]
+    }
+
+    fn found([a, b]: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
+        Ok((next::<A>(a, &mut records)?, next::<B>(b, &mut records)?))
+    }
+}
+
+impl<A: Lookup, B: Lookup, C: Lookup> Query for (A, B, C) {
+    type Keys = [Key; 3];
+    type Found = (A::Found, B::Found, C::Found);
+
+    fn into_keys(self) -> Self::Keys {
+        [self.0.into(), self.1.into(), self.2.into()]
+    }
+
+    fn found([a, b, c]: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
+        Ok((
+            next::<A>(a, &mut records)?,
+            next::<B>(b, &mut records)?,
+            next::<C>(c, &mut records)?,
+        ))
+    }
+}
+
+impl<L: Lookup> Query for Vec<L> {
+    type Keys = Vec<Key>;
+    type Found = Vec<L::Found>;
+
+    fn into_keys(self) -> Self::Keys {
+        self.into_iter().map(Into::into).collect()
+    }
+
+    fn found(keys: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
+        keys.into_iter().map(|key| next::<L>(key, &mut records)).collect()
+    }
+}
+
+impl<A: Lookup, B: Lookup> Query for Vec<(A, B)> {
+    type Keys = Vec<Key>;
+    type Found = Vec<(A::Found, B::Found)>;
+
+    fn into_keys(self) -> Self::Keys {
+        self.into_iter().flat_map(|(a, b)| [a.into(), b.into()]).collect()
+    }
+
+    fn found(keys: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
+        let mut found = Vec::with_capacity(keys.len() / 2);
+        let mut keys = keys.into_iter();
+        while let (Some(a), Some(b)) = (keys.next(), keys.next()) {
+            found.push((next::<A>(a, &mut records)?, next::<B>(b, &mut records)?));
+        }
+        Ok(found)
+    }
+}
+
+impl<A: Lookup, B: Lookup> Query for (A, Vec<B>) {
+    type Keys = Vec<Key>;
+    type Found = (A::Found, Vec<B::Found>);
+
+    fn into_keys(self) -> Self::Keys {
+        let (first, rest) = self;
+        std::iter::once(first.into())
+            .chain(rest.into_iter().map(Into::into))
+            .collect()
+    }
+
+    fn found(mut keys: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
+        let rest = keys.split_off(1);
+        let [first] = <[Key; 1]>::try_from(keys).map_err(|_| StoreError::Corrupt("a query without keys".into()))?;
+        Ok((next::<A>(first, &mut records)?, Vec::<B>::found(rest, records)?))
+    }
+}
+
+/// The records of one kind in one partition, in the order of their items.
+pub(in crate::service) struct Entries<T> {
+    scan: Scan,
+    entity: PhantomData<fn() -> T>,
+}
+
+impl<T: Entity> Entries<T> {
+    /// All of a workspace.
+    pub(in crate::service) fn in_workspace(workspace: WorkspaceId) -> Self {
+        Self::of(Partition::Workspace(workspace))
+    }
+
+    /// All of a partition.
+    pub(in crate::service) fn of(partition: Partition) -> Self {
+        Self {
+            scan: Scan::all(partition, T::KIND),
+            entity: PhantomData,
+        }
+    }
+
+    /// Those behind the record of this key, in the direction of the scan.
+    #[must_use]
+    pub(in crate::service) fn after(mut self, key: &EntityKey<T>) -> Self {
+        self.scan.after = Some(key.item().into());
+        self
+    }
+
+    /// From the greatest item to the smallest.
+    #[must_use]
+    pub(in crate::service) fn descending(mut self) -> Self {
+        self.scan.direction = Direction::Descending;
+        self
+    }
+
+    /// At most this many.
+    #[must_use]
+    pub(in crate::service) fn limit(mut self, limit: usize) -> Self {
+        self.scan.limit = limit;
+        self
+    }
+}
+
+/// What a scan of [`Entries`] found. Its records are decoded one at a time, so that a long list is never in memory
+/// twice.
+pub(in crate::service) struct Scanned<T> {
+    entries: Vec<(Key, Record)>,
+    entity: PhantomData<fn() -> T>,
+}
+
+impl<T: Entity> Scanned<T> {
+    /// How many records there are.
+    pub(in crate::service) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub(in crate::service) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The bytes of all values.
+    pub(in crate::service) fn bytes(&self) -> usize {
+        self.entries.iter().map(|(_, record)| record.value.len()).sum()
+    }
+
+    /// The keys, for kinds whose key says it all.
+    pub(in crate::service) fn into_keys(self) -> impl Iterator<Item = EntityKey<T>> {
+        self.entries.into_iter().map(|(key, _)| EntityKey::of(key))
+    }
+
+    /// The values.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when a record is not of this type.
+    pub(in crate::service) fn into_values(self) -> Result<Vec<T>, Error> {
+        self.into_iter().map(|entry| entry.value()).collect()
+    }
+}
+
+impl<T: Entity> IntoIterator for Scanned<T> {
+    type Item = Encoded<T>;
+    type IntoIter = std::iter::Map<std::vec::IntoIter<(Key, Record)>, fn((Key, Record)) -> Encoded<T>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries
+            .into_iter()
+            .map(|(key, record)| EntityKey::of(key).with(record))
+    }
+}
+
+impl AgentCfg {
+    /// Reads the records of a query in one snapshot.
+    ///
+    /// # Errors
+    ///
+    /// When storage fails, or a record is not of its type.
+    pub(in crate::service) async fn read<Q: Query>(&self, query: Q) -> Result<Q::Found, Error> {
+        let keys = query.into_keys();
+        let records = self.store().get(keys.as_ref()).await?;
+        let records = complete(keys.as_ref().len(), records)?;
+        Q::found(keys, records)
+    }
+
+    /// Reads the records of one kind in one partition, in one snapshot.
+    ///
+    /// # Errors
+    ///
+    /// When storage fails.
+    pub(in crate::service) async fn scan<T: Entity>(&self, entries: Entries<T>) -> Result<Scanned<T>, Error> {
+        let scanned = self.store().scan(&entries.scan).await?;
+        Ok(Scanned {
+            entries: scanned.entries,
+            entity: PhantomData,
+        })
+    }
+
+    /// As [`Self::scan`], with the records of a query in the same snapshot.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::scan`] and [`Self::read`].
+    pub(in crate::service) async fn scan_with<T: Entity, Q: Query>(
+        &self,
+        entries: Entries<T>,
+        query: Q,
+    ) -> Result<(Scanned<T>, Q::Found), Error> {
+        let keys = query.into_keys();
+        let scan = entries.scan.with(keys.as_ref().iter().cloned());
+        let scanned = self.store().scan(&scan).await?;
+        let with = Q::found(keys, complete(scan.with.len(), scanned.with)?)?;
+        let scanned = Scanned {
+            entries: scanned.entries,
+            entity: PhantomData,
+        };
+        Ok((scanned, with))
+    }
+}
+
+/// The records, if there is an answer for each key. A store of another author could leave one out, and a record must not
+/// be taken for that of its neighbour.
+fn complete(keys: usize, records: Vec<Option<Record>>) -> Result<Records, Error> {
+    if records.len() != keys {
+        let message = format!("{} records for {keys} keys", records.len());
+        return Err(StoreError::Corrupt(message).into());
+    }
+    Ok(records.into_iter())
+}
