@@ -39,13 +39,13 @@ where
 {
     let exchange = Exchange::default();
     let socket = Socket::new(stream, exchange.clone(), &limits);
-    let answering = exchange.clone();
+    let service_side = exchange.clone();
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         let has_body = !request.body().is_end_stream();
-        let guard = answering.begin(has_body, request.version() < Version::HTTP_11);
+        let guard = service_side.begin(has_body, request.version() < Version::HTTP_11);
         // Calls with safe methods are short: they do not need the handle, and inserting it has a cost.
         if !request.method().is_safe() {
-            request.extensions_mut().insert(answering.leaving());
+            request.extensions_mut().insert(service_side.leaving());
         }
         Answer {
             sent_id: request_id::sent(request.headers()).cloned(),

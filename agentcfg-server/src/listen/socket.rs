@@ -17,7 +17,7 @@ use super::Limits;
 use super::answers;
 use super::exchange::{Exchange, Phase};
 
-/// The time limit of a lingering close: the rest of the request is read and discarded after the response. LingeringClose a
+/// The time limit of a lingering close: the rest of the request is read and discarded after the response. Closing a
 /// socket with unread input makes the system reset the connection, and the reset can discard the response.
 const LINGER_MAX: Duration = Duration::from_secs(3);
 
@@ -210,8 +210,8 @@ impl<T: Peer> Socket<T> {
             return written;
         }
         let time = self.timeouts.write;
-        let clock = self.write_timer.get_or_insert_with(|| Box::pin(sleep(time)));
-        ready!(clock.as_mut().poll(cx));
+        let timer = self.write_timer.get_or_insert_with(|| Box::pin(sleep(time)));
+        ready!(timer.as_mut().poll(cx));
         Poll::Ready(Err(timed_out("the client does not read its response")))
     }
 

@@ -12,7 +12,6 @@ use super::options::{PostgresOptions, Statements, target};
 use super::run::{Step, run};
 use super::tls::Tls;
 
-/// The connections of one store.
 pub(super) struct Connections {
     pool: Pool,
     pub(super) statements: Statements,

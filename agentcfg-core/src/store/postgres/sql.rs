@@ -31,7 +31,6 @@ pub(super) struct TableSql {
     pub(super) add_present: String,
 }
 
-/// The statements of a store.
 #[derive(Debug)]
 pub(super) struct Sql {
     pub(super) schema: String,

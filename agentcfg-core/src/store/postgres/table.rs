@@ -90,7 +90,6 @@ pub(super) const OTHER: &Table = &Table {
     hot: false,
 };
 
-/// Every table.
 pub(super) fn all() -> impl Iterator<Item = &'static Table> {
     TABLES.iter().chain([OTHER])
 }
@@ -150,7 +149,6 @@ fn place_of_name(place: &str) -> Option<(Partition, Kind)> {
 }
 
 impl Table {
-    /// The key of a row.
     pub(super) fn key(&self, scope: &Param, item: &str) -> Result<Key, StoreError> {
         let damage = || StoreError::Corrupt(format!("a row of table {} has no key: {scope:?} {item:?}", self.name));
         match (self.kind, scope) {

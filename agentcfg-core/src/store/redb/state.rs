@@ -127,7 +127,6 @@ impl Shared {
         Err(fault.into_store_error())
     }
 
-    /// Begins a write transaction.
     pub(super) fn begin_write(&self) -> Result<WriteTransaction, Fault> {
         match &self.slot().database {
             Some(database) => schema::begin_write(database),
