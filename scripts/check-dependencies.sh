@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Holds the crates to the dependencies that the architecture allows.
+# Checks the dependency rules of ARCHITECTURE.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,7 +22,7 @@ refuse agentcfg-core "--all-features" hyper http hyper-util axum tower-http
 refuse agentcfg-core "--no-default-features" redb argon2 jsonwebtoken tokio
 refuse agentcfg-client "" redb argon2 jsonwebtoken tokio-postgres deadpool-postgres
 
-# Engines are named where they are used and nowhere else.
+# An engine is named only in its own folder under store/.
 if grep -rnE '\bredb::(Database|ReadTransaction|WriteTransaction|TableDefinition)' --include='*.rs' \
     agentcfg-core/src agentcfg-server/src agentcfg-client/src | grep -v 'agentcfg-core/src/store/redb/'; then
     echo "error: the engine redb is named outside store/redb" >&2
@@ -35,7 +35,7 @@ if grep -rnE '\b(tokio|deadpool)_postgres\b' --include='*.rs' \
     exit 1
 fi
 
-# Status codes are chosen in one place: nothing else turns a kind of error into one.
+# Only http/errors.rs maps kinds of errors to status codes.
 if grep -rnE 'ErrorKind::[A-Za-z]+ *=> *StatusCode' --include='*.rs' agentcfg-server/src | grep -v 'src/http/errors.rs'; then
     echo "error: a status code is chosen outside errors.rs" >&2
     exit 1

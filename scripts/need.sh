@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by the other scripts: makes sure that a program is there, and says how to get it when it may not be installed.
+# Sourced by the other scripts: `need` installs a missing program, or fails and says how to install it.
 
 fail() {
     printf 'error: %s\n' "$*" >&2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the server and runs it for trying out: a workspace, a key, a token, and lines to copy.
-# Arguments are passed on, such as --listen 127.0.0.1:8080.
+# Builds the server and runs it in development mode: it prints a workspace, a key, a token, and commands to copy.
+# Arguments are passed to the server, such as --listen 127.0.0.1:8080.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source=scripts/need.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every check and every test. Installs what is missing when it may (root on Debian); else it says what to install.
+# Runs every check and every test. As root on Debian it installs missing programs; otherwise it says what to install.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ command -v cargo >/dev/null || fail "Rust is missing; install it from your distr
 need cc build-essential
 need openssl openssl
 need setpriv util-linux
-# Debian keeps these programs out of the search path.
+# Debian installs these programs outside of PATH.
 servers() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1; }
 if ! command -v initdb >/dev/null && [ -z "$(servers)" ]; then
     need pg_ctlcluster postgresql
@@ -27,7 +27,7 @@ cargo fmt --all --check
 
 step "lints"
 cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
-# The published crates must stand with each of their feature sets.
+# The published crates must compile with each feature alone.
 for features in "" engine redb postgres jwks conformance; do
     cargo clippy -p agentcfg-core --locked --no-default-features --features "$features" -- -D warnings
 done

@@ -1,7 +1,6 @@
-//! Time, identifiers and randomness: the only place that asks the machine for them.
+//! Time, identifiers and randomness: the only module that gets them from the operating system.
 //!
-//! Everything else takes them through these traits, so that a test moves the clock by hand and gets
-//! the same identifiers twice.
+//! All other code uses these traits, so that a test can set the clock and make identifiers deterministic.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,19 +9,19 @@ use uuid::Uuid;
 
 use crate::model::Timestamp;
 
-/// What time it is.
+/// A source of the current time.
 pub trait Clock: Send + Sync + 'static {
     /// The current time.
     fn now(&self) -> Timestamp;
 }
 
-/// Where random bytes come from.
+/// A source of random bytes.
 pub trait Entropy: Send + Sync + 'static {
-    /// Fills the buffer with bytes that nobody can guess.
+    /// Fills the buffer with cryptographically secure random bytes.
     ///
     /// # Errors
     ///
-    /// When the source fails; nothing may then be made of the buffer.
+    /// [`EntropyError`] if the source fails; the content of the buffer must then not be used.
     fn fill(&self, buffer: &mut [u8]) -> Result<(), EntropyError>;
 }
 
@@ -31,12 +30,12 @@ pub trait Entropy: Send + Sync + 'static {
 #[error("no randomness: {0}")]
 pub struct EntropyError(pub String);
 
-/// The machine's clock.
+/// The clock of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[allow(clippy::disallowed_methods, reason = "this is the one place that reads the time")]
+    #[allow(clippy::disallowed_methods, reason = "the only place that reads the time")]
     fn now(&self) -> Timestamp {
         let since_epoch = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
@@ -45,18 +44,18 @@ impl Clock for SystemClock {
     }
 }
 
-/// The operating system's randomness.
+/// The random generator of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemEntropy;
 
 impl Entropy for SystemEntropy {
-    #[allow(clippy::disallowed_methods, reason = "this is the one place that draws randomness")]
+    #[allow(clippy::disallowed_methods, reason = "the only place that reads random bytes")]
     fn fill(&self, buffer: &mut [u8]) -> Result<(), EntropyError> {
         getrandom::fill(buffer).map_err(|error| EntropyError(error.to_string()))
     }
 }
 
-/// A clock that stands still until it is moved, for tests.
+/// A clock for tests, which changes only when it is moved.
 ///
 /// ```
 /// use agentcfg_core::clock::{Clock, ManualClock};
@@ -86,10 +85,10 @@ impl Clock for ManualClock {
     }
 }
 
-/// Makes UUIDs of version 7 that sort in the order in which this process made them.
+/// Generates UUIDs of version 7 that are strictly increasing within this process.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
-    /// The last moment and its counter, which fills the 12 bits after the time.
+    /// The last millisecond and its counter, which is the 12-bit field `rand_a` after the time.
     last: Mutex<(i64, u16)>,
 }
 
@@ -101,8 +100,8 @@ impl Ids {
         entropy.fill(&mut random)?;
         let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let now = now.unix_millis().max(0);
-        // Within a millisecond, or when the clock steps back, the counter goes on; when it is used
-        // up, the next millisecond is borrowed. It starts in its lower half to leave room.
+        // Within a millisecond, or after the clock stepped back, the counter is incremented; when it
+        // overflows, the next millisecond is used early. It starts in its lower half to leave room.
         *last = match *last {
             (millis, COUNTER_MAX) if millis >= now => (millis + 1, 0),
             (millis, counter) if millis >= now => (millis, counter + 1),
@@ -123,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identifiers_sort_in_the_order_of_making() {
+    fn identifiers_are_strictly_increasing() {
         let ids = Ids::default();
         let now = Timestamp::from_unix_millis(1_800_000_000_000);
         let mut last = Uuid::nil();

@@ -1,5 +1,4 @@
-//! Which model and whose credential a model call uses: the catalogue and the decision, as pure data
-//! and pure functions.
+//! Routing of model calls: the catalogue of models, and the choice of a credential, as pure functions.
 
 use std::sync::Arc;
 
@@ -9,13 +8,13 @@ use crate::model::{CredentialSource, ModelStatus, Plan, Provider};
 /// A model of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogueModel {
-    /// The identifier that the provider knows it by.
+    /// The identifier of the model at its provider.
     pub id: String,
-    /// Who runs it.
+    /// The provider that serves the model.
     pub provider: Provider,
-    /// The name for people.
+    /// The display name.
     pub display_name: String,
-    /// Whether it can be called.
+    /// Whether the model can be called.
     pub status: ModelStatus,
 }
 
@@ -39,7 +38,7 @@ pub struct Catalogue {
     models: Vec<CatalogueModel>,
 }
 
-/// Why a catalogue cannot be used.
+/// Why a catalogue is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidCatalogue(String);
@@ -49,8 +48,8 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// When two models have one identifier, or an identifier or a name is empty, longer than 100
-    /// characters or holds control characters.
+    /// [`InvalidCatalogue`] if two models have the same identifier, or an identifier or a name is empty,
+    /// has more than 100 characters or contains control characters.
     pub fn with_models(mut self, models: Vec<CatalogueModel>) -> Result<Self, InvalidCatalogue> {
         for (i, model) in models.iter().enumerate() {
             for (what, text) in [("id", &model.id), ("display_name", &model.display_name)] {
@@ -71,18 +70,18 @@ impl Catalogue {
         Ok(self)
     }
 
-    /// The same catalogue with another address of a provider: `http` or `https`, a host, perhaps a port
-    /// and a path; a slash at the end is cut off.
+    /// The same catalogue with another base URL of a provider: `http` or `https`, a host, and optionally a
+    /// port and a path; trailing slashes are removed.
     ///
     /// # Errors
     ///
-    /// When the text is no such address, or carries credentials, a query or a fragment.
+    /// [`InvalidCatalogue`] if the text is not such a URL, or contains credentials, a query or a fragment.
     pub fn with_base_url(mut self, provider: Provider, url: &str) -> Result<Self, InvalidCatalogue> {
         self.base_urls[provider as usize] = base_url(url).map_err(|rule| InvalidCatalogue(rule.into()))?.into();
         Ok(self)
     }
 
-    /// Where a provider's API is, without a slash at the end.
+    /// The base URL of a provider's API, without a trailing slash.
     pub fn base_url(&self, provider: Provider) -> &str {
         &self.base_urls[provider as usize]
     }
@@ -129,10 +128,10 @@ impl Default for Catalogue {
     }
 }
 
-/// A provider's address in its one form, or the rule that it breaks.
+/// Validates and normalises a provider's base URL; the error is the rule that it breaks.
 ///
-/// What is let through can be joined with a path and stays at its host: there is nothing in it that a
-/// parser of URLs would read in another way.
+/// The accepted characters have one meaning for every URL parser, so an accepted URL that is joined with
+/// a path always leads to its own host.
 fn base_url(text: &str) -> Result<&str, &'static str> {
     const RULE: &str = "must be http:// or https://, a host, perhaps a port and a path, with no credentials, query or \
                         fragment";
@@ -171,7 +170,7 @@ fn base_url(text: &str) -> Result<&str, &'static str> {
     }
 }
 
-/// What a decision about a model call rests on.
+/// The input of the choice of a credential.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
     pub(crate) provider: Provider,
@@ -182,8 +181,8 @@ pub(crate) struct Facts {
     pub(crate) is_managed: bool,
 }
 
-/// Refuses a model that cannot be called through this provider. One that the catalogue does not know
-/// passes: the provider is the judge of it.
+/// Refuses a model that cannot be called through this provider. A model that is not in the catalogue
+/// passes: the provider decides about it.
 pub(crate) fn check_model(catalogue: &Catalogue, provider: Provider, model: Option<&str>) -> Result<(), Error> {
     let Some(known) = model.and_then(|id| catalogue.model(id)) else {
         return Ok(());
@@ -206,7 +205,7 @@ pub(crate) fn check_model(catalogue: &Catalogue, provider: Provider, model: Opti
     Ok(())
 }
 
-/// Decides whose credential the next call takes, and says why.
+/// Chooses whose credential the next call uses, and returns the reason.
 pub(crate) fn credential(facts: Facts) -> (CredentialSource, String) {
     let Facts {
         provider,

@@ -1,4 +1,4 @@
-//! Plaintext that must not leak: kept for its one use, shown by nothing, wiped when dropped.
+//! Secrets in plaintext: not printable, not serialisable, and wiped from memory when dropped.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use crate::validate::{self, Faults, Invalid};
 
 /// A provider's credential in plaintext, such as `sk-…`.
 ///
-/// `Debug` shows that there is one and nothing of it. It has no `Display` and cannot be serialised, so
-/// it can end up in a log, a response or a record only through [`ProviderCredential::expose`], whose
-/// uses are easy to find. The memory is wiped when the last owner drops it.
+/// `Debug` is redacted, and there is no `Display` and no serialisation. So the text can reach a log, a
+/// response or a record only through [`ProviderCredential::expose`], whose uses are easy to find. Each
+/// copy is wiped from memory when it is dropped.
 ///
 /// ```
 /// use agentcfg_core::secret::ProviderCredential;
@@ -35,11 +35,12 @@ use crate::validate::{self, Faults, Invalid};
 pub struct ProviderCredential(Zeroizing<String>);
 
 impl ProviderCredential {
-    /// Takes a credential: 1–500 visible ASCII characters.
+    /// Validates a credential: 1–500 visible ASCII characters.
     ///
     /// # Errors
     ///
-    /// When it is none; the message names the field `api_key` and the rule, and nothing of the text.
+    /// [`Invalid`] if the text breaks that rule; the message names the field `api_key` and the rule, and
+    /// contains nothing of the text.
     pub fn new(plaintext: impl Into<String>) -> Result<Self, Invalid> {
         let plaintext = Zeroizing::new(plaintext.into());
         let mut faults = Faults::default();
@@ -48,7 +49,7 @@ impl ProviderCredential {
         Ok(Self(plaintext))
     }
 
-    /// The plaintext. Every use of it is a place to look at in a review.
+    /// The plaintext. Review every use of this method.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,9 +1,9 @@
-//! API keys as text: minting, reading and checking them.
+//! The text of API keys: generating, parsing and verifying it.
 //!
 //! A key is a prefix that names its environment, 20 characters of identifier, 43 characters of
-//! secret and 6 of checksum, all `0-9A-Za-z`. The checksum tells a typing error from a wrong key
-//! without a look into storage, and lets a secret scanner be sure. What is stored is the identifier
-//! and an argon2id hash of the whole text. (Interface specification, *API keys*.)
+//! secret and 6 of checksum, all `0-9A-Za-z`. The checksum detects typing errors without a read from
+//! the store, and lets secret scanners recognise keys without false positives. The store holds the
+//! identifier and an argon2id hash of the whole text. (Interface specification, *API keys*.)
 
 mod salt;
 mod slow;
@@ -28,14 +28,14 @@ const BODY: usize = PREFIX + ID + SECRET;
 /// The length of every API key.
 pub const LENGTH: usize = BODY + CHECKSUM;
 
-/// What every API key starts with, and no session token does.
+/// The prefix of every API key, and of no session token.
 pub const MARK: &str = "svc_";
 
-/// How much work one hash is. The secret has 256 bits, so the hash needs no stretching: the cost is
-/// kept low enough that a burst of first uses does no harm.
+/// The memory cost of one hash. The secret has 256 bits, so it needs no key stretching: the cost is low
+/// enough for bursts of first uses.
 const ARGON2_KIB: u32 = 4096;
 
-/// A freshly made API key.
+/// A new API key.
 pub struct Minted {
     /// The identifier: the 20 characters behind the prefix.
     pub id: String,
@@ -43,7 +43,7 @@ pub struct Minted {
     pub plaintext: Zeroizing<String>,
 }
 
-/// Makes a new key.
+/// Generates a new key.
 ///
 /// # Errors
 ///
@@ -70,13 +70,13 @@ pub fn mint(environment: Environment, entropy: &dyn Entropy) -> Result<Minted, E
     })
 }
 
-/// Appends characters of the alphabet, each as likely as any other: 43 of them carry 256 bits.
+/// Appends uniformly random characters of the alphabet: 43 of them have 256 bits of entropy.
 fn push_random(text: &mut String, count: usize, entropy: &dyn Entropy) -> Result<(), EntropyError> {
     let mut left = count;
     let mut pool = Zeroizing::new([0_u8; 128]);
     while left > 0 {
         entropy.fill(&mut pool[..])?;
-        // A byte of 248 or more would favour the first characters.
+        // Rejection sampling: bytes of 248 and more would make the first characters more likely.
         for byte in pool.iter().filter(|byte| **byte < 248).take(left) {
             text.push(char::from(ALPHABET[usize::from(byte % 62)]));
             left -= 1;
@@ -96,9 +96,9 @@ fn checksum(text: &[u8]) -> [u8; CHECKSUM] {
     digits
 }
 
-/// The identifier in a key, when its form and its checksum are right.
+/// The identifier in a key, if its form and its checksum are valid.
 ///
-/// This costs no look into storage and no hash.
+/// This needs neither a read from the store nor a slow hash.
 pub fn parse(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     if bytes.len() != LENGTH
@@ -113,7 +113,7 @@ pub fn parse(text: &str) -> Option<&str> {
     well_formed.then(|| &text[PREFIX..PREFIX + ID])
 }
 
-/// The hash of a key as a PHC string with a salt of its own.
+/// The slow hash of a key as a PHC string with a random salt.
 ///
 /// # Errors
 ///
@@ -125,12 +125,13 @@ pub fn hash(plaintext: &str, entropy: &dyn Entropy) -> Result<String, EntropyErr
     slow::hash(plaintext.as_bytes(), &salt, params).map_err(|error| failed(&error))
 }
 
-/// Whether a key could be the one that was hashed, at the cost of one fast hash. Nearly all others could not.
+/// Whether a key may be the one that was hashed, by its check value: a pre-filter that costs one fast
+/// hash and rejects nearly all wrong keys.
 pub fn fits(plaintext: &str, phc: &str) -> bool {
     salt::fits(plaintext.as_bytes(), phc)
 }
 
-/// Whether a key is the one that was hashed. This is the slow check.
+/// Whether a key is the one that was hashed. This computes a slow hash.
 pub fn verify(plaintext: &str, phc: &str) -> bool {
     slow::verify(plaintext.as_bytes(), phc).unwrap_or(false)
 }
@@ -141,11 +142,12 @@ pub(crate) struct Id([u8; ID]);
 
 impl Id {
     pub(crate) fn as_str(&self) -> &str {
-        // Identifiers are read from texts, between characters of one byte each.
+        // An identifier is copied from a `str` at ASCII boundaries, so it is always UTF-8.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// A number that differs between identifiers, of other characters than those that are hashed.
+    /// A number for choosing a shard. It uses other characters than [`Hash`], so that the keys of one
+    /// shard still spread over the buckets of its map.
     pub(crate) fn spread(&self) -> usize {
         let tail = self.0[ID - 2..].iter();
         tail.fold(0, |sum, byte| sum * 31 + usize::from(*byte))
@@ -154,12 +156,12 @@ impl Id {
 
 impl Hash for Id {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // The characters are random: the first of them tell identifiers apart as well as all of them.
+        // The characters are random, so the first eight distribute as well as all of them.
         state.write_u64(self.0.first_chunk().map_or(0, |first| u64::from_le_bytes(*first)));
     }
 }
 
-/// The parts of a text that begins like a key and is as long as one. Nothing else about it is known yet.
+/// The parts of a text that has the prefix and the length of a key. Its checksum is not verified.
 #[derive(Clone, Copy)]
 pub(crate) struct Parts<'a>(&'a [u8; LENGTH]);
 
@@ -174,8 +176,8 @@ impl<'a> Parts<'a> {
     }
 
     pub(crate) fn fingerprint(self) -> Fingerprint {
-        // The mark is always the same and the identifier is compared where the fingerprint is looked up. Without them, what
-        // is hashed fits one block.
+        // The prefix is constant, and the lookup compares the identifier. Without both, the hashed
+        // text fits into one block of SHA-256.
         let mut hash = Sha256::new();
         hash.update(&self.0[MARK.len()..PREFIX]);
         hash.update(&self.0[PREFIX + ID..]);
@@ -183,21 +185,21 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// What is remembered of the plaintext of a known key once it was verified: enough to tell it from every
-/// other text, and nothing that it could be made from. It is the SHA-256 of all but the mark and the identifier.
+/// The SHA-256 of a verified key without its prefix and identifier. It is kept in memory in place of the
+/// plaintext: it recognises the key, and does not reveal it.
 #[derive(Clone, Copy)]
 pub(crate) struct Fingerprint([u8; 32]);
 
 impl ConstantTimeEq for Fingerprint {
     fn ct_eq(&self, other: &Self) -> Choice {
-        // One comparison for all the bytes: each of `subtle`'s is a call that nothing may be merged with.
+        // One final comparison: `subtle`'s comparison of slices makes an opaque call for each byte.
         let pairs = self.0.iter().zip(&other.0);
         let difference = pairs.fold(0, |all, (a, b)| all | (a ^ b));
         difference.ct_eq(&0)
     }
 }
 
-/// A key of the same identifier and good form with another secret.
+/// A key with the same identifier, another secret, and a valid checksum.
 #[cfg(test)]
 pub(crate) fn forged(plaintext: &str) -> String {
     let mut bytes = plaintext.as_bytes().to_vec();
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_character_is_noticed() {
+    fn every_changed_character_is_detected() {
         let key = mint(Environment::Production, &SystemEntropy).unwrap();
         for i in 0..LENGTH {
             let mut bytes = key.plaintext.as_bytes().to_vec();
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_and_the_identifier_tell_every_changed_character() {
+    fn the_fingerprint_and_the_identifier_detect_every_changed_character() {
         let key = mint(Environment::Production, &SystemEntropy).unwrap();
         let right = Parts::of(&key.plaintext).unwrap();
         assert_eq!(right.id().as_str(), key.id);

@@ -1,7 +1,7 @@
-//! Provider keys at rest: sealed under a master key, bound to their workspace and provider.
+//! Encryption of provider keys at rest, under a master key and bound to their workspace and provider.
 //!
-//! A [`Vault`] holds one or more [`MasterKey`]s. The first one seals and all of them open, so that a
-//! master key can be replaced while the service runs. Which key sealed a text is written in it.
+//! A [`Vault`] is a keyring of one or more [`MasterKey`]s. The first one seals and all of them open, so
+//! that a master key can be rotated while the service runs. A sealed text names the key that sealed it.
 //!
 //! # The form of a sealed text
 //!
@@ -12,9 +12,9 @@
 //! | nonce, random | 24 |
 //! | the text under XChaCha20-Poly1305, with its tag | length of the text + 16 |
 //!
-//! A record holds it as base64. The associated data are a name for this use, the format, the
-//! identifier of the master key, the 16 bytes of the workspace and the provider's word: a sealed text
-//! that was moved to another workspace or provider, or changed by a bit, does not open.
+//! A record holds it as base64. The associated data are a constant for this purpose, the format, the
+//! identifier of the master key, the 16 bytes of the workspace and the provider's name: a sealed text
+//! that was modified, or moved to another workspace or provider, does not open.
 
 mod keys;
 mod sealed;
@@ -39,7 +39,7 @@ const TAG: usize = 16;
 
 /// The keyring: master keys, of which the first seals and all open.
 ///
-/// `Debug` shows the identifiers of the keys alone. Dropping it wipes them.
+/// `Debug` shows only the identifiers of the keys. Dropping the vault wipes the keys from memory.
 ///
 /// ```
 /// use agentcfg_core::clock::SystemEntropy;
@@ -61,14 +61,14 @@ pub struct Vault {
     keys: Vec<MasterKey>,
 }
 
-/// Why master keys are no keyring.
+/// Why a list of master keys cannot be a keyring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidKeyring {
-    /// There is none.
+    /// The list is empty.
     #[error("there must be at least one master key")]
     Empty,
-    /// The same key is there twice.
+    /// The list contains the same key twice.
     #[error("the master key {0} is listed twice")]
     Twice(KeyId),
 }
@@ -78,13 +78,13 @@ pub enum InvalidKeyring {
 #[non_exhaustive]
 pub enum OpenError {
     /// It was sealed under a master key that is not in the keyring.
-    #[error("sealed under the master key {0}, which is not here")]
+    #[error("sealed under the master key {0}, which is not in the keyring")]
     UnknownKey(KeyId),
-    /// A later release sealed it.
+    /// A newer release sealed it.
     #[error("sealed in format {0}, this release reads format {FORMAT}")]
     TooNew(u8),
-    /// It was changed, or belongs to another workspace or provider.
-    #[error("sealed for another place, or changed since (master key {0})")]
+    /// It was modified, or belongs to another workspace or provider.
+    #[error("modified, or sealed for another workspace or provider (master key {0})")]
     Refused(KeyId),
 }
 
@@ -93,7 +93,7 @@ impl Vault {
     ///
     /// # Errors
     ///
-    /// When there is no key, or one key twice.
+    /// [`InvalidKeyring`] if the list is empty or contains a key twice.
     pub fn new(keys: Vec<MasterKey>) -> Result<Self, InvalidKeyring> {
         if keys.is_empty() {
             return Err(InvalidKeyring::Empty);
@@ -106,7 +106,7 @@ impl Vault {
         Ok(Self { keys })
     }
 
-    /// The keys' identifiers, that of the sealing key first.
+    /// The identifiers of the keys; the first is that of the sealing key.
     pub fn key_ids(&self) -> impl Iterator<Item = KeyId> {
         self.keys.iter().map(MasterKey::id)
     }
@@ -128,11 +128,11 @@ impl Vault {
         credential: &ProviderCredential,
         entropy: &dyn Entropy,
     ) -> Result<Sealed, EntropyError> {
-        let place = Place::ProviderKey(workspace, provider);
-        seal(&self.keys[0], place, credential.expose().as_bytes(), entropy)
+        let purpose = Purpose::ProviderKey(workspace, provider);
+        seal(&self.keys[0], purpose, credential.expose().as_bytes(), entropy)
     }
 
-    /// As [`Self::seal`] under this key; `None` when it is not in the keyring.
+    /// As [`Self::seal`] under this key; `None` if it is not in the keyring.
     pub(crate) fn seal_under(
         &self,
         id: KeyId,
@@ -141,17 +141,17 @@ impl Vault {
         credential: &ProviderCredential,
         entropy: &dyn Entropy,
     ) -> Result<Option<Sealed>, EntropyError> {
-        let place = Place::ProviderKey(workspace, provider);
+        let purpose = Purpose::ProviderKey(workspace, provider);
         let key = self.keys.iter().find(|key| key.id() == id);
-        key.map(|key| seal(key, place, credential.expose().as_bytes(), entropy))
+        key.map(|key| seal(key, purpose, credential.expose().as_bytes(), entropy))
             .transpose()
     }
 
-    /// Opens what was sealed for this workspace and this provider, under any of the keys.
+    /// Opens a text that was sealed for this workspace and provider under any of the keys.
     ///
     /// # Errors
     ///
-    /// See [`OpenError`]. Nothing of the text is told.
+    /// See [`OpenError`]. The errors contain nothing of the text.
     pub fn open(
         &self,
         workspace: WorkspaceId,
@@ -159,7 +159,7 @@ impl Vault {
         sealed: &Sealed,
     ) -> Result<ProviderCredential, OpenError> {
         let key = self.key_of(sealed)?;
-        let mut plaintext = open(key, Place::ProviderKey(workspace, provider), sealed)?;
+        let mut plaintext = open(key, Purpose::ProviderKey(workspace, provider), sealed)?;
         let refused = || OpenError::Refused(key.id());
         let text = String::from_utf8(std::mem::take(&mut *plaintext)).map_err(|error| {
             drop(Zeroizing::new(error.into_bytes()));
@@ -168,24 +168,24 @@ impl Vault {
         ProviderCredential::new(text).map_err(|_| refused())
     }
 
-    /// A text that only the holder of the sealing key can make, to tell the right key from a wrong one
-    /// before anything else was sealed.
+    /// Makes a check value: a sealed constant by which [`Self::verify`] recognises the sealing key, even
+    /// if no provider key was sealed yet.
     ///
     /// # Errors
     ///
     /// When there is no randomness for the nonce.
     pub fn check_value(&self, entropy: &dyn Entropy) -> Result<Sealed, EntropyError> {
-        seal(&self.keys[0], Place::Check, CHECK_TEXT, entropy)
+        seal(&self.keys[0], Purpose::Check, CHECK_TEXT, entropy)
     }
 
-    /// Whether the key that made a check value is in the keyring.
+    /// Verifies that the key that made a check value is in the keyring.
     ///
     /// # Errors
     ///
     /// See [`OpenError`].
     pub fn verify(&self, check_value: &Sealed) -> Result<(), OpenError> {
         let key = self.key_of(check_value)?;
-        let text = open(key, Place::Check, check_value)?;
+        let text = open(key, Purpose::Check, check_value)?;
         if *text == CHECK_TEXT {
             Ok(())
         } else {
@@ -213,15 +213,15 @@ impl fmt::Debug for Vault {
 
 const CHECK_TEXT: &[u8] = b"this is the right master key";
 
-/// What a sealed text is for; part of its associated data.
+/// The purpose of a sealed text, which its associated data binds it to.
 #[derive(Clone, Copy)]
-enum Place {
+enum Purpose {
     ProviderKey(WorkspaceId, Provider),
     Check,
 }
 
-impl Place {
-    /// The associated data: no two places, formats or keys share any.
+impl Purpose {
+    /// The associated data. It differs for each two purposes, formats and keys.
     fn associated_data(self, head: &[u8]) -> Vec<u8> {
         match self {
             Self::ProviderKey(workspace, provider) => [
@@ -236,26 +236,27 @@ impl Place {
     }
 }
 
-fn seal(key: &MasterKey, place: Place, text: &[u8], entropy: &dyn Entropy) -> Result<Sealed, EntropyError> {
+fn seal(key: &MasterKey, purpose: Purpose, text: &[u8], entropy: &dyn Entropy) -> Result<Sealed, EntropyError> {
     let mut nonce = [0; NONCE];
     entropy.fill(&mut nonce)?;
     let head = sealed::head(FORMAT, key.id());
-    // The room for the tag is there from the start: the plaintext is never moved, so no copy stays behind.
+    // The capacity includes the tag: the buffer is never reallocated, which would leave a copy of the
+    // plaintext behind.
     let mut buffer = Zeroizing::new(Vec::with_capacity(text.len() + TAG));
     buffer.extend_from_slice(text);
     XChaCha20Poly1305::new(key.bytes().into())
-        .encrypt_in_place(&XNonce::from(nonce), &place.associated_data(&head), &mut *buffer)
-        // The cipher refuses only what is longer than 256 GiB.
+        .encrypt_in_place(&XNonce::from(nonce), &purpose.associated_data(&head), &mut *buffer)
+        // The cipher fails only for texts of more than 256 GiB.
         .map_err(|error| EntropyError(format!("cannot seal: {error}")))?;
     Ok(Sealed::from_parts(head, nonce, &buffer))
 }
 
-fn open(key: &MasterKey, place: Place, sealed: &Sealed) -> Result<Zeroizing<Vec<u8>>, OpenError> {
+fn open(key: &MasterKey, purpose: Purpose, sealed: &Sealed) -> Result<Zeroizing<Vec<u8>>, OpenError> {
     let mut buffer = Zeroizing::new(sealed.text().to_vec());
     XChaCha20Poly1305::new(key.bytes().into())
         .decrypt_in_place(
             &XNonce::from(sealed.nonce()),
-            &place.associated_data(sealed.head()),
+            &purpose.associated_data(sealed.head()),
             &mut *buffer,
         )
         .map_err(|_| OpenError::Refused(key.id()))?;

@@ -1,4 +1,4 @@
-//! The envelope around a record in an engine that stores bytes.
+//! The envelope of a record in an engine that stores bytes.
 //!
 //! | bytes | content |
 //! | --- | --- |
@@ -7,8 +7,8 @@
 //! | 8 | the record's version, big-endian |
 //! | rest | the value, a JSON text |
 //!
-//! Every later format begins with the same two fields. So damage is told from a newer format, a
-//! record that was moved under another key is damage too, and a newer record is refused as it is.
+//! Every later format must begin with the same two fields. So [`open`] can distinguish damage from a
+//! newer format. The checksum covers the key, so a record under another key counts as damaged.
 
 use std::sync::Arc;
 
@@ -46,8 +46,8 @@ pub fn seal(key: &[u8], version: u64, value: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`], which names the key, when a byte of the key or the envelope changed;
-/// [`StoreError::TooNew`] for an undamaged envelope of a later format.
+/// [`StoreError::Corrupt`], which names the key, if a byte of the key or the envelope changed;
+/// [`StoreError::TooNew`] for an undamaged envelope of a newer format.
 pub fn open(key: &[u8], bytes: &[u8]) -> Result<Record, StoreError> {
     let stored = bytes
         .get(CHECKSUM)
@@ -78,7 +78,7 @@ pub fn open(key: &[u8], bytes: &[u8]) -> Result<Record, StoreError> {
     })
 }
 
-/// Names a key for a message, also one that cannot be decoded.
+/// Formats a key for a message; a key that cannot be decoded is shown as hexadecimal digits.
 pub(crate) fn describe(key: &[u8]) -> String {
     match Key::decode(key) {
         Some(key) => format!("{key:?}"),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_opens() {
+    fn a_sealed_record_opens() {
         for (version, value) in [(0, &b""[..]), (1, b"{}"), (u64::MAX, b"\"\xc3\xa4\"")] {
             let record = open(&key(), &seal(&key(), version, value)).unwrap();
             assert_eq!((record.version, &*record.value), (version, value));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_and_every_cut_is_damage_and_names_the_key() {
+    fn every_flipped_bit_and_every_truncation_is_damage_and_names_the_key() {
         let sealed = seal(&key(), 42, b"{\"name\":\"north\"}");
         for bit in 0..sealed.len() * 8 {
             let mut damaged = sealed.clone();
@@ -127,7 +127,7 @@ mod tests {
         for length in 0..sealed.len() {
             assert!(
                 matches!(open(&key(), &sealed[..length]), Err(StoreError::Corrupt(_))),
-                "cut at {length}"
+                "truncated at {length}"
             );
         }
     }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_told_from_damage() {
+    fn a_newer_format_is_distinguished_from_damage() {
         let mut newer = seal(&key(), 1, b"1");
         newer[0] = FORMAT + 1;
         let sum = checksum(&key(), &newer);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_format_1_stay_as_they_are() {
+    fn the_bytes_of_format_1_are_stable() {
         assert_eq!(
             seal(b"\x02store\0\x1ename", 258, b"true"),
             b"\x01\x42\x81\xdb\xe4\0\0\0\0\0\0\x01\x02true"

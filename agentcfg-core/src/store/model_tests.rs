@@ -1,4 +1,4 @@
-//! Every store and a plain map, put through the same random batches, agree on every answer.
+//! Model-based tests: each store gives the same answers as a plain map for random batches and scans.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::WorkspaceId;
 
-/// The contract once more, as plainly as it can be said: batches work on a copy of all state.
+/// The reference model of the contract: each batch works on a copy of all state.
 #[derive(Default, Clone)]
 struct Model {
     records: BTreeMap<Key, (u64, String)>,
@@ -36,7 +36,7 @@ impl Model {
         Ok(numbers)
     }
 
-    /// `None` for a limit; within it `None` for a version, which is the store's own choice.
+    /// `None` if a bound failed; `Some(None)` for a put, whose version the store chooses.
     fn write(&mut self, write: &Write) -> Option<Option<u64>> {
         match write {
             Write::Put(key, value) => {
@@ -92,7 +92,7 @@ impl Model {
     }
 }
 
-/// A step of a test. Versions of checks are chosen when it runs, from what is there.
+/// A step of a test. The versions of its checks are filled in from the current records when it runs.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Commit {
@@ -179,7 +179,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![4 => commit, 1 => scan]
 }
 
-/// A store under test, and the versions that it has given to the model's records.
+/// A store under test, and the versions that it assigned to the model's records.
 struct Subject {
     store: Arc<dyn Store>,
     versions: BTreeMap<Key, u64>,
@@ -215,7 +215,7 @@ impl Subject {
                 writes: writes.clone(),
             })
             .await;
-        // Each version that changed has grown, and what was not written has kept its own.
+        // Each written record has a greater version, each other record has the same version as before.
         let keys: Vec<_> = model.records.keys().cloned().collect();
         let found = self.store.get(&keys).await.unwrap();
         for (key, record) in keys.into_iter().zip(found) {
@@ -224,7 +224,7 @@ impl Subject {
             let last = self.versions.insert(key.clone(), record.version).unwrap_or(0);
             match before.records.get(&key) == model.records.get(&key) {
                 true => assert_eq!(record.version, last, "{key:?} was not written"),
-                false => assert!(record.version > last, "{key:?} has a version again"),
+                false => assert!(record.version > last, "{key:?} did not get a greater version"),
             }
         }
         Some(outcome)

@@ -1,7 +1,7 @@
-//! A whole store as one stream of bytes, whatever engine it is in: the form of backups, and of what
-//! moves from one engine to another. It is described with the [embedded store](super::redb#the-form-of-a-backup).
+//! A whole store as one byte stream, independent of the engine: the format of backups and of migrations
+//! between engines. The [embedded store](super::redb#the-form-of-a-backup) documents it.
 //!
-//! Equal stores give equal streams, so a [`Digest`] of the stream tells whether two stores are equal.
+//! Equal stores give equal streams, so comparing [`Digest`]s of streams compares stores.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Key;
 
-/// What each backup begins with.
+/// The first bytes of each backup.
 const MAGIC: [u8; 8] = *b"AGENTCFG";
 
 /// The format that is written, and the newest that is read.
@@ -19,18 +19,18 @@ pub(super) const FORMAT: u32 = 1;
 const RECORD: u8 = 1;
 const END: u8 = 0;
 
-/// What is wrong with a stream.
+/// Why a stream cannot be read.
 #[derive(Debug)]
 pub(super) enum StreamFault {
-    /// It could not be read.
+    /// Reading the input failed.
     Io(io::Error),
-    /// It is of a later format.
+    /// The stream has a newer format.
     TooNew(u32),
-    /// It is not what was written.
+    /// The stream is not a backup, is truncated, or was modified.
     Damaged(String),
 }
 
-/// Writes a backup part by part.
+/// Writes a backup record by record.
 pub(super) struct StreamWriter<W> {
     out: W,
     checksum: crc32fast::Hasher,
@@ -40,7 +40,7 @@ pub(super) struct StreamWriter<W> {
 }
 
 impl<W: Write> StreamWriter<W> {
-    /// Begins a stream.
+    /// Writes the head of a stream.
     pub(super) fn begin(out: W, sequence: u64) -> io::Result<Self> {
         let mut stream = Self {
             out,
@@ -71,7 +71,7 @@ impl<W: Write> StreamWriter<W> {
         Ok(())
     }
 
-    /// Ends the stream; the number of its records.
+    /// Writes the end of the stream; returns the number of its records.
     pub(super) fn end(mut self) -> io::Result<u64> {
         self.put(&[END])?;
         self.put(&self.count.to_be_bytes())?;
@@ -87,10 +87,10 @@ impl<W: Write> StreamWriter<W> {
     }
 }
 
-/// An encoded key and the envelope under it.
+/// An encoded key and its envelope.
 pub(super) type Entry = (Vec<u8>, Vec<u8>);
 
-/// Reads a backup part by part.
+/// Reads a backup record by record.
 pub(super) struct StreamReader<R> {
     input: R,
     checksum: crc32fast::Hasher,
@@ -113,7 +113,9 @@ impl<R: Read> StreamReader<R> {
             sequence: 0,
         };
         if stream.take::<8>()? != MAGIC {
-            return Err(StreamFault::Damaged("it does not begin like a backup".into()));
+            return Err(StreamFault::Damaged(
+                "it does not begin with the bytes of a backup".into(),
+            ));
         }
         match u32::from_be_bytes(stream.take()?) {
             FORMAT => {}
@@ -124,7 +126,7 @@ impl<R: Read> StreamReader<R> {
         Ok(stream)
     }
 
-    /// The next key and envelope; `None` once the end was read and found right.
+    /// The next key and envelope; `None` after the end was read and verified.
     pub(super) fn next(&mut self) -> Result<Option<Entry>, StreamFault> {
         loop {
             let entry = self.entry()?;
@@ -139,19 +141,19 @@ impl<R: Read> StreamReader<R> {
         match self.take::<1>()? {
             [RECORD] => {}
             [END] => return self.finish().map(|()| None),
-            [other] => return Err(self.damaged(format_args!("part {other} does not exist"))),
+            [other] => return Err(self.damaged(format_args!("a part has the unknown type {other}"))),
         }
         let (key_length, length) = (u32::from_be_bytes(self.take()?), u32::from_be_bytes(self.take()?));
         let (key, sealed) = (self.take_long(key_length)?, self.take_long(length)?);
         if self.last_key.as_ref().is_some_and(|last| *last >= key) {
-            return Err(self.damaged(format_args!("its key is out of order")));
+            return Err(self.damaged(format_args!("a key is out of order")));
         }
         self.last_key = Some(key.clone());
         self.count += 1;
         Ok(Some((key, sealed)))
     }
 
-    /// How many records were read.
+    /// The number of records read so far.
     #[cfg(feature = "redb")]
     pub(super) fn count(&self) -> u64 {
         self.count
@@ -171,19 +173,22 @@ impl<R: Read> StreamReader<R> {
         }
         match self.input.read(&mut [0]) {
             Ok(0) => Ok(()),
-            Ok(_) => Err(StreamFault::Damaged("something follows its end".into())),
+            Ok(_) => Err(StreamFault::Damaged("bytes follow its end".into())),
             Err(error) => Err(StreamFault::Io(error)),
         }
     }
 
     fn take<const N: usize>(&mut self) -> Result<[u8; N], StreamFault> {
         let mut bytes = [0; N];
-        self.input.read_exact(&mut bytes).map_err(|error| self.cut(error))?;
+        self.input
+            .read_exact(&mut bytes)
+            .map_err(|error| self.truncated(error))?;
         self.checksum.update(&bytes);
         Ok(bytes)
     }
 
-    /// Reads a part of a length that may be damaged: memory grows with what is there.
+    /// Reads a part whose length field may be damaged: the buffer grows with the bytes read, not with
+    /// the claimed length.
     fn take_long(&mut self, length: u32) -> Result<Vec<u8>, StreamFault> {
         let mut bytes = Vec::new();
         let read = self
@@ -193,13 +198,13 @@ impl<R: Read> StreamReader<R> {
             .read_to_end(&mut bytes)
             .map_err(StreamFault::Io)?;
         if read < length as usize {
-            return Err(self.cut(io::ErrorKind::UnexpectedEof.into()));
+            return Err(self.truncated(io::ErrorKind::UnexpectedEof.into()));
         }
         self.checksum.update(&bytes);
         Ok(bytes)
     }
 
-    fn cut(&self, error: io::Error) -> StreamFault {
+    fn truncated(&self, error: io::Error) -> StreamFault {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => self.damaged(format_args!("it ends too early")),
             _ => StreamFault::Io(error),
@@ -207,11 +212,11 @@ impl<R: Read> StreamReader<R> {
     }
 
     fn damaged(&self, what: std::fmt::Arguments<'_>) -> StreamFault {
-        StreamFault::Damaged(format!("after {} records {what}", self.count))
+        StreamFault::Damaged(format!("after {} records: {what}", self.count))
     }
 }
 
-/// What tells one stream from another: the SHA-256 of its bytes.
+/// The SHA-256 of a stream's bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Digest([u8; 32]);
 
@@ -227,7 +232,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Passes bytes on, in either direction, and computes their digest.
+/// Wraps a reader or a writer and computes the digest of the bytes that pass through.
 ///
 /// ```
 /// use std::io::Write;
@@ -246,7 +251,7 @@ pub struct Digesting<T> {
 }
 
 impl<T> Digesting<T> {
-    /// Around a reader or a writer.
+    /// Wraps a reader or a writer.
     pub fn new(inner: T) -> Self {
         Self {
             inner,
@@ -254,7 +259,7 @@ impl<T> Digesting<T> {
         }
     }
 
-    /// The digest of all bytes that have passed.
+    /// The digest of all bytes so far.
     pub fn digest(&self) -> Digest {
         Digest(self.hash.clone().finalize().into())
     }

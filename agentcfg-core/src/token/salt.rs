@@ -1,9 +1,10 @@
-//! The salt of a slow hash: random, with a check value of the key that was hashed.
+//! The salt of a slow hash: random bytes, and a check value of the hashed key.
 //!
-//! Wrong keys would cost a slow hash each, and whoever knows a key's identifier could keep the processors busy with
-//! them. The check value tells all but one in 2³² of them at the cost of one fast hash. It is made with the random part,
-//! which only the store knows, so that nobody outside can choose texts that pass; and of the 256 bits of a
-//! secret it leaves 224 to whoever has stolen the store.
+//! Without the check value, each wrong key would cost a slow hash, and an attacker who knows a key's
+//! identifier could exhaust the processors. The check value rejects all but one in 2³² wrong keys at the
+//! cost of one fast hash. It depends on the random part, which only the store knows, so an attacker
+//! cannot choose texts that pass. An attacker who has stolen the store gains 32 of the 256 bits of a
+//! secret: 224 remain.
 
 use argon2::password_hash::phc::PasswordHash;
 use sha2::{Digest, Sha256};
@@ -15,7 +16,7 @@ const RANDOM: usize = 16;
 const CHECK: usize = 4;
 const LENGTH: usize = RANDOM + CHECK;
 
-/// A fresh salt for a text.
+/// A new salt for a text.
 pub(super) fn make(text: &[u8], entropy: &dyn Entropy) -> Result<[u8; LENGTH], EntropyError> {
     let mut salt = [0; LENGTH];
     let (random, check) = salt.split_at_mut(RANDOM);
@@ -24,7 +25,8 @@ pub(super) fn make(text: &[u8], entropy: &dyn Entropy) -> Result<[u8; LENGTH], E
     Ok(salt)
 }
 
-/// Whether a PHC string could be one of this text: `false` is certain. Any salt that was not made here could be.
+/// Whether a PHC string may be a hash of this text; `false` is certain. A salt without a check value
+/// passes.
 pub(super) fn fits(text: &[u8], phc: &str) -> bool {
     let Ok(PasswordHash { salt: Some(salt), .. }) = PasswordHash::new(phc) else {
         return true;
@@ -55,7 +57,7 @@ mod tests {
             assert!(!fits(wrong.as_bytes(), &phc), "{wrong:?}");
         }
         let again = hash("right", &SystemEntropy).unwrap();
-        assert_ne!(phc.split('$').nth(4), again.split('$').nth(4), "each salt is another");
+        assert_ne!(phc.split('$').nth(4), again.split('$').nth(4), "each salt is different");
     }
 
     #[test]

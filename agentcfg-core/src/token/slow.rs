@@ -1,8 +1,8 @@
-//! The slow hash, in memory that is used again.
+//! The slow hash, with pooled memory.
 //!
-//! A hash fills some megabytes. Taken from the allocator and given back each time, small things that live long come to
-//! lie where they were, and the next hash needs new ones: a server that saw a few hundred keys for the first time would
-//! hold hundreds of megabytes.
+//! A hash needs some megabytes. If each hash allocated and freed them, small long-lived allocations would
+//! fragment the freed memory and the next hash would need new pages: a server that saw a few hundred
+//! keys for the first time would hold hundreds of megabytes.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,13 +11,13 @@ use argon2::{Algorithm, Argon2, Block, Params, Version};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
-/// Memory of hashes that are done, for those to come.
-static SPARE: Mutex<Vec<Vec<Block>>> = Mutex::new(Vec::new());
+/// The pool of buffers.
+static POOL: Mutex<Vec<Vec<Block>>> = Mutex::new(Vec::new());
 
-/// So many pieces are kept. There are no more than hashes that ran at the same time.
-const MOST_SPARE: usize = 8;
+/// The maximum size of the pool. It never holds more buffers than hashes ran at the same time.
+const MAX_POOLED: usize = 8;
 
-/// What cannot be hashed, and why.
+/// Why a text cannot be hashed.
 type Failed = Box<dyn std::error::Error>;
 
 /// The argon2id hash of a text under this salt, as a PHC string.
@@ -36,7 +36,7 @@ pub(super) fn hash(text: &[u8], salt: &[u8], params: Params) -> Result<String, F
     Ok(hash.to_string())
 }
 
-/// Whether a PHC string is one of this text.
+/// Whether a PHC string is a hash of this text.
 pub(super) fn verify(text: &[u8], phc: &str) -> Result<bool, Failed> {
     let hash = PasswordHash::new(phc)?;
     let (Some(salt), Some(expected)) = (&hash.salt, &hash.hash) else {
@@ -51,20 +51,20 @@ pub(super) fn verify(text: &[u8], phc: &str) -> Result<bool, Failed> {
 }
 
 fn fill(text: &[u8], salt: &[u8], argon2: Argon2<'_>, out: &mut [u8]) -> Result<(), Failed> {
-    let mut memory = spare().pop().unwrap_or_default();
+    let mut memory = pool().pop().unwrap_or_default();
     let blocks = argon2.params().block_count();
     memory.resize(memory.len().max(blocks), Block::new());
     let filled = argon2.hash_password_into_with_memory(text, salt, out, &mut memory[..blocks]);
     memory.iter_mut().for_each(Zeroize::zeroize);
-    let mut spare = spare();
-    if spare.len() < MOST_SPARE {
-        spare.push(memory);
+    let mut pool = pool();
+    if pool.len() < MAX_POOLED {
+        pool.push(memory);
     }
     Ok(filled?)
 }
 
-fn spare() -> std::sync::MutexGuard<'static, Vec<Vec<Block>>> {
-    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
+fn pool() -> std::sync::MutexGuard<'static, Vec<Vec<Block>>> {
+    POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -74,8 +74,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_those_of_everybody_else() {
-        // Made by another implementation, the reference one.
+    fn hashes_match_the_reference_implementation() {
+        // Made by the reference implementation.
         let known = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
         assert!(verify(b"password", known).unwrap());
         assert!(!verify(b"passwore", known).unwrap());

@@ -1,4 +1,4 @@
-//! Master keys and their names.
+//! Master keys and their identifiers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,24 +12,25 @@ use crate::clock::{Entropy, EntropyError};
 pub(super) const ID: usize = 8;
 const KEY: usize = 32;
 
-/// The name of a master key, which tells nothing of it: the first 8 bytes of a hash, as 16 hexadecimal
-/// digits.
+/// The identifier of a master key: the first 8 bytes of its hash, as 16 hexadecimal digits. It reveals
+/// nothing of the key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId([u8; ID]);
 
-/// Why a text is no [`KeyId`].
+/// The text is not a [`KeyId`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be 16 hexadecimal digits")]
 pub struct InvalidKeyId;
 
-/// Why a text is no [`MasterKey`]. Nothing of the text is told.
+/// The text is not a [`MasterKey`]. The error contains nothing of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be 32 bytes as 64 hexadecimal digits or as base64")]
 pub struct InvalidMasterKey;
 
-/// A key that seals other keys: 32 bytes.
+/// A key that encrypts provider keys: 32 bytes.
 ///
-/// `Debug` shows its name. It has no `Display` and cannot be serialised; dropping it wipes it.
+/// `Debug` shows its identifier. It has no `Display` and cannot be serialised; dropping it wipes it from
+/// memory.
 ///
 /// ```
 /// use agentcfg_core::vault::MasterKey;
@@ -52,7 +53,7 @@ pub struct InvalidMasterKey;
 #[derive(Clone)]
 pub struct MasterKey {
     id: KeyId,
-    /// Boxed, so that moving the key leaves no copies behind.
+    /// Boxed, so that moving the key does not copy the bytes.
     bytes: Box<Zeroizing<[u8; KEY]>>,
 }
 
@@ -116,12 +117,12 @@ impl MasterKey {
         Ok(Self::of(bytes))
     }
 
-    /// The key's name.
+    /// The key's identifier.
     pub fn id(&self) -> KeyId {
         self.id
     }
 
-    /// The key as 64 hexadecimal digits, for the file that keeps it.
+    /// The key as 64 hexadecimal digits, to be written into a key file.
     pub fn expose_text(&self) -> Zeroizing<String> {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = Zeroizing::new(String::with_capacity(2 * KEY));
@@ -154,7 +155,7 @@ impl MasterKey {
 impl FromStr for MasterKey {
     type Err = InvalidMasterKey;
 
-    /// Reads 64 hexadecimal digits, or base64 of either alphabet with or without padding.
+    /// Reads 64 hexadecimal digits, or standard or URL-safe base64 with or without padding.
     fn from_str(text: &str) -> Result<Self, InvalidMasterKey> {
         let mut bytes = Box::new(Zeroizing::new([0; KEY]));
         let right = match text.len() {
@@ -182,7 +183,7 @@ impl fmt::Debug for MasterKey {
     }
 }
 
-/// Reads exactly as many hexadecimal digits as fill the bytes.
+/// Decodes hexadecimal digits; `false` unless they fill `bytes` exactly.
 fn hex(text: &str, bytes: &mut [u8]) -> bool {
     if text.len() != 2 * bytes.len() {
         return false;

@@ -10,18 +10,18 @@ use super::{NONCE, TAG};
 
 const HEAD: usize = 1 + ID;
 
-/// Something sealed. It tells under which key and hides the rest, so it may be stored and shown.
+/// An encrypted text. It reveals only the identifier of its master key, so it may be stored and shown.
 ///
-/// As text and in records it is base64.
+/// Its text form, also in records, is base64.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed(Vec<u8>);
 
-/// Why a text is nothing sealed: it is not base64, or too short.
+/// The text is not a sealed text: it is not base64, or too short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("is no sealed text")]
+#[error("is not a sealed text")]
 pub struct NotSealed;
 
-/// Format and key: what is in the clear.
+/// The unencrypted head: the format and the identifier of the key.
 pub(super) fn head(format: u8, key: KeyId) -> [u8; HEAD] {
     let mut head = [format; HEAD];
     head[1..].copy_from_slice(key.as_bytes());
@@ -33,7 +33,7 @@ impl Sealed {
     ///
     /// # Errors
     ///
-    /// When there are too few of them.
+    /// [`NotSealed`] if there are too few bytes.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, NotSealed> {
         if bytes.len() < HEAD + NONCE + TAG {
             return Err(NotSealed);

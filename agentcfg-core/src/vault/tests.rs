@@ -21,7 +21,7 @@ fn credential(text: &str) -> ProviderCredential {
     ProviderCredential::new(text).unwrap()
 }
 
-/// Counts up, so that no two nonces are equal and all are known.
+/// Entropy that counts up, so that the nonces are distinct and known.
 struct Counting(AtomicU8);
 
 impl Entropy for Counting {
@@ -45,7 +45,7 @@ fn any_credential() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_was_sealed_opens(text in any_credential(), id in any::<u128>(), provider in proptest::sample::select(Provider::ALL)) {
+    fn a_sealed_text_opens(text in any_credential(), id in any::<u128>(), provider in proptest::sample::select(Provider::ALL)) {
         let vault = vault(&[1, 2]);
         let sealed = vault.seal(workspace(id), provider, &credential(&text), &SystemEntropy).unwrap();
         let read_back: Sealed = sealed.to_string().parse().unwrap();
@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn another_place_is_refused(text in any_credential(), a in any::<u128>(), b in any::<u128>()) {
+    fn another_workspace_is_refused(text in any_credential(), a in any::<u128>(), b in any::<u128>()) {
         prop_assume!(a != b);
         let vault = vault(&[1]);
         let sealed = vault.seal(workspace(a), Provider::OpenAi, &credential(&text), &SystemEntropy).unwrap();
@@ -75,14 +75,14 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_read_as_sealed_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn opening_arbitrary_bytes_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(sealed) = Sealed::from_bytes(bytes) {
             prop_assert!(vault(&[1]).open(workspace(1), Provider::OpenAi, &sealed).is_err());
         }
     }
 
     #[test]
-    fn no_text_of_a_master_key_panics(text in "\\PC{0,70}") {
+    fn parsing_an_arbitrary_master_key_never_panics(text in "\\PC{0,70}") {
         let _ = text.parse::<MasterKey>();
         let _ = text.parse::<KeyId>();
         let _ = text.parse::<Sealed>();
@@ -90,7 +90,7 @@ proptest! {
 }
 
 #[test]
-fn every_bit_and_every_cut_of_one_sealed_text_is_refused() {
+fn every_flipped_bit_and_every_truncation_is_refused() {
     let vault = vault(&[1]);
     let sealed = vault
         .seal(workspace(1), Provider::OpenAi, &credential("sk-canary"), &SystemEntropy)
@@ -134,7 +134,7 @@ fn the_first_key_seals_and_all_open() {
 }
 
 #[test]
-fn a_check_value_tells_the_right_key_and_is_no_provider_key() {
+fn a_check_value_identifies_its_key_and_is_not_a_provider_key() {
     let vault = vault(&[1, 2]);
     let check = vault.check_value(&SystemEntropy).unwrap();
     assert_eq!(vault.verify(&check), Ok(()));
@@ -151,7 +151,7 @@ fn a_check_value_tells_the_right_key_and_is_no_provider_key() {
 }
 
 #[test]
-fn a_key_with_the_right_name_and_other_bytes_opens_nothing() {
+fn a_different_key_with_the_same_identifier_opens_nothing() {
     let vault = vault(&[1]);
     let sealed = vault
         .seal(workspace(1), Provider::OpenAi, &credential("x"), &SystemEntropy)
@@ -162,7 +162,7 @@ fn a_key_with_the_right_name_and_other_bytes_opens_nothing() {
 }
 
 #[test]
-fn a_newer_format_is_told_from_damage() {
+fn a_newer_format_is_distinguished_from_damage() {
     let vault = vault(&[1]);
     let sealed = vault
         .seal(workspace(1), Provider::OpenAi, &credential("x"), &SystemEntropy)
@@ -177,7 +177,7 @@ fn a_newer_format_is_told_from_damage() {
 }
 
 #[test]
-fn no_nonce_comes_twice_and_none_is_made_up() {
+fn each_nonce_is_fresh_randomness() {
     let vault = vault(&[1]);
     let entropy = Counting(AtomicU8::new(0));
     let seal = || {
@@ -195,9 +195,9 @@ fn no_nonce_comes_twice_and_none_is_made_up() {
     assert!(MasterKey::generate(&Dry).is_err());
 }
 
-/// What a release sealed, every later one opens.
+/// Every later release must open what an earlier release sealed.
 #[test]
-fn the_bytes_of_format_1_stay_as_they_are() {
+fn the_bytes_of_format_1_are_stable() {
     let vault = vault(&[7]);
     let entropy = Counting(AtomicU8::new(3));
     let workspace: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse().unwrap();
@@ -241,14 +241,14 @@ fn master_keys_are_read_in_each_documented_form() {
 }
 
 #[test]
-fn a_keyring_has_keys_and_each_once() {
+fn a_keyring_is_not_empty_and_has_no_duplicates() {
     assert_eq!(Vault::new(Vec::new()).unwrap_err(), InvalidKeyring::Empty);
     let twice = Vault::new(vec![key(1), key(2), key(1)]).unwrap_err();
     assert_eq!(twice, InvalidKeyring::Twice(key(1).id()));
 }
 
 #[test]
-fn nothing_secret_is_shown() {
+fn debug_output_and_errors_contain_no_secret() {
     let vault = vault(&[0xab]);
     let secret = credential("sk-canary");
     let sealed = vault
@@ -260,8 +260,8 @@ fn nothing_secret_is_shown() {
     }
 }
 
-/// Fails to compile once a type that holds plaintext can be printed or serialised: then the call below
-/// could mean either of two methods.
+/// Fails to compile if a type that holds plaintext implements `Display` or `Serialize`: then the call
+/// below would be ambiguous.
 #[test]
 fn plaintext_types_can_be_neither_printed_nor_serialised() {
     trait Unless<Marker> {

@@ -1,4 +1,4 @@
-//! Accepting, also when the system is out of something.
+//! Accepting connections, with back-off when the system is out of resources.
 
 use std::io;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use tokio::net::{TcpListener, TcpStream};
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long to leave the listener alone after it failed.
+/// Exponential back-off between failed accepts.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     last: Option<Duration>,
 }
 
-/// The next connection.
+/// Accepts the next connection.
 pub(super) async fn next(listener: &TcpListener, backoff: &mut Backoff) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 backoff.last = None;
-                // Answers are small and complete: waiting to fill a segment only delays them.
+                // Responses are written whole, so Nagle's algorithm would only delay them.
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "cannot set TCP_NODELAY");
                 }
@@ -40,8 +40,8 @@ pub(super) async fn next(listener: &TcpListener, backoff: &mut Backoff) -> TcpSt
 }
 
 impl Backoff {
-    /// A connection that died in the backlog concerns nobody. Anything else, such as being out of file descriptors,
-    /// would fail again at once and spin.
+    /// The pause after an error; `None` for a connection that was closed in the backlog, which affects no other.
+    /// Any other error, such as a lack of file descriptors, would repeat at once: without a pause the loop would spin.
     fn after(&mut self, error: &io::Error) -> Option<Duration> {
         use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
         if matches!(
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_died_in_the_backlog_does_not() {
+    fn a_connection_closed_in_the_backlog_causes_no_pause() {
         assert_eq!(Backoff::default().after(&io::ErrorKind::ConnectionAborted.into()), None);
     }
 }

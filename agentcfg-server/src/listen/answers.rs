@@ -1,4 +1,4 @@
-//! The answers that no service gives: to requests that are no HTTP, and in place of a call that panicked.
+//! Responses that do not come from the service: to malformed HTTP, and to calls that panicked.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -18,11 +18,11 @@ pub(super) fn panicked(id: HeaderValue) -> Response<Full<Bytes>> {
     response
 }
 
-/// A complete response in place of the bodiless one that hyper is about to send, or `None` when `start` is not the
-/// start of such a one. `line_seen` tells whether the request line had ended.
+/// The response that replaces a refusal by hyper, which has no body; `None` if `start` is not the start of one.
+/// `line_seen` says whether the request line was complete.
 ///
-/// The caller knows that no service was asked, so the status alone says what hyper disliked.
-pub(super) fn instead_of(start: &[u8], line_seen: bool) -> Option<Bytes> {
+/// Call it only while no request was passed to the service: then the status identifies the refusal.
+pub(super) fn replacement_for(start: &[u8], line_seen: bool) -> Option<Bytes> {
     let status = match start
         .strip_prefix(b"HTTP/1.1 ")
         .or_else(|| start.strip_prefix(b"HTTP/1.0 "))?
@@ -30,7 +30,7 @@ pub(super) fn instead_of(start: &[u8], line_seen: bool) -> Option<Bytes> {
     {
         b"400" => StatusCode::BAD_REQUEST,
         b"414" => StatusCode::URI_TOO_LONG,
-        // hyper gave up on its buffer being full; what filled it was a request line.
+        // hyper's buffer is full, and the request line alone filled it.
         b"431" if !line_seen => StatusCode::URI_TOO_LONG,
         b"431" => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
         _ => return None,
@@ -69,7 +69,7 @@ mod tests {
             "HTTP/2 400",
             "garbage",
         ] {
-            assert_eq!(instead_of(other.as_bytes(), true), None, "{other}");
+            assert_eq!(replacement_for(other.as_bytes(), true), None, "{other}");
         }
         let cases = [
             ("400 Bad Request", true, "400"),
@@ -78,7 +78,7 @@ mod tests {
             ("414 x", true, "414"),
         ];
         for (line, seen, status) in cases {
-            let answer = instead_of(format!("HTTP/1.1 {line}\r\n").as_bytes(), seen).unwrap();
+            let answer = replacement_for(format!("HTTP/1.1 {line}\r\n").as_bytes(), seen).unwrap();
             assert!(
                 answer.starts_with(format!("HTTP/1.1 {status} ").as_bytes()),
                 "{answer:?}"

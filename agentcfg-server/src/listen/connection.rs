@@ -1,4 +1,4 @@
-//! One connection from its first byte to its last.
+//! Serving one connection.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -21,15 +21,15 @@ use tower_service::Service;
 
 use super::Limits;
 use super::answers;
+use super::exchange::{Exchange, Phase, ResponseGuard, Tracked};
 use super::socket::Socket;
-use super::turn::{Answering, Phase, Tracked, Turn};
 use crate::http::request_id::{self, RequestIds};
 
-/// What hyper reads of a request head before it gives up. It is well over the limits of the service, so that the service
-/// can refuse with its own words, and below 64 KiB, which is more than a header name can hold.
+/// The maximum size of a request head that hyper reads. It is well above the limits of the service, so that the service
+/// refuses with its own message, and below 64 KiB, the maximum of a header name in hyper.
 const READ_BUFFER: usize = 65_000;
 
-/// Serves `stream` until either side is done with it. `closing` turns true at shutdown.
+/// Serves `stream` until either side closes it. `closing` turns true at shutdown.
 pub(super) async fn run<S, B>(stream: TcpStream, service: S, limits: Limits, closing: watch::Receiver<bool>)
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
@@ -37,15 +37,15 @@ where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let turn = Turn::default();
-    let socket = Socket::new(stream, turn.clone(), &limits);
-    let answering = turn.clone();
+    let exchange = Exchange::default();
+    let socket = Socket::new(stream, exchange.clone(), &limits);
+    let service_side = exchange.clone();
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         let has_body = !request.body().is_end_stream();
-        let guard = answering.begin(has_body, request.version() < Version::HTTP_11);
-        // Reads are short, and saying so costs more than nothing.
+        let guard = service_side.begin(has_body, request.version() < Version::HTTP_11);
+        // Calls with safe methods are short: they do not need the handle, and inserting it has a cost.
         if !request.method().is_safe() {
-            request.extensions_mut().insert(answering.leaving());
+            request.extensions_mut().insert(service_side.leaving());
         }
         Answer {
             sent_id: request_id::sent(request.headers()).cloned(),
@@ -53,7 +53,7 @@ where
             guard: Some(guard),
         }
     });
-    // The socket has its own clocks, which tell idle connections from slow heads; hyper's timeout covers both alike.
+    // The socket has separate timeouts for idle connections and slow heads; hyper has one timeout for both.
     let connection = http1::Builder::new()
         .header_read_timeout(None)
         .half_close(true)
@@ -64,8 +64,8 @@ where
         biased;
         ended = connection.as_mut() => ended,
         () = shutdown(closing) => {
-            if turn.phase() == Phase::Asking {
-                turn.nothing_is_sent();
+            if exchange.phase() == Phase::AwaitingRequest {
+                exchange.no_body_is_sent();
             }
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -76,25 +76,25 @@ where
     }
 }
 
-/// Resolves when `closing` turns true, or its sender is gone.
+/// Resolves when `closing` turns true, or its sender is dropped.
 ///
-/// All connections share the channel, and asking it takes a lock that they share too. It is asked once; from then on
-/// it wakes the task by itself, and every other waking of the task costs a look at a number.
+/// All connections share the channel, and polling it takes a shared lock. So it is polled once, to register the waker;
+/// later polls of the task only compare the channel's version, which takes no lock.
 async fn shutdown(closing: watch::Receiver<bool>) {
-    let mut asked = closing.clone();
-    let mut closed = pin!(async { asked.wait_for(|closing| *closing).await.is_ok() });
-    let mut is_asked = false;
+    let mut polled = closing.clone();
+    let mut closed = pin!(async { polled.wait_for(|closing| *closing).await.is_ok() });
+    let mut is_registered = false;
     poll_fn(move |cx| {
-        if is_asked && !closing.has_changed().unwrap_or(true) {
+        if is_registered && !closing.has_changed().unwrap_or(true) {
             return Poll::Pending;
         }
-        is_asked = true;
+        is_registered = true;
         closed.as_mut().poll(cx).map(drop)
     })
     .await
 }
 
-/// Calls a service once it is ready, as those of this crate always are.
+/// Calls a service as soon as it is ready. The services of this crate always are, so that path allocates nothing.
 fn call<S, B>(mut service: S, request: Request<Incoming>) -> Call<S::Future>
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + 'static,
@@ -114,14 +114,14 @@ where
             }),
         }
     }));
-    // The panic goes on where the future is polled, like one that comes from there.
+    // A panic is resumed where the future is polled, so that one place handles both.
     begun.unwrap_or_else(|panic| Call::Later {
         call: Box::pin(async move { resume_unwind(panic) }),
     })
 }
 
 pin_project! {
-    /// A call of a service that may have to wait for the service first.
+    /// A service call: started, or waiting for the service to be ready.
     #[project = CallProjection]
     enum Call<F: Future> {
         Now { #[pin] call: F },
@@ -141,12 +141,12 @@ impl<F: Future> Future for Call<F> {
 }
 
 pin_project! {
-    /// The response to one request, also when the call panics. It is no `async` block, which would hold the call twice.
+    /// The response to one request, also if the call panics. An `async` block would store the call's future twice.
     struct Answer<F> {
         #[pin]
         call: F,
         sent_id: Option<HeaderValue>,
-        guard: Option<Answering>,
+        guard: Option<ResponseGuard>,
     }
 }
 
@@ -158,7 +158,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        // The call is not polled again after a panic, so that nothing sees what it left half done.
+        // Unwind safety: the call is not polled again after a panic, so its incomplete state is never used.
         let outcome = catch_unwind(AssertUnwindSafe(|| this.call.poll(cx)));
         let response = match outcome {
             Ok(polled) => {

@@ -1,17 +1,17 @@
-//! Connections need file descriptors, and the system hands out few by default.
+//! The limit of open files: each connection needs a file descriptor, and the default soft limit is low.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::Limits;
 
-/// Descriptors left for the store, the logs and calls to others.
+/// Descriptors reserved for the store, the logs and outbound connections.
 const SPARE: u64 = 128;
 
-/// Makes room for [`max_connections`](Limits::max_connections): raises the soft limit of open files of this process as
-/// far as the hard one allows and, where that is not enough, lowers the number of connections and says so.
+/// Makes [`max_connections`](Limits::max_connections) fit the limit of open files: raises the soft limit of this process
+/// as far as the hard limit allows and, if that is not enough, lowers `max_connections` and logs a warning.
 ///
-/// Without this a server that is full would fail to open its own files. It changes the whole process, so that only the
-/// binary calls it.
+/// Otherwise a server with all its connections in use could not open its own files. Only the binary calls it, because it
+/// changes the whole process.
 pub fn fit_to_open_files(limits: &mut Limits) {
     let mut files = getrlimit(Resource::Nofile);
     let wanted = (limits.max_connections as u64).saturating_add(SPARE);
@@ -34,7 +34,7 @@ pub fn fit_to_open_files(limits: &mut Limits) {
     }
 }
 
-/// Connections that fit under a limit of open files.
+/// The number of connections that a limit of open files allows.
 fn room(files: Option<u64>) -> usize {
     files.map_or(usize::MAX, |files| {
         usize::try_from(files.saturating_sub(SPARE).max(1)).unwrap_or(usize::MAX)
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_room_for_other_files() {
+    fn descriptors_are_reserved_for_other_files() {
         assert_eq!(room(None), usize::MAX);
         assert_eq!(room(Some(1024)), 896);
         assert_eq!(room(Some(10)), 1);

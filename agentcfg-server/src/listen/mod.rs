@@ -1,16 +1,16 @@
-//! From a listening socket to calls of a service: accepting, timeouts, limits and draining.
+//! The HTTP/1 listener: accepting, timeouts, connection limits and draining.
 //!
-//! Nothing here knows a route. What this module answers by itself is exactly what never reaches the service: requests
-//! that are no HTTP, and service calls that panicked.
+//! This module knows no route. It generates only the responses that cannot come from the service: those to malformed
+//! HTTP, and those to calls that panicked.
 
 mod accept;
 mod answers;
 mod connection;
+mod exchange;
 mod files;
 mod socket;
 #[cfg(test)]
 mod tests;
-mod turn;
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -28,28 +28,28 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tower_service::Service;
 
+pub use exchange::Leaving;
 pub use files::fit_to_open_files;
-pub use turn::Leaving;
 
 use crate::process::config::Config;
 
-/// How much one listener serves, and how patient it is.
+/// The limits and timeouts of one listener.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections served at a time. Further ones wait in the backlog.
+    /// The maximum number of open connections. Further connections wait in the listen backlog (back-pressure).
     pub max_connections: usize,
-    /// Time for the head of a request to arrive, counted from its first byte or, for the first request of a connection,
-    /// from the moment the connection was accepted.
+    /// The time limit for the head of a request, counted from its first byte or, for the first request of a
+    /// connection, from the accept. It defends against slow-loris clients.
     pub header_timeout: Duration,
-    /// Time for the body of a request to arrive.
+    /// The time limit for the body of a request.
     pub body_timeout: Duration,
-    /// Time that a client may leave a response unread before the connection is dropped.
+    /// The time limit of a write that makes no progress because the client does not read.
     pub write_timeout: Duration,
-    /// Time that a connection may stay open between requests.
+    /// The keep-alive timeout: how long a connection may stay idle between requests.
     pub idle_timeout: Duration,
-    /// Time that requests in flight get to finish at shutdown.
+    /// The time limit for requests in flight at shutdown.
     pub shutdown_timeout: Duration,
-    /// Follows the number of open connections.
+    /// The gauge of open connections.
     pub open_connections: Gauge,
 }
 
@@ -73,10 +73,10 @@ impl Default for Limits {
     }
 }
 
-/// How a listener ended.
+/// The result of draining a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
-    /// Connections that did not finish in time and were cut.
+    /// The number of connections that did not finish in time and were closed.
     pub cut: usize,
 }
 
@@ -87,14 +87,14 @@ impl Drained {
     }
 }
 
-/// Serves HTTP/1 on `listener` until `shutdown` resolves, then finishes what is in flight.
+/// Serves HTTP/1 on `listener` until `shutdown` resolves, then drains the requests in flight.
 ///
-/// The service is cloned for each request. A call that panics is answered with 500 and harms nobody else. At shutdown
-/// nothing new is accepted and idle connections close at once; requests in flight get
+/// The service is cloned for each request. A call that panics is answered with 500 and affects no other request. At
+/// shutdown the listener is closed and idle connections close at once; requests in flight get
 /// [`shutdown_timeout`](Limits::shutdown_timeout).
 ///
-/// A client that shuts its sending side down after the request still gets the response, unless the service asks its
-/// [`Leaving`] and gives up.
+/// A client that half-closes the connection after its request still gets the response, unless the service polls
+/// [`Leaving`] and stops.
 pub async fn serve<S, B>(
     listener: TcpListener,
     service: S,
@@ -140,13 +140,13 @@ where
     let cut = connections.len();
     tracing::warn!(
         cut,
-        "requests still in flight after the shutdown timeout, cutting their connections"
+        "requests are still in flight after the shutdown timeout, closing their connections"
     );
     connections.shutdown().await;
     Drained { cut }
 }
 
-/// Makes a service of an async function, for [`serve`].
+/// Makes a service from an async function, for [`serve`].
 pub fn service_fn<F>(call: F) -> ServiceFn<F> {
     ServiceFn { call }
 }
@@ -175,7 +175,7 @@ where
     }
 }
 
-/// Whether reading a request body failed because the client took longer than [`Limits::body_timeout`].
+/// Whether reading a request body failed because of [`Limits::body_timeout`].
 pub fn is_body_timeout(error: &hyper::Error) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -190,7 +190,7 @@ pub fn is_body_timeout(error: &hyper::Error) -> bool {
     false
 }
 
-/// Counts one connection while it lives.
+/// Counts one open connection until it is dropped.
 struct Open(Gauge);
 
 impl Open {

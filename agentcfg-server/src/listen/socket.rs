@@ -1,6 +1,7 @@
-//! The socket as hyper sees it: with deadlines, with whole answers in place of hyper's empty ones, and with a slow close.
+//! The socket that hyper uses: it adds timeouts, replaces hyper's responses without a body, and closes with a lingering
+//! close.
 //!
-//! On the usual path everything is forwarded as it is, vectored writes included, and nothing is copied.
+//! On the fast path every call is forwarded, vectored writes included, and nothing is copied.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -14,45 +15,45 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::Limits;
 use super::answers;
-use super::turn::{Phase, Turn};
+use super::exchange::{Exchange, Phase};
 
-/// How long a client that still sends may take to notice that it was answered. Closing before that would make the
-/// system reset the connection, and the reset may overtake the answer.
-const LINGER: Duration = Duration::from_secs(3);
+/// The time limit of a lingering close: the rest of the request is read and discarded after the response. Closing a
+/// socket with unread input makes the system reset the connection, and the reset can discard the response.
+const LINGER_MAX: Duration = Duration::from_secs(3);
 
-/// How long such a client may be silent before it counts as done.
-const QUIET: Duration = Duration::from_millis(500);
+/// A lingering close ends early if the client sends nothing for this long.
+const LINGER_IDLE: Duration = Duration::from_millis(500);
 
-/// See the module.
-pub(super) struct Socket<T: Presence> {
+/// See the module's text.
+pub(super) struct Socket<T: Peer> {
     io: T,
-    turn: Turn,
-    times: Times,
-    /// What the pending read waits for, and until when.
+    exchange: Exchange,
+    timeouts: Timeouts,
+    /// What the pending read waits for, and its deadline.
     deadline: Option<(Awaited, Instant)>,
-    read_clock: Pin<Box<Sleep>>,
-    /// Whom the read clock wakes when it rings, once it was told.
-    woken: Option<Waker>,
-    write_clock: Option<Pin<Box<Sleep>>>,
+    read_timer: Pin<Box<Sleep>>,
+    /// The waker that is registered with the read timer.
+    read_waker: Option<Waker>,
+    write_timer: Option<Pin<Box<Sleep>>>,
     head: Head,
-    /// The answer that replaces hyper's, as far as it is not sent. From then on hyper's writes go nowhere.
+    /// The unsent part of the response that replaces hyper's. While it is set, hyper's writes are discarded.
     replacement: Option<Bytes>,
     end_seen: bool,
-    closing: Option<Closing>,
+    closing: Option<LingeringClose>,
 }
 
-/// Whether the other side is still there.
-pub(super) trait Presence {
-    /// Ready when the other side has closed the connection or its side of it. What it sent stays unread, and hides the end
-    /// that comes behind it.
-    fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()>;
+/// The remote side of a connection.
+pub(super) trait Peer {
+    /// Ready when the peer has closed or half-closed the connection. It only peeks: unread input stays unread, and hides
+    /// a close behind it.
+    fn poll_disconnect(&self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// Makes the coming close one that the other side sees as a fault.
-    fn will_break(&self);
+    /// Makes the close of this socket a reset, which the peer sees as an error.
+    fn reset_on_close(&self);
 }
 
-impl Presence for TcpStream {
-    fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
+impl Peer for TcpStream {
+    fn poll_disconnect(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut byte = [0];
         match self.poll_peek(cx, &mut ReadBuf::new(&mut byte)) {
             Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
@@ -60,29 +61,29 @@ impl Presence for TcpStream {
         }
     }
 
-    fn will_break(&self) {
+    fn reset_on_close(&self) {
         if let Err(error) = self.set_zero_linger() {
             tracing::debug!(%error, "cannot set SO_LINGER");
         }
     }
 }
 
-impl<T: Presence> Drop for Socket<T> {
+impl<T: Peer> Drop for Socket<T> {
     fn drop(&mut self) {
-        // To HTTP/1.0, which proxies in front may well speak, an orderly close is the end of a whole response.
-        if self.turn.is_unfinished() {
-            self.io.will_break();
+        // An HTTP/1.0 peer, such as a proxy, takes an orderly close for the end of a complete response.
+        if self.exchange.would_truncate_silently() {
+            self.io.reset_on_close();
         }
     }
 }
 
-/// A connection whose sending side is shut down while the client may still send.
-struct Closing {
-    quiet: Pin<Box<Sleep>>,
+/// A lingering close: the sending side is shut down, and input is discarded.
+struct LingeringClose {
+    idle: Pin<Box<Sleep>>,
     end: Instant,
 }
 
-struct Times {
+struct Timeouts {
     head: Duration,
     body: Duration,
     idle: Duration,
@@ -96,7 +97,7 @@ enum Awaited {
     Body,
 }
 
-/// How far the head of the request came.
+/// How much of the request head has arrived: nothing, a part of the request line, or header fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Head {
     Nothing,
@@ -104,24 +105,24 @@ enum Head {
     Fields,
 }
 
-impl<T: Presence> Socket<T> {
-    pub(super) fn new(io: T, turn: Turn, limits: &Limits) -> Self {
-        let times = Times {
+impl<T: Peer> Socket<T> {
+    pub(super) fn new(io: T, exchange: Exchange, limits: &Limits) -> Self {
+        let timeouts = Timeouts {
             head: limits.header_timeout,
             body: limits.body_timeout,
             idle: limits.idle_timeout,
             write: limits.write_timeout,
         };
-        // Who connects and says nothing has no request to be idle after.
-        let first = Instant::now() + times.head;
+        // The first request has no request before it, so the header timeout applies instead of the idle timeout.
+        let first = Instant::now() + timeouts.head;
         Self {
             io,
-            turn,
-            times,
+            exchange,
+            timeouts,
             deadline: Some((Awaited::Request, first)),
-            read_clock: Box::pin(sleep_until(first)),
-            woken: None,
-            write_clock: None,
+            read_timer: Box::pin(sleep_until(first)),
+            read_waker: None,
+            write_timer: None,
             head: Head::Nothing,
             replacement: None,
             end_seen: false,
@@ -129,15 +130,15 @@ impl<T: Presence> Socket<T> {
         }
     }
 
-    /// Notes what arrived. Only the first line end matters, and finding it costs one short scan for each request.
-    fn arrived(&mut self, bytes: &[u8]) {
+    /// Tracks how much of the head has arrived. Only the first line end matters: one short scan for each request.
+    fn track_head(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             self.end_seen = true;
         }
-        if self.turn.phase() == Phase::Answering || self.head == Head::Fields {
+        if self.exchange.phase() == Phase::Responding || self.head == Head::Fields {
             return;
         }
-        // Empty lines before a request are no request.
+        // Empty lines before a request line are ignored, as hyper does.
         let skipped = match self.head {
             Head::Nothing => bytes.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count(),
             _ => 0,
@@ -151,10 +152,10 @@ impl<T: Presence> Socket<T> {
         }
     }
 
-    /// Ready when the pending read has taken too long.
-    fn poll_read_clock(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let awaited = match (self.turn.phase(), self.head) {
-            (Phase::Answering, _) => Awaited::Body,
+    /// Ready when the pending read has passed its deadline.
+    fn poll_read_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let awaited = match (self.exchange.phase(), self.head) {
+            (Phase::Responding, _) => Awaited::Body,
             (_, Head::Nothing) => Awaited::Request,
             _ => Awaited::Head,
         };
@@ -162,64 +163,72 @@ impl<T: Presence> Socket<T> {
             Some((same, deadline)) if same == awaited => deadline,
             _ => {
                 let time = match awaited {
-                    Awaited::Request => self.times.idle,
-                    Awaited::Head => self.times.head,
-                    Awaited::Body => self.times.body,
+                    Awaited::Request => self.timeouts.idle,
+                    Awaited::Head => self.timeouts.head,
+                    Awaited::Body => self.timeouts.body,
                 };
                 let deadline = Instant::now() + time;
                 self.deadline = Some((awaited, deadline));
                 deadline
             }
         };
-        // A clock that rings early is set again then. That is rarer than moving it with every request.
-        if self.read_clock.deadline() > deadline {
-            self.read_clock.as_mut().reset(deadline);
-            self.woken = None;
+        // The timer is moved only to an earlier deadline. A later deadline is set when the timer fires: that happens
+        // less often than requests.
+        if self.read_timer.deadline() > deadline {
+            self.read_timer.as_mut().reset(deadline);
+            self.read_waker = None;
         }
-        // Nor is it asked with every request: until it rings, it has nothing to say and knows whom to wake.
-        let knows = self.woken.as_ref().is_some_and(|woken| woken.will_wake(cx.waker()));
-        if knows && !self.read_clock.is_elapsed() {
+        // Nor is the timer polled for each request: until it fires, the registered waker is enough.
+        let is_registered = self
+            .read_waker
+            .as_ref()
+            .is_some_and(|waker| waker.will_wake(cx.waker()));
+        if is_registered && !self.read_timer.is_elapsed() {
             return Poll::Pending;
         }
         loop {
-            if self.read_clock.as_mut().poll(cx).is_pending() {
-                self.woken = Some(cx.waker().clone());
+            if self.read_timer.as_mut().poll(cx).is_pending() {
+                self.read_waker = Some(cx.waker().clone());
                 return Poll::Pending;
             }
-            self.woken = None;
-            if self.read_clock.deadline() >= deadline {
+            self.read_waker = None;
+            if self.read_timer.deadline() >= deadline {
                 return Poll::Ready(());
             }
-            self.read_clock.as_mut().reset(deadline);
+            self.read_timer.as_mut().reset(deadline);
         }
     }
 
-    /// Passes a write on unless the client has not read for too long.
-    fn bounded(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    /// Applies the write timeout to the result of a write.
+    fn with_write_timeout(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
         if written.is_ready() {
-            self.write_clock = None;
+            self.write_timer = None;
             return written;
         }
-        let time = self.times.write;
-        let clock = self.write_clock.get_or_insert_with(|| Box::pin(sleep(time)));
-        ready!(clock.as_mut().poll(cx));
-        Poll::Ready(Err(timed_out("client does not read its response")))
+        let time = self.timeouts.write;
+        let timer = self.write_timer.get_or_insert_with(|| Box::pin(sleep(time)));
+        ready!(timer.as_mut().poll(cx));
+        Poll::Ready(Err(timed_out("the client does not read its response")))
     }
 
-    /// Whether a write that starts with `start` is one of hyper's own answers, which is then replaced.
+    /// Whether a write that starts with `start` is a refusal by hyper, which is then replaced.
     fn intercept(&mut self, start: &[u8]) -> bool {
-        if self.replacement.is_none() && self.turn.phase() == Phase::Asking {
-            self.replacement = answers::instead_of(start, self.head == Head::Fields);
+        if self.replacement.is_none() && self.exchange.phase() == Phase::AwaitingRequest {
+            self.replacement = answers::replacement_for(start, self.head == Head::Fields);
         }
         self.replacement.is_some()
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Presence + Unpin> Socket<T> {
+impl<T: AsyncRead + AsyncWrite + Peer + Unpin> Socket<T> {
     fn poll_replacement(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(rest) = self.replacement.as_ref().filter(|rest| !rest.is_empty()) {
             let written = Pin::new(&mut self.io).poll_write(cx, rest);
-            match ready!(self.bounded(cx, written))? {
+            match ready!(self.with_write_timeout(cx, written))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 n => {
                     if let Some(rest) = &mut self.replacement {
@@ -231,7 +240,7 @@ impl<T: AsyncRead + AsyncWrite + Presence + Unpin> Socket<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads and drops what the client still sends, until it stops or takes too long.
+    /// Reads and discards input until the client stops sending or the time limit is over.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         const READS_IN_A_ROW: usize = 32;
         let Some(closing) = &mut self.closing else {
@@ -239,13 +248,16 @@ impl<T: AsyncRead + AsyncWrite + Presence + Unpin> Socket<T> {
         };
         let mut scratch = [0; 8192];
         for _ in 0..READS_IN_A_ROW {
-            if closing.quiet.as_mut().poll(cx).is_ready() {
+            if closing.idle.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(());
             }
             let mut buffer = ReadBuf::new(&mut scratch);
             match ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer)) {
                 Ok(()) if !buffer.filled().is_empty() => {
-                    closing.quiet.as_mut().reset(closing.end.min(Instant::now() + QUIET));
+                    closing
+                        .idle
+                        .as_mut()
+                        .reset(closing.end.min(Instant::now() + LINGER_IDLE));
                 }
                 _ => return Poll::Ready(()),
             }
@@ -255,30 +267,30 @@ impl<T: AsyncRead + AsyncWrite + Presence + Unpin> Socket<T> {
     }
 }
 
-impl<T: AsyncRead + Presence + Unpin> AsyncRead for Socket<T> {
+impl<T: AsyncRead + Peer + Unpin> AsyncRead for Socket<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         match Pin::new(&mut self.io).poll_read(cx, buffer) {
             Poll::Ready(Ok(())) => {
-                self.arrived(&buffer.filled()[before..]);
+                self.track_head(&buffer.filled()[before..]);
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
-                ready!(self.poll_read_clock(cx));
-                Poll::Ready(Err(timed_out("client is too slow")))
+                ready!(self.poll_read_timer(cx));
+                Poll::Ready(Err(timed_out("the client did not send its request in time")))
             }
         }
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Presence + Unpin> AsyncWrite for Socket<T> {
+impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.intercept(bytes) {
             return Poll::Ready(Ok(bytes.len()));
         }
         let written = Pin::new(&mut self.io).poll_write(cx, bytes);
-        self.bounded(cx, written)
+        self.with_write_timeout(cx, written)
     }
 
     fn poll_write_vectored(
@@ -294,7 +306,7 @@ impl<T: AsyncRead + AsyncWrite + Presence + Unpin> AsyncWrite for Socket<T> {
             return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
         }
         let written = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
-        self.bounded(cx, written)
+        self.with_write_timeout(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -304,19 +316,20 @@ impl<T: AsyncRead + AsyncWrite + Presence + Unpin> AsyncWrite for Socket<T> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_replacement(cx))?;
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
-        // hyper does not read while an answer is on its way, but it flushes each time that it looks after the connection.
-        if self.turn.is_watched() && self.io.poll_gone(cx).is_ready() {
-            self.turn.left();
+        // hyper does not read during a response, so a disconnect must be detected here: each poll of the connection
+        // flushes.
+        if self.exchange.is_watched() && self.io.poll_disconnect(cx).is_ready() {
+            self.exchange.left();
             cx.waker().wake_by_ref();
         }
-        // hyper flushes when its own buffer is empty, so that the response is out.
-        if self.turn.phase() == Phase::Flushing {
-            self.turn.flushed();
+        // hyper flushes the socket only when its own buffer is empty, so the response is written completely.
+        if self.exchange.phase() == Phase::Flushing {
+            self.exchange.flushed();
             self.head = Head::Nothing;
             self.deadline = None;
-            // hyper may already have a read pending, which would then wait without a clock. A clock that has rung wakes
-            // nobody, so that it is set going here.
-            let _ = self.poll_read_clock(cx);
+            // hyper may already have a pending read, which would wait without a timeout: a timer that has fired does
+            // not wake the task again. So the timer is polled here.
+            let _ = self.poll_read_timer(cx);
         }
         Poll::Ready(Ok(()))
     }
@@ -325,12 +338,12 @@ impl<T: AsyncRead + AsyncWrite + Presence + Unpin> AsyncWrite for Socket<T> {
         if self.closing.is_none() {
             ready!(self.poll_replacement(cx))?;
             ready!(Pin::new(&mut self.io).poll_shutdown(cx))?;
-            if self.end_seen || !(self.replacement.is_some() || self.turn.may_be_sending()) {
+            if self.end_seen || !(self.replacement.is_some() || self.exchange.may_be_sending()) {
                 return Poll::Ready(Ok(()));
             }
-            self.closing = Some(Closing {
-                quiet: Box::pin(sleep(QUIET)),
-                end: Instant::now() + LINGER,
+            self.closing = Some(LingeringClose {
+                idle: Box::pin(sleep(LINGER_IDLE)),
+                end: Instant::now() + LINGER_MAX,
             });
         }
         ready!(self.poll_linger(cx));

@@ -12,13 +12,13 @@ use tokio::task::JoinHandle;
 
 use super::*;
 
-/// A served test service, which counts its calls.
+/// A server with a test service that counts its calls.
 struct Server {
     address: SocketAddr,
     calls: Arc<AtomicUsize>,
-    /// Lets one `/wait` answer.
+    /// Lets one `/wait` respond.
     release: Arc<Notify>,
-    /// Tells that a `/wait` has begun.
+    /// Signals that a `/wait` or a `/watch` has begun.
     waiting: Arc<Notify>,
     open: Gauge,
     stop: Option<oneshot::Sender<()>>,
@@ -72,7 +72,7 @@ impl Server {
     }
 }
 
-/// The service: a future for most paths, and a panic before there is any for one.
+/// The service. One path panics before there is a future.
 fn call(
     request: Request<Incoming>,
     state: (Arc<AtomicUsize>, Arc<Notify>, Arc<Notify>),
@@ -106,7 +106,7 @@ async fn answer(
         }
         "/panic" => panic!("as asked"),
         "/big" => Bytes::from(vec![b'x'; 64 << 20]),
-        // What hyper's own refusal looks like, from the service.
+        // The service returns bytes that look like a refusal by hyper.
         "/lookalike" => Bytes::from_static(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"),
         "/refuse" => {
             let mut response = Response::new(Full::default());
@@ -120,7 +120,7 @@ async fn answer(
 
 async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
-    // A reset after the answer would show as an error here.
+    // A reset after the response would be an error here.
     stream.read_to_end(&mut bytes).await.unwrap();
     String::from_utf8(bytes).unwrap()
 }
@@ -157,7 +157,7 @@ fn assert_error(answer: &str, status: u16) {
 }
 
 #[tokio::test]
-async fn what_is_no_http_gets_a_json_400() {
+async fn malformed_http_gets_a_json_400() {
     let server = Server::start(Limits::default()).await;
     let cases: &[&[u8]] = &[
         b"garbage\r\n\r\n",
@@ -196,7 +196,7 @@ async fn what_is_no_http_gets_a_json_400() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_gets_a_json_414_or_431() {
+async fn oversized_heads_get_a_json_414_or_431() {
     let server = Server::start(Limits::default()).await;
     let path = "a".repeat(1 << 20);
     assert_error(
@@ -229,7 +229,7 @@ async fn what_does_not_fit_gets_a_json_414_or_431() {
 }
 
 #[tokio::test]
-async fn the_limits_of_the_service_are_reached_first() {
+async fn the_limits_of_hyper_are_above_those_of_the_service() {
     let server = Server::start(Limits::default()).await;
     let path = "a".repeat(30_000);
     let many = "a: b\r\n".repeat(98);
@@ -260,7 +260,7 @@ async fn a_refusal_after_good_requests_is_replaced_too() {
 }
 
 #[tokio::test]
-async fn responses_of_the_service_are_left_alone() {
+async fn responses_of_the_service_are_not_replaced() {
     let server = Server::start(Limits::default()).await;
     let answer = server
         .exchange(b"GET /refuse HTTP/1.1\r\nconnection: close\r\n\r\n")
@@ -286,7 +286,7 @@ async fn responses_of_the_service_are_left_alone() {
 }
 
 #[tokio::test]
-async fn a_missing_host_and_old_http_are_fine() {
+async fn a_missing_host_and_http_1_0_are_accepted() {
     let server = Server::start(Limits::default()).await;
     assert!(
         server
@@ -305,7 +305,7 @@ async fn a_missing_host_and_old_http_are_fine() {
 }
 
 #[tokio::test]
-async fn nothing_is_smuggled_behind_two_framings() {
+async fn conflicting_framings_allow_no_request_smuggling() {
     let server = Server::start(Limits::default()).await;
     for framing in [
         "content-length: 40\r\ntransfer-encoding: chunked",
@@ -320,7 +320,7 @@ async fn nothing_is_smuggled_behind_two_framings() {
 }
 
 #[tokio::test]
-async fn a_panic_answers_500_and_harms_nobody() {
+async fn a_panic_answers_500_and_affects_no_other_request() {
     let server = Server::start(Limits::default()).await;
     let mut other = server.connect().await;
     let mut stream = server.connect().await;
@@ -341,20 +341,20 @@ async fn a_panic_answers_500_and_harms_nobody() {
 }
 
 #[tokio::test]
-async fn an_answer_before_the_end_of_the_body_arrives_whole() {
+async fn a_response_before_the_end_of_the_body_arrives_completely() {
     let server = Server::start(Limits::default()).await;
     let mut stream = server.connect().await;
     stream
         .write_all(b"POST /refuse HTTP/1.1\r\ncontent-length: 8000000\r\n\r\n")
         .await
         .unwrap();
-    // Far more than the buffers of the system hold, so that closing early would reset the connection.
+    // Far more than the system's socket buffers hold, so that closing early would reset the connection.
     stream.write_all(&vec![b'x'; 8_000_000]).await.unwrap();
     assert!(read_to_end(&mut stream).await.starts_with("HTTP/1.1 400 "));
 }
 
 #[tokio::test]
-async fn a_client_that_stops_sending_still_gets_its_answer() {
+async fn a_client_that_half_closes_still_gets_its_response() {
     let server = Server::start(Limits::default()).await;
     let mut stream = server.connect().await;
     stream.write_all(b"GET /wait HTTP/1.1\r\n\r\n").await.unwrap();
@@ -365,11 +365,11 @@ async fn a_client_that_stops_sending_still_gets_its_answer() {
 }
 
 #[tokio::test]
-async fn a_call_that_asks_learns_that_its_client_left() {
+async fn a_call_can_detect_that_its_client_disconnected() {
     let server = Server::start(Limits::default()).await;
     for body in ["", "hello"] {
         let request = format!("POST /watch HTTP/1.1\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-        // One connection is used before, so that what was noticed of one request is not taken for the next.
+        // The connection has served a request before: its state must not leak into the next one.
         let mut stream = server.connect().await;
         stream
             .write_all(b"POST /echo HTTP/1.1\r\ncontent-length: 2\r\n\r\nhi")
@@ -388,7 +388,7 @@ async fn a_call_that_asks_learns_that_its_client_left() {
         drop(stream);
         server.release.notified().await;
 
-        // Who closes its side alone looks the same, and can still be told.
+        // A half-closed connection looks the same, and can still receive the response.
         let mut stream = server.connect().await;
         stream.write_all(request.as_bytes()).await.unwrap();
         server.waiting.notified().await;

@@ -1,7 +1,7 @@
-//! Requests to other services: one pool of connections, TLS, limits, and no surprises.
+//! The HTTP client for other services: one connection pool, TLS, and limits.
 //!
-//! Redirects are not followed, no proxy is taken from the environment, and nothing is kept of an answer. Who calls
-//! decides where a request goes; nothing in here changes that.
+//! A request goes exactly where its caller sends it: redirects are not followed, and proxies of the environment are
+//! ignored. Responses are not cached.
 
 #[cfg(test)]
 pub(crate) mod stub;
@@ -31,19 +31,19 @@ use tower_service::Service;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Shorter than most servers keep an idle connection, so that a request is rarely sent into one that is just being
-/// closed.
+/// The idle timeout of the pool. It is shorter than that of most servers, so that a request is rarely sent on a
+/// connection that the server is closing.
 const POOL_IDLE: Duration = Duration::from_secs(20);
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// How connections are made.
+/// The settings of the connection pool.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Time for names, TCP and TLS together.
+    /// The time limit for name resolution, TCP and TLS together.
     pub connect_timeout: Duration,
-    /// Idle connections that are kept for each host.
+    /// The maximum number of idle connections for each host.
     pub idle_connections: usize,
-    /// Certificate authorities that are trusted besides the public ones.
+    /// Certificate authorities that are trusted in addition to the public ones.
     pub extra_roots: Vec<CertificateDer<'static>>,
 }
 
@@ -57,26 +57,26 @@ impl Default for Options {
     }
 }
 
-/// A pool of connections over HTTP/1.1, with TLS where the URL says `https`. Clones share the connections.
+/// A pool of HTTP/1.1 connections, with TLS for `https` URLs. Clones share the pool.
 #[derive(Clone)]
 pub struct Outbound {
     client: Client<Connector, Full<Bytes>>,
 }
 
-/// Why there is no answer. The text is for the log: it names neither the URL nor anything that was sent.
+/// Why there is no response. The text is for the log: it contains neither the URL nor anything that was sent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutboundError {
-    /// No connection came about, so nothing was sent.
+    /// The connection could not be established, so nothing was sent.
     #[error("cannot connect: {}", causes(.0))]
     Connect(BoxError),
-    /// The connection broke before the answer was there.
+    /// The connection broke before the response was complete.
     #[error("the connection broke: {}", causes(.0))]
     Broken(BoxError),
-    /// The answer is longer than the caller takes.
+    /// The response is longer than the caller's limit.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
-    /// Time is up.
+    /// The response did not arrive within the caller's time limit.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
 }
@@ -86,7 +86,7 @@ impl Outbound {
     ///
     /// # Errors
     ///
-    /// When TLS cannot be set up, for instance because an extra root is no certificate.
+    /// If TLS cannot be configured, for example because an extra root is not a certificate.
     pub fn new(options: &Options) -> io::Result<Self> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
@@ -109,10 +109,10 @@ impl Outbound {
         Ok(Self { client })
     }
 
-    /// Sends a request once and gives the response as soon as its head is there; the body streams.
+    /// Sends a request once and returns the response when its head has arrived; the body is a stream.
     ///
-    /// Dropping the future or the response ends the exchange and closes its connection. There is no time limit but that
-    /// for connecting.
+    /// Dropping the future or the response cancels the request and closes its connection. Only connecting has a time
+    /// limit.
     ///
     /// # Errors
     ///
@@ -127,10 +127,10 @@ impl Outbound {
         })
     }
 
-    /// Asks something that may be asked twice, and reads the answer whole: at most so many bytes within so much time.
+    /// Sends an idempotent request and reads the whole response, up to `max_bytes` and within the time limit.
     ///
-    /// When the connection breaks before an answer, which is how one ends that the other side no longer kept, the
-    /// question is asked once more.
+    /// The request is retried once if the connection breaks before the response: a pooled connection may have been
+    /// closed by the server.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl Outbound {
     }
 }
 
-/// The provider is named here, so that none has to be installed for the whole process.
+/// The TLS configuration. It names its crypto provider, so that no process-wide default is needed.
 fn tls(extra_roots: &[CertificateDer<'static>]) -> Result<ClientConfig, rustls::Error> {
     let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     for root in extra_roots {
@@ -170,7 +170,7 @@ fn tls(extra_roots: &[CertificateDer<'static>]) -> Result<ClientConfig, rustls::
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// An error with all that lies beneath it.
+/// Formats an error with its chain of causes.
 fn causes(error: &BoxError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -181,7 +181,7 @@ fn causes(error: &BoxError) -> String {
     text
 }
 
-/// Connects within a time limit that covers names, TCP and the TLS handshake.
+/// Connects within a time limit that covers name resolution, TCP and the TLS handshake.
 #[derive(Clone)]
 struct Connector {
     inner: HttpsConnector<HttpConnector>,
@@ -205,7 +205,7 @@ impl Service<Uri> for Connector {
         Box::pin(async move {
             tokio::time::timeout(timeout, connecting)
                 .await
-                .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "it took too long").into()))
+                .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "connecting timed out").into()))
         })
     }
 }

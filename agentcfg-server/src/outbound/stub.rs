@@ -1,4 +1,4 @@
-//! A server of another kind on loopback, which answers what a test tells it to.
+//! A stub HTTP server on loopback with programmable responses.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-/// A request as it came.
+/// A request that the stub received.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) method: Method,
@@ -35,15 +35,15 @@ impl Seen {
 
 type Answering = dyn Fn(&Seen) -> Response<Full<Bytes>> + Send + Sync;
 
-/// See the module.
+/// See the module's text.
 pub(crate) struct Stub {
     pub(crate) address: SocketAddr,
     pub(crate) connections: AtomicUsize,
-    /// The most requests that were in progress at a time.
+    /// The maximum number of concurrent requests so far.
     pub(crate) peak: AtomicUsize,
     active: AtomicUsize,
     seen: Mutex<Vec<Seen>>,
-    /// Each answer takes a permit and gives it back.
+    /// Each response needs a permit while it is made: a test can block responses by taking all permits.
     pub(crate) leave: Semaphore,
     answering: Mutex<Arc<Answering>>,
 }
@@ -53,7 +53,7 @@ impl Stub {
         Self::start(None, answering).await
     }
 
-    /// Behind the certificate for `localhost`.
+    /// A stub with TLS and a certificate for `localhost`.
     pub(crate) async fn encrypted(
         answering: impl Fn(&Seen) -> Response<Full<Bytes>> + Send + Sync + 'static,
     ) -> Arc<Self> {
@@ -127,7 +127,7 @@ impl Stub {
         format!("http://{}{path}", self.address)
     }
 
-    /// From now on it answers so.
+    /// Replaces the function that makes the responses.
     pub(crate) fn answers(&self, answering: impl Fn(&Seen) -> Response<Full<Bytes>> + Send + Sync + 'static) {
         *self.answering.lock().unwrap() = Arc::new(answering);
     }
@@ -137,7 +137,7 @@ impl Stub {
     }
 }
 
-/// An answer with this status and body.
+/// A response with this status and body.
 pub(crate) fn answer(status: u16, body: &str) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(body.to_owned()));
     *response.status_mut() = status.try_into().unwrap();

@@ -36,7 +36,7 @@ async fn connections_are_reused() {
 }
 
 #[tokio::test]
-async fn redirects_are_answers() {
+async fn redirects_are_not_followed() {
     let elsewhere = Stub::new(|_| answer(200, "elsewhere")).await;
     let target = elsewhere.url("/");
     let stub = Stub::new(move |_| {
@@ -51,7 +51,7 @@ async fn redirects_are_answers() {
 }
 
 #[tokio::test]
-async fn an_answer_is_read_to_its_limit_and_no_further() {
+async fn a_response_longer_than_the_limit_is_an_error() {
     let stub = Stub::new(|_| answer(200, &"x".repeat(1000))).await;
     let outbound = outbound();
     assert_eq!(
@@ -68,13 +68,13 @@ async fn an_answer_is_read_to_its_limit_and_no_further() {
 }
 
 #[tokio::test]
-async fn silence_ends_with_the_time() {
+async fn requests_and_handshakes_time_out() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", silent.local_addr().unwrap());
     let within = Duration::from_millis(50);
     let error = outbound().ask(get(&url), 100, within).await.unwrap_err();
     assert!(matches!(error, OutboundError::TimedOut(_)), "{error}");
-    // A handshake that never comes ends with the time for connecting.
+    // A TLS handshake without a response ends with the connect timeout.
     let options = Options {
         connect_timeout: within,
         ..Options::default()
@@ -85,7 +85,7 @@ async fn silence_ends_with_the_time() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_apart() {
+async fn a_failed_connect_has_its_own_error() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     for url in [format!("http://{gone}/"), "http://nobody.invalid/".to_owned()] {
         let error = outbound().ask(get(&url), 100, 20 * SECOND).await.unwrap_err();
@@ -95,11 +95,11 @@ async fn nobody_there_is_told_apart() {
 }
 
 #[tokio::test]
-async fn a_question_into_a_closed_connection_is_asked_again() {
+async fn a_request_on_a_closed_connection_is_retried_once() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let server = tokio::spawn(async move {
-        // The first connection is closed upon the request, as a server does that has just given it up.
+        // The first connection is closed upon the request, like an idle connection that the server has timed out.
         for answers in [false, true] {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut buffer = [0; 1000];
@@ -118,7 +118,7 @@ async fn a_question_into_a_closed_connection_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_no_answer() {
+async fn a_truncated_body_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     tokio::spawn(async move {

@@ -1,8 +1,8 @@
-//! Guarantee 2: all or nothing, and which failure is told.
+//! Guarantee 2: all or nothing, and which failure is reported.
 
 use super::*;
 
-/// Writes of each kind, to go before and behind one that fails.
+/// Writes of each kind, to run before and after a write that fails.
 fn every_write() -> Vec<Write> {
     vec![
         put(&agent("new"), "new"),
@@ -43,7 +43,7 @@ async fn state(store: &Arc<dyn Store>) -> (Vec<Option<Record>>, Vec<(Key, Record
     )
 }
 
-/// A batch with a check that fails changes nothing, whichever check it is.
+/// A batch with a failing check changes nothing, for each kind of check.
 pub async fn a_failed_check_leaves_nothing(store: Arc<dyn Store>) {
     prepare(&store).await;
     let before = state(&store).await;
@@ -60,7 +60,7 @@ pub async fn a_failed_check_leaves_nothing(store: Arc<dyn Store>) {
     }
 }
 
-/// A batch whose addition would leave its bounds changes nothing, wherever in it the addition is.
+/// A batch with an addition out of bounds changes nothing, at each position of the addition.
 pub async fn a_failed_add_leaves_nothing(store: Arc<dyn Store>) {
     prepare(&store).await;
     let before = state(&store).await;
@@ -88,7 +88,7 @@ pub async fn a_failed_add_leaves_nothing(store: Arc<dyn Store>) {
     assert_eq!(value(&store, &counter("huge")).await, u64::MAX);
 }
 
-/// Checks look at what was there before the batch, not at what its writes would leave.
+/// Checks compare the state before the batch, not the state after its writes.
 pub async fn checks_see_the_state_before_the_batch(store: Arc<dyn Store>) {
     let created = try_commit(&store, [Check::Absent(agent("a"))], [put(&agent("a"), 1)])
         .await
@@ -103,14 +103,14 @@ pub async fn checks_see_the_state_before_the_batch(store: Arc<dyn Store>) {
     assert_eq!(items(&store, &agents()).await, ["b"]);
 }
 
-/// A batch that fails both ways is a conflict: its bounds were decided on an outdated state.
+/// A batch with a failed check and a failed bound is a conflict: the caller decided on an outdated state.
 pub async fn conflicts_come_before_limits(store: Arc<dyn Store>) {
     write(&store, [put(&agent("a"), 1)]).await;
     let outcome = try_commit(&store, [Check::Absent(agent("a"))], [add(&counter("c"), 1, Some(0))]).await;
     assert_eq!(outcome, Err(CommitError::Conflict(0)));
 }
 
-/// Of several failures of one sort the first is told.
+/// Of several failures of the same kind, the first is reported.
 pub async fn the_first_failed_check_is_named(store: Arc<dyn Store>) {
     write(&store, [put(&agent("a"), 1), put(&agent("b"), 1)]).await;
     let checks = ["x", "b", "y", "a"].map(|item| Check::Absent(agent(item)));

@@ -11,11 +11,11 @@ pub async fn counters_start_at_zero(store: Arc<dyn Store>) {
     assert_eq!(
         write(&store, [add(&counter("c"), 1, None)]).await,
         [1],
-        "a deleted counter starts anew"
+        "a deleted counter starts at 0 again"
     );
 }
 
-/// The maximum is the greatest value that an increase may reach. It does not hold a decrease.
+/// The maximum bounds the result of an increase. It does not apply to a decrease.
 pub async fn counters_respect_their_maximum(store: Arc<dyn Store>) {
     assert_eq!(write(&store, [add(&counter("c"), 2, Some(2))]).await, [2]);
     for (delta, max) in [(1, 2), (1, 0), (i64::MAX, 100)] {
@@ -35,7 +35,7 @@ pub async fn counters_respect_their_maximum(store: Arc<dyn Store>) {
     );
 }
 
-/// A decrease below 0 is a limit, to 0 exactly it is fine.
+/// A decrease below 0 fails with a limit, a decrease to exactly 0 succeeds.
 pub async fn counters_never_fall_below_zero(store: Arc<dyn Store>) {
     let below = try_commit(&store, [], [add(&counter("c"), -1, None)]).await;
     assert_eq!(below, Err(CommitError::Limit(0)));
@@ -47,7 +47,7 @@ pub async fn counters_never_fall_below_zero(store: Arc<dyn Store>) {
     assert_eq!(write(&store, [add(&counter("c"), -2, None)]).await, [0]);
 }
 
-/// A counter counts to `u64::MAX`, by steps of up to `i64`'s range, and does not wrap.
+/// A counter reaches `u64::MAX` in steps within the range of `i64`, and does not wrap around.
 pub async fn counters_stop_at_the_end_of_their_range(store: Arc<dyn Store>) {
     let up = |delta| add(&counter("c"), delta, None);
     assert_eq!(write(&store, [up(i64::MAX)]).await, [i64::MAX as u64]);
@@ -60,8 +60,7 @@ pub async fn counters_stop_at_the_end_of_their_range(store: Arc<dyn Store>) {
     assert_eq!(value(&store, &counter("c")).await, u64::MAX >> 1);
 }
 
-/// Additions to one counter succeed whatever else was added since the state was read, and any order
-/// gives one sum.
+/// Additions to one counter do not conflict with each other, and any order gives the same sum.
 pub async fn additions_commute(store: Arc<dyn Store>) {
     let deltas = [5, 3, -2, 7, -1];
     for (name, order) in [("c", [0, 1, 2, 3, 4]), ("d", [3, 0, 4, 1, 2])] {
@@ -74,7 +73,7 @@ pub async fn additions_commute(store: Arc<dyn Store>) {
     }
 }
 
-/// Counters of one batch are told apart, and each keeps its own bounds.
+/// One batch can add to several counters, each with its own bounds.
 pub async fn one_batch_may_add_to_several(store: Arc<dyn Store>) {
     let both = |first, second| [add(&counter("c"), first, Some(2)), add(&counter("cc"), second, Some(3))];
     assert_eq!(write(&store, both(2, 3)).await, [2, 3]);

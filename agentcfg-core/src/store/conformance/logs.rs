@@ -1,4 +1,4 @@
-//! Guarantee 6, but for races: logs have no gaps.
+//! Guarantee 6 without concurrency: logs have no gaps.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn entries(number: u128) -> Scan {
     Scan::all(Partition::Workspace(workspace(number)), Kind::LogEntry)
 }
 
-/// Entries are numbered from 1, the head holds the last number, and each entry is under its own.
+/// Entries are numbered from 1, the head holds the last number, and each entry's key has its number.
 pub async fn logs_are_numbered_without_gaps(store: Arc<dyn Store>) {
     assert_eq!(
         read(&store, &Key::log_head(workspace(1))).await,
@@ -24,7 +24,7 @@ pub async fn logs_are_numbered_without_gaps(store: Arc<dyn Store>) {
     assert_eq!(read(&store, &Key::log_entry(workspace(1), 13)).await, None);
 }
 
-/// A batch that fails after its append leaves its number to the next one.
+/// A failed batch with an append uses up no number.
 pub async fn a_failed_batch_takes_no_log_number(store: Arc<dyn Store>) {
     write(&store, [append(workspace(1), 1)]).await;
     let limit = try_commit(&store, [], [append(workspace(1), "lost"), add(&counter("c"), -1, None)]).await;
@@ -38,7 +38,7 @@ pub async fn a_failed_batch_takes_no_log_number(store: Arc<dyn Store>) {
     assert_eq!(value(&store, &Key::log_entry(workspace(1), 2)).await, 2);
 }
 
-/// A scan of a log goes by number also where the digits grow, upwards and downwards.
+/// A scan of a log is in numeric order also when the number of digits changes, in both directions.
 pub async fn entries_are_scanned_in_the_order_of_their_numbers(store: Arc<dyn Store>) {
     for number in 1..=101_u64 {
         write(&store, [append(workspace(1), number)]).await;
@@ -55,7 +55,7 @@ pub async fn entries_are_scanned_in_the_order_of_their_numbers(store: Arc<dyn St
     assert_eq!(numbers(store.scan(&page).await.unwrap().entries), [99, 98, 97]);
 }
 
-/// Each workspace's log has numbers of its own, also within one batch.
+/// Each workspace's log is numbered separately, also within one batch.
 pub async fn logs_of_workspaces_are_apart(store: Arc<dyn Store>) {
     write(&store, [append(workspace(1), "a")]).await;
     assert_eq!(

@@ -1,13 +1,11 @@
-//! The store contract as tests, for authors of a [`Store`].
+//! The storage contract as tests, for every implementation of [`Store`].
 //!
-//! [`run`] puts an implementation through all of it. Each test is also a function of its own, which
-//! takes one fresh, empty store, so that a test runner can name what failed. A test reports a
-//! failure by panicking.
+//! [`run`] runs all tests. Each test is also a public function, which takes one fresh, empty store, so
+//! that a test runner can name the test that failed. A test fails by panicking.
 //!
 //! A store that leaves [`Store::stamp`], [`Store::is_current`] and [`Store::ready`] at their default bodies passes too.
 //!
-//! The races are real only on a runtime of several threads; on one thread the tests hold too, but
-//! find less.
+//! Use a multi-threaded runtime: on one thread the tests of races pass as well, but detect fewer defects.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -36,7 +34,7 @@ use serde_json::Value;
 use super::{Batch, Check, CommitError, Committed, Direction, Key, Kind, Partition, Record, Scan, Stamp, Store, Write};
 use crate::model::WorkspaceId;
 
-/// Hands the list of all tests to another macro, so that it stands in one place.
+/// Passes the list of all tests to another macro, so that the list exists once.
 macro_rules! for_all_tests {
     ($then:ident) => {
         $then! {
@@ -97,11 +95,11 @@ macro_rules! publish {
     ($($module:ident: $($test:ident),*;)*) => {
         $( pub use self::$module::{$($test),*}; )*
 
-        /// Runs the whole suite, each test on a store of its own.
+        /// Runs the whole suite, each test on its own store.
         ///
         /// # Panics
         ///
-        /// At the first guarantee that does not hold.
+        /// If the store does not keep a guarantee.
         pub async fn run<F, Fut>(make: F)
         where
             F: Fn() -> Fut,
@@ -170,12 +168,12 @@ async fn read(store: &Arc<dyn Store>, key: &Key) -> Option<Record> {
     found.remove(0)
 }
 
-/// The value under a key; `Null` when there is none.
+/// The value under a key; `Null` if there is none.
 async fn value(store: &Arc<dyn Store>, key: &Key) -> Value {
     read(store, key).await.map_or(Value::Null, |record| parse(&record))
 }
 
-/// Engines may write a JSON text in their own way, so values are compared and not bytes.
+/// Engines may reformat a JSON text, so the tests compare parsed values and not bytes.
 fn parse(record: &Record) -> Value {
     serde_json::from_slice(&record.value).expect("a value is a JSON text")
 }

@@ -1,4 +1,4 @@
-//! The guarantees while many commit at once.
+//! The guarantees under concurrent commits.
 
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -7,7 +7,7 @@ use super::*;
 
 const CONTENDERS: usize = 32;
 
-/// Commits one batch for each contender at the same moment; the outcomes are in no order.
+/// Commits one batch for each contender concurrently; the outcomes are in no order.
 async fn race(store: &Arc<dyn Store>, batch: impl Fn(usize) -> Batch) -> Vec<(usize, Result<Committed, CommitError>)> {
     let start = Arc::new(Barrier::new(CONTENDERS));
     let mut contenders = JoinSet::new();
@@ -28,7 +28,7 @@ fn batch(checks: impl IntoIterator<Item = Check>, writes: impl IntoIterator<Item
     }
 }
 
-/// The winners' numbers, once it is certain that all others failed like this.
+/// The numbers of the winners; asserts that all others failed with this error.
 fn winners(outcomes: Vec<(usize, Result<Committed, CommitError>)>, loss: &CommitError) -> Vec<usize> {
     let (won, lost): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(|(_, outcome)| outcome.is_ok());
     for (number, outcome) in lost {
@@ -37,7 +37,7 @@ fn winners(outcomes: Vec<(usize, Result<Committed, CommitError>)>, loss: &Commit
     won.into_iter().map(|(number, _)| number).collect()
 }
 
-/// Of many that create one key, exactly one succeeds, and its value stays.
+/// Of many concurrent creates of one key, exactly one succeeds, and its value stays.
 pub async fn one_of_many_creates_a_key(store: Arc<dyn Store>) {
     for round in 0..5 {
         let key = agent(&format!("round-{round}"));
@@ -51,7 +51,7 @@ pub async fn one_of_many_creates_a_key(store: Arc<dyn Store>) {
     }
 }
 
-/// Of many that replace one version, exactly one succeeds, and its value stays.
+/// Of many concurrent replaces of one version, exactly one succeeds, and its value stays.
 pub async fn one_of_many_replaces_a_version(store: Arc<dyn Store>) {
     let key = agent("a");
     for _ in 0..5 {
@@ -64,8 +64,8 @@ pub async fn one_of_many_replaces_a_version(store: Arc<dyn Store>) {
     }
 }
 
-/// Of many additions to a bounded counter, exactly as many succeed as there is room for, and what
-/// the others would have written with it is absent.
+/// Of many concurrent additions to a bounded counter, exactly as many succeed as fit, and the other
+/// batches write nothing.
 pub async fn parallel_additions_stop_at_the_maximum(store: Arc<dyn Store>) {
     const ROOM: usize = 5;
     let bounded = |number: usize| {
@@ -90,7 +90,7 @@ pub async fn parallel_additions_stop_at_the_maximum(store: Arc<dyn Store>) {
     assert_eq!(written, winners);
 }
 
-/// Additions that have room all succeed at once, and each sees a sum of its own.
+/// Concurrent additions within the bounds all succeed, and each returns a different sum.
 pub async fn parallel_additions_all_count(store: Arc<dyn Store>) {
     let outcomes = race(&store, |_| batch([], [add(&counter("c"), 2, None)])).await;
     let mut sums: Vec<u64> = outcomes
@@ -101,10 +101,10 @@ pub async fn parallel_additions_all_count(store: Arc<dyn Store>) {
     assert_eq!(sums, (1..=CONTENDERS as u64).map(|count| count * 2).collect::<Vec<_>>());
 }
 
-/// Entries that are appended at once have numbers without gap or duplicate, each its own value.
+/// Concurrent appends get numbers without gaps or duplicates, and each entry has its own value.
 pub async fn parallel_appends_leave_no_gap(store: Arc<dyn Store>) {
     let outcomes = race(&store, |number| {
-        // Every fourth one fails, which must cost no number.
+        // Every fourth batch fails, which must not use up a number.
         let fails = (number % 4 == 0).then(|| add(&counter("empty"), -1, None));
         batch([], [append(workspace(1), number)].into_iter().chain(fails))
     })
@@ -125,7 +125,7 @@ pub async fn parallel_appends_leave_no_gap(store: Arc<dyn Store>) {
     assert_eq!(value(&store, &Key::log_head(workspace(1))).await, numbers.len());
 }
 
-/// A read sees each batch whole or not at all, while batches are being committed.
+/// A read that runs during commits sees each batch completely or not at all.
 pub async fn reads_see_whole_batches(store: Arc<dyn Store>) {
     const ROUNDS: u64 = 60;
     let writer = tokio::spawn({

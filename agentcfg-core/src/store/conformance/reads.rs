@@ -1,19 +1,19 @@
-//! Guarantee 1, but for races: what reads find and in which order.
+//! Guarantee 1 without concurrency: the results of reads, and their order.
 
 use super::*;
 
-/// Items that are easily put in a wrong order: prefixes of each other, and characters that
-/// collations and UTF-16 order otherwise than bytes do.
+/// Items with orders that are easy to get wrong: prefixes of each other, and characters that
+/// collations and UTF-16 order differently than UTF-8 bytes.
 const ITEMS: [&str; 11] = ["-", "0", "A", "_", "a", "a-", "a0", "aa", "b", "ä", "\u{10400}"];
 
 async fn filled(store: &Arc<dyn Store>) {
-    // Neither in order nor in one batch, so that nothing is in order by chance.
+    // In reverse order and in separate batches, so that no engine returns the right order by chance.
     for item in ITEMS.iter().rev() {
         write(store, [put(&agent(item), *item)]).await;
     }
 }
 
-/// [`Store::get`] answers key by key, also for absent and repeated keys, and for no keys at all.
+/// [`Store::get`] returns one result for each key, also for absent and repeated keys, and for no keys.
 pub async fn get_answers_in_the_order_of_the_keys(store: Arc<dyn Store>) {
     write(&store, [put(&agent("a"), 1), put(&agent("b"), 2)]).await;
     let found = store
@@ -25,7 +25,7 @@ pub async fn get_answers_in_the_order_of_the_keys(store: Arc<dyn Store>) {
     assert_eq!(store.get(&[]).await.unwrap(), []);
 }
 
-/// A read that starts after a commit was answered sees it, whoever asks.
+/// A read that starts after a commit was answered sees that commit, from every task.
 pub async fn reads_see_what_was_committed(store: Arc<dyn Store>) {
     for number in 0..50 {
         write(&store, [put(&agent("a"), number)]).await;
@@ -35,7 +35,7 @@ pub async fn reads_see_what_was_committed(store: Arc<dyn Store>) {
     }
 }
 
-/// A scan goes through all items, upwards or downwards.
+/// A scan returns all items, ascending or descending.
 pub async fn scans_go_both_ways(store: Arc<dyn Store>) {
     assert!(items(&store, &agents()).await.is_empty(), "a fresh store is empty");
     filled(&store).await;
@@ -46,7 +46,7 @@ pub async fn scans_go_both_ways(store: Arc<dyn Store>) {
     assert_eq!(upwards.len(), ITEMS.len());
 }
 
-/// Items are in the order of their UTF-8 bytes, and come with their own values.
+/// Items are ordered by their UTF-8 bytes, and each has its own value.
 pub async fn scans_order_items_by_their_bytes(store: Arc<dyn Store>) {
     filled(&store).await;
     let found = store.scan(&agents()).await.unwrap();
@@ -56,7 +56,7 @@ pub async fn scans_order_items_by_their_bytes(store: Arc<dyn Store>) {
     assert_eq!(found.entries.len(), ITEMS.len());
 }
 
-/// [`Scan::with`] is answered like a [`Store::get`], wherever its keys are.
+/// [`Scan::with`] is answered like a [`Store::get`], for keys of any partition and kind.
 pub async fn scans_read_more_keys_along(store: Arc<dyn Store>) {
     let elsewhere = Key::global("user", Kind::Membership, "x");
     write(
@@ -68,12 +68,12 @@ pub async fn scans_read_more_keys_along(store: Arc<dyn Store>) {
     let found = store.scan(&scan).await.unwrap();
     let with: Vec<_> = found.with.iter().map(|record| record.as_ref().map(parse)).collect();
     assert_eq!(with, [Some(2.into()), None, Some(1.into()), Some(1.into())]);
-    assert_eq!(found.entries.len(), 1, "what is read along is no entry");
+    assert_eq!(found.entries.len(), 1, "a record of `with` is not an entry");
     let none = store.scan(&Scan { limit: 0, ..scan }).await.unwrap();
     assert_eq!((none.entries.len(), none.with.len()), (0, 4));
 }
 
-/// [`Scan::after`] leaves out the item it names and all before it, whether it exists or not.
+/// [`Scan::after`] excludes the item that it names and all before it, whether or not it exists.
 pub async fn scans_start_behind_an_item(store: Arc<dyn Store>) {
     filled(&store).await;
     for after in ITEMS.into_iter().chain(["", "a00", "zz", "\u{10ffff}"]) {
@@ -88,7 +88,7 @@ pub async fn scans_start_behind_an_item(store: Arc<dyn Store>) {
     }
 }
 
-/// A scan does not stray into the kinds before and behind its own.
+/// A scan returns no record of another kind.
 pub async fn scans_stay_in_their_kind(store: Arc<dyn Store>) {
     for kind in Kind::ALL {
         for item in ["", "a", "\u{10ffff}"] {
@@ -112,7 +112,7 @@ pub async fn scans_stay_in_their_kind(store: Arc<dyn Store>) {
     }
 }
 
-/// A scan does not stray into neighbouring partitions, not even of a name that begins alike.
+/// A scan returns no record of another partition, even if one name is a prefix of the other.
 pub async fn scans_stay_in_their_partition(store: Arc<dyn Store>) {
     let mut partitions: Vec<_> = [0, 1, 2, 256, u128::MAX]
         .map(|n| Partition::Workspace(workspace(n)))
@@ -140,7 +140,7 @@ pub async fn scans_stay_in_their_partition(store: Arc<dyn Store>) {
     }
 }
 
-/// [`Scan::limit`] cuts the end that the scan reaches last, and pages put together are the whole.
+/// [`Scan::limit`] keeps the first items in the direction of the scan, and consecutive pages are complete.
 pub async fn scans_stop_at_their_limit(store: Arc<dyn Store>) {
     filled(&store).await;
     for scan in [agents(), descending(agents())] {

@@ -1,6 +1,6 @@
 //! Guarantee 7: a stamp ends before the commit that changes its key is answered.
 //!
-//! A store that gives no stamps passes: it promises nothing here.
+//! A store that gives no stamps passes: it has nothing to guarantee here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use super::*;
 
-/// Every kind of write ends the stamps of the keys that it changes, and a record that was absent counts.
+/// Every kind of write invalidates the stamps of the keys that it changes, also stamps of absent keys.
 pub async fn a_write_ends_the_stamps_of_its_keys(store: Arc<dyn Store>) {
     let (record, total, log) = (agent("a"), counter("c"), workspace(2));
     let head = Key::log_head(log);
@@ -30,7 +30,7 @@ pub async fn a_write_ends_the_stamps_of_its_keys(store: Arc<dyn Store>) {
     );
 }
 
-/// A batch that is refused changes nothing, and what was read before is still true.
+/// A stamp that is current after a refused batch still guarantees the value that was read.
 pub async fn a_refused_batch_leaves_what_was_kept_true(store: Arc<dyn Store>) {
     let key = agent("a");
     write(&store, [put(&key, "first")]).await;
@@ -46,8 +46,7 @@ pub async fn a_refused_batch_leaves_what_was_kept_true(store: Arc<dyn Store>) {
     }
 }
 
-/// While many write, whoever keeps a value under a good stamp never shows one that is older than the
-/// last answered commit.
+/// Under concurrent writes, a value with a current stamp is never older than the last answered commit.
 pub async fn what_is_kept_is_never_older_than_an_answer(store: Arc<dyn Store>) {
     const WRITERS: usize = 4;
     const WRITES: u64 = 50;

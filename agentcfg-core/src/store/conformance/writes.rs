@@ -1,8 +1,8 @@
-//! Single writes, their numbers, and guarantee 5: versions never return.
+//! Single writes, their numbers, and guarantee 5: a version is never reused.
 
 use super::*;
 
-/// A deleted record is gone from reads and scans, and to delete what is absent is fine.
+/// Reads and scans do not return a deleted record, and deleting an absent key succeeds.
 pub async fn a_delete_removes(store: Arc<dyn Store>) {
     write(&store, [put(&agent("a"), 1), put(&agent("b"), 2)]).await;
     assert_eq!(
@@ -13,7 +13,7 @@ pub async fn a_delete_removes(store: Arc<dyn Store>) {
     assert_eq!(items(&store, &agents()).await, ["b"]);
 }
 
-/// A put takes the place of what was there and of nothing else.
+/// A put replaces the record under its key and no other record.
 pub async fn a_put_replaces(store: Arc<dyn Store>) {
     write(&store, [put(&agent("a"), 1), put(&agent("ab"), 2)]).await;
     write(&store, [put(&agent("a"), "another, longer value")]).await;
@@ -21,7 +21,7 @@ pub async fn a_put_replaces(store: Arc<dyn Store>) {
     assert_eq!(value(&store, &agent("ab")).await, 2);
 }
 
-/// A batch without writes tells whether its checks hold.
+/// A batch without writes reports whether its checks hold.
 pub async fn an_empty_batch_succeeds(store: Arc<dyn Store>) {
     assert!(write(&store, []).await.is_empty());
     assert!(try_commit(&store, [Check::Absent(agent("a"))], []).await.is_ok());
@@ -54,7 +54,7 @@ pub async fn numbers_answer_each_write(store: Arc<dyn Store>) {
     assert_eq!(numbers, [2, put_versions.0, 0, 42, put_versions.1]);
 }
 
-/// A value means the same when it is read: any JSON, of any length.
+/// A value reads back as an equal JSON value, of any type and length.
 pub async fn values_come_back_as_written(store: Arc<dyn Store>) {
     let long = "ä\u{1f600}\"\\\n".repeat(20_000);
     let values = [
@@ -69,7 +69,7 @@ pub async fn values_come_back_as_written(store: Arc<dyn Store>) {
     }
 }
 
-/// A version is good for one write: it holds until the key is written again, in any way.
+/// A version check holds until the next write to the key: compare-and-set succeeds once.
 pub async fn versions_check_one_write(store: Arc<dyn Store>) {
     let version = write(&store, [put(&agent("a"), 1)]).await[0];
     assert_eq!(read(&store, &agent("a")).await.unwrap().version, version);
@@ -94,7 +94,7 @@ pub async fn versions_check_one_write(store: Arc<dyn Store>) {
     );
 }
 
-/// Each put of a key has a greater version than all before, also after the key was deleted.
+/// Each put of a key gets a greater version than all before, also after the key was deleted.
 pub async fn versions_never_return(store: Arc<dyn Store>) {
     let mut last = 0;
     for round in 0..20 {

@@ -1,4 +1,4 @@
-//! Commits: one transaction, sent in one flight.
+//! Commits: one pipelined transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::error::{Verdict, is_lost, rolled_back, unavailable, verdict};
 use super::options::describe;
 use super::pool::Connections;
 use super::read;
-use super::run::{Flight, Param, Step, fly};
+use super::run::{Param, PipelineOutcome, Step, pipeline};
 use super::sql::{BEGIN, MAX, Sql};
 use super::table::Place;
 
-/// How often a transaction is sent again after another one was in its way.
+/// How many times a transaction is sent when others contend with it.
 const ATTEMPTS: u32 = 12;
 
-/// Checks and writes a batch. Every version of a fresh record is greater than `base`.
+/// Checks and writes a batch. Every version that a new key gets is greater than `base`.
 pub(super) async fn commit(
     connections: &Connections,
     sql: &Sql,
@@ -40,17 +40,17 @@ pub(super) async fn commit(
                 });
             }
             Sent::Refused => {
-                // The database has only said that something did not hold. Which, decides the rule that all
-                // stores share, on a snapshot; if all holds there, what was in the way is gone.
+                // The database reports only that some condition failed. The common planner finds out
+                // which one, on a snapshot. If all hold there, the conflict has passed: retry.
                 State::read(connections, sql, &batch).await?.decide(batch.clone())?;
             }
             Sent::Contended => tokio::time::sleep(Duration::from_millis(1 << attempt.min(6))).await,
         }
     }
-    Err(StoreError::Unavailable("too many commits want the same records".into()).into())
+    Err(StoreError::Unavailable("too many concurrent commits contend for the same records".into()).into())
 }
 
-/// A step, and which writes' numbers it answers.
+/// A step, and the index of the write whose number it returns.
 struct Compiled<'a> {
     step: Step<'a>,
     write: Option<usize>,
@@ -67,20 +67,20 @@ async fn send(connections: &Connections, compiled: &[Compiled<'_>]) -> Result<Se
     let client = connections.client().await?;
     let flight = timeout(
         connections.commit_timeout,
-        fly(&client, connections.statements, BEGIN, &steps),
+        pipeline(&client, connections.statements, BEGIN, &steps),
     )
     .await;
     let (outcome, lost) = match flight {
-        Ok(Ok(Flight::Committed(rows))) => return Ok(Sent::Committed(rows)),
-        // Nothing of the transaction was sent yet.
+        Ok(Ok(PipelineOutcome::Committed(rows))) => return Ok(Sent::Committed(rows)),
+        // Preparing failed: nothing of the transaction was sent.
         Ok(Err(error)) => (Err(unavailable(&error)), is_lost(&error)),
-        Ok(Ok(Flight::Failed(error))) => match verdict(&error) {
+        Ok(Ok(PipelineOutcome::Failed(error))) => match verdict(&error) {
             Verdict::Refused => return Ok(Sent::Refused),
             Verdict::Contended => return Ok(Sent::Contended),
             Verdict::Failed => (Err(unavailable(&error)), is_lost(&error)),
         },
-        Ok(Ok(Flight::Unanswered(error))) if rolled_back(&error) => return Ok(Sent::Contended),
-        Ok(Ok(Flight::Unanswered(error))) => (Err(StoreError::OutcomeUnknown(describe(&error))), true),
+        Ok(Ok(PipelineOutcome::Unanswered(error))) if rolled_back(&error) => return Ok(Sent::Contended),
+        Ok(Ok(PipelineOutcome::Unanswered(error))) => (Err(StoreError::OutcomeUnknown(describe(&error))), true),
         Err(_) => {
             let why = "the database did not answer the commit in time";
             (Err(StoreError::OutcomeUnknown(why.into())), true)
@@ -92,18 +92,17 @@ async fn send(connections: &Connections, compiled: &[Compiled<'_>]) -> Result<Se
     outcome.map_err(CommitError::Store)
 }
 
-/// Turns a batch into steps.
+/// Compiles a batch into steps.
 ///
-/// The steps go by key and not by their place in the batch, so that all transactions lock rows in one
-/// order; a check and a write of one key become one step. A batch that writes a key twice keeps its
-/// own order, checks first.
+/// The steps are sorted by key, so that all transactions lock rows in the same order; a check and a
+/// write of one key become one step. A batch that writes a key twice keeps its own order, checks first.
 fn compile<'a>(sql: &'a Sql, base: u64, batch: &Batch) -> Result<Vec<Compiled<'a>>, CommitError> {
     let mut checks: BTreeMap<Key, Check> = BTreeMap::new();
     let mut steps = Vec::new();
     for check in &batch.checks {
         let known = checks.insert(key_of(check).clone(), check.clone());
         if let Some(twice) = known.filter(|known| known != check) {
-            // Two conditions on one record: at most one of them is merged, so both stay by themselves.
+            // Two conditions on one record: at most one can be merged with a write, so both get their own step.
             steps.push((None, check_step(sql, base, &twice)?));
         }
     }
@@ -116,8 +115,8 @@ fn compile<'a>(sql: &'a Sql, base: u64, batch: &Batch) -> Result<Vec<Compiled<'a
             _ => None,
         };
         if let (Write::Delete(_), Some(absent @ Check::Absent(_))) = (write, &check) {
-            // There is nothing to delete then.
-            sorted.push((key_of(absent).clone(), alone(check_step(sql, base, absent)?)));
+            // If the check holds, there is nothing to delete.
+            sorted.push((key_of(absent).clone(), without_write(check_step(sql, base, absent)?)));
             continue;
         }
         let step = write_step(sql, base, write, check.as_ref())?;
@@ -129,7 +128,7 @@ fn compile<'a>(sql: &'a Sql, base: u64, batch: &Batch) -> Result<Vec<Compiled<'a
     }
     let mut checks = checks
         .into_iter()
-        .map(|(key, check)| Ok((key, alone(check_step(sql, base, &check)?))))
+        .map(|(key, check)| Ok((key, without_write(check_step(sql, base, &check)?))))
         .collect::<Result<Vec<_>, CommitError>>()?;
     if in_order {
         sorted.append(&mut checks);
@@ -138,11 +137,11 @@ fn compile<'a>(sql: &'a Sql, base: u64, batch: &Batch) -> Result<Vec<Compiled<'a
         checks.append(&mut sorted);
         sorted = checks;
     }
-    let twice = steps.into_iter().map(|(_, step): (Option<Key>, _)| alone(step));
+    let twice = steps.into_iter().map(|(_, step): (Option<Key>, _)| without_write(step));
     Ok(twice.chain(sorted.into_iter().map(|(_, compiled)| compiled)).collect())
 }
 
-fn alone(step: Step<'_>) -> Compiled<'_> {
+fn without_write(step: Step<'_>) -> Compiled<'_> {
     Compiled { step, write: None }
 }
 
@@ -198,7 +197,7 @@ fn write_step<'a>(sql: &'a Sql, base: u64, write: &Write, check: Option<&Check>)
                 _ => MAX,
             };
             let numbers = vec![Param::Text(delta.to_string()), Param::Text(bound.to_string())];
-            // Only a number within the bounds may come where none was.
+            // An absent counter counts as 0, so only an addend within the bounds may create it.
             if u64::try_from(*delta).is_ok_and(|first| first <= bound) {
                 (&statements.add, [key(counter), vec![first], numbers].concat())
             } else {
@@ -210,10 +209,10 @@ fn write_step<'a>(sql: &'a Sql, base: u64, write: &Write, check: Option<&Check>)
     Ok(Step { sql, params })
 }
 
-/// The version of a record that was never there before.
+/// The first version of a key.
 ///
-/// It depends on the key, so that the versions of different records differ too: who holds a record's
-/// tag against another record by mistake is told so.
+/// It is derived from the key, so that versions of different records differ: a client that compares one
+/// record's entity tag with another record gets a mismatch.
 fn first_version(base: u64, key: &Key) -> u64 {
     let mut bytes = [0; 8];
     bytes[3..].copy_from_slice(&Sha256::digest(key.encode())[..5]);
@@ -223,10 +222,10 @@ fn first_version(base: u64, key: &Key) -> u64 {
 fn version(version: u64) -> Result<Param, CommitError> {
     i64::try_from(version)
         .map(Param::Number)
-        .map_err(|_| StoreError::Corrupt("the versions of the store are used up".into()).into())
+        .map_err(|_| StoreError::Corrupt("the versions of the store are exhausted".into()).into())
 }
 
-/// A version that a check wants. One that the database cannot hold is nowhere.
+/// The version that a check requires. A version beyond the column's range becomes -1, which no record has.
 fn wanted_version(version: u64) -> Param {
     Param::Number(i64::try_from(version).unwrap_or(-1))
 }
@@ -234,10 +233,10 @@ fn wanted_version(version: u64) -> Param {
 fn text(value: &[u8]) -> Result<Param, CommitError> {
     String::from_utf8(value.to_vec())
         .map(Param::Text)
-        .map_err(|_| StoreError::Corrupt("a value is no JSON text".into()).into())
+        .map_err(|_| StoreError::Corrupt("a value is not UTF-8 text".into()).into())
 }
 
-/// The answers to the writes, in their order.
+/// The number of each write, in the order of the writes.
 fn numbers(steps: &[Compiled<'_>], rows: &[Vec<Row>], writes: usize) -> Result<Vec<u64>, CommitError> {
     let mut numbers = vec![0; writes];
     for (compiled, rows) in steps.iter().zip(rows) {
@@ -245,13 +244,13 @@ fn numbers(steps: &[Compiled<'_>], rows: &[Vec<Row>], writes: usize) -> Result<V
             let text: &str = read::column(row, 0)?;
             numbers[index] = text
                 .parse()
-                .map_err(|_| StoreError::OutcomeUnknown(format!("the database answered a write with {text:?}")))?;
+                .map_err(|_| StoreError::OutcomeUnknown(format!("a write returned {text:?} instead of a number")))?;
         }
     }
     Ok(numbers)
 }
 
-/// What a batch looks at, in one snapshot.
+/// The records that a batch checks or writes, in one snapshot.
 struct State(BTreeMap<Vec<u8>, Option<Record>>);
 
 impl State {
@@ -267,7 +266,7 @@ impl State {
         Ok(Self(keys.iter().map(Key::encode).zip(records).collect()))
     }
 
-    /// What would become of the batch here.
+    /// Plans the batch on this snapshot: its error is the reason of a refusal.
     fn decide(&self, batch: Batch) -> Result<(), CommitError> {
         let read = |key: &[u8]| Ok::<_, CommitError>(self.0.get(key).cloned().flatten());
         plan(batch, 0, read).map(drop)

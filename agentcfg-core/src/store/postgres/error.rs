@@ -1,4 +1,4 @@
-//! What the database's errors mean for the caller.
+//! Classification of the database's errors.
 
 use deadpool_postgres::PoolError;
 use tokio_postgres::Error;
@@ -11,13 +11,13 @@ use super::options::describe;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The URL or another option makes no sense.
+    /// The URL or another option is invalid.
     #[error("{0}")]
     Options(String),
-    /// The database does not answer, or does not let this user in.
+    /// The database does not answer, or rejects this user.
     #[error("cannot reach the database: {0}")]
     Unreachable(String),
-    /// A newer release made the tables. They were left as they are: run that release.
+    /// A newer release created the tables. They were not changed: run that release.
     #[error("the database has format {found}, this release reads up to {supported}")]
     TooNew {
         /// The format of the tables.
@@ -25,23 +25,23 @@ pub enum ConnectError {
         /// The newest format that this release reads.
         supported: u32,
     },
-    /// The tables cannot be made or are not the store's.
+    /// The tables cannot be created, or are not those of a store.
     #[error("the database cannot be used: {0}")]
     Unusable(String),
 }
 
-/// What an error in the answer to a step of a commit calls for.
+/// The consequence of an error that a step of a commit returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// A check or a bound did not hold, as of then.
+    /// A check or a bound did not hold at that time.
     Refused,
-    /// Another transaction was in the way; the same again may succeed.
+    /// The transaction lost against a concurrent one; a retry may succeed.
     Contended,
-    /// The database cannot do it now.
+    /// The database cannot run the statement now.
     Failed,
 }
 
-/// Sorts an error that ended a transaction before its commit.
+/// Classifies an error that aborted a transaction before its commit.
 pub(super) fn verdict(error: &Error) -> Verdict {
     const REFUSED: [SqlState; 2] = [SqlState::DIVISION_BY_ZERO, SqlState::CHECK_VIOLATION];
     const CONTENDED: [SqlState; 3] = [
@@ -56,7 +56,7 @@ pub(super) fn verdict(error: &Error) -> Verdict {
     }
 }
 
-/// Whether the answer to a commit says for certain that nothing happened.
+/// Whether this answer to a `COMMIT` proves that the transaction was rolled back.
 pub(super) fn rolled_back(error: &Error) -> bool {
     [
         Some(&SqlState::T_R_SERIALIZATION_FAILURE),
@@ -65,8 +65,8 @@ pub(super) fn rolled_back(error: &Error) -> bool {
     .contains(&error.code())
 }
 
-/// Whether the connection, and likely each other one, is of no more use: it broke, or its server no
-/// longer takes writes.
+/// Whether the connection, and probably every pooled one, is unusable: it broke, or its server no
+/// longer accepts writes.
 pub(super) fn is_lost(error: &Error) -> bool {
     match error.code() {
         None => true,
@@ -77,12 +77,12 @@ pub(super) fn is_lost(error: &Error) -> bool {
     }
 }
 
-/// An error after which nothing has changed.
+/// Converts an error after which nothing has changed.
 pub(super) fn unavailable(error: &Error) -> StoreError {
     StoreError::Unavailable(describe(error))
 }
 
-/// No connection could be had.
+/// Converts an error of the pool: there was no connection, so nothing has changed.
 pub(super) fn no_connection(error: PoolError) -> StoreError {
     StoreError::Unavailable(match error {
         PoolError::Backend(error) => format!("cannot connect to the database: {}", describe(&error)),

@@ -1,4 +1,4 @@
-//! Many records at once into fresh tables.
+//! Bulk inserts into empty tables.
 
 use tokio_postgres::Transaction;
 use tokio_postgres::types::ToSql;
@@ -10,10 +10,10 @@ use super::sql::Sql;
 use super::table::{Place, Scope, Table};
 use super::transfer::TransferError;
 
-/// So many bytes of values go in at once.
-const FULL: usize = 1 << 20;
+/// The number of bytes after which the collected records are inserted.
+const FLUSH_BYTES: usize = 1 << 20;
 
-/// Collects records by table.
+/// Collects records by table, for one insert into each.
 #[derive(Default)]
 pub(super) struct Loader {
     tables: Vec<Rows>,
@@ -33,8 +33,8 @@ impl Loader {
     pub(super) fn add(&mut self, key: &Key, record: &Record) -> Result<(), TransferError> {
         let damaged = |why: &str| TransferError::Damaged(format!("record {key:?} {why}"));
         let place = Place::of_key(key);
-        let version = i64::try_from(record.version).map_err(|_| damaged("has a version beyond all others"))?;
-        let value = std::str::from_utf8(&record.value).map_err(|_| damaged("is no JSON text"))?;
+        let version = i64::try_from(record.version).map_err(|_| damaged("has a version that is too large"))?;
+        let value = std::str::from_utf8(&record.value).map_err(|_| damaged("is not UTF-8 text"))?;
         let index = match self.tables.iter().position(|rows| rows.table == place.table) {
             Some(index) => index,
             None => {
@@ -51,13 +51,13 @@ impl Loader {
         rows.items.push(key.item().to_owned());
         rows.versions.push(version);
         rows.values.push(value.to_owned());
-        // A row costs more than its value.
+        // The estimated overhead of a row.
         self.bytes += value.len() + 200;
         Ok(())
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.bytes >= FULL
+        self.bytes >= FLUSH_BYTES
     }
 
     pub(super) async fn flush(&mut self, transaction: &Transaction<'_>, sql: &Sql) -> Result<(), TransferError> {

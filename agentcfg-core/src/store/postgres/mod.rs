@@ -1,43 +1,42 @@
-//! The store on PostgreSQL, which several servers share.
+//! The store on PostgreSQL, for several servers that share one database.
 //!
 //! # Tables
 //!
-//! Each kind of record has a table whose primary key begins with the workspace, so that an engine
-//! which spreads its data can spread it by workspace. The columns are the key, `version` and `value`:
+//! Each kind of record has a table whose primary key begins with the workspace, so that a distributed
+//! engine can shard by workspace. The columns are the key, `version` and `value`:
 //!
 //! ```sql
 //! SELECT agent_id, value->>'display_name' FROM agentcfg.agents WHERE value->>'is_active' = 'true';
 //! ```
 //!
-//! Values have the type `json` and not `jsonb`, because they have to read back as they were written:
+//! Values have the type `json` and not `jsonb`, because they must read back exactly as written:
 //! `jsonb` keeps numbers as decimals, so that `1e16` comes back as the integer `10000000000000000` and `-0.0`
 //! as `0.0`, and it drops the order of fields. Counters and log heads are `numeric`, the only type that holds
 //! their range.
 //!
-//! A row whose `value` is null stands for a record that was deleted. It keeps the version, which the next
-//! record of that key goes on from: so versions never return, without a sequence, which engines that
-//! spread their data have to cache and give out of order. The first version of a key depends on the key, so that the
-//! tag of one record is hardly ever that of another.
+//! A row whose `value` is null is a tombstone of a deleted record. It keeps the version, and the next
+//! record of that key continues from it, so a version is never reused. A sequence could do that too, but
+//! distributed engines cache sequences and assign their numbers out of order. The first version of a key
+//! is derived from the key, so that two records hardly ever share an entity tag.
 //!
 //! # Commits
 //!
-//! A commit is one transaction in one round trip: `BEGIN`, one statement for each key and `COMMIT` are sent
-//! together. A statement whose condition does not hold fails, and with it the transaction. Then, and
-//! only then, the records are read and [the rule that all stores share](super) says which condition it was.
+//! A commit is one transaction in one round trip: `BEGIN`, one statement for each key and `COMMIT` are
+//! pipelined. A statement whose condition does not hold fails, and aborts the transaction. Only then are
+//! the records read, to find out [which condition failed](super).
 //!
-//! Transactions are `READ COMMITTED` with row locks, not `SERIALIZABLE`. Every row that a batch checks or
-//! writes is locked by the statement that looks at it, shared where it is only checked, so no other batch
-//! can change it before the end: that makes the batches serialisable, and those that meet at a hot row (a
-//! counter, the head of a log) wait for their turn where `SERIALIZABLE` would make all but one start over. The
-//! locks are taken in the order of the keys, so batches do not wait for each other in a circle. The absence of
-//! a record is locked by a row without a value. Under an engine that only has `SERIALIZABLE`, all of this is
-//! as right; its serialisation failures are repeated.
+//! Transactions are `READ COMMITTED` with row locks, not `SERIALIZABLE`. Each statement locks the row that
+//! it checks (shared) or writes (exclusive), so no other batch can change it before the commit: that makes
+//! the batches serialisable. Batches that contend for a hot row (a counter, the head of a log) queue for
+//! its lock, where `SERIALIZABLE` would abort all but one. Locks are taken in key order, which prevents
+//! deadlocks. The absence of a record is locked by a row without a value. All of this is correct as well
+//! under an engine that only has `SERIALIZABLE`; its serialisation failures are retried.
 //!
-//! # Doubt
+//! # Unknown outcomes
 //!
-//! An answer to a statement that failed, or a connection that could not be had, means that nothing changed:
-//! [`StoreError::Unavailable`]. When the connection breaks, or the answer is not there in time, once the commit
-//! is on its way, the outcome is [unknown](StoreError::OutcomeUnknown).
+//! If a statement failed, or there was no connection, nothing changed: [`StoreError::Unavailable`]. If the
+//! connection breaks or the answer times out after the commit was sent, the outcome is
+//! [unknown](StoreError::OutcomeUnknown).
 
 mod commit;
 mod error;
@@ -64,7 +63,7 @@ use self::sql::Sql;
 pub use self::transfer::{TransferError, Transferred};
 use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
 
-/// A store in a PostgreSQL database, for any number of processes at a time.
+/// A store in a PostgreSQL database, which any number of processes can use at the same time.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -80,26 +79,26 @@ use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Stamp, St
 pub struct PostgresStore {
     connections: Connections,
     sql: Sql,
-    /// Every version of a fresh record is greater.
+    /// A lower bound: every version that a new key gets is greater.
     base: u64,
 }
 
 impl PostgresStore {
-    /// Connects to the database, and makes the store's tables in it where there are none.
+    /// Connects to the database, and creates the store's tables if they do not exist.
     ///
     /// # Errors
     ///
-    /// See [`ConnectError`]. Tables of a newer format are left as they are.
+    /// See [`ConnectError`]. Tables of a newer format are not changed.
     pub async fn connect(options: &PostgresOptions) -> Result<Self, ConnectError> {
         let connections = Connections::new(options)?;
         let sql = Sql::new(&options.schema);
-        let mut client = connections.reach(options.wait).await?;
+        let mut client = connections.connect(options.wait).await?;
         let base = schema::prepare(&mut client, &sql).await?.base;
         drop(client);
         Ok(Self { connections, sql, base })
     }
 
-    /// Closes all connections. Later calls are [`StoreError::Unavailable`].
+    /// Closes all connections. Later calls return [`StoreError::Unavailable`].
     pub fn close(&self) {
         self.connections.close();
     }
@@ -127,7 +126,7 @@ impl Store for PostgresStore {
         commit::commit(&self.connections, &self.sql, self.base, batch).await
     }
 
-    /// Other servers write to the same database, and only the database knows.
+    /// None: other servers write to the same database, so only a read can prove that a value is current.
     fn stamp(&self, _: &Key) -> Option<Stamp> {
         None
     }

@@ -1,4 +1,4 @@
-//! How a store finds and uses its database.
+//! The options of a store, and the parser of its URL.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,45 +8,45 @@ use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 
 use super::error::ConnectError;
 
-/// How statements are sent.
+/// Whether statements are prepared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Statements {
-    /// Prepared once a connection: the fastest, for direct connections and poolers that keep sessions.
+    /// Prepared once for each connection: the fastest, for direct connections and session poolers.
     #[default]
     Prepared,
-    /// Parsed anew each time, for poolers that share a session between transactions, such as PgBouncer
-    /// with `pool_mode = transaction`.
+    /// Parsed at each use, for transaction poolers such as PgBouncer with `pool_mode = transaction`.
     Unnamed,
 }
 
-/// Where the database is and how the store uses it.
+/// The address of the database, and limits of its use.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresOptions {
     /// `postgres://user:password@host:port/database?…`; several hosts are separated by commas. The
-    /// session is always made with the one that takes writes.
+    /// store always connects to the host that accepts writes.
     ///
-    /// `sslmode` is `disable`, `prefer` (the default: encrypted where the server offers it, by
-    /// whomever), `require`, `verify-ca` or `verify-full`; the last three are the same here and verify the
-    /// certificate and its name. `sslrootcert` names a PEM file of authorities to trust in place of the public ones.
+    /// `sslmode` is `disable`, `prefer` (the default: encrypted if the server offers it, with any
+    /// certificate), `require`, `verify-ca` or `verify-full`; the last three are the same here and verify
+    /// the certificate and its name. `sslrootcert` names a PEM file of authorities to trust instead of
+    /// the public ones.
     pub url: String,
-    /// The greatest number of connections.
+    /// The maximum number of connections.
     pub pool_size: usize,
-    /// How statements are sent.
+    /// Whether statements are prepared.
     pub statements: Statements,
     /// The schema with the store's tables: lower-case letters, digits and underscores.
     pub schema: String,
-    /// How long to go on trying while the database does not answer at the start.
+    /// How long the first connection is retried while the database does not answer.
     pub wait: Duration,
-    /// How long a call waits for a free connection.
+    /// The time limit of the wait for a free connection.
     pub acquire_timeout: Duration,
-    /// How long a read may take.
+    /// The time limit of a read.
     pub read_timeout: Duration,
-    /// How long the answer to a commit may take. After that its outcome is unknown.
+    /// The time limit of a commit. After it, the outcome is unknown.
     pub commit_timeout: Duration,
 }
 
 impl PostgresOptions {
-    /// The defaults with this URL.
+    /// The default options for this URL.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -61,7 +61,7 @@ impl PostgresOptions {
     }
 }
 
-/// The URL holds a password and is left out.
+/// Omits the URL, because it contains a password.
 impl fmt::Debug for PostgresOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresOptions")
@@ -72,19 +72,19 @@ impl fmt::Debug for PostgresOptions {
     }
 }
 
-/// What a URL says.
+/// The content of a URL.
 pub(super) struct Target {
     pub(super) config: tokio_postgres::Config,
-    /// Whether the server has to prove who it is.
+    /// Whether the server's certificate is verified.
     pub(super) verify: bool,
-    /// Authorities to trust in place of the public ones.
+    /// Certificate authorities to trust instead of the public ones.
     pub(super) authorities: Option<PathBuf>,
 }
 
-/// Reads a URL.
+/// Parses the URL and validates the schema's name.
 pub(super) fn target(options: &PostgresOptions) -> Result<Target, ConnectError> {
     const CONNECT: Duration = Duration::from_secs(5);
-    const SILENCE: Duration = Duration::from_secs(10);
+    const TCP_TIMEOUT: Duration = Duration::from_secs(10);
     let valid = |schema: &str| {
         schema.starts_with(|c: char| c.is_ascii_lowercase())
             && schema.len() <= 40
@@ -94,7 +94,7 @@ pub(super) fn target(options: &PostgresOptions) -> Result<Target, ConnectError> 
     };
     if !valid(&options.schema) {
         return Err(ConnectError::Options(format!(
-            "{:?} cannot be the name of a schema",
+            "the schema name {:?} must be 1 to 40 lower-case letters, digits or underscores and begin with a letter",
             options.schema
         )));
     }
@@ -102,7 +102,7 @@ pub(super) fn target(options: &PostgresOptions) -> Result<Target, ConnectError> 
     if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
         return Err(ConnectError::Options("the URL must start with postgres://".into()));
     }
-    // Of TLS the driver knows less than a URL can say.
+    // The driver does not support every TLS parameter of a URL, so they are parsed here.
     let (mut ssl, mut authorities, mut rest) = (None, None, Vec::new());
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -130,10 +130,10 @@ pub(super) fn target(options: &PostgresOptions) -> Result<Target, ConnectError> 
         config.connect_timeout(CONNECT);
     }
     if config.get_tcp_user_timeout().is_none() {
-        config.tcp_user_timeout(SILENCE);
+        config.tcp_user_timeout(TCP_TIMEOUT);
     }
     if !rest.iter().any(|pair| pair.starts_with("keepalives")) {
-        config.keepalives_idle(SILENCE);
+        config.keepalives_idle(TCP_TIMEOUT);
         config.keepalives_interval(Duration::from_secs(3));
         config.keepalives_retries(3);
     }
@@ -144,7 +144,7 @@ pub(super) fn target(options: &PostgresOptions) -> Result<Target, ConnectError> 
     })
 }
 
-/// An error of the driver with its cause; neither holds the password.
+/// Formats a driver error with its cause; neither contains the password.
 pub(super) fn describe(error: &tokio_postgres::Error) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
@@ -152,7 +152,7 @@ pub(super) fn describe(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// Undoes percent-encoding.
+/// Decodes percent-encoding.
 fn decode(text: &str) -> Result<String, ConnectError> {
     let bad = || ConnectError::Options("the URL has a percent sign without two hex digits".into());
     let mut bytes = Vec::with_capacity(text.len());
@@ -181,14 +181,14 @@ mod tests {
     }
 
     #[test]
-    fn a_url_may_name_several_hosts_and_the_one_that_writes_is_meant() {
+    fn a_url_may_name_several_hosts_and_only_a_writable_one_is_used() {
         let read = read("postgres://u:p@a:1,b:2/d?target_session_attrs=any").unwrap();
         assert_eq!(read.config.get_ports(), [1, 2]);
         assert_eq!(read.config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
     }
 
     #[test]
-    fn tls_is_as_the_url_says() {
+    fn the_url_sets_the_tls_mode_and_the_authorities() {
         for (url, mode, verify) in [
             ("postgres://h/d", SslMode::Prefer, false),
             ("postgres://h/d?sslmode=disable", SslMode::Disable, false),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_refused_without_showing_the_password() {
+    fn errors_and_debug_output_do_not_contain_the_password() {
         for url in [
             "mysql://u:hunter2@h/d",
             "postgres://u:hunter2@h/d?sslmode=maybe",

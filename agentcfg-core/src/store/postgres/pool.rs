@@ -1,4 +1,4 @@
-//! Connections: how many, how long to wait for one, and what becomes of those that broke.
+//! The connection pool: its size, the wait for a connection, and the removal of broken connections.
 
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use super::options::{PostgresOptions, Statements, target};
 use super::run::{Step, run};
 use super::tls::Tls;
 
-/// The connections of one store.
 pub(super) struct Connections {
     pool: Pool,
     pub(super) statements: Statements,
@@ -22,11 +21,11 @@ pub(super) struct Connections {
 
 impl Connections {
     pub(super) fn new(options: &PostgresOptions) -> Result<Self, ConnectError> {
-        /// From the first packet to a session that is ready.
+        /// The time limit of making one connection, up to a ready session.
         const CREATE: Duration = Duration::from_secs(15);
         let target = target(options)?;
         let tls = Tls::new(target.verify, target.authorities.as_deref())?;
-        // A connection that is known to be closed is not handed out; that needs no round trip.
+        // The fast method skips connections that are known to be closed, without a round trip.
         let recycling_method = RecyclingMethod::Fast;
         let manager = Manager::from_config(target.config, tls, ManagerConfig { recycling_method });
         let pool = Pool::builder(manager)
@@ -44,18 +43,18 @@ impl Connections {
         })
     }
 
-    /// A connection, for as long as it is held.
+    /// Takes a connection from the pool. Dropping it returns it.
     pub(super) async fn client(&self) -> Result<Client, StoreError> {
         self.pool.get().await.map_err(no_connection)
     }
 
-    /// Runs one statement that changes nothing, or nothing that matters when it happens twice.
+    /// Runs one statement that is safe to run twice.
     pub(super) async fn rows(&self, step: &Step<'_>) -> Result<Vec<Row>, StoreError> {
         self.rows_within(self.read_timeout, step).await
     }
 
-    /// As [`Self::rows`] with another limit. A connection may turn out to have broken while nobody used it,
-    /// so there is a second attempt.
+    /// As [`Self::rows`] with another time limit. An idle connection may have broken unnoticed, so a lost
+    /// connection is retried once.
     pub(super) async fn rows_within(&self, limit: Duration, step: &Step<'_>) -> Result<Vec<Row>, StoreError> {
         let mut retried = false;
         loop {
@@ -79,19 +78,19 @@ impl Connections {
         }
     }
 
-    /// Closes a connection that broke or went silent, and all that lie idle: they go to the same server.
+    /// Closes a connection that broke or timed out, and all idle ones, because they lead to the same server.
     pub(super) fn discard(&self, client: Client) {
         drop(Object::take(client));
         self.pool.retain(|_, _| false);
     }
 
-    /// Closes all connections; calls fail from now on.
+    /// Closes all connections; later calls fail.
     pub(super) fn close(&self) {
         self.pool.close();
     }
 
-    /// Tries until a connection is there or the time is up.
-    pub(super) async fn reach(&self, wait: Duration) -> Result<Client, ConnectError> {
+    /// Retries until the database accepts a connection or the time limit `wait` is over.
+    pub(super) async fn connect(&self, wait: Duration) -> Result<Client, ConnectError> {
         const PAUSE: Duration = Duration::from_millis(250);
         let attempts = async {
             loop {

@@ -1,4 +1,4 @@
-//! Reads: one statement a call, so that the database gives one snapshot for one round trip.
+//! Reads: one statement for each call, which is one round trip and one snapshot.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use super::run::{Param, Step};
 use super::sql::Sql;
 use super::table::{Place, Scope, Table};
 
-/// Up to so many keys are looked up each by itself. More go in as arrays, so that there are not too
-/// many different statements.
-const FEW: usize = 8;
+/// Up to this many keys, each key has its own part of the statement. More keys are passed as arrays,
+/// which bounds the number of distinct prepared statements.
+const MAX_INLINE_KEYS: usize = 8;
 
 /// Reads records by their keys.
 pub(super) async fn get(connections: &Connections, sql: &Sql, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
@@ -30,7 +30,7 @@ pub(super) async fn get(connections: &Connections, sql: &Sql, keys: &[Key]) -> R
     Ok(found)
 }
 
-/// Reads what a scan asks for.
+/// Runs a scan.
 pub(super) async fn scan(connections: &Connections, sql: &Sql, scan: &Scan) -> Result<Scanned, StoreError> {
     let home = Place::of(&scan.partition, scan.kind);
     let mut select = Select::default();
@@ -47,7 +47,7 @@ pub(super) async fn scan(connections: &Connections, sql: &Sql, scan: &Scan) -> R
             place(&mut with, row)?;
         }
     }
-    // The database need not keep the order of a part within the whole.
+    // `UNION ALL` does not guarantee the order of its parts' rows.
     match scan.direction {
         Direction::Ascending => entries.sort_unstable_by(|(a, _), (b, _)| a.item().cmp(b.item())),
         Direction::Descending => entries.sort_unstable_by(|(a, _), (b, _)| b.item().cmp(a.item())),
@@ -55,8 +55,8 @@ pub(super) async fn scan(connections: &Connections, sql: &Sql, scan: &Scan) -> R
     Ok(Scanned { entries, with })
 }
 
-/// A statement in the making. Its rows are `slot, item, version, value`; the slot is the index of the
-/// key, and less than 0 for what a range has found.
+/// A statement under construction. Its rows are `slot, item, version, value`; the slot is the index of
+/// the key, and negative for a record of the range.
 #[derive(Default)]
 struct Select {
     text: String,
@@ -71,7 +71,7 @@ impl Select {
         }
     }
 
-    /// Adds a parameter and gives its number.
+    /// Adds a parameter and returns its number.
     fn param(&mut self, param: Param) -> usize {
         self.params.push(param);
         self.params.len()
@@ -108,7 +108,7 @@ impl Select {
 
     fn keys(&mut self, sql: &Sql, keys: &[Key]) {
         let places = keys.iter().map(Place::of_key).zip(keys).enumerate();
-        if keys.len() <= FEW {
+        if keys.len() <= MAX_INLINE_KEYS {
             for (slot, (place, key)) in places {
                 let (name, s, i) = (sql.name(place.table), place.table.scope_column, place.table.item_column);
                 let scope = self.param(place.scope);
@@ -129,7 +129,7 @@ impl Select {
             });
             groups[index].push(place.scope, key.item(), slot);
         }
-        // In the order of the tables, for fewer different statements.
+        // A canonical order of the tables makes fewer distinct statements.
         groups.sort_unstable_by_key(|group| group.table.name);
         for group in groups {
             let (name, s, i) = (sql.name(group.table), group.table.scope_column, group.table.item_column);
@@ -173,7 +173,7 @@ impl Group {
         match scope {
             Param::Uuid(id) => self.uuids.push(id),
             Param::Text(name) => self.names.push(name),
-            // A place has no other scope.
+            // `Place` makes no other scope.
             _ => return,
         }
         self.items.push(item.to_owned());
@@ -205,8 +205,8 @@ fn record(row: &Row) -> Result<Record, StoreError> {
     })
 }
 
-/// Reads a column that has to be there and be of this type.
+/// Reads a column that must exist and have this type.
 pub(super) fn column<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, index: usize) -> Result<T, StoreError> {
     row.try_get(index)
-        .map_err(|error| StoreError::Corrupt(format!("column {index} of an answer: {error}")))
+        .map_err(|error| StoreError::Corrupt(format!("column {index} of a result row: {error}")))
 }

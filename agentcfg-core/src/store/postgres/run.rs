@@ -1,4 +1,4 @@
-//! Running statements: one at a time, or several in one flight.
+//! Running statements: one at a time, or a whole transaction pipelined.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -70,10 +70,10 @@ impl Step<'_> {
     }
 }
 
-/// The answer to a statement that is on its way.
+/// The future of a statement's result.
 type Answer<'a> = Pin<Box<dyn Future<Output = Result<Vec<Row>, Error>> + Send + 'a>>;
 
-/// Runs one statement: one round trip, and another one the first time that a connection prepares it.
+/// Runs one statement: one round trip, and one more when a connection prepares it for the first time.
 pub(super) async fn run(client: &Client, statements: Statements, step: &Step<'_>) -> Result<Vec<Row>, Error> {
     match statements {
         Statements::Prepared => {
@@ -84,25 +84,25 @@ pub(super) async fn run(client: &Client, statements: Statements, step: &Step<'_>
     }
 }
 
-/// How a transaction that was sent in one flight ended.
-pub(super) enum Flight {
-    /// The database says that it is committed; the rows of each step.
+/// How a pipelined transaction ended.
+pub(super) enum PipelineOutcome {
+    /// The database confirmed the commit; the rows of each step.
     Committed(Vec<Vec<Row>>),
-    /// A step failed before the commit could happen, so there was none.
+    /// A step failed, so the transaction was not committed.
     Failed(Error),
-    /// The answer to the commit itself is missing, or is an error.
+    /// The answer to `COMMIT` is missing or is an error, so the outcome may be unknown.
     Unanswered(Error),
 }
 
-/// Sends a whole transaction at once and then reads the answers: one round trip, whatever the number
-/// of steps. After a failed step the database ignores the others and answers the commit with a
-/// rollback.
-pub(super) async fn fly(
+/// Pipelines a whole transaction: it sends all statements and then reads the answers, in one round trip
+/// for any number of steps. After a failed step the database ignores the others and answers `COMMIT`
+/// with a rollback.
+pub(super) async fn pipeline(
     client: &Client,
     statements: Statements,
     begin: &str,
     steps: &[Step<'_>],
-) -> Result<Flight, Error> {
+) -> Result<PipelineOutcome, Error> {
     let prepared = prepare(client, statements, steps).await?;
     let mut flight: Vec<Answer<'_>> = Vec::new();
     flight.push(Box::pin(simple(client, begin)));
@@ -117,8 +117,9 @@ pub(super) async fn fly(
     let mut answers: Vec<Option<Result<Vec<Row>, Error>>> = flight.iter().map(|_| None).collect();
     let (mut unsent, mut commit, mut verdict) = (false, None, None);
     let verdict = poll_fn(|context| {
-        // The first poll of each puts its messages into the connection's queue, in this order and with
-        // nothing in between; so whoever drops this future drops a transaction that ends by itself.
+        // The first poll of each future queues its messages on the connection. All first polls happen
+        // within one poll of this future, so the messages are adjacent and the transaction is sent whole,
+        // with its end, even if this future is dropped later.
         for (future, answer) in flight.iter_mut().zip(&mut answers) {
             if answer.is_none()
                 && let Poll::Ready(result) = future.as_mut().poll(context)
@@ -127,7 +128,8 @@ pub(super) async fn fly(
             }
         }
         let commit = commit.get_or_insert_with(|| {
-            // What failed before anything could be answered was never sent, and a commit would leave it out.
+            // A statement that failed already at its first poll was not sent. `COMMIT` would commit the
+            // transaction without it.
             unsent = answers.iter().any(|answer| matches!(answer, Some(Err(_))));
             Box::pin(simple(client, if unsent { "ROLLBACK" } else { "COMMIT" }))
         });
@@ -146,12 +148,12 @@ pub(super) async fn fly(
     Ok(match (steps, verdict) {
         (Ok(mut rows), Ok(_)) => {
             rows.remove(0);
-            Flight::Committed(rows)
+            PipelineOutcome::Committed(rows)
         }
-        (Ok(_), Err(error)) => Flight::Unanswered(error),
-        (Err(error), _) if unsent || error.as_db_error().is_some() => Flight::Failed(error),
-        // Without an answer from the database, the steps and the commit may all have happened.
-        (Err(error), _) => Flight::Unanswered(error),
+        (Ok(_), Err(error)) => PipelineOutcome::Unanswered(error),
+        (Err(error), _) if unsent || error.as_db_error().is_some() => PipelineOutcome::Failed(error),
+        // The error is not an answer of the database, so the commit may have happened.
+        (Err(error), _) => PipelineOutcome::Unanswered(error),
     })
 }
 

@@ -1,4 +1,4 @@
-//! The tables' definitions, and the one place that changes them.
+//! The definitions of the tables, and their creation.
 
 use deadpool_postgres::Client;
 use tokio_postgres::Error;
@@ -9,22 +9,21 @@ use super::options::describe;
 use super::sql::Sql;
 use super::table::{self, Scope, Table};
 
-/// The format of the tables that this release makes, and the newest that it uses.
+/// The format of the tables that this release creates, and the newest that it supports.
 pub(super) const FORMAT: u32 = 1;
 
-/// What holds back every other process that would make the tables at the same time. Only the making
-/// of tables needs it.
+/// The advisory lock that serialises the creation of the tables. Nothing else uses it.
 const LOCK: i64 = 0x6167_656e_7463_6667;
 
-/// What the store says about itself.
+/// The metadata of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// Every version of a fresh record is greater: whatever was deleted before the records came here had at
-    /// most that.
+    /// Every version that a new key gets is greater. It is at least the version of each record that was
+    /// deleted before an import, so that an imported store reuses no version.
     pub(super) base: u64,
 }
 
-/// Makes or brings up to date the tables, unless they are of this format already.
+/// Creates or updates the tables, unless they have this format already.
 pub(super) async fn prepare(client: &mut Client, sql: &Sql) -> Result<Facts, ConnectError> {
     verify_server(client).await?;
     if let Some(facts) = facts(client, sql).await? {
@@ -33,10 +32,10 @@ pub(super) async fn prepare(client: &mut Client, sql: &Sql) -> Result<Facts, Con
     make(client, sql).await?;
     facts(client, sql)
         .await?
-        .ok_or_else(|| ConnectError::Unusable("the tables are gone right after they were made".into()))
+        .ok_or_else(|| ConnectError::Unusable("the tables disappeared right after they were created".into()))
 }
 
-/// What is in the table `store`, if there is one.
+/// Reads the table `store`, if it exists.
 async fn facts(client: &Client, sql: &Sql) -> Result<Option<Facts>, ConnectError> {
     let query = format!("SELECT format::text, base_version::text FROM {}.store", sql.schema);
     let messages = match client.simple_query(&query).await {
@@ -51,7 +50,7 @@ async fn facts(client: &Client, sql: &Sql) -> Result<Option<Facts>, ConnectError
     let number = |column| row.and_then(|row| row.try_get(column).ok().flatten()?.parse::<u64>().ok());
     let (Some(format), Some(base)) = (number(0), number(1)) else {
         return Err(ConnectError::Unusable(format!(
-            "the table {}.store is there, but says nothing",
+            "the table {}.store has no row with a format",
             sql.schema
         )));
     };
@@ -69,7 +68,7 @@ fn is_absent(error: &Error) -> bool {
     [Some(&SqlState::UNDEFINED_TABLE), Some(&SqlState::INVALID_SCHEMA_NAME)].contains(&error.code())
 }
 
-/// Makes the tables in one transaction, while all other makers wait.
+/// Creates the tables in one transaction, under the advisory lock.
 async fn make(client: &mut Client, sql: &Sql) -> Result<(), ConnectError> {
     let schema = &sql.schema;
     let transaction = client.transaction().await.map_err(|error| failed(&error))?;
@@ -84,7 +83,7 @@ async fn make(client: &mut Client, sql: &Sql) -> Result<(), ConnectError> {
             )
             .await?;
         if there.is_empty() {
-            // Who may not make schemas can be given one that is there already.
+            // `CREATE SCHEMA IF NOT EXISTS` would need the right to create schemas even for an existing one.
             transaction.batch_execute(&format!("CREATE SCHEMA {schema}")).await?;
         }
         for table in table::all() {
@@ -126,7 +125,7 @@ fn definition(sql: &Sql, table: &Table) -> String {
     )
 }
 
-/// Refuses a database that would change what is stored, and warns of one that may lose it.
+/// Refuses a database whose encoding would change stored text, and warns if a crash can lose commits.
 async fn verify_server(client: &Client) -> Result<(), ConnectError> {
     let setting = async |name: &str| {
         let messages = client
@@ -141,11 +140,11 @@ async fn verify_server(client: &Client) -> Result<(), ConnectError> {
     let encoding = setting("server_encoding").await?.unwrap_or_default();
     if !encoding.eq_ignore_ascii_case("utf8") {
         return Err(ConnectError::Unusable(format!(
-            "its encoding is {encoding}; make one with ENCODING 'UTF8'"
+            "its encoding is {encoding}; create one with ENCODING 'UTF8'"
         )));
     }
     if setting("synchronous_commit").await?.as_deref() == Some("off") {
-        tracing::warn!("synchronous_commit is off in the database: a crash of it may lose changes that were answered");
+        tracing::warn!("synchronous_commit is off in the database: if it crashes, confirmed commits may be lost");
     }
     Ok(())
 }

@@ -1,56 +1,55 @@
-//! The texts of the statements. They are made once, because the name of the schema is a setting.
+//! The texts of the statements, built once for each store because the schema's name is a setting.
 //!
-//! A statement that must find its row is wrapped so that it fails with a division by zero when it
-//! does not: the only way to end a transaction that was sent in one flight, with standard SQL alone.
+//! A statement that must find its row is wrapped so that it fails with a division by zero if it finds
+//! none: the only way to abort a pipelined transaction with standard SQL alone.
 
 use std::collections::HashMap;
 
 use super::table::{self, Table};
 
-/// The statements on one table. Where a statement finds a row, `$1` is the scope and `$2` the item.
-/// Each one gives a column with the number that the write is answered with.
+/// The statements on one table. `$1` is the scope of the row and `$2` its item. Each statement returns
+/// a column `number`: the write's number in `Committed::numbers`.
 #[derive(Debug)]
 pub(super) struct TableSql {
-    /// `$3` the version of a first record, `$4` the value.
+    /// `$3` the version of the key's first record, `$4` the value.
     pub(super) put: String,
-    /// As `put`; fails when there is a record.
+    /// As `put`; fails if there is a record.
     pub(super) put_absent: String,
-    /// `$3` the version that must be there, `$4` the value.
+    /// `$3` the version that the record must have, `$4` the value.
     pub(super) put_version: String,
-    /// Leaves a row without a value, which remembers the version.
+    /// Leaves a tombstone: a row without a value that keeps the version.
     pub(super) delete: String,
-    /// `$3` the version that must be there.
+    /// `$3` the version that the record must have.
     pub(super) delete_version: String,
-    /// `$3` the version that must be there and stay.
+    /// `$3` the version that the record must have; locks the row, so the version stays until the commit.
     pub(super) check_version: String,
-    /// `$3` the version before the first; fails when there is a record, and keeps others from making one.
+    /// `$3` the version before the first; fails if there is a record, and else locks the key with a tombstone.
     pub(super) check_absent: String,
-    /// `$3` the version of a first record, `$4` what to add, `$5` the greatest sum.
+    /// `$3` the version of the key's first record, `$4` the addend, `$5` the maximum of the sum.
     pub(super) add: String,
-    /// `$3` what to add, `$4` the greatest sum; there must be a number.
+    /// `$3` the addend, `$4` the maximum of the sum; fails if there is no number.
     pub(super) add_present: String,
 }
 
-/// The statements of a store.
 #[derive(Debug)]
 pub(super) struct Sql {
     pub(super) schema: String,
     tables: HashMap<&'static str, TableSql>,
-    /// `$1` the workspace, `$2` the version of a first record, `$3` the entry.
+    /// `$1` the workspace, `$2` the version of the key's first record, `$3` the entry.
     pub(super) append: String,
-    /// `$1` the subject, `$2` how long a window lasts.
+    /// `$1` the subject, `$2` the length of a window in milliseconds.
     pub(super) window_hit: String,
-    /// Removes windows that ended a while ago.
+    /// Removes windows that ended more than a minute ago.
     pub(super) window_sweep: String,
 }
 
-/// Begins the transaction of a commit. The database must not cut short the wait for a standby, which
-/// a statement's time limit does; it must not wait for ever for a lock, or keep locks for a client
-/// that went silent half-way.
+/// Begins the transaction of a commit. The statement timeout is off, because it would also cut off the
+/// wait for a synchronous standby. The other two bound the wait for a lock, and the time that a stalled
+/// client can keep its locks.
 pub(super) const BEGIN: &str = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '5s'; \
                                 SET LOCAL idle_in_transaction_session_timeout = '15s'";
 
-/// The greatest number that a counter may hold.
+/// The maximum of a counter.
 pub(super) const MAX: u64 = u64::MAX;
 
 impl Sql {
@@ -87,7 +86,7 @@ impl Sql {
 
     /// The statements on a table.
     pub(super) fn on(&self, table: &Table) -> &TableSql {
-        // Every table is in the map from the start.
+        // `new` inserts every table.
         &self.tables[table.name]
     }
 
@@ -118,28 +117,28 @@ impl TableSql {
         let present = value(&format!("{number} + $3::text::numeric"));
         Self {
             put: format!("{put} {returning}"),
-            put_absent: must(&format!("{put} WHERE r.value IS NULL {returning}")),
-            put_version: must(&format!(
+            put_absent: require_row(&format!("{put} WHERE r.value IS NULL {returning}")),
+            put_version: require_row(&format!(
                 "UPDATE {name} AS r SET version = r.version + 1, value = $4::text::{value_type} \
                  WHERE {record} AND r.version = $3 {returning}"
             )),
             delete: format!("UPDATE {name} AS r SET value = NULL WHERE {record} RETURNING '0' AS number"),
-            delete_version: must(&format!(
+            delete_version: require_row(&format!(
                 "UPDATE {name} AS r SET value = NULL WHERE {record} AND r.version = $3 RETURNING '0' AS number"
             )),
-            check_version: must(&format!(
+            check_version: require_row(&format!(
                 "SELECT '0' AS number FROM {name} AS r WHERE {record} AND r.version = $3 FOR SHARE"
             )),
-            check_absent: must(&format!(
+            check_absent: require_row(&format!(
                 "{insert} VALUES ($1, $2, $3, NULL) {conflict} version = r.version WHERE r.value IS NULL \
                  RETURNING '0' AS number"
             )),
-            add: must(&format!(
+            add: require_row(&format!(
                 "{insert} VALUES ($1, $2, $3, {first}) {conflict} version = r.version + 1, value = {more} \
                  WHERE COALESCE({number}, 0) + $4::text::numeric BETWEEN 0 AND $5::text::numeric \
                  RETURNING r.value::text AS number"
             )),
-            add_present: must(&format!(
+            add_present: require_row(&format!(
                 "UPDATE {name} AS r SET version = r.version + 1, value = {present} \
                  WHERE {record} AND {number} + $3::text::numeric BETWEEN 0 AND $4::text::numeric \
                  RETURNING r.value::text AS number"
@@ -148,7 +147,7 @@ impl TableSql {
     }
 }
 
-/// Fails when the statement has found no row.
-fn must(statement: &str) -> String {
+/// Wraps a statement so that it fails if it finds no row.
+fn require_row(statement: &str) -> String {
     format!("WITH hit AS ({statement}) SELECT max(number) AS number, 1 / count(*) FROM hit")
 }

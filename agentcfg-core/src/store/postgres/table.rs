@@ -1,10 +1,10 @@
-//! The tables: which one a key's record is in, and under which columns.
+//! The tables, and the mapping of a key to its table and columns.
 
 use super::super::{Key, Kind, Partition, StoreError};
 use super::run::Param;
 use crate::model::WorkspaceId;
 
-/// What identifies the partition of a table's rows.
+/// The type of a table's scope column, which holds the partition of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     /// A workspace's UUID.
@@ -24,9 +24,9 @@ pub(super) struct Table {
     pub(super) scope: Scope,
     pub(super) scope_column: &'static str,
     pub(super) item_column: &'static str,
-    /// Whether its values are numbers, which the database adds up, and not JSON texts.
+    /// Whether its values are numbers, which the database increments, and not JSON texts.
     pub(super) numeric: bool,
-    /// Whether its rows are written over and over, so that pages need room for new versions.
+    /// Whether its rows are updated often: its pages keep free space for new row versions.
     pub(super) hot: bool,
 }
 
@@ -48,7 +48,7 @@ const fn table(
     }
 }
 
-/// Every table that has a kind. `item` is empty where a partition has one record of the kind.
+/// Every table that has a kind. `item` is empty if a partition has one record of the kind.
 pub(super) const TABLES: &[Table] = &[
     table("workspaces", Kind::Workspace, Scope::Workspace, "workspace_id", "item"),
     table("counters", Kind::Counter, Scope::Workspace, "workspace_id", "name"),
@@ -90,12 +90,11 @@ pub(super) const OTHER: &Table = &Table {
     hot: false,
 };
 
-/// Every table.
 pub(super) fn all() -> impl Iterator<Item = &'static Table> {
     TABLES.iter().chain([OTHER])
 }
 
-/// Where the records of one kind in one partition are.
+/// The table and the scope of the records of one kind in one partition.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) table: &'static Table,
@@ -150,7 +149,6 @@ fn place_of_name(place: &str) -> Option<(Partition, Kind)> {
 }
 
 impl Table {
-    /// The key of a row.
     pub(super) fn key(&self, scope: &Param, item: &str) -> Result<Key, StoreError> {
         let damage = || StoreError::Corrupt(format!("a row of table {} has no key: {scope:?} {item:?}", self.name));
         match (self.kind, scope) {

@@ -18,13 +18,13 @@ use tokio_rustls::TlsConnector;
 
 use super::error::ConnectError;
 
-/// Makes TLS sessions, with a crypto provider of its own.
+/// Makes TLS sessions. It has its own crypto provider, because a library must not install a global one.
 #[derive(Clone)]
 pub(super) struct Tls(TlsConnector);
 
 impl Tls {
-    /// Sessions with servers that prove who they are, to these authorities or the public ones; or with
-    /// whoever answers.
+    /// With `verify`, a server needs a certificate of these authorities, or of the public ones; without,
+    /// any certificate is accepted.
     pub(super) fn new(verify: bool, authorities: Option<&Path>) -> Result<Self, ConnectError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -37,7 +37,7 @@ impl Tls {
         } else {
             builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+                .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
                 .with_no_client_auth()
         };
         Ok(Self(TlsConnector::from(Arc::new(config))))
@@ -57,7 +57,7 @@ fn roots(authorities: Option<&Path>) -> Result<RootCertStore, ConnectError> {
         roots.add(certificate).map_err(|error| failed(error.to_string()))?;
     }
     if roots.is_empty() {
-        return Err(failed("no certificate in it".to_owned()));
+        return Err(failed("the file has no certificate".to_owned()));
     }
     Ok(roots)
 }
@@ -71,7 +71,7 @@ where
     type Error = rustls::pki_types::InvalidDnsNameError;
 
     fn make_tls_connect(&mut self, domain: &str) -> Result<Handshake, Self::Error> {
-        // Over a Unix socket there is neither a name nor TLS.
+        // A Unix socket has no host name, and never uses TLS.
         let name = if domain.is_empty() { "localhost" } else { domain };
         Ok(Handshake {
             connector: self.0.clone(),
@@ -80,7 +80,7 @@ where
     }
 }
 
-/// One session about to begin.
+/// The parameters of one TLS handshake.
 pub(super) struct Handshake {
     connector: TlsConnector,
     name: ServerName<'static>,
@@ -102,7 +102,7 @@ where
     }
 }
 
-/// A connection within TLS.
+/// A TLS connection.
 pub(super) struct Stream<S>(Box<tokio_rustls::client::TlsStream<S>>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Stream<S> {
@@ -131,12 +131,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
     }
 }
 
-/// Accepts every certificate: `sslmode=prefer` promises no more than that eavesdropping is hard, since
-/// whoever sits in between could as well offer no TLS at all.
+/// Accepts every certificate, for `sslmode=prefer`. That mode protects against passive eavesdropping
+/// only: a man in the middle could also disable TLS altogether.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

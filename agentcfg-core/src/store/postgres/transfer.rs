@@ -1,4 +1,4 @@
-//! The whole store as one stream, out and in: how a store moves from one engine to another.
+//! Export and import of a whole store as one stream, to migrate it from one engine to another.
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -14,23 +14,23 @@ use super::run::Param;
 use super::table::{self, OTHER, Place, Scope, Table};
 use super::{PostgresStore, Sql};
 
-/// What was moved, or is there.
+/// The totals of an export or an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transferred {
     /// The number of records.
     pub records: u64,
-    /// The greatest version that the store has given away.
+    /// The greatest version that the store has assigned.
     pub sequence: u64,
-    /// What tells this content from any other.
+    /// The digest of the content: equal stores have equal digests.
     pub digest: Digest,
 }
 
-/// Why a store was not moved.
+/// Why an export or an import failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransferError {
-    /// There are records in the database already. They were left as they are.
-    #[error("the database holds {0} records already")]
+    /// There are records in the database already. They were not changed.
+    #[error("the database already holds {0} records")]
     NotEmpty(u64),
     /// Other processes use the store.
     #[error("{0} connections of agentcfg servers are open on the database; stop the servers first")]
@@ -43,16 +43,16 @@ pub enum TransferError {
         /// The newest format that this release reads.
         supported: u32,
     },
-    /// The stream is not whole, or was changed.
-    #[error("what arrived is damaged: {0}")]
+    /// The stream is truncated or was modified.
+    #[error("the stream is damaged: {0}")]
     Damaged(String),
-    /// What is in the database after the move is not what was moved. Nothing was kept.
-    #[error("the database does not give back what was put into it")]
+    /// The imported records do not read back as they were in the stream. The import was rolled back.
+    #[error("the imported records do not read back as they were in the stream")]
     Different,
     /// The stream could not be read or written.
-    #[error("the stream broke: {0}")]
+    #[error("the stream cannot be read or written: {0}")]
     Io(#[from] io::Error),
-    /// The database failed; nothing was kept.
+    /// The database failed; an import was rolled back.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -77,8 +77,7 @@ impl From<StreamFault> for TransferError {
 }
 
 impl PostgresStore {
-    /// Refuses to go on while servers are connected. It finds those whose sessions the database shows
-    /// under the name `agentcfg`.
+    /// Fails while servers are connected: sessions with the application name `agentcfg`.
     ///
     /// # Errors
     ///
@@ -87,7 +86,7 @@ impl PostgresStore {
         let client = self.connections.client().await?;
         let query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
                      AND application_name = 'agentcfg' AND pid <> pg_backend_pid()";
-        // Engines that do not know the view cannot be asked.
+        // An engine without this view cannot be checked.
         let Ok(rows) = client.query_typed(query, &[]).await else {
             return Ok(());
         };
@@ -97,7 +96,7 @@ impl PostgresStore {
         }
     }
 
-    /// Writes everything as it is at this moment in the form of a backup of the embedded store.
+    /// Writes a consistent snapshot of all records in the backup format of the embedded store.
     ///
     /// # Errors
     ///
@@ -115,10 +114,10 @@ impl PostgresStore {
         Ok(written)
     }
 
-    /// Reads everything from a backup of the embedded store, or from an [export](Self::export), into an empty
-    /// database. All of it arrives, and reads back as it was, or nothing does.
+    /// Imports a backup of the embedded store, or an [export](Self::export), into an empty database. The
+    /// import is atomic, and is verified by reading all records back before the commit.
     ///
-    /// Versions and log numbers go on where the stream ends for those who connect from now on.
+    /// Stores that connect from now on continue versions and log numbers after those of the stream.
     ///
     /// # Errors
     ///
@@ -168,7 +167,7 @@ impl PostgresStore {
 async fn read_all(transaction: &Transaction<'_>, sql: &Sql, input: impl Read) -> Result<i64, TransferError> {
     let mut stream = StreamReader::begin(BufReader::new(input))?;
     let sequence = i64::try_from(stream.sequence)
-        .map_err(|_| TransferError::Damaged("its versions are beyond what the database can hold".into()))?;
+        .map_err(|_| TransferError::Damaged("its version sequence is too large for the database".into()))?;
     let mut loader = Loader::default();
     while let Some((key, sealed)) = stream.next()? {
         let record = envelope::open(&key, &sealed)?;
@@ -191,7 +190,7 @@ async fn write_all(transaction: &Transaction<'_>, sql: &Sql, out: impl Write) ->
     for table in table::all() {
         sources.push(Source::open(transaction, sql, table).await?);
     }
-    // Each source is in the order of the keys, so the smallest of their first ones is the next of all.
+    // A merge: each source is in key order, so the smallest of the first keys comes next.
     loop {
         for source in &mut sources {
             source.fill(transaction).await?;
@@ -213,7 +212,7 @@ async fn write_all(transaction: &Transaction<'_>, sql: &Sql, out: impl Write) ->
     })
 }
 
-/// The greatest version that is or was anywhere.
+/// The greatest version that any record has or had.
 async fn sequence(transaction: &Transaction<'_>, sql: &Sql) -> Result<u64, TransferError> {
     let mut query = format!("SELECT max(v) FROM (SELECT base_version AS v FROM {}.store", sql.schema);
     for table in table::all() {
@@ -225,7 +224,7 @@ async fn sequence(transaction: &Transaction<'_>, sql: &Sql) -> Result<u64, Trans
     Ok(greatest.unsigned_abs())
 }
 
-/// The records of one table in the order of their keys.
+/// The records of one table in key order.
 struct Source {
     table: &'static Table,
     portal: Option<Portal>,

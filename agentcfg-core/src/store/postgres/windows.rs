@@ -1,4 +1,4 @@
-//! Rate windows that all servers on one database share.
+//! Fixed rate windows that all servers on one database share.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::run::{Param, Step};
 use super::{PostgresStore, read};
 use crate::rate_limit::{SharedWindow, SharedWindows};
 
-/// How long a request waits for its number before it is counted elsewhere.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The time limit of counting a request here. After it, the caller counts in its own memory.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[async_trait]
 impl SharedWindows for PostgresStore {
@@ -19,10 +19,10 @@ impl SharedWindows for PostgresStore {
             sql: &self.sql.window_hit,
             params: vec![Param::Text(subject.to_owned()), Param::Number(window_millis)],
         };
-        let rows = self.connections.rows_within(PATIENCE, &step).await?;
+        let rows = self.connections.rows_within(COUNT_TIMEOUT, &step).await?;
         let row = rows
             .first()
-            .ok_or_else(|| StoreError::Unavailable("the database did not count".into()))?;
+            .ok_or_else(|| StoreError::Unavailable("the database returned no count".into()))?;
         Ok(SharedWindow {
             ends_at_millis: read::column(row, 0)?,
             used: u64::try_from(read::column::<i64>(row, 1)?).unwrap_or(u64::MAX),

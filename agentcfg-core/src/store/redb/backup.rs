@@ -1,4 +1,4 @@
-//! Backups: a consistent copy of a store that is in use, and a new store made from one.
+//! Online backup of a store, and restore into a new store file.
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
@@ -13,20 +13,20 @@ use super::read::ReadFault;
 use super::schema::{RECORDS, begin_write, initialise, read_sequence};
 use super::{RedbOptions, RedbStore};
 
-/// What a backup holds, or what was restored from one.
+/// The totals of a backup or a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackupSummary {
     /// The number of records.
     pub records: u64,
-    /// The last version that the store had given away.
+    /// The last version that the store had assigned.
     pub sequence: u64,
 }
 
-/// Why a backup could not be made. What was written of it is of no use.
+/// Why a backup failed. Its partial output cannot be restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackupError {
-    /// The store could not be read. A damaged record ends a backup: run [`check`](super::check).
+    /// The store could not be read. A damaged record stops the backup: run [`check`](super::check).
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The backup could not be written.
@@ -34,12 +34,12 @@ pub enum BackupError {
     Output(#[source] io::Error),
 }
 
-/// Why nothing was restored.
+/// Why a restore failed. There is no file at the target path, or the file that was there is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
-    /// There is a file already where the store would be. It was left as it is.
-    #[error("the file to restore into exists already")]
+    /// A file exists at the target path. It was not changed.
+    #[error("the file to restore into already exists")]
     Exists,
     /// A newer release made the backup.
     #[error("the backup has format {found}, this release reads up to {supported}")]
@@ -49,7 +49,7 @@ pub enum RestoreError {
         /// The newest format that this release reads.
         supported: u32,
     },
-    /// The backup is not one, or not whole, or was changed.
+    /// The input is not a backup, is truncated, or was modified.
     #[error("the backup is damaged: {0}")]
     Damaged(String),
     /// The backup could not be read.
@@ -61,11 +61,10 @@ pub enum RestoreError {
 }
 
 impl RedbStore {
-    /// Writes a copy of the store as it is at this moment, while it goes on serving.
+    /// Writes a consistent snapshot of the store, which serves reads and commits meanwhile.
     ///
-    /// The form of the copy does not depend on the engine and has checksums, so that [`restore`]
-    /// finds out when a byte is missing or changed. It takes as long as `out` takes: call it on a
-    /// thread that may block.
+    /// The format is independent of the engine. Its checksums let [`restore`] detect every missing or
+    /// changed byte. The call blocks on `out`: make it on a thread that may block.
     ///
     /// # Errors
     ///
@@ -84,7 +83,7 @@ impl RedbStore {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn backup(&self, out: impl Write) -> Result<BackupSummary, BackupError> {
-        // A failure of the output is no failure of the store, so it passes through as a result.
+        // An output error must not make the store recover, so it is returned inside the `Ok` of the read.
         self.shared.read(&self.queue, |snapshot| {
             let sequence = read_sequence(snapshot).map_err(damage)?;
             let table = snapshot.open_table(RECORDS)?;
@@ -105,10 +104,11 @@ impl RedbStore {
     }
 }
 
-/// Makes a new store file at `path` from a backup.
+/// Creates a new store file at `path` from a backup.
 ///
-/// The file appears once all of the backup was read, found undamaged and put on disk; until then,
-/// and after any error, there is nothing at `path`. Versions and log numbers go on where the backup ends.
+/// The file appears atomically after the whole backup was read, verified and synced; before that,
+/// and after any error, no file exists at `path`. Versions and log numbers continue after those of
+/// the backup.
 ///
 /// # Errors
 ///
@@ -171,7 +171,7 @@ impl From<StoreError> for RestoreError {
     }
 }
 
-/// An error of the engine on a file that is just being made is the operating system's.
+/// Reports engine errors during creation as I/O errors: a new file has no old data that could be damaged.
 fn output(error: impl std::error::Error) -> RestoreError {
     RestoreError::Output(io::Error::other(error.to_string()))
 }

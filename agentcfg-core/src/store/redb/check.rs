@@ -1,4 +1,4 @@
-//! Checks: whether a store file is what was written, page by page and record by record.
+//! Integrity check of a store file: the structure of its pages, and each record.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,38 +11,38 @@ use redb::{Database, ReadableDatabase, ReadableTable};
 use super::super::plan::number;
 use super::super::{Key, Kind, Partition, Record, envelope};
 use super::RedbOptions;
-use super::error::{Fault, OpenError, shielded};
-use super::open::{builder, guarded, refuse_empty};
+use super::error::{Fault, OpenError, catch_panic};
+use super::open::{builder, panic_as_damage, refuse_empty};
 use super::overlay::Overlay;
 use super::schema::{RECORDS, read_sequence, verify_format};
 
-/// What a [`check`] saw.
+/// The result of a [`check`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// How many sound records of each kind there are.
+    /// The number of undamaged records of each kind.
     pub records: BTreeMap<Kind, u64>,
-    /// What is wrong, in the order in which it was found.
+    /// The problems, in the order in which the check found them.
     pub problems: Vec<Problem>,
 }
 
 impl CheckReport {
-    /// Whether nothing is wrong.
+    /// Whether the check found no problem.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
 }
 
-/// One thing that is wrong with a store.
+/// One problem of a store file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The pages of the file do not fit together.
+    /// The page structure of the file is inconsistent.
     Structure(String),
-    /// A record is under bytes that are no key of a kind known here.
+    /// A record's key cannot be decoded, or has a kind that this release does not know.
     UnknownKey(String),
-    /// A record is damaged or not a JSON text. The first text names it, the second says why.
+    /// A record is damaged or is not a JSON text: its key, and the reason.
     Record(String, String),
-    /// A log has another number of entries than its head says, or a gap.
+    /// A log has a gap, or its number of entries differs from its head.
     Log(String),
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Structure(why) => write!(f, "the structure of the file is damaged: {why}"),
-            Self::UnknownKey(key) => write!(f, "{key} is no key"),
+            Self::UnknownKey(key) => write!(f, "{key} is not a valid key"),
             Self::Record(key, why) => write!(f, "record {key}: {why}"),
             Self::Log(why) => f.write_str(why),
         }
@@ -59,13 +59,13 @@ impl fmt::Display for Problem {
 
 /// Verifies the structure of a store file and the checksum and form of each record in it.
 ///
-/// The file is not changed. One that was not closed is recovered in memory first, so that is no
-/// problem in itself.
+/// The file is not changed. A file that was not closed cleanly is recovered in memory first, and that
+/// alone is not reported as a problem.
 ///
 /// # Errors
 ///
-/// [`OpenError`] when there is nothing to report on: the file is held by a server, cannot be read, or
-/// is too damaged to be opened at all.
+/// [`OpenError`] if the file cannot be checked: another process holds its lock, it cannot be read, or
+/// it is too damaged to be opened.
 ///
 /// ```
 /// use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore, check};
@@ -81,8 +81,8 @@ impl fmt::Display for Problem {
 pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, OpenError> {
     let path = path.as_ref();
     refuse_empty(path)?;
-    let mut database = guarded(|| {
-        // Writing is never done, but locks that exclude others ask for the right to.
+    let mut database = panic_as_damage(|| {
+        // The check never writes, but an exclusive lock requires a file opened for writing.
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let overlay = Overlay::new(FileBackend::new(file)?)?;
         let database = builder(&RedbOptions::default()).create_with_backend(overlay)?;
@@ -90,12 +90,12 @@ pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, OpenError> {
         Ok(database)
     })?;
     let mut walk = Walk::default();
-    let walked = shielded(|| walk.database(&database)).unwrap_or_else(|panic| Err(Fault::Damage(panic)));
+    let walked = catch_panic(|| walk.database(&database)).unwrap_or_else(|panic| Err(Fault::Damage(panic)));
     let mut report = walk.report;
     if let Err(fault) = walked {
         report.problems.push(Problem::Structure(fault.text().to_owned()));
     }
-    match shielded(|| database.check_integrity()) {
+    match catch_panic(|| database.check_integrity()) {
         Ok(Ok(true)) => {}
         Ok(Ok(false)) => report
             .problems
@@ -103,23 +103,24 @@ pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, OpenError> {
         Ok(Err(error)) => report.problems.push(Problem::Structure(error.to_string())),
         Err(panic) => report.problems.push(Problem::Structure(panic)),
     }
-    // A database that found its pages damaged may panic while it closes.
-    let _ = shielded(|| drop(database));
+    // After damaged pages, the engine may panic while it closes the database.
+    let _ = catch_panic(|| drop(database));
     Ok(report)
 }
 
-/// The state of a walk over all records in the order of their keys.
+/// The state of the iteration over all records in key order.
 #[derive(Default)]
 struct Walk {
     report: CheckReport,
     log: Option<Log>,
 }
 
-/// The log of the workspace that the walk is in.
+/// The log whose records the iteration is reading.
 struct Log {
     partition: Partition,
-    /// What its head says; `None` when that cannot be read, which is a problem of its own.
-    said: Option<u64>,
+    /// The number of entries according to the head; `None` if the head cannot be read, which is
+    /// reported as a separate problem.
+    expected: Option<u64>,
     entries: u64,
     gap: bool,
 }
@@ -156,11 +157,12 @@ impl Walk {
         }
     }
 
-    /// A log's head comes before its entries, and these come in the order of their numbers.
+    /// Counts log entries. Key order puts a log's head before its entries, and the entries in the order
+    /// of their numbers.
     fn follow_log(&mut self, key: &Key, record: Option<&Record>) {
-        let begin = |said| Log {
+        let begin = |expected| Log {
             partition: key.partition().clone(),
-            said,
+            expected,
             entries: 0,
             gap: false,
         };
@@ -186,19 +188,19 @@ impl Walk {
     fn end_log(&mut self) {
         let Some(Log {
             partition,
-            said,
+            expected,
             entries,
             gap,
         }) = self.log.take()
         else {
             return;
         };
-        if gap || said.is_some_and(|said| said != entries) {
+        if gap || expected.is_some_and(|expected| expected != entries) {
             let head = Key::new(partition, Kind::LogHead, "");
-            let said = said.map_or("an unknown number of".into(), |said| said.to_string());
+            let expected = expected.map_or("an unknown number of".into(), |expected| expected.to_string());
             let what = if gap { " with a gap" } else { "" };
             self.report.problems.push(Problem::Log(format!(
-                "the log of {head:?} should have {said} entries and has {entries}{what}"
+                "the log of {head:?} should have {expected} entries and has {entries}{what}"
             )));
         }
     }
@@ -209,7 +211,7 @@ fn verify(key: &[u8], kind: Kind, record: &Record, sequence: u64) -> Result<(), 
         return Err(format!("version {} is ahead of the version sequence", record.version));
     }
     serde_json::from_slice::<&serde_json::value::RawValue>(&record.value)
-        .map_err(|error| format!("not a JSON text: {error}"))?;
+        .map_err(|error| format!("the value is not a JSON text: {error}"))?;
     match kind {
         Kind::Counter | Kind::LogHead => number(key, record).map(drop).map_err(|error| error.to_string()),
         _ => Ok(()),

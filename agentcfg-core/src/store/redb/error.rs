@@ -1,4 +1,4 @@
-//! What can go wrong with the file, told apart by what the operator should do.
+//! Errors of the store file, classified by what the operator should do.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,10 +11,10 @@ use super::super::StoreError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another process, or another handle in this one, has the file open. Ask that one, or stop it.
+    /// Another process, or another handle in this process, holds the lock of the file. Close it first.
     #[error("the store is held by another process")]
     Held,
-    /// A newer release wrote the file. It was left as it was: use that release.
+    /// A newer release wrote the file. The file was not changed: use that release.
     #[error("the store has format {found}, this release reads up to {supported}")]
     TooNew {
         /// The format of the file.
@@ -22,10 +22,10 @@ pub enum OpenError {
         /// The newest format that this release reads.
         supported: u64,
     },
-    /// The file is no store, or what is left of one. Restore a backup.
+    /// The file is not a store, or is damaged. Restore a backup.
     #[error("the store is damaged: {0}")]
     Damaged(String),
-    /// The operating system refused. Its error says what is missing: a path, a right, space.
+    /// The operating system returned an error, such as a missing path, a missing permission or a full disk.
     #[error("the store cannot be read or written: {0}")]
     Io(#[from] io::Error),
 }
@@ -43,7 +43,7 @@ impl From<DatabaseError> for OpenError {
 impl From<StorageError> for OpenError {
     fn from(error: StorageError) -> Self {
         match error {
-            // The engine reports a wrong magic number and a file that ends too early this way.
+            // The engine reports a wrong magic number and a truncated file as these I/O errors.
             StorageError::Io(error)
                 if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) =>
             {
@@ -55,17 +55,17 @@ impl From<StorageError> for OpenError {
     }
 }
 
-/// An error of the engine that ends a transaction.
+/// An engine error that aborts a transaction.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The engine refuses everything from now on until its file is opened anew.
+    /// The engine fails every further call until its file is reopened.
     Engine(String),
-    /// A page holds what the engine never writes. To open the file anew changes nothing.
+    /// A page is damaged. Reopening the file would not help.
     Damage(String),
 }
 
 impl Fault {
-    /// The answer of a read, or of a write before its commit began: nothing changed.
+    /// The error of a read, or of a write before its commit began: nothing changed.
     pub(super) fn into_store_error(self) -> StoreError {
         match self {
             Self::Engine(text) => StoreError::Unavailable(text),
@@ -73,7 +73,7 @@ impl Fault {
         }
     }
 
-    /// The text for the log.
+    /// The message for the log.
     pub(super) fn text(&self) -> &str {
         match self {
             Self::Engine(text) | Self::Damage(text) => text,
@@ -92,16 +92,16 @@ impl<E: Into<redb::Error>> From<E> for Fault {
     }
 }
 
-/// Runs code of the engine, which may panic where a damaged page breaks its assumptions, and turns
-/// the panic into its text.
-pub(super) fn shielded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    // Whatever the panic left half done belongs to the engine: its locks are poisoned, and the
-    // writer opens the file anew as soon as it meets that.
+/// Runs engine code and returns a panic's message as the error: a damaged page can break the
+/// engine's assumptions and make it panic.
+pub(super) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    // Unwind safety: a panic leaves only engine state incomplete. The engine's locks are then
+    // poisoned, and the writer reopens the file at the next error.
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_default();
-        format!("the engine gave up: {text}")
+        format!("the engine panicked: {text}")
     })
 }

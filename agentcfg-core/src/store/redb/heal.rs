@@ -1,4 +1,5 @@
-//! Healing: after an I/O error the engine refuses to write until its file is opened anew.
+//! Recovery from engine failures: after an I/O error the engine refuses to write until its file is
+//! reopened.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use super::open::Opener;
 use super::state::{Shared, Status};
 use super::writer::Task;
 
-/// Opens the storage anew, with pauses that double from the shortest to the longest.
+/// Reopens the storage with exponential back-off between the shortest and the longest pause.
 pub(super) struct Healer {
     pub(super) opener: Opener,
     pub(super) shortest_pause: Duration,
@@ -16,21 +17,21 @@ pub(super) struct Healer {
 }
 
 impl Healer {
-    /// Returns once the store serves again, or once nobody is left whom it could serve. Batches that
-    /// come meanwhile are turned away.
+    /// Retries until the file is open again or all senders of the queue are dropped. Batches that
+    /// arrive meanwhile are refused.
     pub(super) fn heal(&mut self, shared: &Shared, queue: &Receiver<Task>) {
-        shared.take_down(Status::Healing);
+        shared.stop_serving(Status::Healing);
         let mut pause = self.shortest_pause;
         loop {
             match (self.opener)() {
                 Ok(database) => {
-                    shared.put_up(database);
-                    tracing::info!("the store serves again");
+                    shared.resume_serving(database);
+                    tracing::info!("the store file was reopened");
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(cause = %error, ?pause, "the store file cannot be opened yet");
-                    if !turn_away(queue, pause) {
+                    tracing::warn!(cause = %error, ?pause, "the store file could not be reopened, retrying after the pause");
+                    if !refuse_for(queue, pause) {
                         return;
                     }
                     pause = (pause * 2).min(self.longest_pause);
@@ -40,20 +41,20 @@ impl Healer {
     }
 }
 
-/// Refuses what comes for this long; `false` when nothing can come any more.
-fn turn_away(queue: &Receiver<Task>, pause: Duration) -> bool {
+/// Refuses arriving batches during the pause; returns `false` once all senders are dropped.
+fn refuse_for(queue: &Receiver<Task>, pause: Duration) -> bool {
     #[allow(
         clippy::disallowed_methods,
-        reason = "a pause between two attempts, no time that a rule depends on"
+        reason = "a back-off pause, not a time that a rule depends on"
     )]
     let start = Instant::now();
     loop {
         match queue.recv_timeout(pause.saturating_sub(start.elapsed())) {
             Ok(Task::Commit(_, answer)) => {
-                let refusal = StoreError::Unavailable("the store file is being opened anew".into());
+                let refusal = StoreError::Unavailable("the store file is being reopened after a failure".into());
                 let _ = answer.send(Err(refusal.into()));
             }
-            Ok(Task::Suspect(_)) => {}
+            Ok(Task::ReadFailed(_)) => {}
             Err(RecvTimeoutError::Timeout) => return true,
             Err(RecvTimeoutError::Disconnected) => return false,
         }

@@ -1,13 +1,15 @@
-//! Records in memory that are never stale, so that a read of one costs no transaction.
+//! A coherent cache of hot records: a hit needs no transaction and is never stale.
 //!
-//! The writer keeps them coherent. Before it commits, it takes each key that the transaction touches
-//! out of here and marks the key's stripe; after the commit, and before it answers anybody, it puts
-//! the new records in place of those that were here and marks the stripe again. So a record in here
-//! is the committed one, and a reader that looks while a commit is under way asks the engine.
+//! Keys are hashed to stripes, and each stripe has a sequence counter as in a seqlock: odd while a
+//! commit changes a key of the stripe, even otherwise. Before the writer commits, it makes the
+//! counters odd and removes the changed keys from the cache. After the commit, and before it answers
+//! any batch, it inserts the new records of the keys that it removed and makes the counters even.
+//! Invariant: a cached record is the committed one. A reader that misses during a commit reads from
+//! the engine.
 //!
-//! A reader that missed may put what it read in here only if no commit touched the key meanwhile: it
-//! compares the stripe's mark with the one from before its read. A reader that keeps what it read
-//! knows in the same way, later, whether it is still true: that is what a [`Stamp`] is.
+//! After a miss, a reader inserts the record only if the stripe's counter is unchanged since before
+//! its read, so it never inserts a record that a commit has replaced. A [`Stamp`] is the same
+//! comparison made later: a validity token for a value that the caller keeps.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -20,38 +22,38 @@ use quick_cache::sync::Cache;
 
 use super::super::{Record, Stamp};
 
-/// Keys share a stripe by their hash. More stripes make it rarer that a commit of one key keeps
-/// another key's reader from putting its record in here, or ends another key's stamps; all of them
-/// should still fit a core's own cache.
+/// The number of stripes. Keys that share a stripe invalidate each other's stamps and block each
+/// other's inserts, so more stripes mean fewer false conflicts; the counters should still fit into a
+/// core's private cache.
 const STRIPES: usize = 8192;
 
-/// What the tables have room for at first; they grow with what comes.
+/// The initial capacity of the cache, which grows on demand.
 const FIRST_ITEMS: usize = 1024;
 
-/// What a record costs beside its bytes.
+/// The estimated memory overhead of a cached record, in bytes.
 const OVERHEAD: u64 = 96;
 
-/// The records in memory; see the [module's text](self).
+/// The cache; see the [module's text](self).
 #[derive(Debug)]
 pub(super) struct Hot {
     records: Cache<Box<[u8]>, Record, BySize>,
-    /// Odd while a commit that touches a key of the stripe is under way.
+    /// The sequence counters: odd while a commit changes a key of the stripe.
     stripes: Vec<AtomicU64>,
     hasher: RandomState,
-    /// Held to put a record in, and to mark stripes: the two exclude each other.
+    /// Makes "compare the counter and insert" exclusive with every change of a counter.
     gate: Mutex<()>,
 }
 
-/// The mark of a key's stripe before a read.
+/// The sequence counter of a key's stripe before a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark(u64);
 
-/// A commit under way.
+/// A commit between [`Hot::begin`] and [`Hot::end`].
 #[derive(Debug)]
-#[must_use = "a commit that is begun must be ended"]
+#[must_use = "`Hot::end` must follow a successful commit"]
 pub(super) struct Commit {
     stripes: Vec<usize>,
-    /// The new records of the keys that were in memory.
+    /// The new records of the keys that were cached before the commit.
     publish: Vec<(Box<[u8]>, Record)>,
 }
 
@@ -65,7 +67,7 @@ impl Weighter<Box<[u8]>, Record> for BySize {
 }
 
 impl Hot {
-    /// Room for so many bytes of records.
+    /// Creates a cache that holds up to `bytes` bytes of records.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
             records: Cache::with_weighter(FIRST_ITEMS, bytes as u64, BySize),
@@ -75,32 +77,34 @@ impl Hot {
         }
     }
 
-    /// The record under one key, if it is in memory.
+    /// The record under one key, if it is cached.
     pub(super) fn get(&self, key: &[u8]) -> Option<Record> {
         self.records.get(key)
     }
 
-    /// The records under several keys, if all are in memory and were true at one moment.
+    /// The records under several keys, if all are cached and belong to one snapshot.
     pub(super) fn get_all(&self, keys: &[Vec<u8>]) -> Option<Vec<Option<Record>>> {
         let before: Vec<Mark> = keys.iter().map(|key| self.mark(key)).collect();
         let records: Option<Vec<_>> = keys
             .iter()
             .map(|key| self.records.get(key.as_slice()).map(Some))
             .collect();
-        // An odd mark that stays may be a commit that took out one key before this look and put in another.
-        let unmoved = keys
+        // An odd counter that did not change is no proof: during one commit, some keys may still be
+        // missing while the new records of others are already inserted.
+        let unchanged = keys
             .iter()
             .zip(&before)
             .all(|(key, mark)| mark.0.is_multiple_of(2) && self.mark(key) == *mark);
-        records.filter(|_| unmoved)
+        records.filter(|_| unchanged)
     }
 
-    /// The mark of a key's stripe. Take it before reading what is to be [offered](Self::offer).
+    /// The sequence counter of a key's stripe. Take it before reading a record to [offer](Self::offer).
     pub(super) fn mark(&self, key: &[u8]) -> Mark {
         Mark(self.stripes[self.stripe(key)].load(Ordering::SeqCst))
     }
 
-    /// What to keep beside that which is read under a key from now on; `None` while a commit is under way.
+    /// A validity token for a record that the caller reads from now on; `None` during a commit to the
+    /// key's stripe.
     pub(super) fn stamp(&self, key: &[u8]) -> Option<Stamp> {
         let stripe = self.stripe(key);
         let mark = self.stripes[stripe].load(Ordering::SeqCst);
@@ -108,15 +112,15 @@ impl Hot {
         mark.is_multiple_of(2).then_some(Stamp { slot, mark })
     }
 
-    /// Whether no commit has touched the stamp's stripe since.
+    /// Whether no commit has changed a key of the stamp's stripe since the stamp was taken.
     pub(super) fn is_current(&self, stamp: Stamp) -> bool {
         self.stripes
             .get(stamp.slot.get() as usize - 1)
             .is_some_and(|mark| mark.load(Ordering::SeqCst) == stamp.mark)
     }
 
-    /// Puts in a record that was read from the engine after the mark was taken, unless a commit has
-    /// touched the stripe since.
+    /// Caches a record that was read from the engine after the mark was taken, unless a commit has
+    /// changed a key of the stripe since.
     pub(super) fn offer(&self, key: Vec<u8>, record: &Record, mark: Mark) {
         let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         if mark.0.is_multiple_of(2) && self.mark(&key) == mark {
@@ -124,12 +128,12 @@ impl Hot {
         }
     }
 
-    /// Takes out the keys that a transaction is about to change.
+    /// Removes the keys that a transaction is about to change.
     pub(super) fn begin(&self, changes: BTreeMap<Vec<u8>, Option<Record>>) -> Commit {
         let mut stripes: Vec<usize> = changes.keys().map(|key| self.stripe(key)).collect();
         stripes.sort_unstable();
         stripes.dedup();
-        self.move_marks(&stripes);
+        self.advance_counters(&stripes);
         let mut publish = Vec::new();
         for (key, record) in changes {
             let removed = self.records.remove(key.as_slice());
@@ -138,16 +142,16 @@ impl Hot {
         Commit { stripes, publish }
     }
 
-    /// Puts in the records of a transaction that is committed.
+    /// Inserts the new records of a committed transaction.
     pub(super) fn end(&self, commit: Commit) {
         for (key, record) in commit.publish {
             self.records.insert(key, record);
         }
-        self.move_marks(&commit.stripes);
+        self.advance_counters(&commit.stripes);
     }
 
-    /// Forgets everything, because the engine can no longer be asked. All stripes are marked as under
-    /// way until [`Self::reopen`], so that no stamp is good meanwhile.
+    /// Empties the cache after an engine failure. All counters stay odd until [`Self::reopen`], so
+    /// that no stamp is valid meanwhile.
     pub(super) fn clear(&self) {
         let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         for stripe in &self.stripes {
@@ -156,18 +160,18 @@ impl Hot {
         self.records.clear();
     }
 
-    /// Ends what a failed commit left under way, once no commit is: the engine was opened anew.
+    /// Makes all counters even after the engine was reopened. No commit may be in progress.
     pub(super) fn reopen(&self) {
         let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         self.records.clear();
         for stripe in &self.stripes {
-            // Two on, or one on for a stripe that was under way: no mark from before is valid.
+            // The next even number: no mark from before the failure stays valid.
             let mark = stripe.load(Ordering::SeqCst);
             stripe.store(mark + 2 - mark % 2, Ordering::SeqCst);
         }
     }
 
-    fn move_marks(&self, stripes: &[usize]) {
+    fn advance_counters(&self, stripes: &[usize]) {
         let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         for stripe in stripes {
             self.stripes[*stripe].fetch_add(1, Ordering::SeqCst);
@@ -195,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_found_again() {
+    fn an_offered_record_is_cached() {
         let hot = Hot::new(1 << 20);
         let mark = hot.mark(b"a");
         hot.offer(b"a".to_vec(), &record(1), mark);
@@ -204,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_hides_its_keys_and_then_shows_the_new_records() {
+    fn a_commit_removes_its_keys_and_then_inserts_the_new_records() {
         let hot = Hot::new(1 << 20);
         hot.offer(b"a".to_vec(), &record(1), hot.mark(b"a"));
         let commit = hot.begin(change(b"a", Some(record(2))));
@@ -229,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_a_commit_overtook_puts_nothing_in() {
+    fn an_offer_with_an_outdated_mark_is_ignored() {
         let hot = Hot::new(1 << 20);
         let before = hot.mark(b"a");
         let commit = hot.begin(change(b"a", Some(record(2))));
@@ -246,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_failed_commit_nothing_is_believed() {
+    fn a_failed_commit_invalidates_all_records_stamps_and_marks() {
         let hot = Hot::new(1 << 20);
         hot.offer(b"a".to_vec(), &record(1), hot.mark(b"a"));
         let stamp = hot.stamp(b"a").unwrap();
@@ -268,14 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn several_keys_are_read_of_one_moment() {
+    fn several_keys_are_read_from_one_snapshot() {
         let hot = Hot::new(1 << 20);
         let keys = [b"a".to_vec(), b"b".to_vec()];
         hot.offer(b"a".to_vec(), &record(1), hot.mark(b"a"));
         assert_eq!(hot.get_all(&keys), None);
         hot.offer(b"b".to_vec(), &record(1), hot.mark(b"b"));
         assert_eq!(hot.get_all(&keys), Some(vec![Some(record(1)), Some(record(1))]));
-        // Between the new records going in and the end of the commit, nothing is believed yet.
+        // The new records are inserted, but the commit has not ended yet.
         let changes = [(b"a".to_vec(), Some(record(2))), (b"b".to_vec(), Some(record(2)))].into();
         let mut commit = hot.begin(changes);
         for (key, record) in commit.publish.drain(..) {

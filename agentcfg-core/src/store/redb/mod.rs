@@ -1,9 +1,9 @@
-//! The embedded store: everything in one file, with no server beside it.
+//! The embedded store: one file, without a database server.
 //!
-//! Reads run on the caller's thread in a snapshot of their own. Commits go through one writer
-//! thread, which puts all that wait into one transaction, syncs once and answers them together.
-//! When the engine fails, the same thread opens the file anew until it serves again; meanwhile each
-//! call is answered with [`StoreError::Unavailable`].
+//! Each read runs on the caller's thread in its own snapshot. One writer thread does group commit: it
+//! applies the queued batches in one transaction, syncs once, and then answers each batch. After an
+//! engine failure the writer thread reopens the file with exponential back-off; until that succeeds,
+//! each call returns [`StoreError::Unavailable`].
 //!
 //! # The form of a backup
 //!
@@ -15,9 +15,9 @@
 //! | each record, keys ascending | `01`, length of the key (4), length of the envelope (4), key, envelope |
 //! | end | `00`, the number of records (8), CRC-32 of everything before it (4) |
 //!
-//! Nothing follows. A stream that was cut has no end, and one that was changed has another
-//! checksum. Keys are as [`Key::encode`] writes them, records as
-//! [`envelope::seal`](super::envelope::seal) does.
+//! No bytes follow the end. A truncated stream lacks the end, and a modified stream fails the
+//! checksum. Keys are encoded by [`Key::encode`], records by
+//! [`envelope::seal`](super::envelope::seal).
 
 mod backup;
 mod check;
@@ -53,21 +53,22 @@ pub use self::check::{CheckReport, Problem, check};
 pub use self::error::OpenError;
 pub use self::state::Status;
 
-/// How a [`RedbStore`] uses the machine.
+/// Memory limits, queue limits and retry pauses of a [`RedbStore`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedbOptions {
-    /// Memory for pages of the file.
+    /// Size of the engine's page cache in bytes.
     pub cache_bytes: usize,
-    /// Memory for records that are read often. A read of one costs no transaction.
+    /// Size of the cache of hot records in bytes. Reading a cached record needs no transaction.
     pub hot_bytes: usize,
-    /// How many batches may wait for the writer; one more is [`StoreError::Unavailable`].
+    /// Capacity of the writer's queue in batches. A commit to a full queue returns
+    /// [`StoreError::Unavailable`] (back-pressure).
     pub queue_depth: usize,
-    /// At most how many batches share one transaction, so that none waits for ever; at least 1.
+    /// The most batches in one group commit, which bounds how long each of them waits; 0 counts as 1.
     pub group_size: usize,
-    /// After a failure, the pause before the second attempt to open the file anew. It doubles with
-    /// each further one.
+    /// After a failure, the pause before the second attempt to reopen the file. The pause doubles
+    /// with each further attempt.
     pub shortest_pause: Duration,
-    /// The longest pause between two attempts.
+    /// The upper bound of the pause between two attempts.
     pub longest_pause: Duration,
 }
 
@@ -86,7 +87,8 @@ impl Default for RedbOptions {
 
 /// A store in one file.
 ///
-/// One process holds the file at a time. Dropping the store closes it; see [`RedbStore::close`].
+/// One process at a time holds the lock of the file. Dropping the store closes it; see
+/// [`RedbStore::close`].
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -116,13 +118,13 @@ pub struct RedbStore {
 }
 
 impl RedbStore {
-    /// Opens the store file at `path`, or creates it when nothing is there.
+    /// Opens the store file at `path`, or creates it if it does not exist.
     ///
-    /// A file that was not closed is recovered first, which takes time in proportion to its size.
+    /// A file that was not closed cleanly is recovered first; that takes time proportional to its size.
     ///
     /// # Errors
     ///
-    /// See [`OpenError`]. A file that is damaged, foreign, empty or of a newer format is left as it is.
+    /// See [`OpenError`]. A file that is damaged, foreign, empty or of a newer format stays unchanged.
     pub fn open(path: impl AsRef<Path>, options: RedbOptions) -> Result<Self, OpenError> {
         let opener = open::file_opener(path.as_ref(), &options)?;
         Self::start(opener, &options)
@@ -133,19 +135,19 @@ impl RedbStore {
         self.status() == Status::Ready
     }
 
-    /// What the store is doing.
+    /// The state of the store: serving, recovering from a failure, or closed.
     pub fn status(&self) -> Status {
         self.shared.status()
     }
 
-    /// Waits until the store serves again; `false` when it was closed instead.
+    /// Waits until the store serves reads and commits; returns `false` if it was closed instead.
     pub async fn until_ready(&self) -> bool {
         let mut status = self.shared.watch();
         let settled = status.wait_for(|status| *status != Status::Healing).await;
         settled.is_ok_and(|status| *status == Status::Ready)
     }
 
-    /// Answers the batches that wait, and closes the file. Later calls are
+    /// Commits and answers the queued batches, then closes the file. Later calls return
     /// [`StoreError::Unavailable`].
     ///
     /// This blocks the thread for as long as those commits take. It is safe within an asynchronous
@@ -153,7 +155,8 @@ impl RedbStore {
     pub fn close(&self) {
         drop(self.queue.write().unwrap_or_else(PoisonError::into_inner).take());
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // An answer may wake code that drops the last handle on the writer's own thread.
+        // Answering a batch can run the caller's future on the writer thread, and that future can
+        // drop the last handle. A thread cannot join itself.
         if let Some(writer) = writer.filter(|writer| writer.thread().id() != thread::current().id()) {
             let _ = writer.join();
         }
@@ -205,15 +208,15 @@ impl Store for RedbStore {
         match sent {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
-                return Err(StoreError::Unavailable("too many commits are waiting".into()).into());
+                return Err(StoreError::Unavailable("the queue of commits is full".into()).into());
             }
             Err(TrySendError::Disconnected(_)) => {
-                return Err(StoreError::Unavailable("the writer has ended".into()).into());
+                return Err(StoreError::Unavailable("the writer thread has stopped".into()).into());
             }
         }
         verdict
             .await
-            .unwrap_or_else(|_| Err(StoreError::OutcomeUnknown("the writer has ended".into()).into()))
+            .unwrap_or_else(|_| Err(StoreError::OutcomeUnknown("the writer thread has stopped".into()).into()))
     }
 
     fn stamp(&self, key: &Key) -> Option<Stamp> {

@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use redb::{Builder, Database, DatabaseError};
 
 use super::RedbOptions;
-use super::error::{Fault, OpenError, shielded};
+use super::error::{Fault, OpenError, catch_panic};
 use super::schema::{begin_write, initialise, verify_format};
 
-/// Opens the same storage again and again: at the start, and after each failure.
+/// Opens the storage: at the start, and after each failure.
 pub(super) type Opener = Box<dyn Fn() -> Result<Database, OpenError> + Send>;
 
-/// An opener of the file at `path`, which it creates the first time only.
+/// Makes an opener of the file at `path`. The file is created here if it is missing, and never by the
+/// opener: a file that vanished later is an error.
 pub(super) fn file_opener(path: &Path, options: &RedbOptions) -> Result<Opener, OpenError> {
     if !path.try_exists()? {
         create(path, options)?;
@@ -22,7 +23,7 @@ pub(super) fn file_opener(path: &Path, options: &RedbOptions) -> Result<Opener, 
     let (path, options) = (path.to_owned(), options.clone());
     Ok(Box::new(move || {
         refuse_empty(&path)?;
-        guarded(|| {
+        panic_as_damage(|| {
             verify_format_untouched(&path, &options)?;
             let file = OpenOptions::new().read(true).write(true).open(&path)?;
             let database = builder(&options).create_file(file)?;
@@ -32,19 +33,20 @@ pub(super) fn file_opener(path: &Path, options: &RedbOptions) -> Result<Opener, 
     }))
 }
 
-/// The engine's settings.
+/// The engine with the settings of this store.
 pub(super) fn builder(options: &RedbOptions) -> Builder {
     let mut builder = Builder::new();
     builder.set_cache_size(options.cache_bytes);
     builder
 }
 
-/// Runs an opening in which a damaged file may make the engine panic.
-pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, OpenError>) -> Result<T, OpenError> {
-    shielded(work).unwrap_or_else(|panic| Err(OpenError::Damaged(panic)))
+/// Runs code that opens a file, and reports a panic of the engine as damage of the file.
+pub(super) fn panic_as_damage<T>(work: impl FnOnce() -> Result<T, OpenError>) -> Result<T, OpenError> {
+    catch_panic(work).unwrap_or_else(|panic| Err(OpenError::Damaged(panic)))
 }
 
-/// A store without bytes is one that lost them: the engine would start it anew without a word.
+/// Refuses an empty file. It is a store that lost its content, and the engine would silently
+/// initialise it as a new database.
 pub(super) fn refuse_empty(path: &Path) -> Result<(), OpenError> {
     match std::fs::metadata(path)?.len() {
         0 => Err(OpenError::Damaged("the file is empty".into())),
@@ -52,18 +54,18 @@ pub(super) fn refuse_empty(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// A file that is being made beside its place. It appears there whole or not at all.
+/// A temporary file beside its target path. [`Draft::publish`] moves it there atomically.
 pub(super) struct Draft {
     draft: PathBuf,
     place: PathBuf,
 }
 
 impl Draft {
-    /// Creates the file, readable to its owner only.
+    /// Creates the file with access for its owner only.
     pub(super) fn create(place: &Path) -> io::Result<(Self, File)> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let Some(name) = place.file_name() else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path has no file name"));
         };
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
@@ -88,17 +90,19 @@ impl Draft {
                         file,
                     ));
                 }
-                // A process of the same number crashed over this one, as in containers where all are number 1.
+                // A crashed process with the same process id left this draft, as in containers
+                // where every process has id 1.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Puts the file in its place for good, or fails with `AlreadyExists` when something is there.
+    /// Syncs the file and moves it to its target path; fails with `AlreadyExists` if a file is there.
     pub(super) fn publish(self) -> io::Result<()> {
         OpenOptions::new().write(true).open(&self.draft)?.sync_all()?;
-        // A link never replaces a file, a rename does: that one is only for file systems without links.
+        // A hard link never replaces an existing file, a rename does. So the rename is the fallback
+        // for file systems without hard links.
         match std::fs::hard_link(&self.draft, &self.place) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
             Err(_) if self.place.try_exists()? => return Err(io::ErrorKind::AlreadyExists.into()),
@@ -111,12 +115,12 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // After `publish` there is nothing left to remove, and a leftover harms nobody.
+        // After `publish` the file no longer exists. A draft that cannot be removed is harmless.
         let _ = std::fs::remove_file(&self.draft);
     }
 }
 
-/// Makes an empty store. That another process was faster is fine.
+/// Creates an empty store, unless another process has created it meanwhile.
 fn create(path: &Path, options: &RedbOptions) -> Result<(), OpenError> {
     let (draft, file) = Draft::create(path)?;
     let database = builder(options).create_file(file)?;
@@ -132,16 +136,16 @@ fn create(path: &Path, options: &RedbOptions) -> Result<(), OpenError> {
     }
 }
 
-/// A fault of a file that is just being made is the operating system's.
+/// Reports a fault during creation as an I/O error: a new file has no old data that could be damaged.
 pub(super) fn fault_while_creating(fault: Fault) -> OpenError {
     OpenError::Io(io::Error::other(fault.text().to_owned()))
 }
 
-/// Looks at the format before the file is opened for writing, which changes bytes of it.
+/// Verifies the format before the file is opened for writing, because that changes bytes of the file.
 fn verify_format_untouched(path: &Path, options: &RedbOptions) -> Result<(), OpenError> {
     match builder(options).open_read_only(path) {
         Ok(database) => verify_format(&database),
-        // The file was not closed. It must be recovered before anything in it can be read.
+        // The file was not closed cleanly. It can only be read after recovery.
         Err(DatabaseError::RepairAborted) => Ok(()),
         Err(error) => Err(error.into()),
     }

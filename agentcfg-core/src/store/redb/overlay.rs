@@ -1,5 +1,5 @@
-//! A backend that shows a file and keeps all writes to itself, so that a check recovers and repairs
-//! a store in memory and leaves the evidence on disk alone.
+//! A copy-on-write backend: it reads from a file and keeps all writes in memory, so that a check can
+//! recover a store without changing the file.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -12,7 +12,8 @@ use redb::{BackendError, StorageBackend};
 
 const BLOCK: u64 = 4096;
 
-/// See the module's text. Locks are the file's own, so the check excludes a running server.
+/// See the module's text. Locks are taken on the file itself, so a check and a running server exclude
+/// each other.
 #[derive(Debug)]
 pub(super) struct Overlay {
     base: FileBackend,
@@ -22,9 +23,10 @@ pub(super) struct Overlay {
 #[derive(Debug)]
 struct State {
     len: u64,
-    /// How much of the file still shows: what a shorter length cut off never comes back.
+    /// How many bytes of the file are still visible. A truncation lowers it for good, so that bytes
+    /// which were cut off do not reappear when the length grows again.
     shown: u64,
-    /// The blocks that were written, by their number.
+    /// The written blocks by their number.
     blocks: BTreeMap<u64, Vec<u8>>,
 }
 
@@ -45,7 +47,7 @@ impl Overlay {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fills `out` from the file, and with zeros where it no longer shows.
+    /// Fills `out` from the file, and with zeros beyond its visible part.
     fn read_base(&self, shown: u64, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let there = shown.saturating_sub(offset).min(out.len() as u64) as usize;
         let (file, beyond) = out.split_at_mut(there);
@@ -58,8 +60,8 @@ impl Overlay {
     }
 }
 
-/// Calls `visit` for each block that a range touches: its number, where in the block the range
-/// starts, and which part of the range lies in it.
+/// Splits a range at block boundaries and calls `visit` with each block's number, the offset within
+/// the block, and the part of the range that lies in it.
 fn each_block(
     offset: u64,
     len: usize,

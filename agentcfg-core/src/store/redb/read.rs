@@ -1,5 +1,5 @@
-//! Reads: one snapshot a call, on the caller's own thread, because a page from the cache takes
-//! about a microsecond.
+//! Reads: one snapshot for each call. They run on the caller's thread, because reading a cached page
+//! takes about a microsecond.
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
 
@@ -8,12 +8,12 @@ use super::super::{Direction, Key, Record, Scan, Scanned, StoreError, envelope};
 use super::error::Fault;
 use super::schema::RECORDS;
 
-/// Why a read failed: the engine, or one record.
+/// Why a read failed.
 #[derive(Debug)]
 pub(super) enum ReadFault {
     /// The engine failed.
     Engine(Fault),
-    /// A record could not be opened.
+    /// The envelope of one record could not be opened.
     Record(StoreError),
 }
 
@@ -28,7 +28,7 @@ pub(super) fn get(transaction: &ReadTransaction, keys: &[Vec<u8>]) -> Result<Vec
     get_from(&transaction.open_table(RECORDS)?, keys)
 }
 
-/// Reads what a scan asks for.
+/// Runs a scan.
 pub(super) fn scan(transaction: &ReadTransaction, scan: &Scan) -> Result<Scanned, ReadFault> {
     let table = transaction.open_table(RECORDS)?;
     let (start, end) = scan_range(scan);

@@ -1,4 +1,4 @@
-//! The tables of a store file and the format they are in.
+//! The tables of a store file, and their format version.
 
 use redb::{Database, ReadTransaction, ReadableDatabase, TableDefinition, TableError, WriteTransaction};
 
@@ -7,7 +7,7 @@ use super::error::{Fault, OpenError};
 /// The format of the tables that this release writes, and the newest that it reads.
 pub(super) const FORMAT: u64 = 1;
 
-/// Encoded keys to sealed records; see [`envelope`](super::super::envelope).
+/// Maps encoded keys to sealed records; see [`envelope`](super::super::envelope).
 pub(super) const RECORDS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("records");
 
 /// Numbers about the whole file, by [`FORMAT_NAME`] and [`SEQUENCE_NAME`].
@@ -15,10 +15,10 @@ pub(super) const META: TableDefinition<'static, &str, u64> = TableDefinition::ne
 
 const FORMAT_NAME: &str = "format";
 
-/// The last version that the store gave away. It only grows, so versions never return.
+/// The last version that the store assigned. It only grows, so a version is never reused.
 pub(super) const SEQUENCE_NAME: &str = "sequence";
 
-/// Makes the tables of an empty file in a transaction that the caller commits.
+/// Creates the tables of an empty file in a transaction that the caller commits.
 pub(super) fn initialise(transaction: &WriteTransaction, sequence: u64) -> Result<(), Fault> {
     transaction.open_table(RECORDS)?;
     let mut meta = transaction.open_table(META)?;
@@ -27,7 +27,7 @@ pub(super) fn initialise(transaction: &WriteTransaction, sequence: u64) -> Resul
     Ok(())
 }
 
-/// Begins a write transaction with the durability that the store promises.
+/// Begins a write transaction with the durability that the store guarantees.
 pub(super) fn begin_write(database: &Database) -> Result<WriteTransaction, Fault> {
     let mut transaction = database.begin_write()?;
     transaction.set_two_phase_commit(true);
@@ -49,7 +49,7 @@ pub(super) fn verify_format(database: &impl ReadableDatabase) -> Result<(), Open
         Some(found) => return Err(OpenError::Damaged(format!("format {found} does not exist"))),
         None => {
             return Err(OpenError::Damaged(
-                "the file is a database, but not one of this program".into(),
+                "the file is a redb database, but not a store of agentcfg".into(),
             ));
         }
     }
@@ -57,7 +57,7 @@ pub(super) fn verify_format(database: &impl ReadableDatabase) -> Result<(), Open
     Ok(())
 }
 
-/// The sequence of versions that a snapshot shows.
+/// The version sequence in a snapshot.
 pub(super) fn read_sequence(transaction: &ReadTransaction) -> Result<u64, OpenError> {
     read_meta(transaction, SEQUENCE_NAME)?.ok_or_else(|| OpenError::Damaged("the version sequence is missing".into()))
 }

@@ -1,4 +1,4 @@
-//! What the readers, the writer and the handle share: the open database, if it is open.
+//! The state that the readers, the writer thread and the handle share.
 
 use std::sync::mpsc::SyncSender;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
@@ -7,18 +7,18 @@ use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 use tokio::sync::watch;
 
 use super::super::{Key, Record, StoreError};
-use super::error::{Fault, shielded};
+use super::error::{Fault, catch_panic};
 use super::hot::Hot;
 use super::read::{self, ReadFault};
 use super::schema;
 use super::writer::Task;
 
-/// Whether a store can serve.
+/// Whether a store serves reads and commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Reads and commits are served.
     Ready,
-    /// The engine failed and its file is being opened anew; every call is answered with
+    /// The engine failed and its file is being reopened; every call returns
     /// [`StoreError::Unavailable`].
     Healing,
     /// The store was closed.
@@ -35,7 +35,7 @@ pub(super) struct Shared {
 
 #[derive(Debug)]
 struct Slot {
-    /// Counts the openings, so that a late complaint about a database that is gone is recognised.
+    /// Counts the reopenings, so that a late failure report about an earlier database is ignored.
     generation: u64,
     database: Option<Database>,
 }
@@ -61,12 +61,12 @@ impl Shared {
         self.status.subscribe()
     }
 
-    /// The records in memory.
+    /// The cache of hot records.
     pub(super) fn hot(&self) -> &Hot {
         &self.hot
     }
 
-    /// Reads records by their keys, from memory when they are there.
+    /// Reads records by their keys, from the cache if all of them are there.
     pub(super) fn get(
         &self,
         writer: &RwLock<Option<SyncSender<Task>>>,
@@ -91,7 +91,7 @@ impl Shared {
         Ok(records)
     }
 
-    /// Runs a read in a snapshot of its own, and tells the writer when the engine has failed.
+    /// Runs a read in its own snapshot, and reports an engine failure to the writer.
     pub(super) fn read<T>(
         &self,
         writer: &RwLock<Option<SyncSender<Task>>>,
@@ -101,14 +101,15 @@ impl Shared {
             let slot = self.slot();
             (
                 slot.generation,
-                shielded(|| slot.database.as_ref().map(Database::begin_read)),
+                catch_panic(|| slot.database.as_ref().map(Database::begin_read)),
             )
         };
-        // The lock is free again: a transaction outlives its database, which answers that it is closed.
+        // The lock is released before the read. If the database is closed meanwhile, the transaction
+        // returns an error.
         let outcome = match begun {
-            Ok(Some(Ok(transaction))) => shielded(|| work(&transaction)),
+            Ok(Some(Ok(transaction))) => catch_panic(|| work(&transaction)),
             Ok(Some(Err(error))) => Ok(Err(error.into())),
-            Ok(None) => return Err(self.absent()),
+            Ok(None) => return Err(self.unavailable()),
             Err(panic) => Err(panic),
         };
         let fault = match outcome {
@@ -118,29 +119,28 @@ impl Shared {
             Err(panic) => Fault::Damage(panic),
         };
         if matches!(fault, Fault::Engine(_)) {
-            // A full queue needs no hint: the writer is about to meet the fault itself.
+            // With a full queue no report is needed: the writer has commits that will fail as well.
             if let Some(queue) = &*writer.read().unwrap_or_else(PoisonError::into_inner) {
-                let _ = queue.try_send(Task::Suspect(generation));
+                let _ = queue.try_send(Task::ReadFailed(generation));
             }
         }
         Err(fault.into_store_error())
     }
 
-    /// Begins a write transaction.
     pub(super) fn begin_write(&self) -> Result<WriteTransaction, Fault> {
         match &self.slot().database {
             Some(database) => schema::begin_write(database),
-            None => Err(Fault::Engine(self.absent().to_string())),
+            None => Err(Fault::Engine(self.unavailable().to_string())),
         }
     }
 
-    /// Which opening of the database is the current one.
+    /// The generation of the open database.
     pub(super) fn generation(&self) -> u64 {
         self.slot().generation
     }
 
-    /// Closes the database; each call is refused from now on.
-    pub(super) fn take_down(&self, status: Status) {
+    /// Closes the database; each call fails from now on.
+    pub(super) fn stop_serving(&self, status: Status) {
         self.status.send_replace(status);
         self.hot.clear();
         let database = self
@@ -149,12 +149,12 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
             .database
             .take();
-        // A database that panicked may panic again on its way out. Its file is released either way.
-        let _ = shielded(|| drop(database));
+        // A database that panicked may panic again when it is dropped. Its file is released in any case.
+        let _ = catch_panic(|| drop(database));
     }
 
-    /// Serves from a database that was opened anew.
-    pub(super) fn put_up(&self, database: Database) {
+    /// Serves from a reopened database.
+    pub(super) fn resume_serving(&self, database: Database) {
         {
             self.hot.reopen();
             let mut slot = self.database.write().unwrap_or_else(PoisonError::into_inner);
@@ -168,10 +168,10 @@ impl Shared {
         self.database.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn absent(&self) -> StoreError {
+    fn unavailable(&self) -> StoreError {
         let why = match self.status() {
             Status::Closed => "the store is closed",
-            Status::Ready | Status::Healing => "the store file is being opened anew",
+            Status::Ready | Status::Healing => "the store file is being reopened after a failure",
         };
         StoreError::Unavailable(why.to_owned())
     }

@@ -1,7 +1,7 @@
-//! The writer: one thread that turns whatever waits into one transaction.
+//! The writer thread: group commit.
 //!
-//! A lone batch is committed at once. While its commit syncs, others queue up and share the next
-//! one, so the cost of a sync spreads over as many batches as there are at that moment.
+//! A single batch is committed at once. While its commit syncs, other batches queue up and share the
+//! next transaction, so under load the cost of a sync is shared by many batches.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -13,25 +13,25 @@ use tokio::sync::oneshot;
 
 use super::super::plan::{Plan, plan};
 use super::super::{Batch, CommitError, Committed, Record, StoreError, envelope};
-use super::error::{Fault, shielded};
+use super::error::{Fault, catch_panic};
 use super::heal::Healer;
 use super::read::{ReadFault, record};
 use super::schema::{META, RECORDS, SEQUENCE_NAME};
 use super::state::{Shared, Status};
 
-/// The answer to one batch.
+/// The result of one batch.
 pub(super) type Verdict = Result<Committed, CommitError>;
 
 /// Work for the writer.
 #[derive(Debug)]
 pub(super) enum Task {
-    /// A batch, and where its answer goes.
+    /// A batch, and the channel for its result.
     Commit(Batch, oneshot::Sender<Verdict>),
-    /// A read met a failed engine in this generation of the database.
-    Suspect(u64),
+    /// A read found that the engine of this generation of the database has failed.
+    ReadFailed(u64),
 }
 
-/// Serves the queue until each sender is gone and all that waits is answered.
+/// Serves the queue until all senders are dropped and each queued batch is answered.
 pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, group_size: usize, mut healer: Healer) {
     while let Ok(first) = queue.recv() {
         let mut answers = Vec::new();
@@ -43,43 +43,44 @@ pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, group_size: usiz
                     batches.push(batch);
                     answers.push(answer);
                 }
-                Task::Suspect(generation) => suspect |= generation == shared.generation(),
+                Task::ReadFailed(generation) => suspect |= generation == shared.generation(),
             }
         }
         let (verdicts, fault) = commit_group(shared, batches);
         if fault.is_some() {
-            // Before the answers: who retries at once meets "unavailable" and not a broken engine.
-            shared.take_down(Status::Healing);
+            // Before the answers, so that an immediate retry gets `Unavailable` and does not use the
+            // failed engine.
+            shared.stop_serving(Status::Healing);
         }
         for (answer, verdict) in answers.into_iter().zip(verdicts) {
-            // Nobody may be waiting any more; the batch counts all the same.
+            // The caller may have dropped its future; the batch is committed all the same.
             let _ = answer.send(verdict);
         }
         if let Some(fault) = fault.or_else(|| suspect.then(|| Fault::Engine("a read failed".into()))) {
-            tracing::error!(cause = fault.text(), "the store failed, its file is opened anew");
+            tracing::error!(cause = fault.text(), "the storage engine failed, reopening its file");
             healer.heal(shared, queue);
         }
     }
-    shared.take_down(Status::Closed);
+    shared.stop_serving(Status::Closed);
 }
 
-/// Commits what can be committed of a group; one verdict for each batch, and the fault that calls
-/// for a new opening.
+/// Commits the batches of a group whose checks hold. Returns one verdict for each batch, and the fault
+/// after which the file must be reopened.
 pub(super) fn commit_group(shared: &Shared, batches: Vec<Batch>) -> (Vec<Verdict>, Option<Fault>) {
     if batches.is_empty() {
         return (Vec::new(), None);
     }
     let count = batches.len();
     let group = Group::default();
-    let fault = match shielded(|| group.run(shared, batches)) {
+    let fault = match catch_panic(|| group.run(shared, batches)) {
         Ok(Ok(())) => None,
         Ok(Err(fault)) => Some(fault),
         Err(panic) => Some(Fault::Engine(panic)),
     };
     let mut verdicts = group.verdicts.take();
     if let Some(fault) = &fault {
-        // What the group saw of its own writes may not have happened. A refusal that stood on
-        // nothing but committed state stays.
+        // The group's own writes may not be on disk, so a verdict that could depend on them is
+        // void. Refusals before the first accepted batch depended on committed state alone: they stay.
         let committing = group.committing.get();
         for verdict in verdicts.iter_mut().skip_while(|verdict| verdict.is_err()) {
             *verdict = Err(match verdict {
@@ -92,7 +93,7 @@ pub(super) fn commit_group(shared: &Shared, batches: Vec<Batch>) -> (Vec<Verdict
     (verdicts, fault)
 }
 
-/// One transaction in the making. Its state is in cells, so that it survives a panic of the engine.
+/// The state of one group commit, in cells so that it survives a panic of the engine.
 #[derive(Default)]
 struct Group {
     verdicts: Cell<Vec<Verdict>>,
@@ -103,8 +104,8 @@ impl Group {
     fn run(&self, shared: &Shared, batches: Vec<Batch>) -> Result<(), Fault> {
         let transaction = shared.begin_write()?;
         let mut dirty = false;
-        // What the batches of this group change, in the order of the keys. Many add to the same counter or log, and only the
-        // last state of each record is written.
+        // The changes of this group by key. Several batches often change the same counter or log
+        // head; only the last state of each record is written.
         let mut touched: BTreeMap<Vec<u8>, Option<Record>> = BTreeMap::new();
         {
             let mut records = transaction.open_table(RECORDS)?;
@@ -114,7 +115,7 @@ impl Group {
             for batch in batches {
                 let current = |key: &[u8]| match touched.get(key) {
                     Some(change) => Ok(change.clone()),
-                    // What a batch checks was read a moment ago by whoever made it, so that it is in memory as a rule.
+                    // The service has just read the records that a batch checks, so they are usually cached.
                     None => match shared.hot().get(key) {
                         Some(record) => Ok(Some(record)),
                         None => record(&records, key).map_err(Refusal::from),
@@ -155,18 +156,18 @@ impl Group {
         }
         self.committing.set(true);
         let commit = shared.hot().begin(touched);
-        // After a failure the store is taken down, and what is in memory with it.
+        // After a failure the caller takes the store down, which empties the cache.
         transaction.commit()?;
         shared.hot().end(commit);
         Ok(())
     }
 }
 
-/// Why a batch is not applied.
+/// Why a batch was not applied.
 enum Refusal {
-    /// The batch's own matter; the others go on.
+    /// A refusal of this batch only; the other batches of the group continue.
     Batch(CommitError),
-    /// The engine's; the whole transaction ends.
+    /// An engine failure, which aborts the whole transaction.
     Engine(Fault),
 }
 

@@ -1,9 +1,9 @@
-//! Clocks, limits and the end of a listener.
+//! Timeouts, the connection limit, and draining.
 
 use super::*;
 
 #[tokio::test]
-async fn slow_heads_and_silent_connections_are_closed() {
+async fn slow_heads_and_connections_without_a_request_are_closed() {
     let server = Server::start(Limits {
         header_timeout: short(),
         ..Limits::default()
@@ -11,7 +11,7 @@ async fn slow_heads_and_silent_connections_are_closed() {
     .await;
     assert_eq!(server.exchange(b"").await, "");
     assert_eq!(server.exchange(b"GET / HTTP/1.1\r\nname: ").await, "");
-    // Trickling does not help, and a timeout counts for each head anew.
+    // Slow-loris: sending single bytes does not extend the timeout, which starts again for each head.
     let mut stream = server.connect().await;
     stream.write_all(b"GET /ok HTTP/1.1\r\n\r\n").await.unwrap();
     read_until(&mut stream, "3 bytes of path").await;
@@ -29,7 +29,7 @@ async fn slow_heads_and_silent_connections_are_closed() {
 }
 
 #[tokio::test]
-async fn idle_connections_are_closed_by_their_own_clock() {
+async fn idle_connections_are_closed_after_the_idle_timeout() {
     let server = Server::start(Limits {
         idle_timeout: short(),
         ..Limits::default()
@@ -49,7 +49,7 @@ async fn idle_connections_are_closed_by_their_own_clock() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_told_to_the_service() {
+async fn the_service_sees_a_body_timeout() {
     let server = Server::start(Limits {
         body_timeout: short(),
         ..Limits::default()
@@ -59,7 +59,7 @@ async fn a_body_that_does_not_come_is_told_to_the_service() {
         .exchange(b"POST /echo HTTP/1.1\r\ncontent-length: 5\r\n\r\nhe")
         .await;
     assert!(answer.ends_with("body timed out"), "{answer}");
-    // A call may take as long as it likes when it has its body.
+    // The body timeout does not limit a call that has its body.
     let mut stream = server.connect().await;
     stream.write_all(b"GET /wait HTTP/1.1\r\n\r\n").await.unwrap();
     server.waiting.notified().await;
@@ -69,7 +69,7 @@ async fn a_body_that_does_not_come_is_told_to_the_service() {
 }
 
 #[tokio::test]
-async fn a_response_that_nobody_reads_is_given_up() {
+async fn a_connection_with_an_unread_response_is_closed() {
     let server = Server::start(Limits {
         write_timeout: short(),
         ..Limits::default()
@@ -87,7 +87,7 @@ async fn a_response_that_nobody_reads_is_given_up() {
 }
 
 #[tokio::test]
-async fn more_connections_than_allowed_wait_their_turn() {
+async fn connections_above_the_limit_wait_in_the_backlog() {
     let server = Server::start(Limits {
         max_connections: 1,
         ..Limits::default()
@@ -105,7 +105,7 @@ async fn more_connections_than_allowed_wait_their_turn() {
 }
 
 #[tokio::test]
-async fn shutdown_finishes_what_is_in_flight_and_closes_the_idle() {
+async fn shutdown_drains_requests_and_closes_idle_connections() {
     let mut server = Server::start(Limits::default()).await;
     let mut idle = server.connect().await;
     idle.write_all(b"POST /echo HTTP/1.1\r\ncontent-length: 2\r\n\r\nhi")
@@ -129,7 +129,7 @@ async fn shutdown_finishes_what_is_in_flight_and_closes_the_idle() {
 }
 
 #[tokio::test]
-async fn shutdown_cuts_what_does_not_finish() {
+async fn shutdown_closes_connections_that_exceed_its_timeout() {
     let mut server = Server::start(Limits {
         shutdown_timeout: short(),
         ..Limits::default()

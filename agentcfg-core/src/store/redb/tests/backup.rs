@@ -1,4 +1,4 @@
-//! Backups are whole, consistent and verified.
+//! Backups are complete, consistent and verified.
 
 use super::super::{BackupError, BackupSummary, RestoreError, check, restore};
 use super::*;
@@ -13,7 +13,7 @@ async fn backup() -> (Vec<u8>, Vec<(Key, Record)>, BackupSummary) {
 }
 
 #[tokio::test]
-async fn a_backup_restores_all_there_is() {
+async fn a_backup_restores_every_record() {
     let (copy, records, made) = backup().await;
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.redb");
@@ -24,14 +24,14 @@ async fn a_backup_restores_all_there_is() {
     assert!(report.is_sound(), "{report:?}");
     let store = open(&path);
     assert_eq!(dump(&store).await, records);
-    // The sequence goes on where the backup ended, not where its records end.
+    // The sequence continues after the backup's sequence, not after its greatest record version.
     let committed = store.commit(batch([], [put("agent-3", "1")])).await.unwrap();
     assert_eq!(committed.numbers, [made.sequence + 1]);
     let mut again = Vec::new();
     drop(store);
     restore(&copy[..], place.path().join("second.redb")).unwrap();
     open(&place.path().join("second.redb")).backup(&mut again).unwrap();
-    assert!(again == copy, "a backup of what was restored is the same backup");
+    assert!(again == copy, "a backup of the restored store has the same bytes");
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn a_backup_is_one_snapshot_while_commits_go_on() {
     fill(&store).await;
     let before = dump(&store).await;
 
-    /// Commits in the midst of the backup, after its first bytes came.
+    /// An output that commits to the store during the backup, at each write.
     struct Interfering<'a>(&'a RedbStore, Vec<u8>);
     impl std::io::Write for Interfering<'_> {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -83,7 +83,7 @@ fn block_on<T: Send>(future: impl Future<Output = T> + Send) -> T {
 }
 
 #[tokio::test]
-async fn every_cut_and_every_changed_byte_is_found() {
+async fn every_truncation_and_every_changed_byte_is_detected() {
     let place = tempfile::tempdir().unwrap();
     let store = open(&place.path().join("small.redb"));
     store.commit(batch([], [put("a", "1"), put("b", "{}")])).await.unwrap();
@@ -98,7 +98,7 @@ async fn every_cut_and_every_changed_byte_is_found() {
         assert!(!path.exists(), "{what}");
     };
     for length in 0..copy.len() {
-        refused(&copy[..length], &format!("a cut at {length}"));
+        refused(&copy[..length], &format!("a truncation at {length}"));
     }
     for position in 0..copy.len() {
         for change in [0x01, 0x80, 0xff] {
@@ -109,14 +109,14 @@ async fn every_cut_and_every_changed_byte_is_found() {
     }
     let mut longer = copy.clone();
     longer.push(0);
-    refused(&longer, "a byte too many");
+    refused(&longer, "one byte after the end");
     let names = place.path().read_dir().unwrap().count();
     assert_eq!(names, 1, "no draft is left behind");
     assert!(restore(&copy[..], &path).is_ok());
 }
 
 #[tokio::test]
-async fn a_restore_replaces_nothing() {
+async fn a_restore_never_replaces_a_file() {
     let (copy, _, _) = backup().await;
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.redb");
@@ -126,7 +126,7 @@ async fn a_restore_replaces_nothing() {
 }
 
 #[tokio::test]
-async fn faults_of_input_and_output_are_told_apart() {
+async fn input_and_output_errors_are_distinguished() {
     struct Broken;
     impl std::io::Write for Broken {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
@@ -144,7 +144,7 @@ async fn faults_of_input_and_output_are_told_apart() {
     let place = tempfile::tempdir().unwrap();
     let store = open(&place.path().join("store.redb"));
     assert!(matches!(store.backup(Broken), Err(BackupError::Output(_))));
-    assert!(store.is_ready(), "that is no failure of the store");
+    assert!(store.is_ready(), "an output error is not a failure of the store");
     assert!(matches!(
         restore(Broken, place.path().join("new.redb")),
         Err(RestoreError::Input(_))

@@ -1,4 +1,4 @@
-//! A check finds damage, wherever it is, and changes nothing.
+//! A check finds damage anywhere in the file and does not change the file.
 
 use redb::Database;
 
@@ -29,7 +29,7 @@ async fn a_sound_store_is_counted() {
     assert!(std::fs::read(&path).unwrap() == bytes);
 }
 
-/// Changes bytes all over the file, and asks that a store that is called sound reads as before.
+/// Changes bytes at many positions. A store that the check reports as sound must still read as before.
 #[tokio::test]
 async fn damage_is_reported_or_without_effect() {
     let place = tempfile::tempdir().unwrap();
@@ -40,12 +40,12 @@ async fn damage_is_reported_or_without_effect() {
         store.backup(&mut copy).unwrap();
         dump(&store).await
     };
-    // A restored file was written in one go, so there are few pages in it that nobody needs.
+    // A restored file was written in one transaction, so it has few unused pages.
     let path = place.path().join("store.redb");
     restore(&copy[..], &path).unwrap();
     let whole = std::fs::read(&path).unwrap();
 
-    // Empty pages are of no interest: only places with something in them are hit, and the header.
+    // Only non-zero bytes and the header are changed: zero bytes belong mostly to unused pages.
     let used: Vec<usize> = (0..whole.len()).filter(|position| whole[*position] != 0).collect();
     let places = (0..320)
         .step_by(8)
@@ -69,7 +69,7 @@ async fn damage_is_reported_or_without_effect() {
 }
 
 #[tokio::test]
-async fn every_fault_of_a_record_has_its_problem() {
+async fn every_kind_of_damaged_record_is_reported() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.redb");
     let store = open(&path);
@@ -109,7 +109,7 @@ async fn every_fault_of_a_record_has_its_problem() {
     assert_eq!(problems.len(), 6, "{problems:?}");
     assert!(problems.iter().any(|problem| problem.to_string().contains("future")));
 
-    // A record that is damaged fails its own reads and no others.
+    // A damaged record fails reads of itself only.
     let store = open(&path);
     assert!(store.get(&[agent("another-place")]).await.is_err());
     assert!(store.get(&[agent("agent-1")]).await.is_ok());

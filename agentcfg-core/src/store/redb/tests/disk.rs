@@ -1,4 +1,4 @@
-//! A disk in memory that fails on demand and survives its database.
+//! An in-memory disk with fault injection. Its content outlives the database.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,7 +13,7 @@ use super::super::{RedbOptions, RedbStore};
 
 type Hook = Box<dyn FnMut(Operation) -> io::Result<()> + Send>;
 
-/// What the engine asks of the disk.
+/// A disk operation of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Open,
@@ -23,7 +23,7 @@ pub(super) enum Operation {
     Sync,
 }
 
-/// Handles are clones of each other.
+/// The disk. Clones share its content and its hook.
 #[derive(Clone, Default)]
 pub(super) struct Disk {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -31,15 +31,15 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Asks `hook` before each operation from now on.
+    /// Calls `hook` before each operation from now on.
     pub(super) fn set_hook(&self, hook: impl FnMut(Operation) -> io::Result<()> + Send + 'static) {
         *self.hook.lock().unwrap() = Some(Box::new(hook));
     }
 
-    /// Lets these operations fail from now on.
+    /// Makes these operations fail from now on.
     pub(super) fn fail(&self, operations: &'static [Operation]) {
         self.set_hook(move |operation| match operations.contains(&operation) {
-            true => Err(io::Error::other("the disk was told to fail")),
+            true => Err(io::Error::other("injected disk failure")),
             false => Ok(()),
         });
     }
@@ -90,7 +90,7 @@ impl Disk {
     }
 }
 
-/// Options for a disk that comes back at once.
+/// Options with very short pauses between attempts to reopen.
 pub(super) fn options() -> RedbOptions {
     RedbOptions {
         cache_bytes: 0,

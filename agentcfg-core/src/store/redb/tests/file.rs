@@ -1,4 +1,4 @@
-//! The file: made whole, opened by one, refused when it is not ours.
+//! The store file: atomic creation, exclusive lock, and refusal of other files.
 
 use redb::Database;
 
@@ -11,7 +11,7 @@ fn open_error(path: &Path) -> OpenError {
 }
 
 #[tokio::test]
-async fn what_was_committed_is_there_after_a_reopening() {
+async fn committed_records_survive_reopening() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.redb");
     let store = open(&path);
@@ -27,8 +27,8 @@ async fn what_was_committed_is_there_after_a_reopening() {
         value: b"0".to_vec(),
     };
     let committed = store.commit(batch([], [put("agent-3", "1"), append])).await.unwrap();
-    assert!(committed.numbers[0] > greatest, "versions go on");
-    assert_eq!(committed.numbers[1], 41, "log numbers go on");
+    assert!(committed.numbers[0] > greatest, "versions continue");
+    assert_eq!(committed.numbers[1], 41, "log numbers continue");
     let names: Vec<_> = place
         .path()
         .read_dir()
@@ -39,7 +39,7 @@ async fn what_was_committed_is_there_after_a_reopening() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_not_closed_is_recovered() {
+async fn a_file_that_was_not_closed_cleanly_is_recovered() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.redb");
     let store = open(&path);
@@ -48,12 +48,15 @@ async fn a_file_that_was_not_closed_is_recovered() {
     std::fs::copy(&path, &crashed).unwrap();
     let bytes = std::fs::read(&crashed).unwrap();
     assert!(check(&crashed).unwrap().is_sound());
-    assert!(std::fs::read(&crashed).unwrap() == bytes, "a check changes nothing");
+    assert!(
+        std::fs::read(&crashed).unwrap() == bytes,
+        "a check does not change the file"
+    );
     assert_eq!(dump(&open(&crashed)).await, dump(&store).await);
 }
 
 #[test]
-fn a_file_has_one_holder() {
+fn a_file_is_locked_exclusively() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.redb");
     let store = open(&path);
@@ -65,7 +68,7 @@ fn a_file_has_one_holder() {
 
 #[cfg(unix)]
 #[test]
-fn a_new_file_is_its_owner_s() {
+fn a_new_file_is_accessible_to_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.redb");
@@ -74,7 +77,7 @@ fn a_new_file_is_its_owner_s() {
 }
 
 #[test]
-fn a_newer_format_is_refused_untouched() {
+fn a_newer_format_is_refused_and_left_unchanged() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.redb");
     drop(open(&path));
@@ -97,7 +100,7 @@ fn a_newer_format_is_refused_untouched() {
 }
 
 #[test]
-fn what_is_no_store_is_refused_untouched() {
+fn a_file_that_is_not_a_store_is_refused_and_left_unchanged() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.redb");
     drop(open(&path));
@@ -133,7 +136,7 @@ fn what_is_no_store_is_refused_untouched() {
 }
 
 #[test]
-fn a_path_that_cannot_be_used_is_the_system_s_error() {
+fn an_unusable_path_is_an_io_error() {
     let place = tempfile::tempdir().unwrap();
     for path in [place.path().join("absent/store.redb"), place.path().to_owned()] {
         let error = open_error(&path);
@@ -144,10 +147,10 @@ fn a_path_that_cannot_be_used_is_the_system_s_error() {
 }
 
 #[test]
-fn a_draft_that_a_crash_left_behind_is_in_nobody_s_way() {
+fn drafts_left_by_a_crash_do_not_block_a_new_store() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.redb");
-    // Wherever the count is by now, the next drafts' names are taken.
+    // The counter is shared with the other tests of this process, so take many names in advance.
     for count in 0..2000 {
         std::fs::write(
             place

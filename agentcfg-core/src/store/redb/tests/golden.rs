@@ -1,6 +1,6 @@
-//! Files of each release, which every later one reads.
+//! Golden files: store files and backups of earlier releases, which every later release must read.
 //!
-//! A file that was released is never made anew. A release with another format adds its own:
+//! A released golden file is never regenerated. A release with another format adds its own files:
 //! `cargo test -p agentcfg-core --all-features -- --ignored make_the_golden_files`.
 
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-/// What is in the files of format 1.
+/// The content of the files of format 1.
 fn content() -> Vec<Batch> {
     let count = |delta| Write::Add {
         counter: Key::in_workspace(workspace(), Kind::Counter, "agents"),
@@ -94,17 +94,20 @@ async fn the_backup_of_format_1_restores() {
 }
 
 #[tokio::test]
-#[ignore = "makes the files that the other tests read"]
+#[ignore = "generates the golden files"]
 async fn make_the_golden_files() {
     let (file, backup) = (golden("store-v1.redb"), golden("store-v1.backup"));
     std::fs::create_dir_all(golden("")).unwrap();
-    assert!(!file.exists() && !backup.exists(), "released files stay as they are");
+    assert!(
+        !file.exists() && !backup.exists(),
+        "released files are never overwritten"
+    );
     let store = open(&file);
     for batch in content() {
         store.commit(batch).await.unwrap();
     }
     store.backup(std::fs::File::create(backup).unwrap()).unwrap();
     drop(store);
-    // Only to keep the file small.
+    // Keeps the golden file small.
     redb::Database::open(&file).unwrap().compact().unwrap();
 }

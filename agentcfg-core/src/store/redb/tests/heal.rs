@@ -1,4 +1,4 @@
-//! The store outlives failures of its disk.
+//! The store recovers from disk failures.
 
 use std::io;
 
@@ -15,7 +15,7 @@ fn unavailable<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> bool {
 }
 
 #[tokio::test]
-async fn a_failed_commit_has_an_unknown_outcome_and_the_store_heals() {
+async fn a_failed_commit_has_an_unknown_outcome_and_the_store_recovers() {
     let disk = Disk::default();
     let store = disk.store(&options());
     store.commit(batch([], [put("a", "1")])).await.unwrap();
@@ -49,8 +49,8 @@ async fn a_failed_commit_has_an_unknown_outcome_and_the_store_heals() {
 }
 
 #[tokio::test]
-async fn wherever_the_disk_fails_the_answer_is_true() {
-    // The disk fails from its nth operation on, for each n until a commit goes through untouched.
+async fn the_answer_of_a_commit_is_correct_at_every_point_of_failure() {
+    // The disk fails from its nth operation on, for each n until the commit succeeds.
     for allowed in 0_u32.. {
         let disk = Disk::default();
         let store = disk.store(&options());
@@ -59,9 +59,7 @@ async fn wherever_the_disk_fails_the_answer_is_true() {
 
         let mut left = allowed;
         disk.set_hook(move |_| {
-            left = left
-                .checked_sub(1)
-                .ok_or(io::Error::other("the disk was told to fail"))?;
+            left = left.checked_sub(1).ok_or(io::Error::other("injected disk failure"))?;
             Ok(())
         });
         let long = format!("\"{}\"", "x".repeat(200_000));
@@ -89,14 +87,14 @@ async fn wherever_the_disk_fails_the_answer_is_true() {
 }
 
 #[tokio::test]
-async fn a_failed_read_makes_the_store_heal() {
+async fn a_failed_read_makes_the_store_recover() {
     let disk = Disk::default();
     let store = disk.store(&options());
     fill(&store).await;
     disk.fail(&[Read]);
     assert!(unavailable(store.get(&[agent("agent-1")]).await));
     disk.work();
-    // The writer hears of it at some moment from now on.
+    // The writer receives the failure report asynchronously.
     while store.get(&[agent("agent-1")]).await.is_err() {
         assert!(store.until_ready().await);
         tokio::task::yield_now().await;
@@ -105,7 +103,7 @@ async fn a_failed_read_makes_the_store_heal() {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_heal_can_be_closed() {
+async fn a_store_that_cannot_recover_can_be_closed() {
     let disk = Disk::default();
     let store = disk.store(&options());
     disk.fail(&[Open, Sync]);
@@ -116,7 +114,7 @@ async fn a_store_that_cannot_heal_can_be_closed() {
 }
 
 #[test]
-fn a_failed_commit_answers_each_batch_of_its_group_by_itself() {
+fn a_failed_group_commit_has_a_verdict_for_each_batch() {
     let disk = Disk::default();
     let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20);
     let (verdicts, fault) = commit_group(&shared, vec![batch([], [put("there", "1")])]);
@@ -131,13 +129,13 @@ fn a_failed_commit_answers_each_batch_of_its_group_by_itself() {
     ];
     let (verdicts, fault) = commit_group(&shared, group);
     assert!(fault.is_some());
-    // Refused on what was committed before: true, whatever became of the group.
+    // Refused because of committed state: correct whether or not the group was committed.
     assert_eq!(verdicts[0], Err(CommitError::Conflict(0)));
     assert!(matches!(
         verdicts[1],
         Err(CommitError::Store(StoreError::OutcomeUnknown(_)))
     ));
-    // Refused on what the group itself wrote, which may not exist: nothing changed, but no conflict either.
+    // Refused because of the group's own write, which may not exist: unavailable, not a conflict.
     assert!(matches!(
         verdicts[2],
         Err(CommitError::Store(StoreError::Unavailable(_)))
@@ -164,7 +162,7 @@ fn a_group_that_fails_before_its_commit_is_unavailable() {
 }
 
 #[test]
-fn a_complaint_about_a_database_that_is_gone_is_ignored() {
+fn reopening_the_file_starts_a_new_generation() {
     let disk = Disk::default();
     let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20);
     let (_sender, queue) = std::sync::mpsc::sync_channel(1);

@@ -1,4 +1,4 @@
-//! Tests of what the embedded store adds to the contract: its file, its writer, its backups.
+//! Tests beyond the storage contract: the store file, the writer thread, backups.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod backup;
@@ -38,7 +38,7 @@ fn batch(checks: impl IntoIterator<Item = Check>, writes: impl IntoIterator<Item
     }
 }
 
-/// Records of several kinds, enough of them for a tree of several pages.
+/// Commits records of several kinds, enough for a tree of several pages.
 async fn fill(store: &RedbStore) {
     for number in 0..40 {
         let writes = [
@@ -65,7 +65,7 @@ async fn fill(store: &RedbStore) {
         .unwrap();
 }
 
-/// All that [`fill`] can have written.
+/// Reads every record that [`fill`] writes.
 async fn dump(store: &RedbStore) -> Vec<(Key, Record)> {
     let mut partitions = vec![Partition::Workspace(workspace())];
     partitions.extend((0..40).map(|number| Partition::Global(format!("key-{number}").into())));

@@ -1,4 +1,4 @@
-//! The queue of the writer, and closing.
+//! The writer's queue, group commit, and closing.
 
 use std::future::Future;
 use std::pin::pin;
@@ -13,8 +13,9 @@ use super::super::writer::commit_group;
 use super::disk::{Disk, Operation, options};
 use super::*;
 
-/// Holds the writer at its next sync: tells when it is there, and lets go when the sender is dropped.
-fn hold(disk: &Disk) -> (Receiver<()>, Sender<()>) {
+/// Blocks the writer at its next sync. The receiver signals that the writer is there; dropping the
+/// sender unblocks it.
+fn block_at_sync(disk: &Disk) -> (Receiver<()>, Sender<()>) {
     let (arrived, arrival) = channel();
     let (release, held) = channel::<()>();
     disk.set_hook(move |operation| {
@@ -32,13 +33,13 @@ fn is_pending(future: std::pin::Pin<&mut impl Future>) -> bool {
 }
 
 #[tokio::test]
-async fn a_full_queue_refuses_and_what_waits_shares_one_commit() {
+async fn a_full_queue_refuses_and_queued_batches_share_one_commit() {
     let disk = Disk::default();
     let store = disk.store(&RedbOptions {
         queue_depth: 2,
         ..options()
     });
-    let (arrival, release) = hold(&disk);
+    let (arrival, release) = block_at_sync(&disk);
     let mut first = pin!(store.commit(batch([], [put("a", "1")])));
     assert!(is_pending(first.as_mut()));
     arrival.recv().unwrap();
@@ -59,10 +60,10 @@ async fn a_full_queue_refuses_and_what_waits_shares_one_commit() {
 }
 
 #[tokio::test]
-async fn a_batch_counts_even_if_nobody_waits_for_its_answer() {
+async fn a_batch_is_committed_even_if_its_caller_was_dropped() {
     let disk = Disk::default();
     let store = disk.store(&options());
-    let (arrival, release) = hold(&disk);
+    let (arrival, release) = block_at_sync(&disk);
     {
         let mut abandoned = pin!(store.commit(batch([], [put("a", "1")])));
         assert!(is_pending(abandoned.as_mut()));
@@ -74,10 +75,10 @@ async fn a_batch_counts_even_if_nobody_waits_for_its_answer() {
 }
 
 #[tokio::test]
-async fn closing_answers_what_waits() {
+async fn closing_commits_and_answers_the_queued_batches() {
     let disk = Disk::default();
     let store = disk.store(&options());
-    let (arrival, release) = hold(&disk);
+    let (arrival, release) = block_at_sync(&disk);
     let mut first = pin!(store.commit(batch([], [put("a", "1")])));
     assert!(is_pending(first.as_mut()));
     arrival.recv().unwrap();
@@ -110,7 +111,7 @@ async fn closing_answers_what_waits() {
     );
 }
 
-/// Polls its future on whatever thread wakes it, so the future ends on the writer's own.
+/// Polls its future on the thread that wakes it, so the future completes on the writer thread.
 struct Inline(Mutex<Option<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>>>);
 
 impl Wake for Inline {
@@ -127,11 +128,11 @@ impl Wake for Inline {
 }
 
 #[test]
-fn the_last_handle_may_be_dropped_on_the_thread_of_the_writer() {
+fn the_last_handle_may_be_dropped_on_the_writer_thread() {
     let disk = Disk::default();
     let store = disk.store(&options());
     let shared = store.shared.clone();
-    let (arrival, release) = hold(&disk);
+    let (arrival, release) = block_at_sync(&disk);
     let (done, end) = channel();
     let future = Box::pin(async move {
         store.commit(batch([], [put("a", "1")])).await.unwrap();
@@ -142,7 +143,7 @@ fn the_last_handle_may_be_dropped_on_the_thread_of_the_writer() {
     arrival.recv().unwrap();
     drop(release);
     end.recv().unwrap();
-    // Each holder of the shared state but this one goes when the writer has ended.
+    // This is the only reference to the shared state once the writer has ended.
     while Arc::strong_count(&shared) > 1 {
         std::thread::yield_now();
     }
@@ -150,7 +151,7 @@ fn the_last_handle_may_be_dropped_on_the_thread_of_the_writer() {
 }
 
 #[test]
-fn a_group_costs_as_many_syncs_as_one_batch_and_a_refusal_none() {
+fn a_group_commit_syncs_as_often_as_one_batch_and_a_refusal_never() {
     let disk = Disk::default();
     let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20);
     let syncs = Arc::new(AtomicU32::new(0));
@@ -169,7 +170,7 @@ fn a_group_costs_as_many_syncs_as_one_batch_and_a_refusal_none() {
             syncs.swap(0, Ordering::Relaxed),
         )
     };
-    // Two phases are two syncs: first the pages, then the switch to them.
+    // A two-phase commit syncs twice: the pages, then the header that makes them current.
     assert_eq!(cost(vec![batch([], [put("a", "1")])]), (1, 2));
     assert_eq!(
         cost(

@@ -1,0 +1,164 @@
+//! The state of the current request and response on a connection.
+//!
+//! The socket depends on it: bytes that hyper writes while no request was passed to the service are a refusal by
+//! hyper, and the timeout of a read depends on what is read. Everything runs in one task; the atomics are needed only
+//! because the types must be `Send` and `Sync`.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::task::{Context, Poll};
+
+use hyper::body::{Body, Frame, SizeHint};
+
+/// The state of one connection, shared by its socket and its service.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Exchange(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    phase: AtomicU8,
+    body_sent: AtomicBool,
+    /// Whether the request is HTTP/1.0, where the end of the connection may mark the end of the response.
+    is_http10: AtomicBool,
+    /// Whether the service polls for a disconnect of the client.
+    watched: AtomicBool,
+    left: AtomicBool,
+}
+
+/// The phase of the current request and response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// No complete request head was passed to the service yet.
+    AwaitingRequest,
+    /// The service has the request, or hyper is reading its response body.
+    Responding,
+    /// hyper has the whole response and may still buffer a part of it.
+    Flushing,
+}
+
+impl Exchange {
+    pub(super) fn phase(&self) -> Phase {
+        match self.0.phase.load(Relaxed) {
+            0 => Phase::AwaitingRequest,
+            1 => Phase::Responding,
+            _ => Phase::Flushing,
+        }
+    }
+
+    /// The service gets a request. Dropping the returned guard marks the end of the response.
+    pub(super) fn begin(&self, has_body: bool, is_http10: bool) -> ResponseGuard {
+        self.0.phase.store(1, Relaxed);
+        self.0.is_http10.store(is_http10, Relaxed);
+        self.0.body_sent.store(has_body, Relaxed);
+        self.0.watched.store(false, Relaxed);
+        self.0.left.store(false, Relaxed);
+        ResponseGuard(self.clone())
+    }
+
+    /// Whether the service polls for a disconnect of the client that was not detected yet.
+    pub(super) fn is_watched(&self) -> bool {
+        self.phase() == Phase::Responding && self.0.watched.load(Relaxed) && !self.0.left.load(Relaxed)
+    }
+
+    /// Notes that the client has closed the connection or its sending side.
+    pub(super) fn left(&self) {
+        self.0.left.store(true, Relaxed);
+    }
+
+    /// Whether an orderly close now would make an incomplete HTTP/1.0 response look complete.
+    pub(super) fn would_truncate_silently(&self) -> bool {
+        self.phase() != Phase::AwaitingRequest && self.0.is_http10.load(Relaxed)
+    }
+
+    /// The handle by which the service detects a disconnect.
+    pub(super) fn leaving(&self) -> Leaving {
+        Leaving(self.clone())
+    }
+
+    /// Notes that the response was written to the socket completely.
+    pub(super) fn flushed(&self) {
+        self.0.phase.store(0, Relaxed);
+    }
+
+    /// Whether the client may still be sending a request body that is not read.
+    pub(super) fn may_be_sending(&self) -> bool {
+        self.0.body_sent.load(Relaxed)
+    }
+
+    /// Notes that the connection is between requests, so the client is sending no body.
+    pub(super) fn no_body_is_sent(&self) {
+        self.0.body_sent.store(false, Relaxed);
+    }
+}
+
+/// Marks the end of a response when it is dropped.
+#[derive(Debug)]
+pub(super) struct ResponseGuard(Exchange);
+
+impl Drop for ResponseGuard {
+    fn drop(&mut self) {
+        self.0.0.phase.store(2, Relaxed);
+    }
+}
+
+/// Lets a service call detect that its client has closed the connection or half-closed it: over TCP the two look alike.
+///
+/// [`serve`](super::serve) puts one into the extensions of each request whose method is not safe. Most calls should not
+/// use it: they are short, and a client that half-closed the connection may still wait for the response.
+///
+/// Poll it only in the call itself or in its response body: only the connection's task is woken.
+#[derive(Debug, Clone)]
+pub struct Leaving(Exchange);
+
+impl Leaving {
+    /// Resolves when the client has disconnected.
+    pub async fn left(&self) {
+        poll_fn(|cx| self.poll_left(cx)).await;
+    }
+
+    /// Ready when the client has disconnected. The connection's task is woken then.
+    pub fn poll_left(&self, _: &mut Context<'_>) -> Poll<()> {
+        let state = &self.0.0;
+        state.watched.store(true, Relaxed);
+        if state.left.load(Relaxed) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+}
+
+/// A response body that holds the guard of its response.
+#[derive(Debug)]
+pub(super) struct Tracked<B> {
+    body: B,
+    _guard: Option<ResponseGuard>,
+}
+
+impl<B> Tracked<B> {
+    pub(super) fn new(body: B, guard: Option<ResponseGuard>) -> Self {
+        Self { body, _guard: guard }
+    }
+}
+
+impl<B: Body + Unpin> Body for Tracked<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
