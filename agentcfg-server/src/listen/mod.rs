@@ -14,7 +14,6 @@ mod turn;
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::io;
 use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -29,10 +28,6 @@ use tokio::task::{JoinError, JoinSet};
 use tower_service::Service;
 
 pub use files::fit_to_open_files;
-pub use turn::Leaving;
-
-use crate::process::config::Config;
-
 /// How much one listener serves, and how patient it is.
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -53,23 +48,17 @@ pub struct Limits {
     pub open_connections: Gauge,
 }
 
-impl From<&Config> for Limits {
-    fn from(config: &Config) -> Self {
-        Self {
-            max_connections: config.max_connections,
-            header_timeout: config.header_timeout,
-            body_timeout: config.body_timeout,
-            write_timeout: config.body_timeout,
-            idle_timeout: config.idle_timeout,
-            shutdown_timeout: config.shutdown_timeout,
-            open_connections: Gauge::default(),
-        }
-    }
-}
-
 impl Default for Limits {
     fn default() -> Self {
-        Self::from(&Config::default())
+        Self {
+            max_connections: 10_000,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(75),
+            shutdown_timeout: Duration::from_secs(30),
+            open_connections: Gauge::default(),
+        }
     }
 }
 
@@ -94,7 +83,7 @@ impl Drained {
 /// [`shutdown_timeout`](Limits::shutdown_timeout).
 ///
 /// A client that shuts its sending side down after the request still gets the response, unless the service asks its
-/// [`Leaving`] and gives up.
+/// [`Leaving`](crate::http::Leaving) and gives up.
 pub async fn serve<S, B>(
     listener: TcpListener,
     service: S,
@@ -173,21 +162,6 @@ where
     fn call(&mut self, request: Request<Incoming>) -> Fut {
         (self.call)(request)
     }
-}
-
-/// Whether reading a request body failed because the client took longer than [`Limits::body_timeout`].
-pub fn is_body_timeout(error: &hyper::Error) -> bool {
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if error
-            .downcast_ref::<io::Error>()
-            .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
-        {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
 }
 
 /// Counts one connection while it lives.

@@ -15,6 +15,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::Limits;
 use super::answers;
 use super::turn::{Phase, Turn};
+use crate::http::BodyTimeout;
 
 /// How long a client that still sends may take to notice that it was answered. Closing before that would make the
 /// system reset the connection, and the reset may overtake the answer.
@@ -266,7 +267,7 @@ impl<T: AsyncRead + Presence + Unpin> AsyncRead for Socket<T> {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
                 ready!(self.poll_read_clock(cx));
-                Poll::Ready(Err(timed_out("client is too slow")))
+                Poll::Ready(Err(BodyTimeout.into()))
             }
         }
     }

@@ -11,6 +11,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::http::{BodyTimeout, Leaving};
 
 /// A served test service, which counts its calls.
 struct Server {
@@ -89,7 +90,7 @@ async fn answer(
     let body = match request.uri().path() {
         "/echo" => match request.into_body().collect().await {
             Ok(body) => body.to_bytes(),
-            Err(error) if is_body_timeout(&error) => Bytes::from_static(b"body timed out"),
+            Err(error) if BodyTimeout::is_in(&error) => Bytes::from_static(b"body timed out"),
             Err(_) => Bytes::from_static(b"body broke"),
         },
         "/wait" => {

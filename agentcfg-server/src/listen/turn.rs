@@ -3,13 +3,14 @@
 //! The socket needs to know. What hyper writes while no service was asked is hyper's own; how long a read may take
 //! depends on what is being read. All parties live in one task, so that the atomics only satisfy the compiler.
 
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
 use hyper::body::{Body, Frame, SizeHint};
+
+use crate::http::{Leaving, WatchClient};
 
 /// The state of one connection, shared by its socket and its service.
 #[derive(Debug, Clone, Default)]
@@ -71,9 +72,9 @@ impl Turn {
         self.phase() != Phase::Asking && self.0.is_old.load(Relaxed)
     }
 
-    /// What the service learns of it by.
+    /// Tells the service when the client leaves.
     pub(super) fn leaving(&self) -> Leaving {
-        Leaving(self.clone())
+        Leaving::new(Arc::clone(&self.0) as _)
     }
 
     /// Everything is on the wire.
@@ -102,26 +103,10 @@ impl Drop for Answering {
     }
 }
 
-/// Tells a service call that its client has closed the connection, or its side of it: over TCP the two look alike.
-///
-/// [`serve`](super::serve) puts one into the extensions of each request but reads. Most calls need not ask: they are short,
-/// and a client that has said all it wants to say may still wait for the answer.
-///
-/// It is to be asked by the call itself or by its response body, not from another task: nothing else wakes.
-#[derive(Debug, Clone)]
-pub struct Leaving(Turn);
-
-impl Leaving {
-    /// Resolves when the client has left.
-    pub async fn left(&self) {
-        poll_fn(|cx| self.poll_left(cx)).await;
-    }
-
-    /// Ready when the client has left. The task of the connection is woken then.
-    pub fn poll_left(&self, _: &mut Context<'_>) -> Poll<()> {
-        let state = &self.0.0;
-        state.watched.store(true, Relaxed);
-        if state.left.load(Relaxed) {
+impl WatchClient for State {
+    fn poll_left(&self, _: &mut Context<'_>) -> Poll<()> {
+        self.watched.store(true, Relaxed);
+        if self.left.load(Relaxed) {
             Poll::Ready(())
         } else {
             Poll::Pending
