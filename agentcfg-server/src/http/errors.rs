@@ -116,6 +116,11 @@ impl Failure {
         Self::new(StatusCode::GATEWAY_TIMEOUT, message)
     }
 
+    /// Whether the request had no good credential.
+    pub fn is_unauthorized(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED
+    }
+
     /// Adds the cause for the log.
     #[must_use]
     pub fn because(self, cause: impl ToString) -> Self {

@@ -225,7 +225,7 @@ impl Failure {
         .unwrap_or_default();
         let mut response = json_response(self.status, Body::Whole(Full::new(body.into())));
         let headers = response.headers_mut();
-        if self.status == StatusCode::UNAUTHORIZED {
+        if self.is_unauthorized() {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(seconds) = self.retry_after {

@@ -19,8 +19,8 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tower_service::Service;
 
-use super::Limits;
 use super::answers;
+use super::limits::Limits;
 use super::socket::Socket;
 use super::turn::{Answering, Phase, Tracked, Turn};
 use crate::http::request_id::{self, RequestIds};

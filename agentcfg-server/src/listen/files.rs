@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use super::Limits;
+use super::limits::Limits;
 
 /// Descriptors left for the store, the logs and calls to others.
 const SPARE: u64 = 128;

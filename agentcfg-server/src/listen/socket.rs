@@ -12,8 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::Limits;
 use super::answers;
+use super::limits::Limits;
 use super::turn::{Phase, Turn};
 use crate::http::BodyTimeout;
 
