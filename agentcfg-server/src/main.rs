@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
-use agentcfg_server::process::cli::Cli;
-use agentcfg_server::process::commands;
+use agentcfg_server::process::{self, Cli};
 use clap::Parser;
 
 fn main() -> ExitCode {
-    commands::run(Cli::parse()).unwrap_or_else(|error| {
+    process::run(Cli::parse()).unwrap_or_else(|error| {
         eprintln!("agentcfg-server: {error}");
         ExitCode::FAILURE
     })

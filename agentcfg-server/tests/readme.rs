@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agentcfg_server::process::config::SETTINGS;
+use agentcfg_server::process::SETTINGS;
 
 #[test]
 fn the_readme_lists_every_setting_and_no_other() {

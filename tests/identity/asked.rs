@@ -1,7 +1,7 @@
 //! Tokens that the provider is asked about, on each call.
 
 use agentcfg_core::clock::{Clock, SystemClock};
-use agentcfg_server::process::config::{Config, Secret};
+use agentcfg_server::process::{Config, Secret};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 

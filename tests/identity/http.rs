@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentcfg_server::outbound::{Options, Outbound};
+use agentcfg_server::{Outbound, OutboundOptions};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{Request, Response};
@@ -13,7 +13,7 @@ const WITHIN: Duration = Duration::from_secs(20);
 /// Sends a request and reads the response whole.
 pub async fn send(request: hyper::http::request::Builder, body: impl Into<Bytes>) -> Response<Bytes> {
     let request: Request<Full<Bytes>> = request.body(Full::from(body.into())).unwrap();
-    let outbound = Outbound::new(&Options::default()).unwrap();
+    let outbound = Outbound::new(&OutboundOptions::default()).unwrap();
     outbound.ask(request, 1 << 20, WITHIN).await.unwrap()
 }
 

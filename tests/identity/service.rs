@@ -2,8 +2,7 @@
 
 use std::net::SocketAddr;
 
-use agentcfg_server::process::config::{Config, Secret, SessionProvider};
-use agentcfg_server::process::server::Server;
+use agentcfg_server::process::{Config, Secret, Server, SessionProvider};
 use bytes::Bytes;
 use hyper::{Request, Response};
 use tokio::net::TcpListener;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use agentcfg_server::outbound::{Options, Outbound};
+use agentcfg_server::{Outbound, OutboundOptions};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -66,7 +66,7 @@ impl Call {
 
     /// Sends it on a connection of its own, which ends with the answer.
     pub async fn send(self) -> Answer {
-        let outbound = Outbound::new(&Options::default()).unwrap();
+        let outbound = Outbound::new(&OutboundOptions::default()).unwrap();
         let answering = tokio::time::timeout(PATIENCE, outbound.send(self.0));
         let response = answering.await.expect("an answer in time").expect("an answer");
         Answer(response)

@@ -32,6 +32,27 @@ impl AgentCfg {
         Ok(listed)
     }
 
+    /// The provider of this name, for managing a workspace's key for it.
+    ///
+    /// Only callers who may manage provider keys learn that there is no such provider.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] when there is none, or [`ErrorKind::Forbidden`] instead without `provider_keys:manage`.
+    pub async fn provider_named(&self, caller: &Caller, workspace: WorkspaceId, name: &str) -> Result<Provider, Error> {
+        if let Ok(provider) = name.parse() {
+            return Ok(provider);
+        }
+        self.authorize(caller, workspace, Permission::ProviderKeysManage)
+            .await?;
+        let shown: String = name.chars().take(60).collect();
+        let known: Vec<&str> = Provider::ALL.iter().map(|provider| provider.as_str()).collect();
+        Err(Error::new(
+            ErrorKind::NotFound,
+            format!("provider {shown:?} not found, there are {}", known.join(" and ")),
+        ))
+    }
+
     /// Saves a workspace's key for a provider, in place of the one that was there. The next model call
     /// uses it.
     ///

@@ -15,16 +15,16 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use crate::api::endpoints::{self, Call};
 use crate::api::model_calls::{self, ModelCalls};
+use crate::api::observer::{Answered, Observer, Stopwatch};
 use crate::api::routes::{self, Content, Match, Needs};
-use crate::http::compression::Compression;
-use crate::http::cors::Cors;
+use crate::http::Compression;
+use crate::http::Cors;
 use crate::http::errors::Failure;
 use crate::http::query::Query;
 use crate::http::request::{self, Fields};
 use crate::http::request_id::{REQUEST_ID, RequestIds};
-use crate::http::response::{self, Body, add_rate};
-use crate::listen::Leaving;
-use crate::process::telemetry::Metrics;
+use crate::http::response::add_rate;
+use crate::http::{Body, Leaving};
 
 /// The API as a function from requests to responses; clones share everything.
 ///
@@ -41,7 +41,7 @@ struct Shared {
     compression: Compression,
     request_ids: RequestIds,
     model_calls: Option<ModelCalls>,
-    metrics: Option<Arc<Metrics>>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl Shared {
@@ -53,7 +53,7 @@ impl Shared {
             compression: self.compression.clone(),
             request_ids: RequestIds::new(),
             model_calls: self.model_calls.clone(),
-            metrics: self.metrics.clone(),
+            observer: self.observer.clone(),
         }
     }
 }
@@ -68,7 +68,7 @@ impl App {
             compression: Compression::on(),
             request_ids: RequestIds::new(),
             model_calls: None,
-            metrics: None,
+            observer: None,
         })
     }
 
@@ -90,11 +90,11 @@ impl App {
         })
     }
 
-    /// The same API, with every answer counted.
+    /// The same API, with an observer that is told of every answer.
     #[must_use]
-    pub fn with_metrics(&self, metrics: Arc<Metrics>) -> Self {
+    pub fn with_observer(&self, observer: Arc<dyn Observer>) -> Self {
         Self::make(Shared {
-            metrics: Some(metrics),
+            observer: Some(observer),
             ..self.shared.again()
         })
     }
@@ -127,10 +127,10 @@ impl App {
         let (head, mut body) = request.into_parts();
         async move {
             let path = head.uri.path();
-            let counted = shared
-                .metrics
+            let observed = shared
+                .observer
                 .as_deref()
-                .map(|metrics| (metrics, metrics.start(), routes::template(path)));
+                .map(|observer| (observer, Stopwatch::start()));
             let fields = Fields::of(&head.headers);
             let request_id = fields.request_id.cloned().unwrap_or_else(|| shared.request_ids.next());
             let mut exchange = Exchange {
@@ -159,8 +159,13 @@ impl App {
             if head.method == Method::HEAD {
                 response = without_body(response);
             }
-            if let Some((metrics, started, route)) = counted {
-                metrics.answered(&head.method, route, response.status().as_u16(), started.elapsed());
+            if let Some((observer, stopwatch)) = observed {
+                observer.answered(&Answered {
+                    method: &head.method,
+                    route: routes::template(path),
+                    status: response.status().as_u16(),
+                    took: stopwatch.elapsed(),
+                });
             }
             Ok(response)
         }
@@ -202,11 +207,8 @@ where
     };
     if route.needs == Needs::Nothing {
         let reply = Box::pin(endpoints::run_open(route.operation, service)).await?;
-        return Ok(shared
-            .compression
-            .apply(route, fields, headers, reply)
-            .await
-            .into_response());
+        let reply = reply.encoded(&shared.compression, &head.method, fields, headers).await;
+        return Ok(reply.into_response());
     }
     let (caller, decision) = service.enter(fields.bearer()?).await?;
     let retry_after = (!decision.allowed).then(|| (decision.retry_after_millis + 999) / 1000);
@@ -219,7 +221,7 @@ where
             "rate limit of {} requests per minute exceeded, try again in {seconds} s",
             decision.status.limit
         );
-        return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, message));
+        return Err(Failure::too_many_requests(message));
     }
     check_needs(route.needs, &caller)?;
     let query = Query::parse(head.uri.query())?;
@@ -239,11 +241,8 @@ where
         leaving: head.extensions.get::<Leaving>(),
     };
     let reply = endpoints::run(route.operation, &call).await?;
-    Ok(shared
-        .compression
-        .apply(route, fields, headers, reply)
-        .await
-        .into_response())
+    let reply = reply.encoded(&shared.compression, &head.method, fields, headers).await;
+    Ok(reply.into_response())
 }
 
 async fn read_body<B>(content: Content, head: &Parts, body: &mut B) -> Result<Bytes, Failure>
@@ -271,9 +270,6 @@ where
     B: HttpBody<Data = Bytes> + Unpin,
 {
     let mut response = failure.to_response();
-    if failure.status == StatusCode::METHOD_NOT_ALLOWED {
-        response::insert(response.headers_mut(), header::ALLOW, &routes::allowed(head.uri.path()));
-    }
     // A client that waits for leave to send its body has sent none.
     if head.headers.contains_key(header::EXPECT) || !request::discard(body).await {
         response
@@ -307,12 +303,14 @@ fn unrouted(
     headers: &HeaderMap,
 ) -> Result<Response<Body>, Failure> {
     match found {
-        Match::OtherMethods => cors.preflight(method, path, headers).ok_or_else(|| {
-            let message = format!("{method} is not allowed here, use {}", routes::allowed(path));
-            Failure::new(StatusCode::METHOD_NOT_ALLOWED, message)
-        }),
-        Match::Route(_) | Match::Nothing => Err(Failure::new(
-            StatusCode::NOT_FOUND,
+        Match::OtherMethods => {
+            let allowed = routes::allowed(path);
+            cors.preflight(method, &allowed, headers).ok_or_else(|| {
+                let message = format!("{method} is not allowed here, use {allowed}");
+                Failure::method_not_allowed(message, allowed)
+            })
+        }
+        Match::Route(_) | Match::Nothing => Err(Failure::not_found(
             "there is nothing at this path, see /openapi.json for what there is",
         )),
     }

@@ -13,12 +13,10 @@ use flate2::write::GzEncoder;
 use hyper::header::{self, HeaderMap};
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::api::routes::Route;
-use crate::http::request::Fields;
-use crate::http::response::{Content, Reply};
+use crate::http::content::Content;
 
 /// Shorter answers fit into one packet with their head, and are left as they are.
-pub const MIN_LENGTH: usize = 1 << 10;
+const MIN_LENGTH: usize = 1 << 10;
 
 /// Longer ones are compressed aside, so that the requests on the same thread need not wait for it.
 const MAX_INLINE: usize = 32 << 10;
@@ -65,34 +63,21 @@ impl Compression {
         Self { shared: None }
     }
 
-    /// Puts a reply into the form that the request asks for.
-    pub(crate) async fn apply(&self, route: &Route, fields: &Fields<'_>, headers: &HeaderMap, reply: Reply) -> Reply {
-        let Some(shared) = &self.shared else { return reply };
-        if route.method != "GET" || !reply.may_be_compressed() {
-            return reply;
-        }
-        if !fields.has_accept_encoding || !asks_for_gzip(headers) {
-            return reply.chosen_plain();
-        }
-        Box::pin(shared.in_gzip(reply)).await
+    /// Whether a content of this length is compressed for those who ask.
+    pub(crate) fn applies_to(&self, length: usize) -> bool {
+        self.shared.is_some() && length >= MIN_LENGTH
+    }
+
+    /// The content in gzip; `None` when it must go out as it is.
+    pub(crate) async fn compress(&self, content: &Content) -> Option<Bytes> {
+        let compressed = self.shared.as_ref()?.compressed(content).await;
+        compressed
+            .inspect_err(|error| tracing::warn!(error, "an answer could not be compressed, and goes out as it is"))
+            .ok()
     }
 }
 
 impl Shared {
-    async fn in_gzip(&self, reply: Reply) -> Reply {
-        let body = match reply.content() {
-            Some(content) => self.compressed(content).await,
-            None => Ok(Bytes::new()),
-        };
-        match body {
-            Ok(body) => reply.chosen_gzip(body),
-            Err(error) => {
-                tracing::warn!(error, "an answer could not be compressed, and goes out as it is");
-                reply.chosen_plain()
-            }
-        }
-    }
-
     async fn compressed(&self, content: &Content) -> Result<Bytes, Failed> {
         match content {
             Content::Made(body) => self.compress(vec![body.clone()]).await,
@@ -135,7 +120,7 @@ pub(crate) fn plain_form(tag: &str) -> &str {
 }
 
 /// Whether a request would rather have gzip than the plain form.
-fn asks_for_gzip(headers: &HeaderMap) -> bool {
+pub(crate) fn asks_for_gzip(headers: &HeaderMap) -> bool {
     let (mut gzip, mut identity, mut other) = (None, None, None);
     for field in headers.get_all(header::ACCEPT_ENCODING) {
         for member in field.to_str().unwrap_or_default().split(',') {

@@ -1,12 +1,10 @@
-//! From failures to status codes: the only place that chooses them.
+//! From failures to status codes: the only place of the server that chooses them.
 
 use agentcfg_core::validate::Invalid;
 use agentcfg_core::{Error, ErrorKind};
 use hyper::StatusCode;
 
-use crate::api::model_calls::CallError;
-
-/// A request that is answered with an error.
+/// A request that is answered with an error. Each constructor names the status code that it answers with.
 #[derive(Debug)]
 pub struct Failure {
     /// The status code.
@@ -17,22 +15,125 @@ pub struct Failure {
     pub cause: Option<String>,
     /// After how many seconds it makes sense to try again, where the failure is a passing one.
     pub retry_after: Option<u32>,
+    /// The methods that the path has, where the one of the request is not among them.
+    pub allow: Option<String>,
+    /// Whether the same request fails until somebody changes the server's configuration. SDKs of the model providers
+    /// repeat every 5xx that does not say so.
+    pub is_final: bool,
 }
 
+/// Closed by the client: no client reads this status, but the metrics tell such requests apart.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
+
 impl Failure {
-    /// A failure with a message and no hidden cause.
-    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+    fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self {
             status,
             message: message.into(),
             cause: None,
             retry_after: None,
+            allow: None,
+            is_final: false,
         }
     }
 
-    /// A request that breaks a rule.
+    /// 400: the request breaks a rule.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// 401: the request has no credential that is good.
+    pub fn unauthorized(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, message)
+    }
+
+    /// 404: there is nothing at this path.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, message)
+    }
+
+    /// 405: the path has these methods and not that of the request.
+    pub fn method_not_allowed(message: impl Into<String>, allow: impl Into<String>) -> Self {
+        Self {
+            allow: Some(allow.into()),
+            ..Self::new(StatusCode::METHOD_NOT_ALLOWED, message)
+        }
+    }
+
+    /// 408: the request did not arrive in time.
+    pub fn request_timeout(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, message)
+    }
+
+    /// 413: the body is too long.
+    pub fn payload_too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    }
+
+    /// 414: the request line is too long.
+    pub fn uri_too_long(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::URI_TOO_LONG, message)
+    }
+
+    /// 415: the body has a form that is not read.
+    pub fn unsupported_media_type(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
+    }
+
+    /// 429: the rate window is used up.
+    pub fn too_many_requests(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, message)
+    }
+
+    /// 431: the header fields are too long or too many.
+    pub fn headers_too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message)
+    }
+
+    /// 499: the client closed the connection before the answer.
+    pub fn client_closed(message: impl Into<String>) -> Self {
+        let status = StatusCode::from_u16(CLIENT_CLOSED_REQUEST).unwrap_or(StatusCode::REQUEST_TIMEOUT);
+        Self::new(status, message)
+    }
+
+    /// 500 with a message that tells nothing of the inside; the cause is for the log.
+    pub fn internal(cause: impl ToString) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error").because(cause)
+    }
+
+    /// 502: another service cannot be reached, or its answer cannot be used.
+    pub fn bad_gateway(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_GATEWAY, message)
+    }
+
+    /// 503: something that this server needs is not there.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
+    /// 504: another service did not answer in time.
+    pub fn gateway_timeout(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GATEWAY_TIMEOUT, message)
+    }
+
+    /// Whether the request had no good credential.
+    pub fn is_unauthorized(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED
+    }
+
+    /// Adds the cause for the log.
+    #[must_use]
+    pub fn because(self, cause: impl ToString) -> Self {
+        Self {
+            cause: Some(cause.to_string()),
+            ..self
+        }
+    }
+
+    /// Tells clients not to repeat the request.
+    #[must_use]
+    pub fn and_final(self) -> Self {
+        Self { is_final: true, ..self }
     }
 }
 
@@ -55,30 +156,11 @@ fn status(kind: ErrorKind) -> StatusCode {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let cause = std::error::Error::source(&error).map(ToString::to_string);
-        // Of a change that may have been made, nobody should try again without a look.
-        let retry_after = (error.kind() == ErrorKind::Unavailable).then_some(1);
-        Self {
-            retry_after,
-            status: status(error.kind()),
-            message: error.message().to_owned(),
-            cause,
-        }
-    }
-}
-
-impl From<CallError> for Failure {
-    fn from(error: CallError) -> Self {
-        let status = match error {
-            CallError::Unreachable(..) | CallError::Broken(..) | CallError::Protocol(_) => StatusCode::BAD_GATEWAY,
-            CallError::TimedOut(..) => StatusCode::GATEWAY_TIMEOUT,
-            // Nobody reads it, but the metrics tell it apart.
-            CallError::CallerLeft => StatusCode::from_u16(499).unwrap_or(StatusCode::REQUEST_TIMEOUT),
-            CallError::Request(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        };
         Self {
             cause: std::error::Error::source(&error).map(ToString::to_string),
-            ..Self::new(status, error.to_string())
+            // A change whose outcome is unknown must not be repeated without a look at what is stored.
+            retry_after: (error.kind() == ErrorKind::Unavailable).then_some(1),
+            ..Self::new(status(error.kind()), error.message())
         }
     }
 }

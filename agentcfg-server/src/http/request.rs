@@ -6,8 +6,9 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, StatusCode, Uri};
+use hyper::{Method, Uri};
 
+use crate::http::BodyTimeout;
 use crate::http::compression::plain_form;
 use crate::http::errors::Failure;
 use crate::http::query::split;
@@ -67,12 +68,12 @@ impl<'a> Fields<'a> {
         let line = method.as_str().len() + 1 + authority + target + 1 + "HTTP/1.1".len();
         if line > MAX_REQUEST_LINE {
             let message = format!("the request line must be at most {MAX_REQUEST_LINE} bytes, got {line}");
-            return Err(Failure::new(StatusCode::URI_TOO_LONG, message));
+            return Err(Failure::uri_too_long(message));
         }
         let size = self.size;
         if size > MAX_HEADERS {
             let message = format!("the header fields must be at most {MAX_HEADERS} bytes, got {size}");
-            return Err(Failure::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
+            return Err(Failure::headers_too_large(message));
         }
         Ok(())
     }
@@ -83,7 +84,7 @@ impl<'a> Fields<'a> {
     ///
     /// 401 when there is none, more than one, or another scheme.
     pub fn bearer(&self) -> Result<&'a str, Failure> {
-        let unauthorized = |message| Err(Failure::new(StatusCode::UNAUTHORIZED, message));
+        let unauthorized = |message| Err(Failure::unauthorized(message));
         let Some(field) = self.authorization else {
             return unauthorized("missing credentials: send the header Authorization: Bearer <credential>");
         };
@@ -106,7 +107,7 @@ impl<'a> Fields<'a> {
     pub fn check_encoding(&self) -> Result<(), Failure> {
         if self.has_content_encoding {
             let message = "Content-Encoding is not supported: send the body as it is";
-            return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+            return Err(Failure::unsupported_media_type(message));
         }
         Ok(())
     }
@@ -217,7 +218,7 @@ pub fn check_json(headers: &HeaderMap) -> Result<(), Failure> {
         .unwrap_or_default();
     if headers.get_all(header::CONTENT_TYPE).iter().count() > 1 || !is_json(content_type) {
         let message = "the body must have the header Content-Type: application/json";
-        return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        return Err(Failure::unsupported_media_type(message));
     }
     Ok(())
 }
@@ -232,12 +233,7 @@ where
     B: Body<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
 {
-    let too_long = || {
-        Failure::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the body must be at most {most} bytes"),
-        )
-    };
+    let too_long = || Failure::payload_too_large(format!("the body must be at most {most} bytes"));
     if body.size_hint().lower() > most as u64 {
         return Err(too_long());
     }
@@ -262,11 +258,8 @@ where
 }
 
 fn broken(error: &(dyn std::error::Error + 'static)) -> Failure {
-    if error
-        .downcast_ref::<hyper::Error>()
-        .is_some_and(crate::listen::is_body_timeout)
-    {
-        return Failure::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
+    if BodyTimeout::is_in(error) {
+        return Failure::request_timeout("the body did not arrive in time");
     }
     Failure::bad_request("the body broke off before its end")
 }

@@ -1,80 +1,27 @@
 //! Answers: what a handler gives, and how it becomes a response.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
 use agentcfg_core::model::{ErrorBody, RateStatus, Tag};
 use agentcfg_core::service::AgentList;
 use bytes::Bytes;
-use http_body_util::Full;
-use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Body as HttpBody;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Response, StatusCode};
+use hyper::{Method, Response, StatusCode};
 use serde::Serialize;
 
-use crate::api::model_calls::{Broken, Relay};
-use crate::http::compression;
+use crate::http::body::{Body, BodyError};
+use crate::http::compression::{self, Compression};
+use crate::http::content::Content;
 use crate::http::errors::Failure;
+use crate::http::request::Fields;
 
 const RATE_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const RATE_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RATE_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// Fields of a typical response: content type, tag, what it varies by, rate limit, request id.
 const FIELDS: usize = 7;
-
-/// Lists from this length on are sent in the pieces that they have, so that none is copied.
-const LONG_LIST: usize = 64 << 10;
-
-/// The body of every response.
-#[derive(Debug)]
-pub enum Body {
-    /// One that is there as a whole, as almost all are.
-    Whole(Full<Bytes>),
-    /// One in pieces that others use too.
-    Pieces(std::vec::IntoIter<Bytes>),
-    /// One that is still on its way from a model provider.
-    Relayed(Box<Relay>),
-}
-
-impl Default for Body {
-    fn default() -> Self {
-        Self::Whole(Full::default())
-    }
-}
-
-impl HttpBody for Body {
-    type Data = Bytes;
-    type Error = Broken;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        match &mut *self {
-            Self::Whole(body) => Pin::new(body)
-                .poll_frame(cx)
-                .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
-            Self::Pieces(pieces) => Poll::Ready(pieces.next().map(|piece| Ok(Frame::data(piece)))),
-            Self::Relayed(relay) => Pin::new(relay).poll_frame(cx),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Whole(body) => body.is_end_stream(),
-            Self::Pieces(pieces) => pieces.as_slice().is_empty(),
-            Self::Relayed(relay) => relay.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Whole(body) => body.size_hint(),
-            Self::Pieces(pieces) => {
-                SizeHint::with_exact(pieces.as_slice().iter().map(|piece| piece.len() as u64).sum())
-            }
-            Self::Relayed(relay) => relay.size_hint(),
-        }
-    }
-}
 
 /// What a handler gives.
 #[derive(Debug)]
@@ -83,19 +30,8 @@ pub struct Reply {
     content: Content,
     tag: Option<Tag>,
     form: Form,
-    /// The answer of somebody else, in place of all that.
-    relayed: Option<Box<Response<Relay>>>,
-}
-
-/// What a reply says, as JSON.
-#[derive(Debug)]
-pub(crate) enum Content {
-    /// What was written for this request.
-    Made(Bytes),
-    /// A list that others share.
-    List(AgentList),
-    /// A text that never changes.
-    Document(&'static str),
+    /// The whole response of another service, in place of all that.
+    relayed: Option<Box<Response<Body>>>,
 }
 
 /// In which form the content goes out.
@@ -111,25 +47,6 @@ enum Form {
     Gzip,
 }
 
-impl Content {
-    fn len(&self) -> usize {
-        match self {
-            Self::Made(body) => body.len(),
-            Self::List(list) => list.json_len(),
-            Self::Document(text) => text.len(),
-        }
-    }
-
-    fn into_body(self) -> Body {
-        Body::Whole(Full::new(match self {
-            Self::List(list) if list.json_len() >= LONG_LIST => return Body::Pieces(list.json_parts().into_iter()),
-            Self::List(list) => list.json(),
-            Self::Made(body) => body,
-            Self::Document(text) => Bytes::from_static(text.as_bytes()),
-        }))
-    }
-}
-
 impl Reply {
     /// 200 with a value as JSON.
     ///
@@ -139,10 +56,7 @@ impl Reply {
     pub fn json<T: Serialize>(value: &T) -> Result<Self, Failure> {
         // Room for most records at once.
         let mut body = Vec::with_capacity(1024);
-        serde_json::to_writer(&mut body, value).map_err(|error| Failure {
-            cause: Some(error.to_string()),
-            ..Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error")
-        })?;
+        serde_json::to_writer(&mut body, value).map_err(Failure::internal)?;
         Ok(Self::ok(Content::Made(body.into())))
     }
 
@@ -199,28 +113,52 @@ impl Reply {
         }
     }
 
-    /// The answer of a model provider, as it is.
-    pub fn relayed(response: Response<Relay>) -> Self {
+    /// The response of another service, as it is; its body is streamed.
+    pub fn relayed<B>(response: Response<B>) -> Self
+    where
+        B: HttpBody<Data = Bytes> + Send + 'static,
+        B::Error: std::error::Error + Send + Sync + 'static,
+    {
+        let response = response.map(|body| Body::Streamed(body.map_err(BodyError::new).boxed_unsync()));
         Self {
             relayed: Some(Box::new(response)),
             ..Self::ok(Content::Document("")).plain()
         }
     }
 
-    /// Whether it depends on the request in which form this goes out.
-    pub(crate) fn may_be_compressed(&self) -> bool {
-        self.form == Form::Open
+    /// Puts the reply into the form that the request asks for: gzip or plain.
+    pub(crate) async fn encoded(
+        self,
+        compression: &Compression,
+        method: &Method,
+        fields: &Fields<'_>,
+        headers: &HeaderMap,
+    ) -> Self {
+        let has_forms = self.form == Form::Open
+            && matches!(*method, Method::GET | Method::HEAD)
             && matches!(self.status, StatusCode::OK | StatusCode::NOT_MODIFIED)
-            && self.content.len() >= compression::MIN_LENGTH
+            && compression.applies_to(self.content.len());
+        if !has_forms {
+            return self;
+        }
+        if !fields.has_accept_encoding || !compression::asks_for_gzip(headers) {
+            return self.chosen_plain();
+        }
+        Box::pin(self.in_gzip(compression)).await
     }
 
-    /// What is to be compressed, if anything goes out.
-    pub(crate) fn content(&self) -> Option<&Content> {
-        (self.status != StatusCode::NOT_MODIFIED).then_some(&self.content)
+    async fn in_gzip(self, compression: &Compression) -> Self {
+        if self.status == StatusCode::NOT_MODIFIED {
+            return self.chosen_gzip(Bytes::new());
+        }
+        match compression.compress(&self.content).await {
+            Some(body) => self.chosen_gzip(body),
+            None => self.chosen_plain(),
+        }
     }
 
     /// Goes out as it is because the request asks for nothing else.
-    pub(crate) fn chosen_plain(self) -> Self {
+    fn chosen_plain(self) -> Self {
         Self {
             form: Form::Chosen,
             ..self
@@ -228,7 +166,7 @@ impl Reply {
     }
 
     /// Goes out in gzip because the request asks for it, with this body if with any.
-    pub(crate) fn chosen_gzip(self, body: Bytes) -> Self {
+    fn chosen_gzip(self, body: Bytes) -> Self {
         Self {
             form: Form::Gzip,
             content: Content::Made(body),
@@ -239,7 +177,7 @@ impl Reply {
     /// The response, still without what every response carries.
     pub fn into_response(self) -> Response<Body> {
         if let Some(response) = self.relayed {
-            return response.map(|relay| Body::Relayed(Box::new(relay)));
+            return *response;
         }
         let unchanged = self.status == StatusCode::NOT_MODIFIED;
         let body = if unchanged {
@@ -287,11 +225,17 @@ impl Failure {
         .unwrap_or_default();
         let mut response = json_response(self.status, Body::Whole(Full::new(body.into())));
         let headers = response.headers_mut();
-        if self.status == StatusCode::UNAUTHORIZED {
+        if self.is_unauthorized() {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if let Some(methods) = &self.allow {
+            insert(headers, header::ALLOW, methods);
+        }
+        if self.is_final {
+            headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
         }
         response
     }

@@ -19,7 +19,7 @@ use hyper::{Method, Request, StatusCode, Uri};
 use tokio::sync::Semaphore;
 
 use crate::outbound::Outbound;
-use crate::process::config::Secret;
+use crate::secret::Secret;
 
 /// Time for a question from beginning to end, the wait for a turn included.
 const WITHIN: Duration = Duration::from_secs(2);

@@ -2,22 +2,23 @@
 
 mod asked;
 mod published;
+mod remote;
 #[cfg(test)]
 mod tests;
+mod url;
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use agentcfg_core::clock::{Clock, SystemClock};
 use agentcfg_core::session::{JwksSessions, LocalSessions, SessionVerifier};
-use hyper::Uri;
 
 use self::asked::{AskedProvider, Question, basic, sensitive};
 use self::published::PublishedKeys;
+pub use self::remote::RemoteProvider;
+pub use self::url::{discovery_url, is_plain_url};
 use crate::outbound::{Options, Outbound};
-use crate::process::config::{Config, IdentityProvider};
-use crate::process::datadir::DataDir;
-use crate::process::server::{StartError, local_sessions};
 
 /// How often it is looked whether keys are due.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
@@ -38,27 +39,33 @@ enum Kind {
 }
 
 impl Identity {
-    /// The provider that the settings name. Nothing is connected to yet.
+    /// This server issues and verifies tokens itself.
+    pub fn local(sessions: LocalSessions) -> Self {
+        Self {
+            kind: Kind::Local(Arc::new(sessions)),
+        }
+    }
+
+    /// A provider elsewhere. Nothing is connected to yet.
     ///
     /// # Errors
     ///
-    /// When settings are missing, or the secret of the local provider cannot be had.
-    pub fn new(config: &Config, dir: Option<&DataDir>) -> Result<Self, StartError> {
-        let outbound = || Outbound::new(&Options::default());
-        let kind = match config.provider()? {
-            IdentityProvider::Local => Kind::Local(Arc::new(local_sessions(config, dir)?)),
-            IdentityProvider::Jwks {
+    /// When TLS cannot be set up.
+    pub fn remote(provider: RemoteProvider<'_>) -> io::Result<Self> {
+        let outbound = Outbound::new(&Options::default())?;
+        let kind = match provider {
+            RemoteProvider::Jwks {
                 issuer,
                 audience,
                 jwks_url,
             } => {
                 let keys = match jwks_url {
-                    Some(url) => PublishedKeys::at(outbound()?, url),
-                    None => PublishedKeys::discovered(outbound()?, issuer),
+                    Some(url) => PublishedKeys::at(outbound, url),
+                    None => PublishedKeys::discovered(outbound, issuer),
                 };
                 Kind::Published(JwksSessions::new(issuer, audience, keys))
             }
-            IdentityProvider::Introspection {
+            RemoteProvider::Introspection {
                 url,
                 client_id,
                 client_secret,
@@ -71,14 +78,14 @@ impl Identity {
                     issuer: issuer.map(str::to_owned),
                     audience: audience.map(str::to_owned),
                 };
-                Kind::Asked(Arc::new(AskedProvider::new(outbound()?, question)))
+                Kind::Asked(Arc::new(AskedProvider::new(outbound, question)))
             }
-            IdentityProvider::UserInfo { url, apikey } => {
+            RemoteProvider::UserInfo { url, apikey } => {
                 let question = Question::User {
                     url: url.clone(),
                     apikey: apikey.and_then(|apikey| sensitive(apikey.expose())),
                 };
-                Kind::Asked(Arc::new(AskedProvider::new(outbound()?, question)))
+                Kind::Asked(Arc::new(AskedProvider::new(outbound, question)))
             }
         };
         Ok(Self { kind })
@@ -93,8 +100,8 @@ impl Identity {
         }
     }
 
-    /// The local provider, where that is the one: nobody else's tokens can be issued here.
-    pub fn local(&self) -> Option<&LocalSessions> {
+    /// The local provider, where that is the one: tokens of other providers cannot be issued here.
+    pub fn sessions(&self) -> Option<&LocalSessions> {
         match &self.kind {
             Kind::Local(sessions) => Some(sessions),
             _ => None,
@@ -120,26 +127,4 @@ impl Identity {
             () = keeping => {}
         }
     }
-}
-
-/// Whether requests may go to this URL as a setting or a provider gives it: absolute, HTTP, and with nothing in it that
-/// would be sent along unseen.
-pub fn is_plain_url(text: &str) -> bool {
-    let Ok(url) = text.parse::<Uri>() else { return false };
-    let http = matches!(url.scheme_str(), Some("http" | "https"));
-    let host = url.host().is_some_and(|host| !host.is_empty());
-    let credentials = url
-        .authority()
-        .is_some_and(|authority| authority.as_str().contains('@'));
-    http && host && !credentials && !text.contains('#')
-}
-
-/// Where a provider with this issuer describes itself.
-pub fn discovery_url(issuer: &str) -> Option<Uri> {
-    if !is_plain_url(issuer) || issuer.contains('?') {
-        return None;
-    }
-    format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'))
-        .parse()
-        .ok()
 }

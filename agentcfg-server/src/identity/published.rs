@@ -10,7 +10,7 @@ use hyper::header::{ACCEPT, HeaderValue};
 use hyper::{Request, StatusCode, Uri};
 use serde::Deserialize;
 
-use super::{discovery_url, is_plain_url};
+use super::url::{discovery_url, is_plain_url};
 use crate::outbound::Outbound;
 
 /// The longest document that is read.

@@ -1,11 +1,12 @@
 use std::sync::atomic::Ordering;
 
 use agentcfg_core::session::{FetchJwks, MAX_TOKEN_BYTES, SessionError};
+use hyper::Uri;
 use tokio::task::JoinSet;
 
 use super::*;
 use crate::outbound::stub::{Stub, answer};
-use crate::process::config::Secret;
+use crate::secret::Secret;
 
 fn outbound() -> Outbound {
     Outbound::new(&Options::default()).unwrap()

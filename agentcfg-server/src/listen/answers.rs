@@ -1,19 +1,16 @@
 //! Responses that do not come from the service: to malformed HTTP, and to calls that panicked.
 
 use bytes::Bytes;
-use http_body_util::Full;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::{Response, StatusCode};
+use hyper::Response;
+use hyper::header::HeaderValue;
 
+use crate::http::Body;
+use crate::http::errors::Failure;
 use crate::http::request_id::{REQUEST_ID, RequestIds};
 
 /// The response to a request whose service call panicked.
-pub(super) fn panicked(id: HeaderValue) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from_static(br#"{"error":"internal error"}"#)));
-    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+pub(super) fn panicked(id: HeaderValue) -> Response<Body> {
+    let mut response = Failure::internal("a service call panicked").to_response();
     response.headers_mut().insert(REQUEST_ID, id);
     response
 }
@@ -23,25 +20,20 @@ pub(super) fn panicked(id: HeaderValue) -> Response<Full<Bytes>> {
 ///
 /// Call it only while no request was passed to the service: then the status identifies the refusal.
 pub(super) fn replacement_for(start: &[u8], line_seen: bool) -> Option<Bytes> {
-    let status = match start
+    let status = start
         .strip_prefix(b"HTTP/1.1 ")
         .or_else(|| start.strip_prefix(b"HTTP/1.0 "))?
-        .get(..3)?
-    {
-        b"400" => StatusCode::BAD_REQUEST,
-        b"414" => StatusCode::URI_TOO_LONG,
+        .get(..3)?;
+    let too_long = || Failure::uri_too_long("request line must be at most 8192 bytes");
+    let failure = match status {
+        b"400" => Failure::bad_request("request is not valid HTTP/1.1"),
+        b"414" => too_long(),
         // hyper's buffer is full, and the request line alone filled it.
-        b"431" if !line_seen => StatusCode::URI_TOO_LONG,
-        b"431" => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        b"431" if !line_seen => too_long(),
+        b"431" => Failure::headers_too_large("request headers must be at most 100 and at most 16384 bytes in total"),
         _ => return None,
     };
-    let message = match status {
-        StatusCode::URI_TOO_LONG => "request line must be at most 8192 bytes",
-        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
-            "request headers must be at most 100 and at most 16384 bytes in total"
-        }
-        _ => "request is not valid HTTP/1.1",
-    };
+    let Failure { status, message, .. } = failure;
     let body = format!(r#"{{"error":"{message}"}}"#);
     let id = RequestIds::new().next();
     let id = id.to_str().unwrap_or_default();

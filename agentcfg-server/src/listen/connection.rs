@@ -8,7 +8,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
-use http_body_util::{Either, Full};
+use http_body_util::Either;
 use hyper::body::{Body, Incoming};
 use hyper::header::HeaderValue;
 use hyper::server::conn::http1;
@@ -19,9 +19,9 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tower_service::Service;
 
-use super::Limits;
 use super::answers;
 use super::exchange::{Exchange, Phase, ResponseGuard, Tracked};
+use super::limits::Limits;
 use super::socket::Socket;
 use crate::http::request_id::{self, RequestIds};
 
@@ -154,7 +154,7 @@ impl<F, B> Future for Answer<F>
 where
     F: Future<Output = Result<Response<B>, Infallible>>,
 {
-    type Output = Result<Response<Tracked<Either<B, Full<Bytes>>>>, Infallible>;
+    type Output = Result<Response<Tracked<Either<B, crate::http::Body>>>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();

@@ -4,13 +4,14 @@
 //! hyper, and the timeout of a read depends on what is read. Everything runs in one task; the atomics are needed only
 //! because the types must be `Send` and `Sync`.
 
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
 use hyper::body::{Body, Frame, SizeHint};
+
+use crate::http::{Leaving, WatchClient};
 
 /// The state of one connection, shared by its socket and its service.
 #[derive(Debug, Clone, Default)]
@@ -74,7 +75,7 @@ impl Exchange {
 
     /// The handle by which the service detects a disconnect.
     pub(super) fn leaving(&self) -> Leaving {
-        Leaving(self.clone())
+        Leaving::new(Arc::clone(&self.0) as _)
     }
 
     /// Notes that the response was written to the socket completely.
@@ -103,26 +104,10 @@ impl Drop for ResponseGuard {
     }
 }
 
-/// Lets a service call detect that its client has closed the connection or half-closed it: over TCP the two look alike.
-///
-/// [`serve`](super::serve) puts one into the extensions of each request whose method is not safe. Most calls should not
-/// use it: they are short, and a client that half-closed the connection may still wait for the response.
-///
-/// Poll it only in the call itself or in its response body: only the connection's task is woken.
-#[derive(Debug, Clone)]
-pub struct Leaving(Exchange);
-
-impl Leaving {
-    /// Resolves when the client has disconnected.
-    pub async fn left(&self) {
-        poll_fn(|cx| self.poll_left(cx)).await;
-    }
-
-    /// Ready when the client has disconnected. The connection's task is woken then.
-    pub fn poll_left(&self, _: &mut Context<'_>) -> Poll<()> {
-        let state = &self.0.0;
-        state.watched.store(true, Relaxed);
-        if state.left.load(Relaxed) {
+impl WatchClient for State {
+    fn poll_left(&self, _: &mut Context<'_>) -> Poll<()> {
+        self.watched.store(true, Relaxed);
+        if self.left.load(Relaxed) {
             Poll::Ready(())
         } else {
             Poll::Pending

@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use super::Limits;
+use super::limits::Limits;
 
 /// Descriptors reserved for the store, the logs and outbound connections.
 const SPARE: u64 = 128;

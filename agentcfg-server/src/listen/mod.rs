@@ -8,16 +8,15 @@ mod answers;
 mod connection;
 mod exchange;
 mod files;
+mod limits;
 mod socket;
 #[cfg(test)]
 mod tests;
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::io;
 use std::pin::pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
@@ -28,50 +27,8 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tower_service::Service;
 
-pub use exchange::Leaving;
 pub use files::fit_to_open_files;
-
-use crate::process::config::Config;
-
-/// The limits and timeouts of one listener.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// The maximum number of open connections. Further connections wait in the listen backlog (back-pressure).
-    pub max_connections: usize,
-    /// The time limit for the head of a request, counted from its first byte or, for the first request of a
-    /// connection, from the accept. It defends against slow-loris clients.
-    pub header_timeout: Duration,
-    /// The time limit for the body of a request.
-    pub body_timeout: Duration,
-    /// The time limit of a write that makes no progress because the client does not read.
-    pub write_timeout: Duration,
-    /// The keep-alive timeout: how long a connection may stay idle between requests.
-    pub idle_timeout: Duration,
-    /// The time limit for requests in flight at shutdown.
-    pub shutdown_timeout: Duration,
-    /// The gauge of open connections.
-    pub open_connections: Gauge,
-}
-
-impl From<&Config> for Limits {
-    fn from(config: &Config) -> Self {
-        Self {
-            max_connections: config.max_connections,
-            header_timeout: config.header_timeout,
-            body_timeout: config.body_timeout,
-            write_timeout: config.body_timeout,
-            idle_timeout: config.idle_timeout,
-            shutdown_timeout: config.shutdown_timeout,
-            open_connections: Gauge::default(),
-        }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self::from(&Config::default())
-    }
-}
+pub use limits::Limits;
 
 /// The result of draining a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +51,7 @@ impl Drained {
 /// [`shutdown_timeout`](Limits::shutdown_timeout).
 ///
 /// A client that half-closes the connection after its request still gets the response, unless the service polls
-/// [`Leaving`] and stops.
+/// [`Leaving`](crate::http::Leaving) and stops.
 pub async fn serve<S, B>(
     listener: TcpListener,
     service: S,
@@ -173,21 +130,6 @@ where
     fn call(&mut self, request: Request<Incoming>) -> Fut {
         (self.call)(request)
     }
-}
-
-/// Whether reading a request body failed because of [`Limits::body_timeout`].
-pub fn is_body_timeout(error: &hyper::Error) -> bool {
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if error
-            .downcast_ref::<io::Error>()
-            .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
-        {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
 }
 
 /// Counts one open connection until it is dropped.

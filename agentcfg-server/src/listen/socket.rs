@@ -13,9 +13,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::Limits;
 use super::answers;
 use super::exchange::{Exchange, Phase};
+use super::limits::Limits;
+use crate::http::BodyTimeout;
 
 /// The time limit of a lingering close: the rest of the request is read and discarded after the response. Closing a
 /// socket with unread input makes the system reset the connection, and the reset can discard the response.
@@ -278,7 +279,7 @@ impl<T: AsyncRead + Peer + Unpin> AsyncRead for Socket<T> {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
                 ready!(self.poll_read_timer(cx));
-                Poll::Ready(Err(timed_out("the client did not send its request in time")))
+                Poll::Ready(Err(BodyTimeout.into()))
             }
         }
     }

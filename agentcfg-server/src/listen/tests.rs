@@ -3,6 +3,7 @@ mod times;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,6 +12,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::http::{BodyTimeout, Leaving};
 
 /// A server with a test service that counts its calls.
 struct Server {
@@ -89,7 +91,7 @@ async fn answer(
     let body = match request.uri().path() {
         "/echo" => match request.into_body().collect().await {
             Ok(body) => body.to_bytes(),
-            Err(error) if is_body_timeout(&error) => Bytes::from_static(b"body timed out"),
+            Err(error) if BodyTimeout::is_in(&error) => Bytes::from_static(b"body timed out"),
             Err(_) => Bytes::from_static(b"body broke"),
         },
         "/wait" => {

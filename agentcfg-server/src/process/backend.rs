@@ -1,4 +1,4 @@
-//! Where the data is: the one place that knows the storage engines.
+//! Where the data is: the one file of the server that names the storage engines.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,15 +7,71 @@ use std::sync::Arc;
 use agentcfg_core::AgentCfg;
 use agentcfg_core::rate_limit::{SharedLimiter, SharedState, SharedWindows};
 use agentcfg_core::store::Store;
-use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
-use agentcfg_core::store::redb::{RedbOptions, RedbStore};
+use agentcfg_core::store::postgres::{self, ConnectError, PostgresOptions, PostgresStore};
+use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore};
 use agentcfg_core::vault::Vault;
 
-use crate::process::config::{Config, Secret};
+use crate::process::config::{Config, Secret, Statements};
 use crate::process::control::{self, Control, Order};
-use crate::process::datadir::{DataDir, DataLock};
+use crate::process::datadir::{DataDir, DataDirError, DataLock};
 use crate::process::master_keys::{self, MasterKeyFault};
-use crate::process::server::StartError;
+
+/// The store in a data directory.
+pub type FileStore = RedbStore;
+/// The store in a database.
+pub type Database = PostgresStore;
+pub use agentcfg_core::store::postgres::{TransferError, Transferred};
+pub use agentcfg_core::store::redb::{RestoreError, check, restore};
+
+/// Why a store cannot be used, with the way out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackendError {
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The store in it cannot be opened.
+    #[error("cannot open the store in {dir}: {source}{}", way_out(.source))]
+    Store {
+        /// The data directory.
+        dir: String,
+        /// What the store said.
+        source: OpenError,
+    },
+    /// The database cannot be used.
+    #[error("{source}{}", way_in(.source))]
+    Database {
+        /// What the store said.
+        #[from]
+        source: ConnectError,
+    },
+    /// The master keys cannot be used.
+    #[error(transparent)]
+    MasterKeys(#[from] MasterKeyFault),
+    /// The control socket cannot be made.
+    #[error("cannot make the control socket: {0}")]
+    Control(#[source] io::Error),
+}
+
+fn way_out(error: &OpenError) -> &'static str {
+    match error {
+        OpenError::Held => "; stop that process first, or name another directory with --data",
+        OpenError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
+        OpenError::Damaged(_) => {
+            "; restore a backup into a new directory with `agentcfg-server restore`, nothing was changed"
+        }
+        _ => "",
+    }
+}
+
+fn way_in(error: &ConnectError) -> &'static str {
+    match error {
+        ConnectError::Options(_) => " (database_url)",
+        ConnectError::Unreachable(_) => "; check database_url, or wait for the database with --wait-for SECONDS",
+        ConnectError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
+        _ => "",
+    }
+}
 
 /// The store of a server, with what belongs to its engine.
 pub enum Backend {
@@ -50,8 +106,8 @@ impl Backend {
     ///
     /// # Errors
     ///
-    /// See [`StartError`].
-    pub async fn open(config: &Config) -> Result<Self, StartError> {
+    /// See [`BackendError`].
+    pub async fn open(config: &Config) -> Result<Self, BackendError> {
         if let Some(url) = &config.database_url {
             let vault = master_keys::find(config, None, false)?;
             let store = Arc::new(connect(config, url).await?);
@@ -128,19 +184,19 @@ impl Backend {
     /// # Errors
     ///
     /// When the directory cannot be written.
-    pub fn announce(&mut self, address: SocketAddr, service: &AgentCfg, config: &Config) -> Result<(), StartError> {
+    pub fn announce(&mut self, address: SocketAddr, service: &AgentCfg, config: &Config) -> Result<(), BackendError> {
         if let Self::Embedded {
             store, lock, control, ..
         } = self
         {
             lock.announce(address)?;
-            let orders = obey(
+            let orders = executor(
                 Arc::clone(store),
                 service.clone(),
                 lock.dir().clone(),
                 !config.master_keys.is_empty(),
             );
-            *control = Some(control::spawn(lock, orders)?);
+            *control = Some(control::spawn(lock, orders).map_err(BackendError::Control)?);
         }
         Ok(())
     }
@@ -190,11 +246,14 @@ impl Keeper {
 ///
 /// # Errors
 ///
-/// [`StartError::Database`] with the way out.
-pub async fn connect(config: &Config, url: &Secret) -> Result<PostgresStore, StartError> {
+/// [`BackendError::Database`] with the way out.
+pub async fn connect(config: &Config, url: &Secret) -> Result<PostgresStore, BackendError> {
     let options = PostgresOptions {
         pool_size: config.database_pool_size,
-        statements: config.database_statements,
+        statements: match config.database_statements {
+            Statements::Prepared => postgres::Statements::Prepared,
+            Statements::Unnamed => postgres::Statements::Unnamed,
+        },
         wait: config.database_wait,
         ..PostgresOptions::new(url.expose())
     };
@@ -205,8 +264,8 @@ pub async fn connect(config: &Config, url: &Secret) -> Result<PostgresStore, Sta
 ///
 /// # Errors
 ///
-/// [`StartError::Store`] with the way out.
-pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, StartError> {
+/// [`BackendError::Store`] with the way out.
+pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, BackendError> {
     // One half for pages of the file, the other for records that are read often.
     let half = usize::try_from(cache_mb << 19).unwrap_or(usize::MAX);
     let options = RedbOptions {
@@ -214,14 +273,14 @@ pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, StartErro
         hot_bytes: half,
         ..RedbOptions::default()
     };
-    RedbStore::open(lock.dir().store_path(), options).map_err(|source| StartError::Store {
+    RedbStore::open(lock.dir().store_path(), options).map_err(|source| BackendError::Store {
         dir: lock.dir().path().display().to_string(),
         source,
     })
 }
 
-/// What the owner of the data directory can order while the server runs.
-fn obey(
+/// Carries out the orders that the owner of the data directory can give while the server runs.
+fn executor(
     store: Arc<RedbStore>,
     service: AgentCfg,
     dir: DataDir,
@@ -237,7 +296,7 @@ fn obey(
             let rotation = runtime.spawn(async move {
                 let mut say = |line: String| {
                     tracing::info!("master key: {line}");
-                    // Whoever asked may have gone; the rotation goes on.
+                    // The command that asked may have ended; the rotation goes on.
                     let _ = sender.send(line);
                 };
                 master_keys::rotate(&service, &dir, drop_old, &mut say).await

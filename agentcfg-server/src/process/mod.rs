@@ -1,12 +1,21 @@
 //! The server as a process: command line, settings, data directory, engines, logs, metrics and signals.
 
-pub mod backend;
-pub mod cli;
-pub mod commands;
-pub mod config;
-pub mod control;
-pub mod datadir;
-pub mod master_keys;
-pub mod server;
-pub mod signals;
-pub mod telemetry;
+mod backend;
+mod cli;
+mod commands;
+mod config;
+mod control;
+mod datadir;
+mod maintenance;
+mod master_keys;
+mod server;
+mod signals;
+mod start_error;
+mod telemetry;
+
+pub use cli::Cli;
+pub use commands::{CommandError, run};
+pub use config::{
+    Config, ConfigError, DEFAULT_TOML, Flags, LogFormat, SETTINGS, Secret, SessionProvider, Setting, Statements,
+};
+pub use server::{Server, StartError};

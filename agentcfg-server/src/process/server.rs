@@ -1,116 +1,26 @@
 //! The server as a whole: data directory, store, core, listener, and their orderly end.
 
-use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use agentcfg_core::model::{PlanLimits, Provider};
 use agentcfg_core::routing::{Catalogue, InvalidCatalogue};
 use agentcfg_core::secret::ProviderCredential;
-use agentcfg_core::service::RewrapProgress;
 use agentcfg_core::session::LocalSessions;
-use agentcfg_core::store::postgres::ConnectError;
-use agentcfg_core::store::redb::OpenError;
 use agentcfg_core::{AgentCfg, Settings};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::api::app::App;
-use crate::api::model_calls::{ModelCalls, Patience};
-use crate::http::compression::Compression;
-use crate::http::cors::Cors;
+use crate::api::{App, ModelCalls, Patience};
+use crate::http::{Compression, Cors};
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits};
-use crate::process::backend::{Backend, Keeper};
-use crate::process::config::{Config, ConfigError, IdentityProvider};
-use crate::process::datadir::{DataDir, DataDirError};
-use crate::process::master_keys::{self, MasterKeyFault};
+use crate::process::backend::Backend;
+use crate::process::config::Config;
+use crate::process::datadir::DataDir;
+use crate::process::maintenance::{finish_rotation, maintain};
+use crate::process::master_keys;
+pub use crate::process::start_error::StartError;
 use crate::process::telemetry::{self, Metrics};
-
-/// How often the server looks after what no request does.
-const MAINTENANCE_EVERY: Duration = Duration::from_secs(10);
-
-/// Why the server did not start, with the way out.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// Settings do not fit together.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The data directory cannot be used.
-    #[error(transparent)]
-    DataDir(#[from] DataDirError),
-    /// The store in it cannot be opened.
-    #[error("cannot open the store in {dir}: {source}{}", way_out(.source))]
-    Store {
-        /// The data directory.
-        dir: String,
-        /// What the store said.
-        source: OpenError,
-    },
-    /// The database cannot be used.
-    #[error("{source}{}", way_in(.source))]
-    Database {
-        /// What the store said.
-        #[from]
-        source: ConnectError,
-    },
-    /// Several servers must agree on the secret of session tokens.
-    #[error(
-        "session_secret is required with database_url, because there is no data directory to keep one in: write 32 \
-         random bytes or more to a file, the same for every server, and name it in AGENTCFG_SESSION_SECRET_FILE"
-    )]
-    NoSessionSecret,
-    /// The master keys cannot be used, or are not those of the store.
-    #[error(transparent)]
-    MasterKeys(#[from] MasterKeyFault),
-    /// The models or the addresses of the providers break a rule.
-    #[error("the configuration of the models: {0}")]
-    Models(#[from] InvalidCatalogue),
-    /// A managed credential breaks a rule.
-    #[error("the managed credential for {0} must be 1 to 500 visible ASCII characters")]
-    ManagedCredential(Provider),
-    /// An address cannot be listened on.
-    #[error("cannot listen on {address}: {source}; {}choose another with {setting}", if_used(.source))]
-    Listen {
-        /// The address.
-        address: std::net::SocketAddr,
-        /// What chooses it.
-        setting: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Something else of the system failed.
-    #[error("cannot start: {0}")]
-    Io(#[from] io::Error),
-}
-
-fn if_used(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => "stop what uses it, or ",
-        _ => "",
-    }
-}
-
-fn way_out(error: &OpenError) -> &'static str {
-    match error {
-        OpenError::Held => "; stop that process first, or name another directory with --data",
-        OpenError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
-        OpenError::Damaged(_) => {
-            "; restore a backup into a new directory with `agentcfg-server restore`, nothing was changed"
-        }
-        _ => "",
-    }
-}
-
-fn way_in(error: &ConnectError) -> &'static str {
-    match error {
-        ConnectError::Options(_) => " (database_url)",
-        ConnectError::Unreachable(_) => "; check database_url, or wait for the database with --wait-for SECONDS",
-        ConnectError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
-        _ => "",
-    }
-}
 
 /// Listens on an address.
 ///
@@ -140,12 +50,12 @@ impl Server {
     ///
     /// See [`StartError`].
     pub async fn open(config: Config) -> Result<Self, StartError> {
-        let local = matches!(config.provider()?, IdentityProvider::Local);
-        if local && config.database_url.is_some() && config.session_secret.is_none() {
+        let is_local = config.provider()?.is_none();
+        if is_local && config.database_url.is_some() && config.session_secret.is_none() {
             return Err(StartError::NoSessionSecret);
         }
         let mut backend = Backend::open(&config).await?;
-        let identity = Identity::new(&config, backend.dir())?;
+        let identity = identity(&config, backend.dir())?;
         let mut builder = AgentCfg::builder(backend.store())
             .settings(settings(&config))
             .sessions(identity.verifier())
@@ -176,7 +86,7 @@ impl Server {
 
     /// The local identity provider, where tokens are issued by this server.
     pub fn sessions(&self) -> Option<&LocalSessions> {
-        self.identity.local()
+        self.identity.sessions()
     }
 
     /// Whether the store was made just now in a data directory.
@@ -210,7 +120,7 @@ impl Server {
         }
         let mut limits = Limits {
             open_connections: metrics.open_connections.clone(),
-            ..Limits::from(&self.config)
+            ..limits_of(&self.config)
         };
         listen::fit_to_open_files(&mut limits);
 
@@ -227,7 +137,7 @@ impl Server {
         let metrics_server = match self.config.metrics_listen {
             Some(address) => {
                 let listener = bind(address, "metrics_listen").await?;
-                app = app.with_metrics(Arc::clone(&metrics));
+                app = app.with_observer(Arc::clone(&metrics) as _);
                 let serving =
                     telemetry::serve_metrics(listener, Arc::clone(&metrics), limits.clone(), until(stopped.clone()));
                 Some(tokio::spawn(serving))
@@ -263,44 +173,16 @@ impl Server {
     }
 }
 
-/// Seals what is still under an older master key: a rotation was killed, or the configured keys have a new first one.
-async fn finish_rotation(service: AgentCfg) {
-    let mut report = |progress: RewrapProgress| {
-        tracing::info!(
-            examined = progress.examined,
-            rewrapped = progress.rewrapped,
-            "sealing provider keys under the first master key"
-        );
-    };
-    match service.rewrap_provider_keys(&mut report).await {
-        Ok(done) => tracing::info!(
-            examined = done.examined,
-            rewrapped = done.rewrapped,
-            unreadable = done.unreadable,
-            "every provider key is sealed under the first master key, no other one is needed any more"
-        ),
-        Err(error) => tracing::warn!(%error, "could not seal every provider key under the first master key"),
-    }
-}
-
 async fn until(mut stopped: watch::Receiver<bool>) {
     // An error means that the sender is gone, which is as good as a stop.
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
-/// Looks after what no request does: when keys were last used, and whether storage answers.
-async fn maintain(service: AgentCfg, keeper: Keeper, metrics: Arc<Metrics>, stopped: impl Future<Output = ()>) {
-    let mut stopped = std::pin::pin!(stopped);
-    loop {
-        metrics.storage_ready.set(i64::from(keeper.look_after().await));
-        tokio::select! {
-            () = &mut stopped => return,
-            () = tokio::time::sleep(MAINTENANCE_EVERY) => {}
-        }
-        if let Err(error) = service.flush().await {
-            tracing::warn!(?error, "could not write when API keys were last used, trying again");
-        }
-    }
+fn identity(config: &Config, dir: Option<&DataDir>) -> Result<Identity, StartError> {
+    Ok(match config.provider()? {
+        None => Identity::local(local_sessions(config, dir)?),
+        Some(provider) => Identity::remote(provider)?,
+    })
 }
 
 /// The local identity provider with the deployment's secret.
@@ -314,6 +196,18 @@ pub fn local_sessions(config: &Config, dir: Option<&DataDir>) -> Result<LocalSes
         (None, Some(dir)) => LocalSessions::new(dir.session_secret()?.as_bytes()),
         (None, None) => return Err(StartError::NoSessionSecret),
     })
+}
+
+fn limits_of(config: &Config) -> Limits {
+    Limits {
+        max_connections: config.max_connections,
+        header_timeout: config.header_timeout,
+        body_timeout: config.body_timeout,
+        write_timeout: config.body_timeout,
+        idle_timeout: config.idle_timeout,
+        shutdown_timeout: config.shutdown_timeout,
+        ..Limits::default()
+    }
 }
 
 fn catalogue(config: &Config) -> Result<Catalogue, InvalidCatalogue> {

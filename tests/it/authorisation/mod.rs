@@ -7,7 +7,7 @@ mod credentials;
 mod requests;
 mod table;
 
-use agentcfg_server::api::routes::ROUTES;
+use agentcfg_server::ROUTES;
 use agentcfg_tests::harness::{Response, Server, Studio};
 
 use self::credentials::{Credential, credentials};

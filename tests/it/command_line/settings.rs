@@ -176,7 +176,7 @@ fn address_directory_and_lists_may_come_from_the_file() {
 fn the_printed_default_configuration_is_one_that_works() {
     let dir = scratch();
     let file = dir.path().join("settings.toml");
-    fs::write(&file, agentcfg_server::process::config::DEFAULT_TOML).unwrap();
+    fs::write(&file, agentcfg_server::process::DEFAULT_TOML).unwrap();
     let server = Server::builder().argument("--config").argument(&file).start();
     server.get("/readyz").send().expect(200);
 }

@@ -1,6 +1,6 @@
 //! Bodies of requests: what is JSON, and how much of it.
 
-use agentcfg_server::api::routes::{Content, ROUTES};
+use agentcfg_server::{Content, ROUTES};
 use agentcfg_tests::harness::{Request, Studio};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Calls from web pages of other origins.
 
-use agentcfg_server::api::routes::ROUTES;
+use agentcfg_server::ROUTES;
 use agentcfg_tests::harness::{Response, Server, Studio};
 
 const APP: &str = "https://app.example.com";

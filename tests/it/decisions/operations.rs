@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use agentcfg_server::api::routes::ROUTES;
+use agentcfg_server::ROUTES;
 use agentcfg_tests::harness::{Server, Studio, Wire};
 
 #[test]

@@ -1,6 +1,6 @@
 //! Which paths and methods there are.
 
-use agentcfg_server::api::routes::ROUTES;
+use agentcfg_server::ROUTES;
 use agentcfg_tests::harness::{Server, Studio};
 
 #[test]

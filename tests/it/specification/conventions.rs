@@ -1,6 +1,6 @@
 //! General conventions.
 
-use agentcfg_server::api::routes::{Needs, ROUTES};
+use agentcfg_server::{Needs, ROUTES};
 use agentcfg_tests::harness::{Server, Studio};
 use serde_json::{Value, json};
 

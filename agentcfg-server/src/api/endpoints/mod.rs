@@ -20,10 +20,10 @@ use hyper::header::HeaderMap;
 
 use crate::api::model_calls::ModelCalls;
 use crate::api::routes::Operation;
+use crate::http::Leaving;
 use crate::http::errors::Failure;
 use crate::http::query::Query;
 use crate::http::response::Reply;
-use crate::listen::Leaving;
 
 /// What a handler works with.
 pub struct Call<'a> {

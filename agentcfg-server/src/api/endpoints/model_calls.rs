@@ -1,7 +1,6 @@
 //! Model calls.
 
 use bytes::Bytes;
-use hyper::StatusCode;
 
 use super::{Answer, Call};
 use crate::api::model_calls::{Draft, Format, Sent};
@@ -16,8 +15,7 @@ const OWN: [&str; 2] = ["agent_id", "workspace_id"];
 pub(super) async fn call(call: &Call<'_>) -> Answer {
     let agent_id = call.query.required("agent_id")?;
     let workspace = call.query.workspace_id()?;
-    let target = routes::target(call.uri.path())
-        .ok_or_else(|| Failure::new(StatusCode::NOT_FOUND, "there is no such place to call"))?;
+    let target = routes::target(call.uri.path()).ok_or_else(|| Failure::not_found("there is no such place to call"))?;
     let draft = draft(target.format(), call.body.clone()).await?;
     let decided = call
         .service
@@ -31,7 +29,7 @@ pub(super) async fn call(call: &Call<'_>) -> Answer {
         .await?;
     let Some(calls) = call.model_calls else {
         let message = "model calls are not set up on this server";
-        return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, message));
+        return Err(Failure::unavailable(message).and_final());
     };
     let query = query::query_without(call.uri.query(), &OWN)?;
     let sent = Sent {
@@ -55,10 +53,7 @@ async fn draft(format: Option<Format>, body: Bytes) -> Result<Draft, Failure> {
     if !is_long {
         return read();
     }
-    tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| {
-        Err(Failure {
-            cause: Some(error.to_string()),
-            ..Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error")
-        })
-    })
+    tokio::task::spawn_blocking(read)
+        .await
+        .unwrap_or_else(|error| Err(Failure::internal(error)))
 }

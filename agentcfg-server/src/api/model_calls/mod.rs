@@ -3,6 +3,7 @@
 //! What is called with which credential is decided in the core; here bytes are carried.
 
 mod draft;
+mod error;
 mod headers;
 mod relay;
 mod target;
@@ -10,7 +11,6 @@ mod target;
 use std::io;
 use std::time::Duration;
 
-use agentcfg_core::model::Provider;
 use agentcfg_core::service::ModelCall;
 use bytes::Bytes;
 use http_body_util::Full;
@@ -18,10 +18,11 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, Uri};
 
 pub use draft::Draft;
-pub use relay::{Broken, Relay};
+pub use error::CallError;
+pub use relay::Relay;
 pub use target::{Format, Target};
 
-use crate::listen::Leaving;
+use crate::http::Leaving;
 use crate::outbound::{Options, Outbound, OutboundError};
 
 /// The longest body of a model call.
@@ -54,30 +55,6 @@ pub struct Sent<'a> {
     pub headers: &'a HeaderMap,
     /// The body as it is to arrive.
     pub body: Bytes,
-}
-
-/// Why a call has no answer.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CallError {
-    /// There is no connection to the provider.
-    #[error("{0} cannot be reached")]
-    Unreachable(Provider, #[source] OutboundError),
-    /// The connection broke before the answer began. Whether the provider did anything is not known.
-    #[error("{0} broke the connection before it answered")]
-    Broken(Provider, #[source] OutboundError),
-    /// The answer did not begin in time.
-    #[error("{0} did not answer within {seconds} s", seconds = .1.as_secs())]
-    TimedOut(Provider, Duration),
-    /// The answer wants to go on in another protocol.
-    #[error("{0} answered in another protocol")]
-    Protocol(Provider),
-    /// The caller left, so that the call was given up.
-    #[error("the caller closed its side of the connection before the provider answered")]
-    CallerLeft,
-    /// The request cannot be written down.
-    #[error("internal error")]
-    Request(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl ModelCalls {

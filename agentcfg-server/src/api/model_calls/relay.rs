@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::listen::Leaving;
+use crate::http::Leaving;
 
 /// A response body that is read from a provider as fast as the caller takes it.
 ///

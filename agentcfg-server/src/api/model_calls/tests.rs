@@ -10,8 +10,8 @@ use agentcfg_core::vault::Vault;
 use http_body_util::BodyExt;
 
 use super::*;
-use crate::api::app::App;
-use crate::http::cors::Cors;
+use crate::api::App;
+use crate::http::Cors;
 use crate::outbound::stub::{Stub, answer};
 
 const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
@@ -25,7 +25,7 @@ fn vault(byte: u8) -> Vault {
     Vault::new(vec![key.parse().unwrap()]).unwrap()
 }
 
-async fn status_and_text(response: Response<crate::http::response::Body>) -> (u16, String) {
+async fn status_and_text(response: Response<crate::http::Body>) -> (u16, String) {
     let (head, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     (head.status.as_u16(), String::from_utf8(body.to_vec()).unwrap())

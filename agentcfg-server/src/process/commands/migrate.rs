@@ -5,13 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 
-use agentcfg_core::store::postgres::{PostgresStore, TransferError, Transferred};
-use agentcfg_core::store::redb::{self, RedbStore};
 use agentcfg_core::store::{Digest, Digesting};
 
 use super::CommandError;
 use super::serve::runtime;
-use crate::process::backend::{connect, open_store};
+use crate::process::backend::{self, Database, FileStore, TransferError, Transferred, connect, open_store};
 use crate::process::cli::MigrateArgs;
 use crate::process::config::{Config, Flags, Secret};
 use crate::process::datadir::{DataDir, DataDirError, DataLock};
@@ -111,7 +109,7 @@ async fn into_directory(from: &Secret, to: &Path, config: &Config) -> Result<Exi
     let path = dir.store_path();
     let target = thread::spawn({
         let path = path.clone();
-        move || redb::restore(reader, path).map(drop)
+        move || backend::restore(reader, path).map(drop)
     });
     let read = database.export(writer).await;
     let restored = target.join().map_err(|_| "writing the store failed")?;
@@ -129,7 +127,7 @@ async fn into_directory(from: &Secret, to: &Path, config: &Config) -> Result<Exi
     done("moved into the directory", &read)
 }
 
-fn open_source(from: &Path, config: &Config) -> Result<(DataLock, RedbStore), CommandError> {
+fn open_source(from: &Path, config: &Config) -> Result<(DataLock, FileStore), CommandError> {
     let dir = DataDir::open(from)?;
     dir.require_store()?;
     let lock = dir.lock()?;
@@ -137,13 +135,13 @@ fn open_source(from: &Path, config: &Config) -> Result<(DataLock, RedbStore), Co
     Ok((lock, store))
 }
 
-async fn open_database(url: &Secret, config: &Config) -> Result<PostgresStore, CommandError> {
+async fn open_database(url: &Secret, config: &Config) -> Result<Database, CommandError> {
     let database = connect(config, url).await?;
     database.require_unused().await?;
     Ok(database)
 }
 
-fn digest(store: &RedbStore) -> Result<Digest, CommandError> {
+fn digest(store: &FileStore) -> Result<Digest, CommandError> {
     let mut sink = Digesting::new(io::sink());
     store.backup(&mut sink)?;
     Ok(sink.digest())

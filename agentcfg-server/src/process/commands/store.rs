@@ -10,12 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use agentcfg_core::AgentCfg;
-use agentcfg_core::store::redb::{self, RestoreError};
 use agentcfg_core::vault::MasterKey;
 
 use super::serve::runtime;
 use super::{CommandError, program};
-use crate::process::backend::open_store;
+use crate::process::backend::{self, RestoreError, open_store};
 use crate::process::cli::{BackupArgs, CheckArgs, RestoreArgs};
 use crate::process::config::Config;
 use crate::process::control;
@@ -57,7 +56,7 @@ pub(super) fn restore(args: &RestoreArgs) -> Result<ExitCode, CommandError> {
     let dir = DataDir::open_or_create(&args.data)?;
     dir.require_no_store()?;
     let lock = dir.lock()?;
-    let restored = redb::restore(input, dir.store_path()).map_err(|error| match error {
+    let restored = backend::restore(input, dir.store_path()).map_err(|error| match error {
         RestoreError::Exists => DataDirError::HasStore {
             path: dir.path().to_owned(),
         }
@@ -118,7 +117,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
     let dir = DataDir::open(&args.data)?;
     require_store(&dir)?;
     let _lock = dir.lock()?;
-    let report = redb::check(dir.store_path())
+    let report = backend::check(dir.store_path())
         .map_err(|error| format!("the store in {} is not sound: {error}; restore a backup into a new directory with `agentcfg-server restore`", dir.path().display()))?;
     for problem in &report.problems {
         println!("{problem}");

@@ -6,7 +6,6 @@
 mod layers;
 mod models;
 mod provider;
-mod secret;
 mod settings;
 mod value;
 
@@ -18,11 +17,11 @@ use std::time::Duration;
 
 use agentcfg_core::model::{Plan, Provider};
 use agentcfg_core::routing::{Catalogue, CatalogueModel};
-use agentcfg_core::store::postgres::Statements;
 use hyper::Uri;
-pub use provider::{IdentityProvider, SessionProvider};
-pub use secret::Secret;
+pub use provider::SessionProvider;
 pub use settings::{SETTINGS, Setting};
+
+pub use crate::secret::Secret;
 
 /// The default configuration as a commented TOML file.
 pub const DEFAULT_TOML: &str = include_str!("../config.default.toml");
@@ -194,6 +193,15 @@ pub struct Flags {
     pub listen: Option<String>,
     /// `--wait-for`, in seconds.
     pub wait_for: Option<u32>,
+}
+
+/// How statements are sent to the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statements {
+    /// Prepared once for each connection.
+    Prepared,
+    /// Parsed each time, for poolers that share a session between transactions.
+    Unnamed,
 }
 
 /// Shape of log lines.

@@ -1,10 +1,8 @@
 //! Which identity provider the settings choose, with all that it needs.
 
-use hyper::Uri;
-
 use super::settings::is_visible;
-use super::{Config, ConfigError, Secret};
-use crate::identity::discovery_url;
+use super::{Config, ConfigError};
+use crate::identity::{RemoteProvider, discovery_url};
 
 /// The kinds of identity provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,59 +15,27 @@ pub enum SessionProvider {
     Introspection,
 }
 
-/// An identity provider with its settings, as [`Config::provider`] finds them complete.
-#[derive(Debug, Clone, Copy)]
-pub enum IdentityProvider<'a> {
-    /// This server itself.
-    Local,
-    /// A provider that publishes its keys.
-    Jwks {
-        /// The `iss` of its tokens.
-        issuer: &'a str,
-        /// The `aud` of tokens for this service.
-        audience: &'a str,
-        /// Where the keys are; the issuer's discovery document says so when absent.
-        jwks_url: Option<&'a Uri>,
-    },
-    /// A provider that answers token introspection.
-    Introspection {
-        /// Where it is asked.
-        url: &'a Uri,
-        /// Who this service is to the provider.
-        client_id: &'a str,
-        /// The secret that proves it.
-        client_secret: &'a Secret,
-        /// What an `iss` in the answer must be.
-        issuer: Option<&'a str>,
-        /// What an `aud` in the answer must have.
-        audience: Option<&'a str>,
-    },
-    /// A provider that tells the bearer of a token who that is.
-    UserInfo {
-        /// Where it is asked.
-        url: &'a Uri,
-        /// What it wants in the header `apikey`.
-        apikey: Option<&'a Secret>,
-    },
-}
-
 impl Config {
-    /// The identity provider that `session_provider` chooses. Settings of the others are not looked at.
+    /// The identity provider elsewhere that `session_provider` chooses; `None` when this server is its own. Settings of the
+    /// other providers are ignored.
     ///
     /// # Errors
     ///
     /// When a setting is missing that it needs, or two contradict each other. Every fault is named.
-    pub fn provider(&self) -> Result<IdentityProvider<'_>, ConfigError> {
+    pub fn provider(&self) -> Result<Option<RemoteProvider<'_>>, ConfigError> {
         let mut problems = Vec::new();
         let provider = match self.session_provider {
-            SessionProvider::Local => Some(IdentityProvider::Local),
+            SessionProvider::Local => return Ok(None),
             SessionProvider::Jwks => self.jwks(&mut problems),
             SessionProvider::Introspection => self.asked(&mut problems),
         };
-        provider.filter(|_| problems.is_empty()).ok_or(ConfigError { problems })
+        match provider {
+            Some(provider) if problems.is_empty() => Ok(Some(provider)),
+            _ => Err(ConfigError { problems }),
+        }
     }
 
-    fn jwks(&self, problems: &mut Vec<String>) -> Option<IdentityProvider<'_>> {
+    fn jwks(&self, problems: &mut Vec<String>) -> Option<RemoteProvider<'_>> {
         let mut need = |name: &str, value: &Option<String>| {
             if value.is_none() {
                 problems.push(format!("session_provider is jwks, which needs {name}"));
@@ -84,14 +50,14 @@ impl Config {
                  must say where the keys are; got {issuer:?}"
             ));
         }
-        Some(IdentityProvider::Jwks {
+        Some(RemoteProvider::Jwks {
             issuer,
             audience: self.oidc_audience.as_deref()?,
             jwks_url: self.oidc_jwks_url.as_ref(),
         })
     }
 
-    fn asked(&self, problems: &mut Vec<String>) -> Option<IdentityProvider<'_>> {
+    fn asked(&self, problems: &mut Vec<String>) -> Option<RemoteProvider<'_>> {
         match (&self.introspection_url, &self.userinfo_url) {
             (None, None) => {
                 problems
@@ -107,7 +73,7 @@ impl Config {
                 if apikey.is_some_and(|apikey| !is_visible(apikey.expose())) {
                     problems.push("userinfo_apikey must be visible ASCII characters".into());
                 }
-                Some(IdentityProvider::UserInfo { url, apikey })
+                Some(RemoteProvider::UserInfo { url, apikey })
             }
             (Some(url), None) => {
                 if self.introspection_client_id.is_none() {
@@ -116,7 +82,7 @@ impl Config {
                 if self.introspection_client_secret.is_none() {
                     problems.push("introspection_url is set, which needs introspection_client_secret".into());
                 }
-                Some(IdentityProvider::Introspection {
+                Some(RemoteProvider::Introspection {
                     url,
                     client_id: self.introspection_client_id.as_deref()?,
                     client_secret: self.introspection_client_secret.as_ref()?,

@@ -3,11 +3,10 @@
 use agentcfg_core::model::{Plan, Provider};
 use agentcfg_core::routing::Catalogue;
 use agentcfg_core::secret::ProviderCredential;
-use agentcfg_core::store::postgres::Statements;
 use agentcfg_core::vault::{MasterKey, Vault};
 
 use super::value::Value;
-use super::{Config, LogFormat, Secret, SessionProvider, models};
+use super::{Config, LogFormat, Secret, SessionProvider, Statements, models};
 use crate::identity::is_plain_url;
 
 /// One setting: its name in all layers, its meaning and its rule.

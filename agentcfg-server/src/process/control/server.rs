@@ -35,25 +35,25 @@ impl Drop for Control {
     }
 }
 
-/// Takes orders on the control socket of the directory that `lock` holds. `obey` carries one out and writes the answer; it
+/// Takes orders on the control socket of the directory that `lock` holds. `execute` carries one out and writes the answer; it
 /// runs on a blocking thread, one at a time.
 ///
-/// Only processes of the same user, and root, are heard. Must be called in a Tokio runtime.
+/// Only processes of the same user, and root, are answered. Must be called in a Tokio runtime.
 ///
 /// # Errors
 ///
 /// When the socket cannot be made.
-pub fn spawn<F>(lock: &DataLock, obey: F) -> io::Result<Control>
+pub fn spawn<F>(lock: &DataLock, execute: F) -> io::Result<Control>
 where
     F: Fn(Order, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
 {
     let path = lock.dir().socket_path();
-    // Whoever left it there is gone, or the lock would not be ours.
+    // The process that left it there has ended, or this one would not hold the lock.
     clear(&path)?;
     let listener = at(&path, |reachable| UnixListener::bind(reachable))?;
     fs::set_permissions(&path, Permissions::from_mode(0o600))?;
     let stopped = Arc::new(AtomicBool::new(false));
-    let accepting = tokio::spawn(accept(listener, Arc::new(obey), stopped.clone()));
+    let accepting = tokio::spawn(accept(listener, Arc::new(execute), stopped.clone()));
     Ok(Control {
         path,
         stopped,
@@ -73,7 +73,7 @@ fn clear(path: &Path) -> io::Result<()> {
     }
 }
 
-async fn accept<F>(listener: UnixListener, obey: Arc<F>, stopped: Arc<AtomicBool>)
+async fn accept<F>(listener: UnixListener, execute: Arc<F>, stopped: Arc<AtomicBool>)
 where
     F: Fn(Order, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
 {
@@ -93,8 +93,8 @@ where
             tracing::warn!(?peer, "refused another user on the control socket");
             continue;
         }
-        let (obey, stopped) = (obey.clone(), stopped.clone());
-        let served = tokio::task::spawn_blocking(move || serve(stream.into_std()?, &stopped, &*obey));
+        let (execute, stopped) = (execute.clone(), stopped.clone());
+        let served = tokio::task::spawn_blocking(move || serve(stream.into_std()?, &stopped, &*execute));
         match served.await {
             Ok(Ok((order, bytes))) => tracing::info!(?order, bytes, "carried out an order on the control socket"),
             Ok(Err(error)) => tracing::warn!(%error, "an order on the control socket failed"),
@@ -106,7 +106,7 @@ where
 fn serve(
     mut stream: UnixStream,
     stopped: &AtomicBool,
-    obey: &dyn Fn(Order, &mut dyn Write) -> io::Result<()>,
+    execute: &dyn Fn(Order, &mut dyn Write) -> io::Result<()>,
 ) -> io::Result<(Order, u64)> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(ORDER_TIME))?;
@@ -126,6 +126,6 @@ fn serve(
             order.escape_ascii().to_string()
         )));
     };
-    let sent = frames::send(&mut stream, stopped, &|out| obey(known, out))?;
+    let sent = frames::send(&mut stream, stopped, &|out| execute(known, out))?;
     Ok((known, sent))
 }

@@ -8,6 +8,7 @@ use agentcfg_core::secret::ProviderCredential;
 use tokio::sync::oneshot;
 
 use super::*;
+use crate::process::backend::BackendError;
 use crate::process::config::Secret;
 use crate::process::control::{self, ControlError, Order};
 use crate::process::server::{Server, StartError, bind};
@@ -53,7 +54,9 @@ async fn opens(service: &AgentCfg) -> bool {
 
 async fn refused(config: Config) -> String {
     match Server::open(config).await {
-        Err(error @ StartError::MasterKeys(_)) => error.to_string(),
+        Err(error @ (StartError::MasterKeys(_) | StartError::Backend(BackendError::MasterKeys(_)))) => {
+            error.to_string()
+        }
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("it started"),
     }

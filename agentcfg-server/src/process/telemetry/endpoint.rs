@@ -3,14 +3,14 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, Response};
 use tokio::net::TcpListener;
 
 use super::Metrics;
+use crate::http::Body;
+use crate::http::errors::Failure;
 use crate::listen::{Drained, Limits, serve, service_fn};
 
 /// Scrapers are few.
@@ -36,32 +36,16 @@ pub async fn serve_metrics(
     serve(listener, service, limits, shutdown).await
 }
 
-fn answer(request: &Request<Incoming>, metrics: &Metrics) -> Response<Full<Bytes>> {
+fn answer(request: &Request<Incoming>, metrics: &Metrics) -> Response<Body> {
     if request.uri().path() != "/metrics" {
-        return error(StatusCode::NOT_FOUND, r#"{"error":"only /metrics is here"}"#);
+        return Failure::not_found("only /metrics is here").to_response();
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut response = error(
-            StatusCode::METHOD_NOT_ALLOWED,
-            r#"{"error":"only GET and HEAD are allowed"}"#,
-        );
-        response
-            .headers_mut()
-            .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return response;
+        return Failure::method_not_allowed("only GET and HEAD are allowed", "GET, HEAD").to_response();
     }
-    let mut response = Response::new(Full::from(metrics.render()));
+    let mut response = Response::new(Body::from(metrics.render()));
     let format = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, format);
-    response
-}
-
-fn error(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::from(body));
-    *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 

@@ -1,7 +1,6 @@
 //! The numbers that the server counts.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
 use agentcfg_core::rate_limit::SharedState;
 use hyper::Method;
@@ -12,6 +11,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+
+use crate::api::{Answered, Observer};
 
 /// All metrics of one server. Counters and gauges are handles: a clone counts into the same number.
 #[derive(Debug)]
@@ -107,30 +108,6 @@ impl Metrics {
         let _ = self.shared.set(state);
     }
 
-    /// The moment from which [`Metrics::answered`] is told the time.
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "a duration for a metric, no time that a rule depends on"
-    )]
-    pub fn start(&self) -> Instant {
-        Instant::now()
-    }
-
-    /// Counts one answered request. `route` is the template of the route, never the path that the client sent: the
-    /// number of series must not be the client's choice.
-    pub fn answered(&self, method: &Method, route: &'static str, status: u16, took: Duration) {
-        let method = name(method);
-        if status == 429 {
-            self.rate_limited.inc();
-        }
-        self.requests
-            .get_or_create(&RequestLabels { method, route, status })
-            .inc();
-        self.durations
-            .get_or_create(&RouteLabels { method, route })
-            .observe(took.as_secs_f64());
-    }
-
     /// Everything in the OpenMetrics text format.
     pub fn render(&self) -> String {
         if let Some(state) = self.shared.get() {
@@ -142,6 +119,21 @@ impl Metrics {
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);
         text
+    }
+}
+
+impl Observer for Metrics {
+    fn answered(&self, answered: &Answered<'_>) {
+        let (method, route, status) = (name(answered.method), answered.route, answered.status);
+        if status == 429 {
+            self.rate_limited.inc();
+        }
+        self.requests
+            .get_or_create(&RequestLabels { method, route, status })
+            .inc();
+        self.durations
+            .get_or_create(&RouteLabels { method, route })
+            .observe(answered.took.as_secs_f64());
     }
 }
 
@@ -166,13 +158,25 @@ fn name(method: &Method) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn what_is_counted_is_rendered() {
         let metrics = Metrics::new();
-        metrics.answered(&Method::GET, "/api/agents/configs", 200, Duration::from_millis(3));
-        metrics.answered(&Method::from_bytes(b"BREW").unwrap(), "none", 405, Duration::ZERO);
+        metrics.answered(&Answered {
+            method: &Method::GET,
+            route: "/api/agents/configs",
+            status: 200,
+            took: Duration::from_millis(3),
+        });
+        metrics.answered(&Answered {
+            method: &Method::from_bytes(b"BREW").unwrap(),
+            route: "none",
+            status: 405,
+            took: Duration::ZERO,
+        });
         metrics.storage_ready.set(1);
         metrics.open_connections.clone().inc();
         let text = metrics.render();

@@ -12,8 +12,8 @@ use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Request};
 use serde_json::{Value, json};
 
-use crate::api::app::App;
-use crate::http::cors::Cors;
+use crate::api::App;
+use crate::http::Cors;
 
 const CANARY: &str = "sk-canary-0123456789-abcdefghij";
 

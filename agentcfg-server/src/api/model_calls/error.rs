@@ -1,0 +1,49 @@
+//! Why a model call has no answer.
+
+use std::error::Error;
+use std::time::Duration;
+
+use agentcfg_core::model::Provider;
+
+use crate::http::errors::Failure;
+use crate::outbound::OutboundError;
+
+/// Why a call has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// There is no connection to the provider.
+    #[error("{0} cannot be reached")]
+    Unreachable(Provider, #[source] OutboundError),
+    /// The connection broke before the answer began. Whether the provider did anything is not known.
+    #[error("{0} broke the connection before it answered")]
+    Broken(Provider, #[source] OutboundError),
+    /// The answer did not begin in time.
+    #[error("{0} did not answer within {seconds} s", seconds = .1.as_secs())]
+    TimedOut(Provider, Duration),
+    /// The answer wants to go on in another protocol.
+    #[error("{0} answered in another protocol")]
+    Protocol(Provider),
+    /// The caller left, so that the call was given up.
+    #[error("the caller closed its side of the connection before the provider answered")]
+    CallerLeft,
+    /// The request cannot be written down.
+    #[error("internal error")]
+    Request(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        let message = error.to_string();
+        let failure = match error {
+            CallError::Unreachable(..) | CallError::Broken(..) | CallError::Protocol(_) => Self::bad_gateway(message),
+            CallError::TimedOut(..) => Self::gateway_timeout(message),
+            CallError::CallerLeft => Self::client_closed(message),
+            CallError::Request(cause) => return Self::internal(cause),
+        };
+        match error.source() {
+            Some(cause) => failure.because(cause),
+            None => failure,
+        }
+    }
+}

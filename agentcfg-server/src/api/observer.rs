@@ -1,0 +1,43 @@
+//! Who is told of every answer, such as metrics.
+
+use std::time::{Duration, Instant};
+
+use hyper::Method;
+
+/// An exchange that has its response.
+#[derive(Debug, Clone, Copy)]
+pub struct Answered<'a> {
+    /// The method of the request.
+    pub method: &'a Method,
+    /// The template of the route, `none` where no route fits. It is never the path that the client sent, so that clients
+    /// cannot choose how many different values there are.
+    pub route: &'static str,
+    /// The status code of the response.
+    pub status: u16,
+    /// Time from the head of the request to the head of the response.
+    pub took: Duration,
+}
+
+/// Is told of every answer of an [`App`](crate::App), on the task that answers: an implementation must not block.
+pub trait Observer: Send + Sync {
+    /// A response is about to be sent.
+    fn answered(&self, answered: &Answered<'_>);
+}
+
+/// Measures one exchange.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a duration to report, no time that a rule depends on"
+    )]
+    pub(super) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(super) fn elapsed(self) -> Duration {
+        self.0.elapsed()
+    }
+}

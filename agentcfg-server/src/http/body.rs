@@ -1,0 +1,77 @@
+//! The body of every response.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+
+/// Why a body that is streamed broke off. The connection breaks off likewise, so that no client takes a part for the whole.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct BodyError(Box<dyn std::error::Error + Send + Sync>);
+
+impl BodyError {
+    /// Wraps what the source of the body reports.
+    pub fn new(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self(cause.into())
+    }
+}
+
+/// The body of every response.
+#[derive(Debug)]
+pub enum Body {
+    /// One that is there as a whole, as almost all are.
+    Whole(Full<Bytes>),
+    /// One in pieces that others use too.
+    Pieces(std::vec::IntoIter<Bytes>),
+    /// One that is made while it is sent.
+    Streamed(UnsyncBoxBody<Bytes, BodyError>),
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self::Whole(Full::default())
+    }
+}
+
+impl From<String> for Body {
+    fn from(text: String) -> Self {
+        Self::Whole(Full::from(text))
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut *self {
+            Self::Whole(body) => Pin::new(body)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
+            Self::Pieces(pieces) => Poll::Ready(pieces.next().map(|piece| Ok(Frame::data(piece)))),
+            Self::Streamed(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(body) => body.is_end_stream(),
+            Self::Pieces(pieces) => pieces.as_slice().is_empty(),
+            Self::Streamed(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(body) => body.size_hint(),
+            Self::Pieces(pieces) => {
+                SizeHint::with_exact(pieces.as_slice().iter().map(|piece| piece.len() as u64).sum())
+            }
+            Self::Streamed(body) => body.size_hint(),
+        }
+    }
+}

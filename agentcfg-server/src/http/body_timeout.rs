@@ -1,0 +1,47 @@
+//! The error of a request body that did not arrive in time.
+
+use std::error::Error;
+use std::io;
+
+/// The client took too long to send. A listener raises it within an [`io::Error`], because sockets have no other errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("client is too slow")]
+pub struct BodyTimeout;
+
+impl From<BodyTimeout> for io::Error {
+    fn from(error: BodyTimeout) -> Self {
+        Self::new(io::ErrorKind::TimedOut, error)
+    }
+}
+
+impl BodyTimeout {
+    /// Whether this error, or one beneath it, is a body timeout.
+    pub fn is_in(error: &(dyn Error + 'static)) -> bool {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if error.is::<Self>() {
+                return true;
+            }
+            // The source of an I/O error is that of the error that it wraps, so the wrapped one needs a look of its own.
+            next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+                Some(wrapped) => Some(wrapped),
+                None => error.source(),
+            };
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_is_found_beneath_other_errors_and_nothing_else_is() {
+        assert!(BodyTimeout::is_in(&BodyTimeout));
+        assert!(BodyTimeout::is_in(&io::Error::from(BodyTimeout)));
+        assert!(BodyTimeout::is_in(&io::Error::other(io::Error::from(BodyTimeout))));
+        assert!(!BodyTimeout::is_in(&io::Error::from(io::ErrorKind::TimedOut)));
+        assert!(!BodyTimeout::is_in(&io::Error::other("client is too slow")));
+    }
+}

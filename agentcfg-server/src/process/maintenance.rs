@@ -1,0 +1,53 @@
+//! What a server does beside answering requests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentcfg_core::AgentCfg;
+use agentcfg_core::service::RewrapProgress;
+
+use crate::process::backend::Keeper;
+use crate::process::telemetry::Metrics;
+
+/// How often the server looks after what no request does.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// Seals what is still under an older master key: a rotation was killed, or the configured keys have a new first one.
+pub(super) async fn finish_rotation(service: AgentCfg) {
+    let mut report = |progress: RewrapProgress| {
+        tracing::info!(
+            examined = progress.examined,
+            rewrapped = progress.rewrapped,
+            "sealing provider keys under the first master key"
+        );
+    };
+    match service.rewrap_provider_keys(&mut report).await {
+        Ok(done) => tracing::info!(
+            examined = done.examined,
+            rewrapped = done.rewrapped,
+            unreadable = done.unreadable,
+            "every provider key is sealed under the first master key, no other one is needed any more"
+        ),
+        Err(error) => tracing::warn!(%error, "could not seal every provider key under the first master key"),
+    }
+}
+
+/// Looks after what no request does: when keys were last used, and whether storage answers.
+pub(super) async fn maintain(
+    service: AgentCfg,
+    keeper: Keeper,
+    metrics: Arc<Metrics>,
+    stopped: impl Future<Output = ()>,
+) {
+    let mut stopped = std::pin::pin!(stopped);
+    loop {
+        metrics.storage_ready.set(i64::from(keeper.look_after().await));
+        tokio::select! {
+            () = &mut stopped => return,
+            () = tokio::time::sleep(EVERY) => {}
+        }
+        if let Err(error) = service.flush().await {
+            tracing::warn!(?error, "could not write when API keys were last used, trying again");
+        }
+    }
+}

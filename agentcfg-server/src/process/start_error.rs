@@ -1,0 +1,61 @@
+//! Why the server does not start.
+
+use std::io;
+
+use agentcfg_core::model::Provider;
+use agentcfg_core::routing::InvalidCatalogue;
+
+use crate::process::backend::BackendError;
+use crate::process::config::ConfigError;
+use crate::process::datadir::DataDirError;
+use crate::process::master_keys::MasterKeyFault;
+
+/// Why the server did not start, with the way out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Settings do not fit together.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The store cannot be used.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// Several servers must agree on the secret of session tokens.
+    #[error(
+        "session_secret is required with database_url, because there is no data directory to keep one in: write 32 \
+         random bytes or more to a file, the same for every server, and name it in AGENTCFG_SESSION_SECRET_FILE"
+    )]
+    NoSessionSecret,
+    /// The master keys cannot be used, or are not those of the store.
+    #[error(transparent)]
+    MasterKeys(#[from] MasterKeyFault),
+    /// The models or the addresses of the providers break a rule.
+    #[error("the configuration of the models: {0}")]
+    Models(#[from] InvalidCatalogue),
+    /// A managed credential breaks a rule.
+    #[error("the managed credential for {0} must be 1 to 500 visible ASCII characters")]
+    ManagedCredential(Provider),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; {}choose another with {setting}", if_used(.source))]
+    Listen {
+        /// The address.
+        address: std::net::SocketAddr,
+        /// What chooses it.
+        setting: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Something else of the system failed.
+    #[error("cannot start: {0}")]
+    Io(#[from] io::Error),
+}
+
+fn if_used(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "stop what uses it, or ",
+        _ => "",
+    }
+}

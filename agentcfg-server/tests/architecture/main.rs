@@ -1,0 +1,230 @@
+//! The layers of the crate, held against its source. `ARCHITECTURE.md` tells what they are for.
+
+mod source;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use source::{File, Module, Source};
+
+/// The top folders and files, each with those that it may use. `main.rs` is outside: it uses the crate as others do.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("process", &["api", "http", "identity", "listen", "outbound", "secret"]),
+    ("api", &["http", "outbound"]),
+    ("identity", &["outbound", "secret"]),
+    ("listen", &["http"]),
+    ("http", &[]),
+    ("outbound", &[]),
+    ("secret", &[]),
+];
+
+/// Folders whose files must not use each other in a circle. In `process` and `api` that holds for what lies in them
+/// directly, be it a file or a folder.
+const WITHOUT_CIRCLES: [&[&str]; 5] = [
+    &["http"],
+    &["listen"],
+    &["outbound"],
+    &["identity"],
+    &["api", "model_calls"],
+];
+
+/// Where status codes are named besides `http/errors.rs`, and which. Those that identity providers answer with are read,
+/// not chosen.
+const STATUS_CODES: &[(&str, &[&str])] = &[
+    ("http/response.rs", &["OK", "CREATED", "NOT_MODIFIED"]),
+    ("http/cors.rs", &["NO_CONTENT"]),
+    ("api/app.rs", &["NOT_MODIFIED"]),
+    ("identity/asked.rs", &["OK", "BAD_REQUEST", "UNAUTHORIZED", "FORBIDDEN"]),
+    ("identity/published.rs", &["OK"]),
+];
+
+fn crate_source() -> Source {
+    Source::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
+}
+
+fn sample(files: &[(&str, &str)]) -> Source {
+    Source::of(
+        files
+            .iter()
+            .map(|(path, text)| ((*path).to_owned(), (*text).to_owned())),
+    )
+}
+
+/// Uses that go up or sideways.
+fn wrong_directions(source: &Source) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for file in source.files.iter().filter(|file| !is_root(file)) {
+        let Some((_, allowed)) = LAYERS.iter().find(|(layer, _)| *layer == file.module[0]) else {
+            wrong.push(format!("{} is in no layer", file.path));
+            continue;
+        };
+        for used in source.uses(file) {
+            if used[0] != file.module[0] && !allowed.contains(&used[0].as_str()) {
+                wrong.push(format!("{} uses {}", file.path, used.join("::")));
+            }
+        }
+    }
+    wrong
+}
+
+fn is_root(file: &File) -> bool {
+    matches!(file.path.as_str(), "lib.rs" | "main.rs")
+}
+
+/// A circle among the modules below `folder`, where those that lie `depth` below the root count as one.
+fn circle(source: &Source, folder: &[&str], depth: usize) -> Option<String> {
+    let cut = |module: &Module| module[..module.len().min(depth)].to_vec();
+    let below = |module: &Module| module.len() >= folder.len() && module.iter().zip(folder).all(|(a, b)| a == b);
+    let mut graph: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
+    for file in source.files.iter().filter(|file| !is_root(file) && below(&file.module)) {
+        let node = cut(&file.module);
+        let uses = source.uses(file).into_iter().filter(below).map(|used| cut(&used));
+        let uses: Vec<_> = uses.filter(|used| *used != node).collect();
+        graph.entry(node).or_default().extend(uses);
+    }
+    // What uses nothing that is left is in no circle. What remains in the end is.
+    loop {
+        let before = graph.len();
+        let left: BTreeSet<Module> = graph.keys().cloned().collect();
+        graph.retain(|_, uses| uses.iter().any(|used| left.contains(used)));
+        if graph.len() == before {
+            break;
+        }
+    }
+    let shown = |(node, uses): (&Module, &BTreeSet<Module>)| {
+        let uses: Vec<String> = uses
+            .iter()
+            .filter(|used| graph.contains_key(*used))
+            .map(|used| used.join("::"))
+            .collect();
+        format!("{} uses {}", node.join("::"), uses.join(", "))
+    };
+    (!graph.is_empty()).then(|| graph.iter().map(shown).collect::<Vec<_>>().join("; "))
+}
+
+/// Status codes that are named where they should not be.
+fn status_codes(source: &Source) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for file in source.files.iter().filter(|file| file.path != "http/errors.rs") {
+        let allowed = STATUS_CODES.iter().find(|(path, _)| *path == file.path);
+        for named in file
+            .tokens
+            .windows(3)
+            .filter(|named| named[0] == "StatusCode" && named[1] == "::")
+        {
+            if allowed.is_none_or(|(_, codes)| !codes.contains(&named[2].as_str())) {
+                wrong.push(format!("{} names StatusCode::{}", file.path, named[2]));
+            }
+        }
+    }
+    wrong
+}
+
+/// Storage engines that are named outside of `process/backend.rs`.
+fn engines(source: &Source) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for file in source.files.iter().filter(|file| file.path != "process/backend.rs") {
+        for token in &file.tokens {
+            let word = token.to_lowercase();
+            if word.contains("redb") || word.contains("postgres") {
+                wrong.push(format!("{} names {token}", file.path));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn imports_point_down() {
+    assert_eq!(wrong_directions(&crate_source()), Vec::<String>::new());
+}
+
+#[test]
+fn nothing_is_used_in_a_circle() {
+    let source = crate_source();
+    assert_eq!(circle(&source, &[], 1), None);
+    for folder in ["process", "api"] {
+        assert_eq!(circle(&source, &[folder], 2), None);
+    }
+    for folder in WITHOUT_CIRCLES {
+        assert_eq!(circle(&source, folder, usize::MAX), None);
+    }
+}
+
+#[test]
+fn status_codes_of_failures_are_chosen_in_one_file() {
+    assert_eq!(status_codes(&crate_source()), Vec::<String>::new());
+}
+
+#[test]
+fn engines_are_named_in_one_file() {
+    assert_eq!(engines(&crate_source()), Vec::<String>::new());
+}
+
+#[test]
+fn a_use_that_points_up_is_seen() {
+    for text in [
+        "use crate::api::App;",
+        "use crate::{\n    api::{\n        App,\n    },\n};",
+        "use super::super::api::App;",
+        "fn f() { crate::api::App::new() }",
+        "use crate::App;",
+    ] {
+        let root = ("lib.rs", "mod api; mod http; pub use api::App;");
+        let source = sample(&[
+            root,
+            ("http/mod.rs", ""),
+            ("http/query.rs", text),
+            ("api/mod.rs", "pub struct App;"),
+        ]);
+        assert_eq!(wrong_directions(&source), ["http/query.rs uses api"], "{text}");
+    }
+    let quiet = "//! crate::api\n/* crate::api */ const A: &str = \"crate::api\";\n#[cfg(test)]\nmod tests { use crate::api::App; }";
+    let source = sample(&[("http/query.rs", quiet), ("api/mod.rs", "")]);
+    assert_eq!(wrong_directions(&source), Vec::<String>::new());
+}
+
+#[test]
+fn a_circle_is_seen() {
+    let circles = [
+        ("use super::b::B;", "use super::a::A;", ""),
+        ("use crate::http::B;", "use crate::http::a::A;", "pub use b::B;"),
+        ("use super::Limit;", "", "struct Limit; fn f() { a::g() }"),
+    ];
+    for (a, b, root) in circles {
+        let source = sample(&[("http/mod.rs", root), ("http/a.rs", a), ("http/b.rs", b)]);
+        assert!(circle(&source, &["http"], usize::MAX).is_some(), "{a} {b} {root}");
+        assert_eq!(circle(&source, &[], 1), None);
+    }
+    let straight = sample(&[
+        ("http/mod.rs", "pub use a::A;"),
+        ("http/a.rs", ""),
+        ("http/b.rs", "use super::A;"),
+    ]);
+    assert_eq!(circle(&straight, &["http"], usize::MAX), None);
+    let folders = sample(&[
+        ("http/mod.rs", ""),
+        ("http/a.rs", "use crate::listen::B;"),
+        ("listen/mod.rs", "use crate::http::a::A;"),
+    ]);
+    assert!(circle(&folders, &[], 1).is_some());
+}
+
+#[test]
+fn a_status_code_and_an_engine_elsewhere_are_seen() {
+    let source = sample(&[
+        ("api/app.rs", "StatusCode::NOT_MODIFIED; hyper::StatusCode::NOT_FOUND"),
+        (
+            "process/config/mod.rs",
+            "use agentcfg_core::store::{MemoryStore,\n redb::RedbStore}; const U: &str = \"postgres://\";",
+        ),
+    ]);
+    assert_eq!(status_codes(&source), ["api/app.rs names StatusCode::NOT_FOUND"]);
+    assert_eq!(
+        engines(&source),
+        [
+            "process/config/mod.rs names redb",
+            "process/config/mod.rs names RedbStore"
+        ]
+    );
+}
