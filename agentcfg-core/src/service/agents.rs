@@ -109,23 +109,7 @@ impl AgentCfg {
     pub async fn create_agent(&self, caller: &Caller, new: NewAgent) -> Result<Tagged<Agent>, Error> {
         new.validate()?;
         let now = self.now();
-        let mut agent = Agent {
-            id: self.new_id(now)?,
-            workspace_id: new.workspace_id,
-            agent_id: new.agent_id,
-            display_name: new.display_name,
-            role: new.role,
-            description: new.description,
-            agent_type: new.agent_type,
-            model: new.model,
-            color: new.color,
-            persona_prompt: new.persona_prompt,
-            capabilities: new.capabilities,
-            parameters: new.parameters,
-            is_active: true,
-            created_at: now,
-            updated_at: now,
-        };
+        let mut agent = new.into_agent(self.new_id(now)?, now);
         let mut rounds = Rounds::default();
         loop {
             let attempt = self.try_create_agent(caller, &mut agent, rounds.is_first());

@@ -1,10 +1,18 @@
 //! The rules on records that were made in Rust.
 
 use super::*;
-use crate::model::{Environment, Patch, Scope, WorkspaceId};
+use crate::model::{
+    AgentPatch, Environment, LiveStatus, NewAgent, NewApiKey, Patch, Scope, StatusReport, WorkspaceId, WorkspacePatch,
+};
 
 fn workspace() -> WorkspaceId {
     WorkspaceId::new(uuid::Uuid::from_u128(1))
+}
+
+fn check(rules: impl FnOnce(&mut Faults)) -> Result<(), Invalid> {
+    let mut faults = Faults::default();
+    rules(&mut faults);
+    faults.into_result()
 }
 
 fn faults(result: Result<(), Invalid>) -> String {
