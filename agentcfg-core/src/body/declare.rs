@@ -53,8 +53,8 @@ macro_rules! body {
             /// # Errors
             ///
             /// Every fault of the text, in the order of the fields.
-            pub fn from_json(bytes: &[u8]) -> Result<Self, $crate::validate::Invalid> {
-                $crate::body::from_json(bytes)
+            pub fn from_json(bytes: &[u8]) -> Result<$crate::validate::Valid<Self>, $crate::validate::Invalid> {
+                $crate::validate::read(bytes)
             }
 
             /// Checks every field that is given.

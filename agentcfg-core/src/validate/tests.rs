@@ -123,3 +123,25 @@ fn reports_keys_and_workspaces() {
     assert_eq!(faults(patch.validate()), "name must be at most 100 characters, got 101");
     assert_eq!(faults(WorkspacePatch::default().validate()), "");
 }
+
+#[test]
+fn each_fault_has_its_field_and_its_rule() {
+    let patch = AgentPatch {
+        display_name: Some(String::new()),
+        capabilities: Some(vec!["a".into(), " ".into()]),
+        ..AgentPatch::default()
+    };
+    let invalid = patch.validate().unwrap_err();
+    let faults: Vec<(&str, &str)> = invalid.faults().iter().map(|f| (f.field(), f.rule())).collect();
+    assert_eq!(
+        faults,
+        [
+            ("display_name", "must be 1 to 100 characters, got 0"),
+            ("capabilities[1]", "must not be blank"),
+        ]
+    );
+    assert_eq!(
+        invalid.to_string(),
+        "display_name must be 1 to 100 characters, got 0; capabilities[1] must not be blank"
+    );
+}

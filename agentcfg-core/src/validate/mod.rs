@@ -3,11 +3,15 @@
 //! Lengths count Unicode scalar values. Nothing is trimmed or normalised: a text is kept as it was
 //! sent or refused. (Interface specification, *Field size limits*.)
 
+mod faults;
 #[cfg(test)]
 mod tests;
+mod valid;
 
-use std::fmt;
-
+pub(crate) use self::faults::shown;
+pub use self::faults::{Fault, Faults, Invalid};
+pub(crate) use self::valid::read;
+pub use self::valid::{IntoValid, Valid};
 use crate::rules;
 
 /// The greatest length of an `agent_id`.
@@ -39,62 +43,6 @@ pub const MAX_PROVIDER_KEY: usize = 500;
 /// The greatest requests per minute of an API key.
 pub const MAX_RATE_LIMIT: u32 = 1_000_000;
 
-/// What is wrong with a value: each fault names the field and the rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Invalid {
-    faults: Vec<String>,
-}
-
-impl Invalid {
-    /// One fault of one field.
-    pub fn new(field: impl fmt::Display, rule: impl fmt::Display) -> Self {
-        Self {
-            faults: vec![format!("{field} {rule}")],
-        }
-    }
-}
-
-/// All faults, joined by `; `.
-impl fmt::Display for Invalid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// More than all known fields of a body can have. A body of a megabyte can have a hundred
-        /// thousand unknown ones; nobody reads past these.
-        const SHOWN: usize = 500;
-        let shown = self.faults.len().min(SHOWN);
-        f.write_str(&self.faults[..shown].join("; "))?;
-        match self.faults.len() - shown {
-            0 => Ok(()),
-            more => write!(f, "; and {more} more"),
-        }
-    }
-}
-
-impl std::error::Error for Invalid {}
-
-/// Collects faults.
-#[derive(Debug, Default)]
-pub struct Faults(Vec<String>);
-
-impl Faults {
-    /// Notes that a field breaks a rule.
-    pub fn push(&mut self, field: impl fmt::Display, rule: impl fmt::Display) {
-        self.0.push(format!("{field} {rule}"));
-    }
-
-    /// Whether nothing was wrong.
-    ///
-    /// # Errors
-    ///
-    /// All the faults, if there are any.
-    pub fn into_result(self) -> Result<(), Invalid> {
-        if self.0.is_empty() {
-            Ok(())
-        } else {
-            Err(Invalid { faults: self.0 })
-        }
-    }
-}
-
 /// Whether a text can be an agent's identifier.
 pub fn is_agent_id(text: &str) -> bool {
     (1..=MAX_AGENT_ID).contains(&text.len()) && text.bytes().all(is_agent_id_byte)
@@ -114,28 +62,5 @@ pub fn user_id(text: &str, faults: &mut Faults) {
     rules::length_from_one(text, MAX_USER_ID, "user_id", faults);
     if text.chars().any(char::is_control) {
         faults.push("user_id", "must not contain control characters");
-    }
-}
-
-/// A name from a caller as it can stand in a message: printable and short.
-pub(crate) fn shown(name: &str) -> impl fmt::Display {
-    Shown(name)
-}
-
-struct Shown<'a>(&'a str);
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return f.write_str("\"\"");
-        }
-        let mut rest = self.0.chars();
-        for character in rest.by_ref().take(60) {
-            fmt::Display::fmt(&character.escape_debug(), f)?;
-        }
-        if rest.next().is_some() {
-            f.write_str("…")?;
-        }
-        Ok(())
     }
 }
