@@ -54,6 +54,7 @@ pub mod secret;
 pub mod validate;
 
 mod body;
+mod json;
 mod rules;
 
 #[cfg(feature = "engine")]

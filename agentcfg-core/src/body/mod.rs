@@ -7,7 +7,6 @@ pub(crate) mod change;
 pub(crate) mod create;
 mod declare;
 mod field;
-mod json;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;
 #[cfg(test)]
@@ -18,8 +17,8 @@ use std::borrow::Cow;
 
 pub(crate) use self::declare::{body, field_type, name, record, rule, schema};
 pub(crate) use self::field::{Change, Field};
-use self::json::Json;
 pub(crate) use self::value::FromJson;
+use crate::json::{self, Json};
 use crate::rules::Rule;
 use crate::validate::{Faults, Invalid, shown};
 

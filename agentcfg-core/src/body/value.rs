@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde_json::Number;
 
-use super::json::Json;
+use crate::json::Json;
 use crate::model::{AgentType, Environment, LiveStatus, Parameters, Plan, Role, Scope, Timestamp, WorkspaceId};
 use crate::validate::{Faults, shown};
 
