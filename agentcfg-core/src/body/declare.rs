@@ -21,8 +21,8 @@
 /// | `defaulted` | `T`, left out: `T::default()` | `Option<T>`, left out: stays |
 /// | `nullable` | `Option<T>`, null is the same as left out | [`Patch<T>`](crate::model::Patch) |
 ///
-/// `also: { … }` adds keywords to the schema. A field may end with `=> fits(other)`, a function that refuses its presence or absence by the value of a field
-/// before it.
+/// `also: { … }` adds keywords to the schema. A field may end with `=> fits(other)`, a function that refuses its
+/// presence or its absence by the value of a field before it.
 macro_rules! body {
     (
         $(#[doc = $about:literal])*

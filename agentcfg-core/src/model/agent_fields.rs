@@ -55,6 +55,18 @@ macro_rules! agent_fields {
             /// assert!(agent.validate().is_ok());
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
+            ///
+            /// A body with faults is refused with all of them:
+            ///
+            /// ```
+            /// use agentcfg_core::model::NewAgent;
+            /// let invalid = NewAgent::from_json(br##"{"agent_id":"A","color":"red"}"##).unwrap_err();
+            /// assert_eq!(
+            ///     invalid.to_string(),
+            ///     "workspace_id is required; agent_id must be 1 to 50 of a-z, 0-9, - and _; \
+            ///      display_name is required; color must be # and 3, 4, 6 or 8 hexadecimal digits"
+            /// );
+            /// ```
             #[derive(Debug, Clone, PartialEq)]
             create NewAgent {
                 /// The workspace to create the agent in.

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::definitions;
+use crate::model::DEFAULT_KEY_RATE_LIMIT;
 
 /// The definitions of the server's description, as long as it is written by hand.
 fn written() -> Map<String, Value> {
@@ -95,4 +96,43 @@ fn every_reference_leads_to_a_definition() {
         let name = reference.strip_prefix("#/components/schemas/").unwrap();
         assert!(generated.contains_key(name), "{reference}");
     }
+}
+
+#[test]
+fn a_default_is_in_the_description_alone() {
+    fn defaults(value: &Value) -> usize {
+        match value {
+            Value::Object(members) => {
+                usize::from(members.contains_key("default")) + members.values().map(defaults).sum::<usize>()
+            }
+            Value::Array(items) => items.iter().map(defaults).sum(),
+            _ => 0,
+        }
+    }
+    let generated = definitions();
+    assert_eq!(generated.values().map(defaults).sum::<usize>(), 0);
+    for (schema, field, text) in [
+        ("NewAgent", "agent_type", "Left out: `ai`.".to_owned()),
+        ("NewAgent", "capabilities", "Left out: `[]`.".to_owned()),
+        ("NewAgent", "parameters", "Left out: `{}`.".to_owned()),
+        (
+            "NewApiKey",
+            "rate_limit",
+            format!("left out: {DEFAULT_KEY_RATE_LIMIT}."),
+        ),
+    ] {
+        let description = generated[schema]["properties"][field]["description"].as_str().unwrap();
+        assert!(description.ends_with(&text), "{schema}.{field}: {description}");
+    }
+}
+
+#[cfg(feature = "engine")]
+#[test]
+fn the_plaintext_of_a_key_has_its_length() {
+    let generated = definitions();
+    let key = &generated["CreatedApiKey"]["properties"]["key"];
+    assert_eq!(
+        (&key["minLength"], &key["maxLength"]),
+        (&json!(crate::token::LENGTH), &json!(crate::token::LENGTH))
+    );
 }
