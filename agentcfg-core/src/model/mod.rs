@@ -3,6 +3,7 @@
 //! Nothing here needs an engine; the client uses exactly these types.
 
 mod agent;
+mod agent_fields;
 mod api_key;
 mod audit;
 mod epoch;
@@ -12,6 +13,8 @@ mod patch;
 mod permission;
 mod provider;
 mod rate;
+#[cfg(feature = "schema")]
+pub mod schema;
 mod status;
 mod tag;
 mod time;

@@ -7,6 +7,7 @@ use super::records::{self, Entries, StoredStatus, Transaction};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
 use crate::model::{AgentStatus, LiveStatus, Permission, StatusReport, Timestamp, WorkspaceId};
+use crate::validate::IntoValid;
 
 impl AgentCfg {
     /// The live status of every active agent, in the order of the list. (Interface specification,
@@ -48,9 +49,9 @@ impl AgentCfg {
         caller: &Caller,
         workspace: Option<WorkspaceId>,
         agent_id: &str,
-        report: StatusReport,
+        report: impl IntoValid<StatusReport>,
     ) -> Result<AgentStatus, Error> {
-        report.validate()?;
+        let report = report.into_valid()?;
         self.settle(|| self.try_report_status(caller, workspace, agent_id, &report))
             .await
     }

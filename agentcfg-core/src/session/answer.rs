@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{LEEWAY_SECONDS, Session, SessionError, claims, json};
+use super::{LEEWAY_SECONDS, Session, SessionError, claims};
+use crate::json;
 use crate::model::Timestamp;
 use crate::validate;
 

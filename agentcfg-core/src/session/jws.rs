@@ -5,7 +5,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde_json::{Map, Value};
 
-use super::{MAX_TOKEN_BYTES, SessionError, json};
+use super::{MAX_TOKEN_BYTES, SessionError};
+use crate::json;
 
 /// A token whose form is right and whose signature nobody has looked at yet.
 pub(super) struct Jws<'a> {

@@ -8,7 +8,6 @@
 
 mod answer;
 mod claims;
-mod json;
 #[cfg(feature = "jwks")]
 mod jwks;
 mod jws;

@@ -82,7 +82,7 @@ pub fn open(key: &[u8], bytes: &[u8]) -> Result<Record, StoreError> {
 pub(crate) fn describe(key: &[u8]) -> String {
     match Key::decode(key) {
         Some(key) => format!("{key:?}"),
-        None => format!("0x{}", key.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+        None => format!("0x{:x}", base16ct::HexDisplay(key)),
     }
 }
 

@@ -222,7 +222,7 @@ pub struct Digest([u8; 32]);
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        fmt::LowerHex::fmt(&base16ct::HexDisplay(&self.0), f)
     }
 }
 

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use base64ct::{Base64Unpadded, Base64UrlUnpadded, Encoding};
+use base16ct::HexDisplay;
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -69,7 +71,7 @@ impl KeyId {
 
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        fmt::LowerHex::fmt(&HexDisplay(&self.0), f)
     }
 }
 
@@ -84,10 +86,9 @@ impl FromStr for KeyId {
 
     fn from_str(text: &str) -> Result<Self, InvalidKeyId> {
         let mut id = [0; ID];
-        if hex(text, &mut id) {
-            Ok(Self(id))
-        } else {
-            Err(InvalidKeyId)
+        match fills(base16ct::mixed::decode(text, &mut id), ID) {
+            true => Ok(Self(id)),
+            false => Err(InvalidKeyId),
         }
     }
 }
@@ -159,13 +160,15 @@ impl FromStr for MasterKey {
     fn from_str(text: &str) -> Result<Self, InvalidMasterKey> {
         let mut bytes = Box::new(Zeroizing::new([0; KEY]));
         let right = match text.len() {
-            64 => hex(text, &mut bytes[..]),
+            64 => fills(base16ct::mixed::decode(text, &mut bytes[..]), KEY),
             43 | 44 => {
                 let bare = text.strip_suffix('=').unwrap_or(text);
-                let whole = |decoded: Result<&[u8], _>| decoded.is_ok_and(|decoded| decoded.len() == KEY);
-                bare.len() == 43
-                    && (whole(Base64Unpadded::decode(bare, &mut bytes[..]))
-                        || whole(Base64UrlUnpadded::decode(bare, &mut bytes[..])))
+                let mut is_whole = |alphabet: &base64::engine::GeneralPurpose| {
+                    alphabet
+                        .decode_slice(bare, &mut bytes[..])
+                        .is_ok_and(|length| length == KEY)
+                };
+                bare.len() == 43 && (is_whole(&STANDARD_NO_PAD) || is_whole(&URL_SAFE_NO_PAD))
             }
             _ => false,
         };
@@ -183,17 +186,7 @@ impl fmt::Debug for MasterKey {
     }
 }
 
-/// Decodes hexadecimal digits; `false` unless they fill `bytes` exactly.
-fn hex(text: &str, bytes: &mut [u8]) -> bool {
-    if text.len() != 2 * bytes.len() {
-        return false;
-    }
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        match (digit(pair[0]), digit(pair[1])) {
-            (Some(high), Some(low)) => *byte = high << 4 | low,
-            _ => return false,
-        }
-    }
-    true
+/// Whether decoding filled exactly `length` bytes.
+fn fills<E>(decoded: Result<&[u8], E>, length: usize) -> bool {
+    decoded.is_ok_and(|decoded| decoded.len() == length)
 }

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use base64ct::{Base64, Encoding};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 
 use super::keys::{ID, KeyId};
 use super::{NONCE, TAG};
@@ -78,7 +79,7 @@ impl Sealed {
 
 impl fmt::Display for Sealed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&Base64::encode_string(&self.0))
+        f.write_str(&STANDARD.encode(&self.0))
     }
 }
 
@@ -92,9 +93,7 @@ impl FromStr for Sealed {
     type Err = NotSealed;
 
     fn from_str(text: &str) -> Result<Self, NotSealed> {
-        Base64::decode_vec(text)
-            .map_err(|_| NotSealed)
-            .and_then(Self::from_bytes)
+        STANDARD.decode(text).map_err(|_| NotSealed).and_then(Self::from_bytes)
     }
 }
 

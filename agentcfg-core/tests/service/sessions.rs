@@ -2,21 +2,15 @@
 
 use agentcfg_core::ErrorKind;
 use agentcfg_core::session::LocalSessions;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, EncodingKey};
 use serde_json::{Value, json};
 
 use super::support::{SECRET, START, World, at, failure};
 
 fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for i in 0..=chunk.len() {
-            text.push(char::from(DIGITS[(bits >> (18 - 6 * i)) as usize & 63]));
-        }
-    }
-    text
+    URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// A token with exactly these texts, signed with this secret.

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde_json::{Map, Value};
 
-use crate::session::json;
+use crate::json;
 use crate::session::jws::Jws;
 
 /// More keys than any provider publishes; each may have to be tried for a token that names none.

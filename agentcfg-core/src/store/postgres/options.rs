@@ -152,23 +152,12 @@ pub(super) fn describe(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// Decodes percent-encoding.
+/// Undoes percent-encoding, as the driver does in the other parts of the URL.
 fn decode(text: &str) -> Result<String, ConnectError> {
-    let bad = || ConnectError::Options("the URL has a percent sign without two hex digits".into());
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        let byte = match byte {
-            b'%' => {
-                let digits = [rest.next().ok_or_else(bad)?, rest.next().ok_or_else(bad)?];
-                let digits = std::str::from_utf8(&digits).map_err(|_| bad())?;
-                u8::from_str_radix(digits, 16).map_err(|_| bad())?
-            }
-            other => other,
-        };
-        bytes.push(byte);
-    }
-    String::from_utf8(bytes).map_err(|_| bad())
+    let decoded = percent_encoding::percent_decode_str(text).decode_utf8();
+    decoded
+        .map(Into::into)
+        .map_err(|_| ConnectError::Options("the URL is not percent-encoded UTF-8".into()))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! JSON as it was written: a tree that keeps duplicate keys, so that they can be refused by name.
+//! JSON as it was written: a tree that keeps duplicate keys, so that they can be refused, or refused by name.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -6,17 +6,19 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
+#[cfg(feature = "engine")]
+use serde_json::{Map, Value};
 
 use crate::validate::Invalid;
 
 /// The entries of an object, in their order.
-pub(super) type Entries<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
+pub(crate) type Entries<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
 
 /// A JSON value whose objects keep every entry in order.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Json<'a> {
+pub(crate) enum Json<'a> {
     Null,
-    Bool,
+    Bool(bool),
     Number(Number),
     /// A number that no finite double holds.
     Huge,
@@ -29,7 +31,7 @@ impl Json<'_> {
     fn into_owned(self) -> Json<'static> {
         match self {
             Self::Null => Json::Null,
-            Self::Bool => Json::Bool,
+            Self::Bool(value) => Json::Bool(value),
             Self::Number(number) => Json::Number(number),
             Self::Huge => Json::Huge,
             Self::String(text) => Json::String(Cow::Owned(text.into_owned())),
@@ -42,11 +44,33 @@ impl Json<'_> {
         }
     }
 
+    /// The value without its spelling. `None` for a duplicate key and for a number that no finite double holds.
+    #[cfg(feature = "engine")]
+    fn into_value(self) -> Option<Value> {
+        Some(match self {
+            Self::Null => Value::Null,
+            Self::Bool(value) => Value::Bool(value),
+            Self::Number(number) => Value::Number(number),
+            Self::Huge => return None,
+            Self::String(text) => Value::String(text.into_owned()),
+            Self::Array(items) => Value::Array(items.into_iter().map(Json::into_value).collect::<Option<_>>()?),
+            Self::Object(entries) => {
+                let mut members = Map::new();
+                for (name, value) in entries {
+                    if members.insert(name.into_owned(), value.into_value()?).is_some() {
+                        return None;
+                    }
+                }
+                Value::Object(members)
+            }
+        })
+    }
+
     /// What kind of value this is, with its article.
-    pub(super) fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
-            Self::Bool => "a boolean",
+            Self::Bool(_) => "a boolean",
             Self::Number(_) | Self::Huge => "a number",
             Self::String(_) => "a string",
             Self::Array(_) => "an array",
@@ -55,8 +79,20 @@ impl Json<'_> {
     }
 }
 
+/// Reads an object that can be read in one way only, such as the claims of a token.
+///
+/// Two readers that take different ones of two members of the same name would see two different tokens.
+#[cfg(feature = "engine")]
+pub(crate) fn object(text: &[u8]) -> Result<Map<String, Value>, &'static str> {
+    match parse(text).ok().and_then(Json::into_value) {
+        Some(Value::Object(members)) => Ok(members),
+        Some(_) => Err("is no JSON object"),
+        None => Err("is no JSON that can be read in one way only"),
+    }
+}
+
 /// Reads one JSON text.
-pub(super) fn parse(bytes: &[u8]) -> Result<Json<'_>, Invalid> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<Json<'_>, Invalid> {
     if bytes.is_empty() {
         return Err(Invalid::new("body", "must be a JSON object, got nothing"));
     }
@@ -177,8 +213,8 @@ impl<'de> Visitor<'de> for Seed<'_> {
         Ok(Json::Null)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Json<'de>, E> {
-        Ok(Json::Bool)
+    fn visit_bool<E>(self, value: bool) -> Result<Json<'de>, E> {
+        Ok(Json::Bool(value))
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<Json<'de>, E> {
@@ -222,5 +258,32 @@ impl<'de> Visitor<'de> for Seed<'_> {
             entries.push((name.0, value));
         }
         Ok(Json::Object(entries))
+    }
+}
+
+#[cfg(all(test, feature = "engine"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_that_appears_twice_spoils_everything() {
+        assert!(object(br#"{"a": 1, "b": {"a": [1, 2.5, -1, null, true]}}"#).is_ok());
+        for text in [
+            r#"{"a": 1, "a": 1}"#,
+            r#"{"a": 1, "\u0061": 1}"#,
+            r#"{"b": [{"a": 1, "a": 2}]}"#,
+            r#"{"a": 1e999}"#,
+            r#"{"a": NaN}"#,
+            r#"{"a": 1} {}"#,
+            "[]",
+            "1",
+            "",
+            "\u{feff}{}",
+        ] {
+            assert!(object(text.as_bytes()).is_err(), "{text}");
+        }
+        assert!(object(b"{\"a\": \"\xff\"}").is_err());
+        let deep = format!("{}{}", "{\"a\":".repeat(500), "}".repeat(500));
+        assert!(object(deep.as_bytes()).is_err());
     }
 }
