@@ -1,4 +1,4 @@
-//! The usual disguises of bytes: hexadecimal and base 64.
+//! The usual encodings of bytes: hexadecimal and base64.
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -8,12 +8,12 @@ pub fn hex(bytes: impl AsRef<[u8]>) -> String {
     bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Base 64 without padding.
+/// Base64 without padding.
 pub fn base64(bytes: impl AsRef<[u8]>) -> String {
     encode(bytes.as_ref(), STANDARD)
 }
 
-/// Base 64 as tokens have it: for URLs, without padding.
+/// Base64 for URLs, without padding, as tokens use it.
 pub fn base64url(bytes: impl AsRef<[u8]>) -> String {
     encode(bytes.as_ref(), URL)
 }

@@ -1,10 +1,10 @@
-//! `dev`: everything in one go.
+//! `dev`: a server with a workspace, a key and a token in one command.
 
 use std::process::Command;
 
 use agentcfg_tests::harness::{Server, not_run, run, scratch, until};
 
-/// The word behind a label at the start of a line.
+/// The word that follows a label at the start of a line.
 fn after<'a>(text: &'a str, label: &str) -> &'a str {
     let line = text.lines().find_map(|line| line.strip_prefix(label));
     line.and_then(|rest| rest.split_whitespace().next())
@@ -42,7 +42,7 @@ fn dev_gives_a_workspace_a_key_and_a_token_that_work() {
 }
 
 #[test]
-fn the_secrets_are_shown_once() {
+fn dev_prints_the_secrets_once() {
     let dir = scratch();
     let first = Server::builder().dev_in(dir.path()).start();
     let key = after(&said(&first), "API key").to_owned();
@@ -85,7 +85,7 @@ fn the_printed_curl_lines_work_as_they_are() {
 }
 
 #[test]
-fn dev_and_serve_tell_each_other_who_has_the_data() {
+fn dev_and_serve_report_which_process_locks_the_data() {
     let dir = scratch();
     let server = Server::builder().dev_in(dir.path()).start();
     let data = server.data().to_str().unwrap();
