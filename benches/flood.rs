@@ -112,8 +112,7 @@ impl Latencies {
     }
 }
 
-/// The outcome of the good requests, the server's use of a core in per cent, and the bad requests answered
-/// per second.
+/// The outcome of the good requests, the server's use of a core in per cent, and the bad requests answered per second.
 fn measure(server: &Server, good: &Requests, bad: Option<(&Requests, Pace)>) -> Result<(Outcome, f64, f64), Failure> {
     let flood = bad
         .map(|(bad, pace)| Paced::start(server.address, pace, bad))

@@ -1,6 +1,5 @@
 //! The cost of the whole read path in process, without sockets: `GET /api/agents/configs` with an
-//! API key, against bare hyper that reads the same requests and answers with the same headers and
-//! bytes.
+//! API key, against bare hyper that reads the same requests and answers with the same headers and bytes.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 

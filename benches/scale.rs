@@ -50,8 +50,7 @@ fn main() -> Result<(), Failure> {
 fn measure(product: &Product, runtime: &Runtime, workspaces: usize) -> Result<String, Failure> {
     let directory = tempfile::tempdir()?;
     let data = directory.path();
-    // The first start creates the directory with its keys and an empty store, which is then filled without
-    // sockets.
+    // The first start creates the directory with its keys and an empty store, which is then filled without sockets.
     product.serve(data)?.stop()?;
     let filled = fill(data, workspaces)?;
     let rate = filled.fact("rate").to_owned();

@@ -75,8 +75,7 @@ impl Store for MapStore {
                 return Err(CommitError::Conflict(index));
             }
         }
-        // The batch is applied to a copy: if it fails half-way, the copy is dropped and the state is
-        // unchanged.
+        // The batch is applied to a copy: if it fails half-way, the copy is dropped and the state is unchanged.
         let mut next = state.clone();
         let mut numbers = Vec::new();
         for (index, write) in batch.writes.into_iter().enumerate() {
@@ -123,8 +122,7 @@ impl State {
         }))
     }
 
-    /// One sequence of versions for all keys, so that no version repeats even when a key is deleted and put
-    /// again.
+    /// One sequence of versions for all keys, so that no version repeats even when a key is deleted and put again.
     fn put(&mut self, key: Key, value: Vec<u8>) -> u64 {
         self.last_version += 1;
         let (version, value) = (self.last_version, value.into());

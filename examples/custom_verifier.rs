@@ -52,7 +52,7 @@ impl SessionVerifier for AppSessions {
             .map_err(|_| SessionError::Unavailable("the session table is broken".to_owned()))?;
         let signed_in = open
             .get(token)
-            .ok_or(SessionError::Invalid("nobody is signed in with it"))?;
+            .ok_or(SessionError::Invalid("no session has this token"))?;
         if signed_in.until <= now {
             return Err(SessionError::Invalid("it has expired"));
         }

@@ -28,8 +28,7 @@ pub struct AgentFilter {
 impl Client {
     /// Lists the active agents of a workspace in the order of their creation.
     ///
-    /// With [`AgentFilter::agent_id`] the entity tag is that of the agent. (Interface
-    /// specification, *List agents*.)
+    /// With [`AgentFilter::agent_id`] the entity tag is that of the agent. (Interface specification, *List agents*.)
     ///
     /// # Errors
     ///

@@ -6,8 +6,7 @@ use std::fmt;
 ///
 /// Pass it to [`Precondition::matches`](agentcfg_core::model::Precondition::matches) to change a
 /// record only if it is still this version, or to
-/// [`Client::list_agents_if_changed`](crate::Client::list_agents_if_changed) to skip a list that
-/// did not change.
+/// [`Client::list_agents_if_changed`](crate::Client::list_agents_if_changed) to skip a list that did not change.
 ///
 /// ```
 /// use agentcfg_client::{Etag, model::Precondition};

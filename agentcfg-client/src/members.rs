@@ -25,8 +25,7 @@ impl Client {
     ///
     /// [`is_invalid`](Error::is_invalid) for the user's identifier,
     /// [`is_forbidden`](Error::is_forbidden) without `members:manage`, or when a caller who is no
-    /// owner grants or withdraws the role `owner`, [`is_conflict`](Error::is_conflict) when no
-    /// owner would be left.
+    /// owner grants or withdraws the role `owner`, [`is_conflict`](Error::is_conflict) when no owner would be left.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {

@@ -55,8 +55,7 @@ impl Client {
         self.send(call, Answer::json).await
     }
 
-    /// Deletes the workspace's own key for a provider: the next call uses the managed credential, if there is
-    /// one.
+    /// Deletes the workspace's own key for a provider: the next call uses the managed credential, if there is one.
     ///
     /// # Errors
     ///

@@ -12,8 +12,7 @@ use crate::Error;
 /// Delays double from `min_delay` to `max_delay`; each gets random jitter of up to its own length on
 /// top. The client waits out a server's `Retry-After` in full and adds one such delay, so that
 /// callers with the same `Retry-After` do not return at the same moment. A delay that does not fit
-/// into the rest of [`Timeouts::total`](crate::Timeouts::total) is not started: the call fails at
-/// once.
+/// into the rest of [`Timeouts::total`](crate::Timeouts::total) is not started: the call fails at once.
 ///
 /// Whether a call is retried depends on what the failure reveals about the first attempt:
 ///

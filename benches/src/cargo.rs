@@ -15,8 +15,7 @@ pub fn build(args: &[&str]) -> Result<PathBuf, Failure> {
         .args(args)
         .current_dir(root())
         .stderr(Stdio::inherit());
-    // Cargo sets these for the benchmark's own package; inherited, they would make every build script run
-    // again.
+    // Cargo sets these for the benchmark's own package; inherited, they would make every build script run again.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") || text.starts_with("CARGO_BIN_EXE_") {

@@ -8,8 +8,7 @@ use std::time::Duration;
 use crate::Failure;
 use crate::load::Outcome;
 
-/// Requests a path over this many keep-alive connections, each of which repeats the request after the
-/// response.
+/// Requests a path over this many keep-alive connections, each of which repeats the request after the response.
 pub fn run(address: SocketAddr, path: &str, key: &str, connections: usize, time: Duration) -> Result<Outcome, Failure> {
     // wrk accepts whole seconds only.
     let seconds = time.as_secs_f64().ceil().max(1.0);

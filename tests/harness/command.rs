@@ -154,7 +154,7 @@ impl Run {
             stderr: stderr.join().unwrap(),
             line: line.join(" "),
         };
-        assert!(in_time, "runs on and on: {finished:?}");
+        assert!(in_time, "the command did not end before the timeout: {finished:?}");
         Ok(finished)
     }
 }

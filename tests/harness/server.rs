@@ -167,7 +167,7 @@ impl Drop for Server {
         if thread::panicking() {
             let log = self.stderr();
             let tail: Vec<_> = log.lines().rev().take(30).collect();
-            eprintln!("--- the server's last words");
+            eprintln!("--- end of the server's log");
             tail.iter().rev().for_each(|line| eprintln!("{line}"));
         }
     }
@@ -262,7 +262,7 @@ impl Builder {
 /// Reads standard output to its end and sends the address that it contains.
 fn listen_for_address(child: &mut Child, stdout: Arc<Mutex<String>>) -> Receiver<SocketAddr> {
     let pipe = child.stdout.take().expect("standard output is a pipe");
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(pipe).lines() {
             let Ok(line) = line else { break };
@@ -272,9 +272,9 @@ fn listen_for_address(child: &mut Child, stdout: Arc<Mutex<String>>) -> Receiver
             all.push('\n');
             drop(all);
             if let Some(Ok(address)) = address {
-                let _ = tell.send(address);
+                let _ = sender.send(address);
             }
         }
     });
-    told
+    receiver
 }

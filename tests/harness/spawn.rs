@@ -39,8 +39,7 @@ pub(super) fn spawn(command: Command) -> io::Result<Child> {
     started.recv().expect("the thread answers")
 }
 
-/// A command for the binary at `path`, optionally as another user, that is killed when the thread
-/// that started it ends.
+/// A command for the binary at `path`, optionally as another user, that is killed when the thread that started it ends.
 pub(super) fn dies_with_parent(path: &Path, user: Option<u32>) -> Command {
     let mut command = if has_setpriv() || user.is_some() {
         let mut command = Command::new("setpriv");

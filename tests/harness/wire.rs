@@ -32,8 +32,7 @@ impl Wire {
         self
     }
 
-    /// Sends bytes on another thread while the test reads: a server may respond before it has read
-    /// everything.
+    /// Sends bytes on another thread while the test reads: a server may respond before it has read everything.
     pub fn send_aside(&mut self, bytes: Vec<u8>) -> &mut Self {
         let mut stream = self.stream.try_clone().unwrap();
         thread::spawn(move || {
@@ -59,7 +58,7 @@ impl Wire {
                 Ok(0) => {
                     assert!(
                         self.unread.is_empty(),
-                        "half a head: {:?}",
+                        "incomplete head: {:?}",
                         String::from_utf8_lossy(&self.unread)
                     );
                     return None;

@@ -78,7 +78,7 @@ async fn without_the_provider_tokens_get_503() {
         }
         // The provider restarts without its state, and its decisions count at once.
         let provider = Provider::start_behind(port, "b", None).await.unwrap();
-        assert_unauthorized(&service.ask(&token).await, "a token of its former life");
+        assert_unauthorized(&service.ask(&token).await, "a token from before the restart");
         let token = provider.sign_in("ada", None).await.access_token;
         assert_eq!(service.status(&token).await, 200);
     }
@@ -110,7 +110,7 @@ async fn a_stalled_provider_gives_503_after_two_seconds() {
             asking.spawn(async move { service.ask(&token).await });
         }
         while let Some(response) = asking.join_next().await {
-            assert_unavailable(&response.unwrap(), "silence");
+            assert_unavailable(&response.unwrap(), "a stalled provider");
         }
         let took = SystemClock.now().unix_millis() - started;
         assert!((2000..6000).contains(&took), "{took} ms");

@@ -30,8 +30,7 @@ pub struct SignedIn {
 }
 
 impl Provider {
-    /// Starts a provider with the keys of this generation; `None`, with a message, if this machine cannot run
-    /// one.
+    /// Starts a provider with the keys of this generation; `None`, with a message, if this machine cannot run one.
     pub async fn start(generation: &str) -> Option<Self> {
         Self::start_behind(0, generation, None).await
     }

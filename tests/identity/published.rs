@@ -95,10 +95,10 @@ async fn keys_are_refreshed_after_a_rotation() {
 
     // Invented key ids cause no further requests to the provider.
     for i in 0..50 {
-        let header = format!(r#"{{"alg":"RS256","kid":"made-up-{i}"}}"#);
+        let header = format!(r#"{{"alg":"RS256","kid":"invented-{i}"}}"#);
         let claims = claims_of(&new);
         let token = provider.sign("RS256", &header, &claims).await;
-        assert_unauthorized(&service.ask(&token).await, "a key id that is made up");
+        assert_unauthorized(&service.ask(&token).await, "an invented key id");
         assert_eq!(service.status(&new).await, 200);
     }
     assert_eq!(provider.hits("/jwks").await, 1);

@@ -1,5 +1,4 @@
-//! Access control: every operation under every role and scope, in the caller's own workspace and in a foreign
-//! one.
+//! Access control: every operation under every role and scope, in the caller's own workspace and in a foreign one.
 
 use agentcfg_core::model::{
     AgentPatch, NewAgent, NewWorkspace, Role, Scope, StatusReport, WorkspaceId, WorkspacePatch,

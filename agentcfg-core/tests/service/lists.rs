@@ -1,5 +1,4 @@
-//! Concurrent reads of a list: one scan serves all of them (single-flight), and no response is older than its
-//! request.
+//! Concurrent reads of a list: one scan serves all of them (single-flight), and no response is older than its request.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -52,7 +51,7 @@ impl Setting {
         }
     }
 
-    /// Requests the list in a task of its own.
+    /// Requests the list in a separate task.
     fn ask(&self) -> JoinHandle<Listed> {
         self.ask_from(0)
     }

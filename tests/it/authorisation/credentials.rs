@@ -11,8 +11,7 @@ pub(super) struct Credential {
     pub(super) text: Option<String>,
 }
 
-/// All kinds, in the order of the table's columns. Members and keys belong to `own`, except for the
-/// foreign key.
+/// All kinds, in the order of the table's columns. Members and keys belong to `own`, except for the foreign key.
 pub(super) fn credentials(own: &Studio<'_>, foreign: &Studio<'_>) -> Vec<Credential> {
     let ends = SystemClock.now().plus_millis(1000).to_string();
     let many = json!({"rate_limit": 1_000_000});

@@ -65,7 +65,7 @@ fn every_credential_gets_the_status_of_the_table_on_every_route() {
     );
     let mut wrong = Vec::new();
     for route in ROUTES {
-        let recipe = recipe(route.method, route.path).expect("another test sees to that");
+        let recipe = recipe(route.method, route.path).expect("every route has a recipe");
         for place in PLACES {
             let place = Place::new(place, &own, &foreign);
             wrong.extend(try_all(&recipe, &place, &credentials, &table));

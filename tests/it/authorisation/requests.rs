@@ -82,8 +82,7 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             "",
             Some(r#"{"workspace_id": "{workspace}", "name": "x", "environment": "production", "scope": "read"}"#),
         ),
-        // An unreachable provider is detected after all other checks, so 502 shows that the call was
-        // permitted.
+        // An unreachable provider is detected after all other checks, so 502 shows that the call was permitted.
         ("POST", "/api/agents/model-calls/{provider}/{path}") => Recipe {
             path: "/api/agents/model-calls/openai/v1/responses",
             name: path,

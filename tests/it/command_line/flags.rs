@@ -53,7 +53,7 @@ fn a_missing_argument_is_named() {
         assert_eq!(
             std::fs::read_dir(&dir).unwrap().count(),
             0,
-            "{arguments:?} left something behind"
+            "{arguments:?} left files behind"
         );
     }
 }

@@ -18,7 +18,7 @@ fn record_ids_are_uuids_of_version_seven() {
         })
         .collect();
     assert!(ids.iter().all(|id| id.get_version_num() == 7));
-    assert!(ids.is_sorted(), "they rise with the time");
+    assert!(ids.is_sorted(), "ids increase with time");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_restored_agent_has_its_former_fields_and_is_active() {
     before.as_object_mut().unwrap().remove("updated_at");
     after.as_object_mut().unwrap().remove("updated_at");
     assert_eq!(after, before);
-    assert_eq!(studio.agent_ids(), ["a", "b"], "it is back in its old place");
+    assert_eq!(studio.agent_ids(), ["a", "b"], "it keeps its position in the list");
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn changes_map_each_changed_field_to_its_old_and_new_value() {
     assert_eq!(
         studio.audit()[0]["changes"],
         json!({}),
-        "an empty patch is a change of the record all the same"
+        "an empty patch changes the record too"
     );
 }
 

@@ -55,7 +55,7 @@ fn the_list_of_one_bears_the_tag_of_the_record() {
     assert_eq!(
         studio.list_request("&agent_id=a").send().etag(),
         tag,
-        "another's change is none"
+        "a change in another workspace does not count"
     );
     assert_eq!(studio.list_request("&agent_id=b").send().etag(), changed);
 }

@@ -20,7 +20,7 @@ fn an_unknown_path_is_404_whatever_the_credential() {
             assert_eq!(
                 answer.header("x-ratelimit-limit"),
                 None,
-                "it counts for nobody: {answer:?}"
+                "it counts in no window: {answer:?}"
             );
         }
     }

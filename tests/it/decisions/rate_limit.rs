@@ -133,7 +133,7 @@ fn all_sessions_and_workspaces_of_a_user_share_one_limit() {
     let other = server.fresh_token(&studio.user, 600);
     let request = server.get("/api/workspaces");
     let mut left = remaining(&request.clone().bearer(&studio.owner).send());
-    assert_eq!(left, 8, "one request made the workspace");
+    assert_eq!(left, 8, "one request created the workspace");
     for token in [&other, &studio.owner, &other] {
         left -= 1;
         assert_eq!(remaining(&request.clone().bearer(token).send()), left);

@@ -104,7 +104,7 @@ fn actions_in_log(studio: &Studio<'_>) -> HashMap<String, Vec<String>> {
         entries.extend(page);
     }
     let ids: HashSet<_> = entries.iter().map(|entry| entry["id"].to_string()).collect();
-    assert_eq!(ids.len(), entries.len(), "every entry has an id of its own");
+    assert_eq!(ids.len(), entries.len(), "every entry has a unique id");
     let mut actions_in_log: HashMap<String, Vec<String>> = HashMap::new();
     for entry in entries.iter().rev().filter(|entry| entry["target"]["type"] == "agent") {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -153,7 +153,7 @@ fn compare(studio: &Studio<'_>, journals: &mut [Journal]) {
         .iter()
         .map(|agent| agent["id"].to_string())
         .collect();
-    assert_eq!(ids.len(), listed.len(), "every record has an id of its own");
+    assert_eq!(ids.len(), listed.len(), "every record has a unique id");
     for agent in list.as_array().unwrap() {
         let actions = &known[agent["agent_id"].as_str().unwrap()];
         let last = actions.iter().rposition(|action| action == "agent.updated");
@@ -187,7 +187,7 @@ fn a_killed_server_has_lost_nothing_that_it_acknowledged() {
                 let (studio, acknowledged) = (&studio, &acknowledged);
                 scope.spawn(move || write(studio, writer, journal, acknowledged));
             }
-            eventually("enough is written", || {
+            eventually("enough changes are acknowledged", || {
                 acknowledged.load(Ordering::Relaxed) >= ACKNOWLEDGED
             });
             server.kill();

@@ -26,7 +26,7 @@ fn requests_in_flight_finish_and_new_connections_are_refused() {
     server.get("/healthz").send().expect(200);
     server.signal(Signal::TERM);
     eventually("nothing new is taken", || TcpStream::connect(server.address()).is_err());
-    assert_eq!(server.ended(), None, "somebody is being served");
+    assert_eq!(server.ended(), None, "a request is in flight");
     assert_eq!(wire.send(rest).receive("POST").unwrap().status, 201);
     assert!(wire.is_closed());
     assert!(server.wait().success());
@@ -66,7 +66,9 @@ fn a_shutdown_under_load_loses_no_acknowledged_change_and_truncates_no_response(
                 })
             })
             .collect();
-        eventually("enough is written", || acknowledged.load(Ordering::Relaxed) > 100);
+        eventually("enough changes are acknowledged", || {
+            acknowledged.load(Ordering::Relaxed) > 100
+        });
         server.stop();
         writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
     });

@@ -104,7 +104,7 @@ fn changes_of_different_fields_lose_nothing() {
         .collect();
     times.sort_unstable();
     times.dedup();
-    assert_eq!(times.len(), MANY, "each change has a time of its own");
+    assert_eq!(times.len(), MANY, "each change has a unique time");
 }
 
 #[test]

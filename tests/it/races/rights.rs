@@ -111,7 +111,7 @@ fn while_in_use(studio: &Studio<'_>, credential: &str, refusal: u16, end: impl F
         }
         let entries = studio.audit().len();
         // `end` runs in the middle of the load.
-        agentcfg_tests::harness::eventually("it is in use", || studio.audit().len() > entries + 20);
+        agentcfg_tests::harness::eventually("the credential is in use", || studio.audit().len() > entries + 20);
         end();
         ended.store(true, Ordering::SeqCst);
     });

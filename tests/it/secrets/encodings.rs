@@ -13,8 +13,7 @@ pub(super) fn encodings(secret: &[u8]) -> Vec<Vec<u8>> {
     for encode in encoders {
         for before in 0..3 {
             let text = encode([vec![0; before], secret.to_vec()].concat());
-            // The first digits share bits with the preceding bytes, and the last one with the following
-            // bytes.
+            // The first digits share bits with the preceding bytes, and the last one with the following bytes.
             let first = (before * 8).div_ceil(6);
             all.push(text.as_bytes()[first..text.len() - 1].to_vec());
         }
@@ -35,7 +34,7 @@ fn a_secret_is_found_in_every_encoding() {
     let secret = b"correct-horse-battery-staple";
     for before in ["", "x", "xy", "xyz"] {
         let text = [before.as_bytes(), secret, b" and more"].concat();
-        for told in [
+        for text in [
             hex(&text),
             base64(&text),
             base64url(&text),
@@ -43,8 +42,8 @@ fn a_secret_is_found_in_every_encoding() {
         ] {
             let found = encodings(secret)
                 .iter()
-                .any(|encoding| contains(told.as_bytes(), encoding));
-            assert!(found, "{told}");
+                .any(|encoding| contains(text.as_bytes(), encoding));
+            assert!(found, "{text}");
         }
     }
     assert!(

@@ -34,8 +34,7 @@ fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Uses valid and invalid credentials, and returns every response except those whose purpose is to show a
-/// secret.
+/// Uses valid and invalid credentials, and returns every response except those whose purpose is to show a secret.
 fn use_everything(studio: &Studio<'_>, keys: &[String], tokens: &[String]) -> Vec<(String, Vec<u8>)> {
     let server = studio.server;
     let mut answers = Vec::new();
@@ -137,7 +136,7 @@ fn no_secret_is_found_anywhere_in_any_encoding() {
     said += &run(["restore", "--from", &copy, "--data", &new]).succeeded();
     said += &run(["check", "--data", data]).succeeded();
     let log = server.stderr().into_bytes();
-    assert!(contains(&log, b"shutting down"), "this is the log");
+    assert!(contains(&log, b"shutting down"), "the file is not the log");
     places.push(("the log".into(), log.clone()));
     places.push((
         "the commands' output".into(),
@@ -187,7 +186,7 @@ fn no_secret_is_found_anywhere_in_any_encoding() {
 
     // The search itself works: it finds the prompt in the store and its copies.
     let found = places.iter().filter(|(_, bytes)| contains(bytes, PROMPT.as_bytes()));
-    assert!(found.count() >= 3, "the search is blind");
+    assert!(found.count() >= 3, "the search does not find the prompt");
 }
 
 /// The only key in the file of the master keys, which stores it as hexadecimal digits.

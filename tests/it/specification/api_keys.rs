@@ -106,7 +106,7 @@ fn an_expired_key_is_refused() {
         assert!(matches!(answer.status, 200 | 401), "{answer:?}");
         answer.status == 401
     });
-    assert!(SystemClock.now() >= ends, "not before its time");
+    assert!(SystemClock.now() >= ends, "refused before its expiry");
 }
 
 #[tokio::test]

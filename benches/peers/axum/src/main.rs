@@ -1,6 +1,5 @@
 //! The same authenticated list and durable create, as written with axum and SQLite in the usual way:
-//! extractors, a middleware for the key and its rate window, and connection pools whose work runs on blocking
-//! threads.
+//! extractors, a middleware for the key and its rate window, and connection pools whose work runs on blocking threads.
 //!
 //! `axum-sqlite-peer FILE` prints `workspace=`, `key=` and `listening on http://…`.
 
