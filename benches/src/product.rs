@@ -10,7 +10,7 @@ use crate::request::{self, field, send};
 
 /// Shared, so that all servers of a benchmark accept each other's session tokens.
 const SESSION_SECRET: &str = "a secret for the tokens of a benchmark";
-/// The number of keys. The maximum rate limit of one key, a million requests a minute, is less than a benchmark sends.
+/// Several keys, because a benchmark sends more than the million requests a minute that one key may be allowed.
 const KEYS: usize = 32;
 
 /// The release binary of the server.

@@ -55,7 +55,7 @@ fn the_list_of_one_bears_the_tag_of_the_record() {
     assert_eq!(
         studio.list_request("&agent_id=a").send().etag(),
         tag,
-        "a change in another workspace does not count"
+        "a change to another agent does not count"
     );
     assert_eq!(studio.list_request("&agent_id=b").send().etag(), changed);
 }

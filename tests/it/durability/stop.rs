@@ -80,10 +80,7 @@ fn a_shutdown_under_load_loses_no_acknowledged_change_and_truncates_no_response(
     let mut found = studio.agent_ids();
     found.sort();
     written.sort();
-    assert_eq!(
-        found, written,
-        "nothing is lost, and nothing was done that was not answered"
-    );
+    assert_eq!(found, written, "exactly the acknowledged creations are stored");
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn the_three_headers_have_limit_remaining_and_the_end_of_the_window() {
 }
 
 #[test]
-fn each_text_may_be_as_long_as_its_limit() {
+fn each_text_may_be_as_long_as_its_limit_and_no_longer() {
     let studio = Studio::open();
     let limits = [
         ("display_name", 100),
