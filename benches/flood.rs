@@ -1,5 +1,5 @@
-//! What a flood of bad keys does to those who have a good one: the latency of lists at a modest rate, quiet and while
-//! 5,000 bad requests a second come in over other connections.
+//! The effect of a flood of bad keys on good keys: the latency of lists at a moderate rate, first alone and then with
+//! 5,000 bad requests a second over other connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +21,9 @@ const BAD: Pace = Pace {
     per_second: 5000.0,
     status: 401,
 };
-/// Different bad keys of a kind.
+/// The number of different bad keys of each kind.
 const VARIETY: usize = 2048;
-/// Keys that nobody ever uses rightly.
+/// The number of keys without any rightful use.
 const UNUSED: usize = 16;
 
 fn main() -> Result<(), Failure> {
@@ -48,7 +48,7 @@ fn main() -> Result<(), Failure> {
             bad_keys::wrong_secrets(&unused, VARIETY)?,
         ),
     ];
-    // Warms up: the first use of each good key costs a hash.
+    // Warms up: the first use of each good key costs a password hash.
     measure(&server, &good, None)?;
     println!(
         "| bad keys | quiet p50, ms | quiet p99, ms | flood p50, ms | flood p99, ms | p99 flood / quiet | bad ones answered/s | server CPU quiet, % of a core | flood, % |"
@@ -62,7 +62,8 @@ fn main() -> Result<(), Failure> {
         let bad: Requests = bad.into();
         row(name, &server, &good, (&bad, BAD))?;
     }
-    // What the same two loads do to a server that has nothing to decide: the share of the machine itself.
+    // The baseline: the same two loads on a server without any logic show the share of the machine and the
+    // load generator.
     let answers = tempfile::tempdir()?;
     let program = env!("CARGO_BIN_EXE_bench-server");
     let (_, bare) = target::fixed(server.address, &workspace, answers.path(), program)?;
@@ -70,7 +71,7 @@ fn main() -> Result<(), Failure> {
     row("none: bare hyper gets 5,000 more lists", &bare, &good, (&good, any))
 }
 
-/// Measures quiet and flood in turn, and prints the row.
+/// Measures quiet and flood in alternating rounds, and prints the row.
 fn row(name: &str, server: &Server, good: &Requests, bad: (&Requests, Pace)) -> Result<(), Failure> {
     let (mut quiet, mut flooded) = (Latencies::default(), Latencies::default());
     let mut answered = Series::new();
@@ -111,7 +112,7 @@ impl Latencies {
     }
 }
 
-/// What the good requests met, the server's use of a core in per cent, and the bad requests answered per second.
+/// The outcome of the good requests, the server's use of a core in per cent, and the bad requests answered per second.
 fn measure(server: &Server, good: &Requests, bad: Option<(&Requests, Pace)>) -> Result<(Outcome, f64, f64), Failure> {
     let flood = bad
         .map(|(bad, pace)| Paced::start(server.address, pace, bad))

@@ -1,5 +1,5 @@
-//! The main read over HTTP, against bare hyper answering with the same fields and bytes: requests
-//! per second, and processor time of the server for each request.
+//! The main read over HTTP, against bare hyper that answers with the same headers and bytes:
+//! requests per second, and processor time of the server for each request.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn main() -> Result<(), Failure> {
         let (mut ours, mut theirs) = (Series::new(), Series::new());
         let (mut our_cpu, mut their_cpu) = (Series::new(), Series::new());
         for round in 0..=rounds(5) {
-            // Each round has a key of its own, and none comes to its limit.
+            // Each round has its own key, so that none reaches its rate limit.
             let key = &workspace.keys[round % workspace.keys.len()];
             request::send(server.address, "GET", &path, key, "")?;
             let (per_second, cpu) = measure(&server, &path, key)?;
@@ -51,7 +51,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Requests per second, and microseconds of processor time for each.
+/// Requests per second, and microseconds of processor time for each of them.
 fn measure(server: &Server, path: &str, key: &str) -> Result<(f64, f64), Failure> {
     let before = server.cpu_seconds();
     let time = Duration::from_secs_f64(seconds(3.0));

@@ -1,4 +1,4 @@
-//! What a long list costs in memory when many read it at the same time, some of them slowly.
+//! The memory that a long list needs when many clients read it at the same time, some of them slowly.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
 use std::io;
@@ -23,7 +23,7 @@ fn main() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let product = Product::build()?;
     let data = tempfile::tempdir()?;
-    // Makes the directory with its keys and an empty store, which is then filled.
+    // The first start creates the directory with its keys and an empty store, which is then filled.
     product.serve(data.path())?.stop()?;
     let store = data.path().join("store.redb");
     let mut fill = Command::new(PROGRAM);
@@ -33,7 +33,7 @@ fn main() -> Result<(), Failure> {
     let (workspace, key) = pair.split_once(' ').ok_or("no workspace")?;
     filled.stop()?;
     println!(
-        "| form | body, MiB | first reader, ms | next reader, ms | resident after one, MiB | peak, {READERS} standing | growth, lists | peak, {READERS} moving | growth, lists |"
+        "| form | body, MiB | first reader, ms | next reader, ms | resident after one, MiB | peak, {READERS} stalled | growth, lists | peak, {READERS} reading | growth, lists |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     let mut list = 0.0;
@@ -43,7 +43,7 @@ fn main() -> Result<(), Failure> {
         } else {
             ""
         };
-        let asking = Asking {
+        let requests = ListRequests {
             read: format!(
                 "GET /api/agents/configs?workspace_id={workspace} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n{accepted}\r\n"
             ),
@@ -54,7 +54,7 @@ fn main() -> Result<(), Failure> {
         let mut figures: [Series; 8] = Default::default();
         for _ in 0..rounds(5) {
             let server = product.serve(data.path())?;
-            let round = runtime.block_on(round(&server, &Arc::new(asking.clone()), &mut list))?;
+            let round = runtime.block_on(round(&server, &Arc::new(requests.clone()), &mut list))?;
             for (series, figure) in figures.iter_mut().zip(round) {
                 series.push(figure);
             }
@@ -67,59 +67,59 @@ fn main() -> Result<(), Failure> {
 }
 
 #[derive(Clone)]
-struct Asking {
+struct ListRequests {
     read: String,
     write: String,
 }
 
-/// One round. `list` is the size of the plain list in MiB, as far as it is known.
-async fn round(server: &Server, asking: &Arc<Asking>, list: &mut f64) -> Result<[f64; 8], Failure> {
+/// Runs one round. `list` is the largest size of the plain list in MiB seen so far.
+async fn round(server: &Server, requests: &Arc<ListRequests>, list: &mut f64) -> Result<[f64; 8], Failure> {
     let address = server.address;
     let started = Instant::now();
-    let length = read_whole(&mut connect(address).await?, &asking.read).await?;
+    let length = read_whole(&mut connect(address).await?, &requests.read).await?;
     let first = started.elapsed().as_secs_f64() * 1e3;
     let started = Instant::now();
-    read_whole(&mut connect(address).await?, &asking.read).await?;
+    read_whole(&mut connect(address).await?, &requests.read).await?;
     let next = started.elapsed().as_secs_f64() * 1e3;
     let body = length as f64 / f64::from(1 << 20);
     *list = list.max(body);
     let resident = server.resident_mib();
 
     server.forget_peak()?;
-    standing(address, asking).await?;
-    let standing = server.peak_mib();
+    stalled(address, requests).await?;
+    let stalled = server.peak_mib();
     server.forget_peak()?;
-    moving(address, asking).await?;
-    let moving = server.peak_mib();
+    reading(address, requests).await?;
+    let reading = server.peak_mib();
     let growth = |peak: f64| (peak - resident) / *list;
     Ok([
         body,
         first,
         next,
         resident,
-        standing,
-        growth(standing),
-        moving,
-        growth(moving),
+        stalled,
+        growth(stalled),
+        reading,
+        growth(reading),
     ])
 }
 
-/// All readers ask at once after a change, and none reads on when its answer has begun.
-async fn standing(address: SocketAddr, asking: &Arc<Asking>) -> Result<(), Failure> {
-    read_whole(&mut connect(address).await?, &asking.write).await?;
-    let together = Arc::new(Barrier::new(READERS));
+/// All readers request the list at once after a change, and stop reading when the response has begun.
+async fn stalled(address: SocketAddr, requests: &Arc<ListRequests>) -> Result<(), Failure> {
+    read_whole(&mut connect(address).await?, &requests.write).await?;
+    let all_begun = Arc::new(Barrier::new(READERS));
     let mut readers = tokio::task::JoinSet::new();
     for _ in 0..READERS {
         let mut stream = connect(address).await?;
-        let (asking, together) = (Arc::clone(asking), Arc::clone(&together));
+        let (requests, all_begun) = (Arc::clone(requests), Arc::clone(&all_begun));
         readers.spawn(async move {
-            stream.write_all(asking.read.as_bytes()).await?;
+            stream.write_all(requests.read.as_bytes()).await?;
             stream.read_u8().await?;
-            together.wait().await;
+            all_begun.wait().await;
             Ok::<_, io::Error>(stream)
         });
     }
-    // Nobody closes before all have begun.
+    // No connection closes before all responses have begun.
     let mut streams = Vec::with_capacity(READERS);
     while let Some(stream) = readers.join_next().await {
         streams.push(stream??);
@@ -127,19 +127,19 @@ async fn standing(address: SocketAddr, asking: &Arc<Asking>) -> Result<(), Failu
     Ok(())
 }
 
-/// Every other reader takes its time, and a writer changes an agent now and then.
-async fn moving(address: SocketAddr, asking: &Arc<Asking>) -> Result<(), Failure> {
+/// Every other reader reads slowly while a writer changes an agent periodically.
+async fn reading(address: SocketAddr, requests: &Arc<ListRequests>) -> Result<(), Failure> {
     let (stop, stopped) = watch::channel(false);
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..READERS {
-        let (asking, stopped) = (Arc::clone(asking), stopped.clone());
+        let (requests, stopped) = (Arc::clone(requests), stopped.clone());
         tasks.spawn(async move {
             let mut stream = connect(address).await?;
             while !*stopped.borrow() {
                 if number % 2 == 0 {
-                    read_whole(&mut stream, &asking.read).await?;
+                    read_whole(&mut stream, &requests.read).await?;
                 } else {
-                    read_slowly(&mut stream, &asking.read).await?;
+                    read_slowly(&mut stream, &requests.read).await?;
                 }
             }
             Ok::<_, io::Error>(())
@@ -148,7 +148,7 @@ async fn moving(address: SocketAddr, asking: &Arc<Asking>) -> Result<(), Failure
     let mut writer = connect(address).await?;
     let started = Instant::now();
     while started.elapsed().as_secs_f64() < seconds(2.0) * 2.0 {
-        read_whole(&mut writer, &asking.write).await?;
+        read_whole(&mut writer, &requests.write).await?;
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
     stop.send(true)?;
@@ -158,19 +158,19 @@ async fn moving(address: SocketAddr, asking: &Arc<Asking>) -> Result<(), Failure
     Ok(())
 }
 
-/// A connection whose own buffer is small, so that a body waits at the server.
+/// Opens a connection with a small receive buffer, so that the body waits at the server.
 async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(16 << 10)?;
     socket.connect(address).await
 }
 
-/// Sends a request, reads the answer and gives the length of its body.
+/// Sends a request, reads the response and returns the length of its body.
 async fn read_whole(stream: &mut TcpStream, request: &str) -> io::Result<usize> {
     read(stream, request, 1 << 20, Duration::ZERO).await
 }
 
-/// The same within about a second for a body of two MiB.
+/// Reads a body of two MiB within about a second.
 async fn read_slowly(stream: &mut TcpStream, request: &str) -> io::Result<usize> {
     read(stream, request, 32 << 10, Duration::from_millis(15)).await
 }

@@ -1,7 +1,7 @@
-//! The same authenticated list and durable create on other stacks, in turn with the product.
+//! The same authenticated list and durable create on other stacks, alternating with the product.
 //!
-//! Needs PostgreSQL's programs, Node and the packages of `peers/express` and `peers/fastify`; `scripts/bench.sh`
-//! installs them.
+//! Needs the programs of PostgreSQL, Node and the packages of `peers/express` and `peers/fastify`;
+//! `scripts/bench.sh` installs them.
 
 use agentcfg_benches::cluster::Cluster;
 use agentcfg_benches::product::Product;
@@ -31,7 +31,7 @@ fn main() -> Result<(), Failure> {
     targets.push(targets[0].bare_hyper(data.path(), env!("CARGO_BIN_EXE_bench-server"))?);
     for work in [Work::List, Work::Create] {
         if work == Work::Create {
-            // It has nothing to create with.
+            // Bare hyper has no create.
             targets.pop();
         }
         let mut figures = vec![Series::new(); targets.len()];

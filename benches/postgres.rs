@@ -1,6 +1,6 @@
-//! One and three servers on one PostgreSQL against Express doing the same work on the same PostgreSQL.
+//! One and three servers on one PostgreSQL, against Express with the same work on the same PostgreSQL.
 //!
-//! Needs PostgreSQL's programs, Node and the packages of `peers/express`; `scripts/bench.sh` installs them.
+//! Needs the programs of PostgreSQL, Node and the packages of `peers/express`; `scripts/bench.sh` installs them.
 
 use agentcfg_benches::cluster::Cluster;
 use agentcfg_benches::product::Product;

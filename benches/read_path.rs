@@ -1,5 +1,5 @@
-//! What the whole read path costs in process, with no sockets: `GET /api/agents/configs` with an API
-//! key, against bare hyper that reads the same requests and answers with the same fields and bytes.
+//! The cost of the whole read path in process, without sockets: `GET /api/agents/configs` with an
+//! API key, against bare hyper that reads the same requests and answers with the same headers and bytes.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
@@ -24,7 +24,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 
-/// Requests of one measurement.
+/// Requests in one measurement.
 const REQUESTS: usize = 100_000;
 
 fn main() {
@@ -40,7 +40,7 @@ fn main() {
         .and_then(|keys| keys.parse().ok())
         .unwrap_or(100_000);
     for (agents, keys) in [(20, 1), (100, 1), (20, many)] {
-        // The work is measured on a worker of the runtime, where requests are answered.
+        // Runs on a worker of the runtime, as request handlers do.
         runtime
             .block_on(async move { tokio::spawn(measure(agents, keys)).await })
             .expect("a measurement");
@@ -52,16 +52,16 @@ async fn measure(agents: usize, keys: usize) {
     let store = RedbStore::open(directory.path().join("bench.redb"), RedbOptions::default()).expect("a store");
     let service = AgentCfg::builder(store).settings(fixture::unlimited()).build();
     let made = fixture::make(&service, agents, keys).await;
-    // The first use of each key costs a hash; that is measured elsewhere.
+    // The first use of each key costs a password hash, which this benchmark does not measure.
     fixture::use_once(&service, &made.keys).await;
     let app = App::new(service.clone(), Cors::default());
     let (fields, body) = answer(&app, &made).await;
 
     let workspace = made.workspace.to_string();
     let texts: Vec<String> = made.keys.iter().map(|key| request::list(&workspace, key)).collect();
-    // A prime step goes through all keys, and never to one beside the last.
+    // A prime step visits all keys, and never the neighbour of the last one.
     let requests = Requests::new((0..REQUESTS).map(|i| texts[i * 7919 % keys].as_str()));
-    let key = place(&texts[0], &made.keys[0]);
+    let key = range_of(&texts[0], &made.keys[0]);
 
     let mut columns: [Series; 5] = Default::default();
     let filter = AgentFilter::default();
@@ -98,21 +98,21 @@ async fn time(work: impl Future<Output = ()>) -> f64 {
     started.elapsed().as_nanos() as f64 / REQUESTS as f64
 }
 
-/// Answers all requests on one connection.
+/// Answers all requests over one connection.
 async fn connection<F, B>(requests: &Requests, answer: impl Fn(Request<Incoming>) -> F)
 where
     F: Future<Output = Result<Response<B>, Infallible>>,
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + 'static,
 {
     http1::Builder::new()
-        // Whoever sends no more still waits for the answer.
+        // The client half-closes after its last request and still expects the response.
         .half_close(true)
         .serve_connection(requests.send(), service_fn(answer))
         .await
         .expect("a connection without a fault");
 }
 
-/// The fields and the bytes of the answer to a list.
+/// The headers and the body of a list response.
 async fn answer(app: &App, made: &Fixture) -> (HeaderMap, Bytes) {
     let request = Request::get(request::list_path(&made.workspace.to_string()))
         .header("host", "x")
@@ -132,8 +132,8 @@ fn bare_answer(fields: &HeaderMap, body: &Bytes) -> Response<Full<Bytes>> {
     response
 }
 
-/// Where a part of a text is.
-fn place(text: &str, part: &str) -> Range<usize> {
+/// The range of a part within a text.
+fn range_of(text: &str, part: &str) -> Range<usize> {
     let start = text.find(part).expect("the part");
     start..start + part.len()
 }

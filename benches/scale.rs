@@ -1,5 +1,5 @@
-//! From a thousand agents to a million: what grows, and how much; and how long the server takes to answer again after
-//! it was stopped, and after it was killed in the middle of creates.
+//! From a thousand agents to a million: which costs grow, and how fast; and how long a server takes to its first
+//! response after a clean stop and after a kill in the middle of creates.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
 use std::collections::HashSet;
@@ -19,9 +19,9 @@ use tokio::runtime::Runtime;
 /// Agents in each workspace.
 const AGENTS: usize = 100;
 const READERS: usize = 16;
-/// Clients that create while the server is killed.
+/// Clients that create agents while the server is killed.
 const CREATORS: usize = 64;
-/// Fewer requests than the server can answer, so that a latency is the server's and not a queue's.
+/// Below the server's capacity, so that a latency is that of the server and not of a queue.
 const MODEST: Pace = Pace {
     connections: READERS,
     per_second: 1000.0,
@@ -50,7 +50,7 @@ fn main() -> Result<(), Failure> {
 fn measure(product: &Product, runtime: &Runtime, workspaces: usize) -> Result<String, Failure> {
     let directory = tempfile::tempdir()?;
     let data = directory.path();
-    // Makes the directory with its keys and an empty store, which is then filled without sockets in between.
+    // The first start creates the directory with its keys and an empty store, which is then filled without sockets.
     product.serve(data)?.stop()?;
     let filled = fill(data, workspaces)?;
     let rate = filled.fact("rate").to_owned();
@@ -100,7 +100,7 @@ fn time() -> Duration {
     Duration::from_secs_f64(seconds(2.0))
 }
 
-/// Some of the workspaces, each with a key.
+/// A sample of the workspaces, each with a key.
 struct Known {
     workspaces: Arc<[(String, String)]>,
     lists: Arc<[Vec<u8>]>,
@@ -121,7 +121,7 @@ impl Known {
         })
     }
 
-    /// Starts the server; with the seconds until its first answer to an authenticated list.
+    /// Starts the server; returns it with the seconds until its first response to an authenticated list.
     fn open(&self, product: &Product, data: &Path) -> Result<(Server, f64), Failure> {
         let started = Instant::now();
         let server = product.serve(data)?;
@@ -139,7 +139,7 @@ impl Known {
         Ok(ids.map(str::to_owned).collect())
     }
 
-    /// Microseconds of processor time for each list at full load.
+    /// Microseconds of processor time for each list under full load.
     fn read(&self, server: &Server, runtime: &Runtime) -> Result<f64, Failure> {
         let (lists, before) = (Arc::clone(&self.lists), server.cpu_seconds());
         let outcome = runtime.block_on(load::run(server.address, READERS, time(), 200, move |number, out| {
@@ -148,29 +148,29 @@ impl Known {
         Ok((server.cpu_seconds() - before) * 1e6 / outcome.answered as f64)
     }
 
-    /// Kills the server while it is busy with creates; the numbers of those that it had acknowledged.
+    /// Kills the server during creates; returns the numbers of the creates that it had acknowledged.
     fn kill_amid_creates(&self, server: Server, runtime: &Runtime) -> Result<Vec<u64>, Failure> {
         let workspaces = Arc::clone(&self.workspaces);
         let create = move |number: u64, out: &mut Vec<u8>| {
             let (workspace, key) = &workspaces[number as usize % workspaces.len()];
-            out.extend_from_slice(request::create(workspace, key, &late(number)).as_bytes());
+            out.extend_from_slice(request::create(workspace, key, &late_agent_id(number)).as_bytes());
         };
-        // Dropping it kills it with the signal that cannot be caught.
+        // Dropping the server sends SIGKILL.
         let kill = load::until_gone(server.address, CREATORS, time(), 201, create, move || drop(server));
         Ok(runtime.block_on(kill)?)
     }
 
-    /// How many of these creates are not there.
+    /// The number of acknowledged creates that are missing.
     fn missing(&self, address: SocketAddr, acknowledged: &[u64]) -> Result<usize, Failure> {
         let lists: Vec<HashSet<String>> = (0..self.workspaces.len())
             .map(|number| self.agents(address, number))
             .collect::<Result<_, _>>()?;
-        let is_missing = |number: &&u64| !lists[**number as usize % lists.len()].contains(&late(**number));
+        let is_missing = |number: &&u64| !lists[**number as usize % lists.len()].contains(&late_agent_id(**number));
         Ok(acknowledged.iter().filter(is_missing).count())
     }
 }
 
 /// The identifier of an agent that is created before the kill.
-fn late(number: u64) -> String {
-    format!("late-{number}")
+fn late_agent_id(number: u64) -> String {
+    format!("late_agent_id-{number}")
 }

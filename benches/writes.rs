@@ -1,5 +1,5 @@
 //! Durable creates over HTTP: the product, the product with one transaction for each request, and
-//! hyper with the group-commit writer and no rules.
+//! hyper with the group-commit writer without any rules.
 
 use std::ops::Range;
 use std::process::Command;
@@ -9,7 +9,7 @@ use agentcfg_benches::process::Server;
 use agentcfg_benches::stats::{Series, rounds, seconds};
 use agentcfg_benches::{Failure, load, request, runtime};
 
-/// What stands for a number.
+/// The placeholder for a number.
 const NUMBER: &str = "##########";
 const CLIENTS: [usize; 4] = [1, 8, 64, 256];
 
@@ -35,7 +35,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Creates per second of one server on a fresh store.
+/// Creates per second of one server on a new store.
 async fn measure(args: &[&str], clients: usize, round: usize) -> Result<f64, Failure> {
     let data = tempfile::tempdir()?;
     let path = data.path().to_string_lossy().into_owned();
@@ -63,10 +63,11 @@ async fn measure(args: &[&str], clients: usize, round: usize) -> Result<f64, Fai
     Ok(outcome.per_second())
 }
 
-/// The requests that create agents. They differ in a number alone, so that making one costs the machine next to nothing.
+/// The requests that create agents. They differ in one number only, so that the load generator builds one at
+/// almost no cost.
 struct Creations {
     text: Vec<u8>,
-    /// Where the number is.
+    /// The range of the number.
     number: Range<usize>,
 }
 

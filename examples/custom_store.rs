@@ -1,7 +1,7 @@
-//! A store of your own in three methods, put through the conformance suite, with the service on top.
+//! A store of your own in three methods, checked by the conformance suite, with the service on top.
 //!
-//! This one keeps everything in a map behind a lock, so that each call is one moment. On an engine
-//! with transactions, each call is one transaction.
+//! It keeps everything in a map behind a lock, so that each call is atomic. On an engine with
+//! transactions, each call is one transaction.
 //!
 //! ```text
 //! cargo run -p agentcfg-examples --example custom_store
@@ -20,7 +20,7 @@ use agentcfg_core::store::{
 };
 use async_trait::async_trait;
 
-/// The records, and the last version that was given to one.
+/// The records, and the last version number that was assigned.
 #[derive(Clone, Default)]
 struct State {
     records: BTreeMap<Key, Record>,
@@ -32,7 +32,7 @@ struct MapStore(Mutex<State>);
 
 impl MapStore {
     fn state(&self) -> MutexGuard<'_, State> {
-        // The state is replaced whole, so a panic elsewhere leaves it good.
+        // The state is replaced as a whole, so a poisoned lock still holds a valid one.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -75,7 +75,7 @@ impl Store for MapStore {
                 return Err(CommitError::Conflict(index));
             }
         }
-        // A batch that fails half-way leaves the copy behind, and nothing else.
+        // The batch is applied to a copy: if it fails half-way, the copy is dropped and the state is unchanged.
         let mut next = state.clone();
         let mut numbers = Vec::new();
         for (index, write) in batch.writes.into_iter().enumerate() {
@@ -87,7 +87,7 @@ impl Store for MapStore {
 }
 
 impl State {
-    /// Makes one change and gives its number; `None` when a counter would leave its bounds.
+    /// Applies one write and returns its number; `None` when a counter would leave its bounds.
     fn write(&mut self, write: Write) -> Result<Option<u64>, StoreError> {
         Ok(Some(match write {
             Write::Put(key, value) => self.put(key, value),
@@ -113,7 +113,7 @@ impl State {
         }))
     }
 
-    /// One series of versions for all keys, so that none returns even where a key does.
+    /// One sequence of versions for all keys, so that no version repeats even when a key is deleted and put again.
     fn put(&mut self, key: Key, value: Vec<u8>) -> u64 {
         self.last_version += 1;
         let (version, value) = (self.last_version, value.into());
@@ -131,7 +131,7 @@ impl State {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // In your own crate this is a test: it panics at the first guarantee that does not hold.
+    // In your own crate this is a test: it panics at the first violated guarantee.
     conformance::run(async || Arc::new(MapStore::default()) as Arc<dyn Store>).await;
     println!("the store keeps every guarantee");
 

@@ -1,7 +1,7 @@
-//! An app that has its users signed in already, and lets this service believe its own session tokens.
+//! An app whose users are already signed in: the service accepts the app's own session tokens.
 //!
-//! The app implements [`SessionVerifier`] over whatever it keeps sessions in, here a map. The same value works behind the
-//! REST API, which asks it for every bearer that is no API key.
+//! The app implements [`SessionVerifier`] over its session storage, here a map. The same value works behind the REST
+//! API, which passes it every bearer token that is not an API key.
 //!
 //! Run: `cargo run -p agentcfg-examples --example custom_verifier`
 
@@ -41,27 +41,29 @@ impl AppSessions {
 
 #[async_trait::async_trait]
 impl SessionVerifier for AppSessions {
-    /// Called on every request with a session token, so a sign-out counts at once. `now` comes from the service's clock.
+    /// Called on every request with a session token, so that a sign-out takes effect at once. `now` is the
+    /// time of the service's clock.
     async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
-        // Where sessions are kept may be out of reach. Then nobody knows, which is neither yes nor no: callers get 503 and
-        // try again instead of signing in anew.
+        // If the session storage is unavailable, the token is neither valid nor invalid: callers then get 503 and try
+        // again, instead of signing in again.
         let open = self
             .open
             .read()
             .map_err(|_| SessionError::Unavailable("the session table is broken".to_owned()))?;
         let signed_in = open
             .get(token)
-            .ok_or(SessionError::Invalid("nobody is signed in with it"))?;
+            .ok_or(SessionError::Invalid("no session has this token"))?;
         if signed_in.until <= now {
             return Err(SessionError::Invalid("it has expired"));
         }
-        // Only who it is. What the user may do is decided by the memberships that the service keeps.
+        // Only the identity. The memberships that the service stores decide what the user may do.
         Ok(Session {
             user_id: signed_in.user_id.clone(),
         })
     }
 
-    /// A map is always ready. One that has to connect first says here what is missing, and `/readyz` tells.
+    /// A map is always ready. A verifier that has to connect first returns the reason why it is not, and
+    /// `/readyz` reports it.
     fn ready(&self) -> Result<(), SessionError> {
         Ok(())
     }
@@ -70,7 +72,7 @@ impl SessionVerifier for AppSessions {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sessions = Arc::new(AppSessions::default());
-    // The app keeps its handle; the service gets another to the same sessions.
+    // The app keeps its handle; the service gets another one to the same sessions.
     let service = AgentCfg::builder(MemoryStore::new())
         .sessions(Arc::clone(&sessions))
         .build();
@@ -85,12 +87,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{} made the workspace {}", ada.user_id()?, studio.name);
     assert_eq!(service.list_workspaces(&ada).await?.len(), 1);
 
-    // Somebody else is signed in too, and sees nothing of it.
+    // Another user is signed in too, and has no access to the workspace.
     sessions.sign_in("token-of-eve", "eve", in_an_hour);
     let eve = service.authenticate("token-of-eve").await?;
     assert!(service.list_workspaces(&eve).await?.is_empty());
 
-    // Signed out, expired, made up: all the same to the caller.
+    // To the caller, a signed-out, an expired and an invented token all look the same.
     sessions.sign_out("token-of-ada");
     sessions.sign_in("old-token", "ada", SystemClock.now().plus_millis(-1));
     for token in ["token-of-ada", "old-token", "made-up"] {

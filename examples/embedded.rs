@@ -13,11 +13,11 @@ use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let dir = tempfile::tempdir()?; // Yours is a path that stays.
+    let dir = tempfile::tempdir()?; // Your app uses a permanent path.
     let store = RedbStore::open(dir.path().join("agents.redb"), RedbOptions::default())?;
     let service = AgentCfg::builder(store).build();
 
-    // You know who your users are; the service knows what they may do.
+    // Your app authenticates its users; the service knows what they may do.
     let ada = service.trusted_user("ada")?;
     let name = "Studio".to_owned();
     let studio = service.create_workspace(&ada, NewWorkspace { name }).await?;

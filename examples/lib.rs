@@ -1,5 +1,5 @@
-//! The examples are the files beside this one. The code of the README is compiled, and run where it can be, as the
-//! documentation tests of this crate.
+//! The examples are the other files of this directory. The documentation tests of this crate compile the code of
+//! the README and run it where possible.
 
 #[doc = include_str!("../README.md")]
 #[cfg(doctest)]

@@ -1,10 +1,10 @@
-//! The REST API under a prefix of your own axum app, beside your own routes.
+//! The REST API under a prefix of your own axum app, next to your own routes.
 //!
 //! ```text
 //! cargo run -p agentcfg-examples --example mount_in_axum
 //! ```
 //!
-//! The prefix is cut off before the API sees a path, so clients put it into their base URL.
+//! axum strips the prefix before the API sees a path, so clients put it into their base URL.
 
 use std::error::Error;
 
@@ -19,7 +19,7 @@ use axum::Router;
 use axum::routing::get;
 use tokio::net::TcpListener;
 
-/// At least 32 random bytes from where your app keeps its secrets, not from its source.
+/// At least 32 random bytes from your app's secret storage, never from its source.
 const SECRET: &[u8] = b"an example is no place for a secret";
 
 #[tokio::main]
@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let url = format!("http://{}", listener.local_addr()?);
     let server = tokio::spawn(axum::serve(listener, app).into_future());
 
-    // Here your app would go on. The example asks itself for something and ends.
+    // Your app would go on here. The example sends itself one request and ends.
     let token = LocalSessions::new(SECRET).issue("ada", 60, SystemClock.now())?;
     let client = Client::builder(format!("{url}/agentcfg"))
         .session_token(token)

@@ -1,4 +1,4 @@
-//! One agent's life over the REST API: created, changed, listed, deleted.
+//! The life of an agent over the REST API: created, updated, listed, deleted.
 //!
 //! Start a server with `agentcfg-server dev`, copy the API key that it prints, and run
 //!
@@ -6,7 +6,7 @@
 //! SERVER_URL=http://127.0.0.1:7420 API_KEY=svc_… cargo run -p agentcfg-examples --example remote_client
 //! ```
 //!
-//! `WORKSPACE_ID` names the workspace; without it, it is the key's own.
+//! `WORKSPACE_ID` names the workspace; the default is that of the API key.
 
 use std::env;
 use std::error::Error;
@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .build()?;
     let workspace = workspace(&client).await?;
 
-    // Deleted agents keep their identifier, so a second run restores what the first one left.
+    // A deleted agent keeps its identifier, so a second run restores the agent of the first one.
     let new = NewAgent {
         role: Some("author".into()),
         capabilities: vec!["draft".into(), "edit".into()],
@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     println!("{} in version {}", agent.value.agent_id, agent.etag);
 
-    // The condition makes sure that nobody else's change is overwritten.
+    // The condition (compare-and-set) prevents overwriting another writer's change.
     let unchanged = Precondition::matches(&agent.etag);
     let patch = AgentPatch {
         model: Patch::Set("gpt-5".into()),
@@ -60,7 +60,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         changed.value.updated_at, changed.etag
     );
 
-    // The same condition is out of date by now.
+    // The update changed the tag, so the same condition fails now.
     match client.update_agent(Some(workspace), AGENT_ID, &patch, &unchanged).await {
         Err(error) if error.is_precondition_failed() => println!("refused as it should be: {error}"),
         other => return Err(format!("a stale condition was met: {other:?}").into()),

@@ -1,8 +1,8 @@
 //! End-to-end tests of agentcfg through the real binary.
 //!
-//! The tests live in the test binaries beside this file; what they share is [`harness`].
+//! Each test binary is a folder beside this file; they share [`harness`].
 
-// Tests watch real processes, and these live in real time.
+// Tests watch real processes in real time.
 #![allow(clippy::disallowed_methods)]
 
 pub mod harness;

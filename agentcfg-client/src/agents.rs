@@ -9,7 +9,7 @@ use crate::{Client, Error, Etag, Tagged};
 const CONFIGS: &str = "/api/agents/configs";
 const RESTORE: &str = "/api/agents/configs/restore";
 
-/// Which agents to list; all unless told.
+/// Which agents to list. The default lists all active agents.
 ///
 /// ```
 /// use agentcfg_client::AgentFilter;
@@ -17,19 +17,18 @@ const RESTORE: &str = "/api/agents/configs/restore";
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentFilter {
-    /// Only this one; the list has one element or none.
+    /// Only the agent with this identifier: the list then has one element or none.
     pub agent_id: Option<String>,
-    /// Skip so many.
+    /// The number of agents to skip.
     pub offset: u64,
-    /// At most so many, 1–1000; `None` for all.
+    /// The maximum number of agents, 1–1000; `None` for no maximum.
     pub limit: Option<u32>,
 }
 
 impl Client {
     /// Lists the active agents of a workspace in the order of their creation.
     ///
-    /// With [`AgentFilter::agent_id`] the tag is that agent's own. (Interface specification, *List
-    /// agents*.)
+    /// With [`AgentFilter::agent_id`] the entity tag is that of the agent. (Interface specification, *List agents*.)
     ///
     /// # Errors
     ///
@@ -49,7 +48,7 @@ impl Client {
         self.send(list(workspace, filter), Answer::tagged).await
     }
 
-    /// Lists as [`Self::list_agents`], or gives `None` when the list is still the one with this tag.
+    /// Lists as [`Self::list_agents`], or returns `None` when the list still has this entity tag.
     ///
     /// # Errors
     ///
@@ -82,7 +81,7 @@ impl Client {
         .await
     }
 
-    /// Reads one active agent with its tag; `None` when there is no such agent.
+    /// Reads one active agent with its entity tag; `None` when the workspace has no such active agent.
     ///
     /// # Errors
     ///
@@ -105,7 +104,7 @@ impl Client {
     ///
     /// [`is_invalid`](Error::is_invalid) for a field out of its bounds,
     /// [`is_forbidden`](Error::is_forbidden) without `agents:configure`,
-    /// [`is_conflict`](Error::is_conflict) when the identifier is taken, by a deleted agent too,
+    /// [`is_conflict`](Error::is_conflict) when an active or deleted agent has the identifier,
     /// [`is_plan_limit`](Error::is_plan_limit) when the plan allows no more active agents.
     pub async fn create_agent(&self, new: &NewAgent) -> Result<Tagged<Agent>, Error> {
         self.send(Call::post(CONFIGS).json(new), Answer::tagged).await
@@ -113,7 +112,7 @@ impl Client {
 
     /// Changes the named fields of an agent. (Interface specification, *Update agent*.)
     ///
-    /// `workspace` may be left out where the credential has just one.
+    /// `workspace` may be `None` when the credential belongs to exactly one workspace.
     ///
     /// # Errors
     ///
@@ -142,7 +141,7 @@ impl Client {
         self.send(call.if_match(condition).json(patch), Answer::tagged).await
     }
 
-    /// Deletes an agent: its record is kept, not active, and its identifier stays taken.
+    /// Deletes an agent: its record is kept as inactive, and its identifier stays reserved.
     /// (Interface specification, *Delete agent*.)
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! API keys: listed by whoever may read them, made and revoked by sessions.
+//! API keys: every reader may list them; only sessions may create and revoke them.
 
 use agentcfg_core::model::{ApiKey, CreatedApiKey, NewApiKey, WorkspaceId};
 
@@ -9,8 +9,8 @@ use crate::{Client, Error};
 const API_KEYS: &str = "/api/api-keys";
 
 impl Client {
-    /// The API keys of a workspace, revoked and expired ones included, without their secrets; in the
-    /// order of their creation.
+    /// Lists the API keys of a workspace without their secrets, in the order of creation. Revoked
+    /// and expired keys are included.
     ///
     /// # Errors
     ///
@@ -20,7 +20,7 @@ impl Client {
         self.send(call, Answer::json).await
     }
 
-    /// Creates an API key. The answer is the only place where its plaintext ever shows.
+    /// Creates an API key. Only this response contains its plaintext.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Client {
         self.send(Call::post(API_KEYS).json(new), Answer::json).await
     }
 
-    /// Revokes an API key: the next request with it is refused.
+    /// Revokes an API key: the server refuses the next request with it.
     ///
     /// # Errors
     ///

@@ -6,17 +6,17 @@ use crate::request::Call;
 use crate::response::Answer;
 use crate::{Client, Error};
 
-/// Which part of a long list to read.
+/// The page of a list to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Page {
-    /// Skip so many.
+    /// The number of entries to skip.
     pub offset: u64,
-    /// At most so many, 1–1000; `None` for the server's default, which is 100.
+    /// The maximum number of entries, 1–1000; `None` for the server's default of 100.
     pub limit: Option<u32>,
 }
 
 impl Client {
-    /// The entries of a workspace's audit log, newest first.
+    /// Lists the entries of a workspace's audit log, newest first.
     ///
     /// # Errors
     ///

@@ -9,14 +9,14 @@ use hyper::Uri;
 use crate::client::{Credential, Shared};
 use crate::{Client, Error, RetryPolicy, connect};
 
-/// How long a call may take.
+/// Time limits of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For one connection: the name, TCP and TLS.
+    /// For one connection: name resolution, TCP and TLS.
     pub connect: Duration,
-    /// For one attempt, from the connection to the last byte of the answer.
+    /// For one attempt, from connecting to the last byte of the response.
     pub attempt: Duration,
-    /// For a call with all its repeats and the pauses between them.
+    /// For a call with all its retries and the delays between them.
     pub total: Duration,
 }
 
@@ -31,7 +31,7 @@ impl Default for Timeouts {
     }
 }
 
-/// Settings of a [`Client`] to be; made by [`Client::builder`].
+/// Settings for a new [`Client`], created by [`Client::builder`].
 #[derive(Clone)]
 pub struct Builder {
     url: String,
@@ -63,36 +63,36 @@ impl Builder {
 
     /// Authenticates with a session token of the identity provider.
     ///
-    /// These live for an hour; see [`Client::with_session_token`] for the next one.
+    /// Session tokens expire after an hour; [`Client::with_session_token`] takes the next one.
     #[must_use]
     pub fn session_token(mut self, token: impl Into<String>) -> Self {
         self.credential = Some(("session token", token.into()));
         self
     }
 
-    /// Sets how long calls may take.
+    /// Sets the time limits of calls.
     #[must_use]
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
     }
 
-    /// Sets how failed calls are repeated; [`RetryPolicy::NEVER`] turns it off.
+    /// Sets how failed calls are retried; [`RetryPolicy::NEVER`] turns retries off.
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.retry = retry;
         self
     }
 
-    /// Sets the longest answer that is read; 64 MiB unless told.
+    /// Sets the maximum size of a response; the default is 64 MiB.
     #[must_use]
     pub fn max_response_bytes(mut self, bytes: usize) -> Self {
         self.max_response_bytes = bytes;
         self
     }
 
-    /// Trusts the certificates in this PEM text too, for a server with a certificate of a private
-    /// authority. The public roots stay trusted.
+    /// Trusts the certificates in this PEM text in addition to the public roots, for a server whose
+    /// certificate a private authority has signed.
     #[must_use]
     pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
         self.roots.extend_from_slice(pem.as_ref());
@@ -100,14 +100,14 @@ impl Builder {
         self
     }
 
-    /// Makes the client. It connects with the first call, not now.
+    /// Builds the client. It connects with the first call, not here.
     ///
-    /// Without a credential, only [`Client::healthy`] and [`Client::ready`] will succeed.
+    /// Without a credential, only [`Client::healthy`] and [`Client::ready`] succeed.
     ///
     /// # Errors
     ///
-    /// For a URL that is not `http` or `https` with a host and perhaps a path, for a credential that
-    /// is empty or cannot be sent in a header, and for root certificates that are none.
+    /// For a URL that is not `http` or `https` with a host and an optional path, for a credential
+    /// that is empty or cannot be sent in a header, and for PEM text without a valid certificate.
     pub fn build(self) -> Result<Client, Error> {
         let base = base_url(&self.url)?;
         let credential = match &self.credential {
@@ -127,7 +127,7 @@ impl Builder {
 
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A URL that was not checked yet may hold a password.
+        // The URL is not validated yet and may contain a password.
         f.debug_struct("Builder")
             .field(
                 "credential",
@@ -140,7 +140,7 @@ impl fmt::Debug for Builder {
     }
 }
 
-/// The URL that all paths are appended to: no slash at its end.
+/// The base URL without trailing slashes; the path of each call is appended to it.
 fn base_url(url: &str) -> Result<String, Error> {
     let fault = |what: &str| Error::input(format!("the server's URL {what}"));
     let uri: Uri = url
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base_urls_lose_their_last_slash() {
+    fn a_base_url_loses_its_trailing_slashes() {
         for (given, kept) in [
             ("http://127.0.0.1:7420", "http://127.0.0.1:7420"),
             (" https://host/ \n", "https://host"),
@@ -184,8 +184,8 @@ mod tests {
     }
 
     #[test]
-    fn bad_urls_are_told_apart() {
-        for (given, said) in [
+    fn each_kind_of_bad_url_has_its_own_message() {
+        for (given, expected_text) in [
             ("", "is not valid"),
             ("host.example", "must start with http://"),
             ("ftp://host", "must start with http://"),
@@ -198,7 +198,10 @@ mod tests {
             ("http://höst", "is not valid"),
         ] {
             let error = base_url(given).unwrap_err().to_string();
-            assert!(error.contains(said) && !error.contains("secret"), "{given}: {error}");
+            assert!(
+                error.contains(expected_text) && !error.contains("secret"),
+                "{given}: {error}"
+            );
         }
     }
 

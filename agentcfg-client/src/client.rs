@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::connect::Http;
 use crate::request::{Call, Prepared};
 use crate::response::Answer;
-use crate::retry::{self, moment_after};
+use crate::retry::{self, deadline_after};
 use crate::{Builder, Error, RateLimit, RetryPolicy, Timeouts};
 
 /// A client of one server with one credential.
@@ -30,7 +30,7 @@ pub struct Client {
     credential: Arc<Credential>,
 }
 
-/// What does not depend on the credential.
+/// State that clients with different credentials share.
 pub(crate) struct Shared {
     pub(crate) http: Http,
     pub(crate) base: String,
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     pub(crate) max_response_bytes: usize,
 }
 
-/// A credential and what the server last said of its rate limit.
+/// A credential and the rate limit that the last response reported for it.
 pub(crate) struct Credential {
     kind: &'static str,
     header: Option<HeaderValue>,
@@ -47,15 +47,15 @@ pub(crate) struct Credential {
 }
 
 impl Client {
-    /// Begins a client of the server at this URL, which may end in a path under which the server is
-    /// mounted, such as `https://host/agentcfg`.
+    /// Starts to build a client for the server at this URL, which may contain a path prefix under
+    /// which the server is mounted, such as `https://host/agentcfg`.
     pub fn builder(url: impl Into<String>) -> Builder {
         Builder::new(url.into())
     }
 
-    /// The same client with another session token, over the same connections.
+    /// Returns a client with another session token over the same connections.
     ///
-    /// Session tokens live for an hour: make the next client in good time, or when a call
+    /// Session tokens expire after an hour: replace the client before that, or when a call
     /// [`is_unauthorized`](Error::is_unauthorized).
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Client {
         self.with(Credential::new("session token", token.as_ref())?)
     }
 
-    /// The same client with another API key, over the same connections.
+    /// Returns a client with another API key over the same connections.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Client {
         self.with(Credential::new("API key", key.as_ref())?)
     }
 
-    /// The state of the credential's rate limit as of the last answer that told it.
+    /// The rate limit of the credential, as of the last response that reported it.
     pub fn rate_limit(&self) -> Option<RateLimit> {
         *self.credential.rate_limit()
     }
@@ -90,7 +90,7 @@ impl Client {
         }
     }
 
-    /// Makes a call with all its repeats and reads what was answered.
+    /// Sends a call, with retries, and decodes the response.
     pub(crate) async fn send<T>(&self, call: Call, read: impl FnOnce(&Answer) -> Result<T, Error>) -> Result<T, Error> {
         self.send_with(&self.shared.retry, call, read).await
     }
@@ -113,7 +113,7 @@ impl Client {
     }
 
     async fn attempt(&self, request: &Prepared, deadline: Instant) -> Result<Answer, Error> {
-        let end = moment_after(self.shared.timeouts.attempt).min(deadline);
+        let end = deadline_after(self.shared.timeouts.attempt).min(deadline);
         timeout_at(end, self.exchange(request))
             .await
             .unwrap_or_else(|_| Err(Error::timed_out()))
@@ -161,7 +161,7 @@ impl Credential {
     }
 
     fn rate_limit(&self) -> MutexGuard<'_, Option<RateLimit>> {
-        // The value is replaced whole, so a panic elsewhere leaves it good.
+        // The value is replaced as a whole, so a poisoned lock still holds a valid one.
         self.rate_limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! How connections are made: TCP and TLS together within one time limit.
+//! The connector: name resolution, TCP and TLS within one timeout.
 
 use std::future::Future;
 use std::io;
@@ -26,13 +26,13 @@ use crate::error::BoxError;
 /// The pooled HTTP client beneath a [`Client`](crate::Client).
 pub(crate) type Http = hyper_util::client::legacy::Client<Connector, Full<Bytes>>;
 
-/// Shorter than servers and load balancers keep idle connections, so that a request is rarely sent
-/// into one that is just being closed.
+/// Shorter than the idle timeouts of servers and load balancers, so that a request rarely meets the
+/// close of its pooled connection.
 const POOL_IDLE: Duration = Duration::from_secs(20);
 const POOL_SIZE: usize = 64;
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// Builds the pool; connects to nothing. The roots are PEM text, trusted besides the public ones.
+/// Builds the pool without connecting. `roots` is PEM text, trusted in addition to the public roots.
 pub(crate) fn http(connect_timeout: Duration, roots: &[u8]) -> Result<Http, Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -55,7 +55,7 @@ pub(crate) fn http(connect_timeout: Duration, roots: &[u8]) -> Result<Http, Erro
         .build(connector))
 }
 
-/// The provider is named here, so that none has to be installed for the whole process.
+/// Names the crypto provider explicitly, so that the process needs no installed default.
 fn tls(roots: &[u8]) -> Result<ClientConfig, Error> {
     let mut trusted = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     for root in CertificateDer::pem_slice_iter(roots) {
@@ -73,7 +73,7 @@ fn tls(roots: &[u8]) -> Result<ClientConfig, Error> {
     Ok(config.with_root_certificates(trusted).with_no_client_auth())
 }
 
-/// Connects within a time limit that covers names, TCP and the TLS handshake.
+/// Connects within one timeout that covers name resolution, TCP and the TLS handshake.
 #[derive(Clone)]
 pub(crate) struct Connector {
     inner: HttpsConnector<HttpConnector>,

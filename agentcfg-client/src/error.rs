@@ -1,4 +1,4 @@
-//! What can go wrong with a call, and what the caller can tell from it.
+//! The error of a call and its classification.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,8 +10,8 @@ pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a call failed.
 ///
-/// The server's own message is [`Error::message`]; `Display` adds the status and the request's
-/// identifier, which finds the line in the server's log. Nothing here holds a credential.
+/// [`Error::message`] is the server's own message. `Display` adds the status and the request
+/// identifier, which finds the entry in the server's log. An error never contains a credential.
 ///
 /// ```no_run
 /// # use agentcfg_client::{Client, model::NewAgent};
@@ -38,7 +38,7 @@ struct Inner {
     source: Option<BoxError>,
 }
 
-/// What an answer's head says besides its meaning.
+/// Metadata from the head of a response.
 #[derive(Default)]
 pub(crate) struct Facts {
     pub(crate) status: Option<u16>,
@@ -47,43 +47,43 @@ pub(crate) struct Facts {
     pub(crate) rate_limit: Option<RateLimit>,
 }
 
-/// Where a call failed.
+/// The phase in which a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Before anything was sent: the settings or the arguments cannot make a request.
+    /// Nothing was sent: the settings or the arguments make no valid request.
     Input,
     /// No connection could be made.
     Connect,
-    /// The connection broke, or no answer came in time.
+    /// The connection broke, or no response arrived in time.
     Exchange,
-    /// An answer came that this client cannot read.
+    /// A response arrived that this client cannot decode.
     Answer,
-    /// An answer came that is not a success.
+    /// A response arrived with a status other than success.
     Status,
 }
 
 impl Error {
-    /// The status of the answer, if one came.
+    /// The status of the response, if one arrived.
     pub fn status(&self) -> Option<u16> {
         self.0.facts.status
     }
 
-    /// What went wrong, for people: the server's own words where it had any.
+    /// A message for people: the server's own, if the response has one.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The identifier that the server gave the request; it finds the line in the server's log.
+    /// The request identifier that the server assigned; it finds the entry in the server's log.
     pub fn request_id(&self) -> Option<&str> {
         self.0.facts.request_id.as_deref()
     }
 
-    /// How long the server asks to wait before the next request.
+    /// The delay that the server asks for before the next request.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.facts.retry_after
     }
 
-    /// The state of the rate limit as of this answer.
+    /// The state of the rate limit as of this response.
     pub fn rate_limit(&self) -> Option<RateLimit> {
         self.0.facts.rate_limit
     }
@@ -103,17 +103,17 @@ impl Error {
         self.is(403)
     }
 
-    /// Whether there is no such thing (404).
+    /// Whether the record does not exist (404).
     pub fn is_not_found(&self) -> bool {
         self.is(404)
     }
 
-    /// Whether something that exists stands in the way (409).
+    /// Whether the request conflicts with the current state (409).
     pub fn is_conflict(&self) -> bool {
         self.is(409)
     }
 
-    /// Whether the record is not the version that the condition names (412).
+    /// Whether the current version of the record does not meet the condition (412).
     pub fn is_precondition_failed(&self) -> bool {
         self.is(412)
     }
@@ -128,26 +128,26 @@ impl Error {
         self.is(429)
     }
 
-    /// Whether the service, or something on the way to it, is not available for now (503).
+    /// Whether the service, or a proxy in front of it, is temporarily unavailable (503).
     pub fn is_unavailable(&self) -> bool {
         self.is(503)
     }
 
-    /// Whether time ran out: while connecting, for one attempt, or for the whole call.
+    /// Whether a timeout expired: while connecting, for one attempt, or for the whole call.
     pub fn is_timeout(&self) -> bool {
         self.0.timed_out
     }
 
-    /// Whether no connection could be made; then nothing was sent.
+    /// Whether no connection could be made. In that case nothing was sent.
     pub fn is_connect(&self) -> bool {
         self.0.kind == Kind::Connect
     }
 
-    /// Whether the change that was asked for may have been made all the same.
+    /// Whether the server may have applied the requested change although the call failed.
     ///
-    /// Then read before trying again. It is false for calls that only read, for requests that were
-    /// never sent, and for answers of the 4xx kind, which say that nothing changed. It is true for
-    /// a change whose answer was lost, was a 5xx or could not be read.
+    /// If so, read the record before you try again. It is `false` for reads, for requests that were
+    /// never sent, and for 4xx responses, which guarantee that nothing changed. It is `true` for a
+    /// change whose response was lost, was a 5xx or could not be decoded.
     pub fn may_have_been_applied(&self) -> bool {
         self.0.maybe_applied
     }
@@ -180,19 +180,19 @@ impl Error {
         self
     }
 
-    /// Settings or arguments that cannot make a request.
+    /// Settings or arguments that make no valid request.
     pub(crate) fn input(message: impl Into<String>) -> Self {
         Self::new(Kind::Input, Outcome::Final, message)
     }
 
-    /// No answer in the time given.
+    /// No response within the timeout.
     pub(crate) fn timed_out() -> Self {
         let mut error = Self::new(Kind::Exchange, Outcome::Unknown, "no answer came in time");
         error.0.timed_out = true;
         error
     }
 
-    /// The transport failed before an answer's head came.
+    /// The transport failed before the head of a response arrived.
     pub(crate) fn transport(error: hyper_util::client::legacy::Error) -> Self {
         let unsent = causes(&error).any(|cause| {
             cause
@@ -205,10 +205,10 @@ impl Error {
                 .is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
         });
         let mut failed = if error.is_connect() {
-            Self::new(Kind::Connect, Outcome::Untouched, "no connection could be made")
+            Self::new(Kind::Connect, Outcome::NotStarted, "no connection could be made")
         } else if unsent {
             let message = "the connection closed before the request was sent";
-            Self::new(Kind::Exchange, Outcome::Untouched, message)
+            Self::new(Kind::Exchange, Outcome::NotStarted, message)
         } else {
             let message = "the connection broke before an answer came";
             Self::new(Kind::Exchange, Outcome::Unknown, message)
@@ -217,7 +217,7 @@ impl Error {
         failed.because(error)
     }
 
-    /// The connection broke within an answer.
+    /// The connection broke within a response.
     pub(crate) fn cut_off(facts: Facts, source: BoxError) -> Self {
         Self::new(
             Kind::Exchange,
@@ -228,25 +228,25 @@ impl Error {
         .because(source)
     }
 
-    /// An answer that this client cannot read.
+    /// A response that this client cannot decode.
     pub(crate) fn unreadable(facts: Facts, message: impl Into<String>) -> Self {
         Self::new(Kind::Answer, Outcome::Final, message).with_facts(facts)
     }
 
-    /// An answer that is not a success.
+    /// A response with a status other than success.
     pub(crate) fn refused(status: u16, facts: Facts, message: impl Into<String>) -> Self {
         let outcome = match status {
-            429 => Outcome::Untouched,
+            429 => Outcome::NotStarted,
             502..=504 => Outcome::Unknown,
             _ => Outcome::Final,
         };
         Self::new(Kind::Status, outcome, message).with_facts(facts)
     }
 
-    /// The same failure of a call that asked for a change.
+    /// Marks the failed call as one that requested a change.
     pub(crate) fn of_a_change(mut self) -> Self {
         self.0.maybe_applied = match (self.0.kind, self.0.outcome, self.status()) {
-            (Kind::Input | Kind::Connect, ..) | (_, Outcome::Untouched, _) => false,
+            (Kind::Input | Kind::Connect, ..) | (_, Outcome::NotStarted, _) => false,
             (Kind::Status, _, Some(status)) => !(400..500).contains(&status),
             _ => true,
         };
@@ -260,7 +260,7 @@ impl Error {
 
 type Cause = dyn std::error::Error + 'static;
 
-/// An error and everything that it names as its cause.
+/// An error and the chain of its sources.
 fn causes(error: &Cause) -> impl Iterator<Item = &Cause> {
     std::iter::successors(Some(error), |error| error.source())
 }

@@ -1,14 +1,14 @@
-//! The version of what the server answered.
+//! Entity tags: versions of records and lists.
 
 use std::fmt;
 
 use agentcfg_core::model::Expected;
 
-/// The entity tag of an answer, exactly as the server wrote it.
+/// The entity tag of a response, exactly as the server sent it.
 ///
-/// Give it to [`Precondition::matches`](agentcfg_core::model::Precondition::matches) to change a
+/// Pass it to [`Precondition::matches`](agentcfg_core::model::Precondition::matches) to change a
 /// record only if it is still this version, or to
-/// [`Client::list_agents_if_changed`](crate::Client::list_agents_if_changed) to skip what is known.
+/// [`Client::list_agents_if_changed`](crate::Client::list_agents_if_changed) to skip a list that did not change.
 ///
 /// ```
 /// use agentcfg_client::{Etag, model::Precondition};
@@ -21,8 +21,8 @@ use agentcfg_core::model::Expected;
 pub struct Etag(Box<str>);
 
 impl Etag {
-    /// A tag that no record has. It stands in where something on the way took the header away: to
-    /// rely on it then fails with 412 and overwrites nothing.
+    /// A tag that matches no record. It replaces a header that a proxy removed: a conditional
+    /// change with it fails with 412 instead of overwriting a newer version.
     pub(crate) fn unmatched() -> Self {
         Self("\"\"".into())
     }
@@ -33,14 +33,14 @@ impl Etag {
     }
 }
 
-/// Takes a tag that was kept as text, quotes included.
+/// Restores a tag that was stored as text, quotes included.
 impl From<&str> for Etag {
     fn from(text: &str) -> Self {
         Self(text.into())
     }
 }
 
-/// Takes a tag that was kept as text, quotes included.
+/// Restores a tag that was stored as text, quotes included.
 impl From<String> for Etag {
     fn from(text: String) -> Self {
         Self(text.into())
@@ -62,11 +62,11 @@ impl fmt::Display for Etag {
     }
 }
 
-/// A value with the tag of its version.
+/// A value with the entity tag of its version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tagged<T> {
     /// The value.
     pub value: T,
-    /// The tag of this version. When a proxy took the header away, a tag that never matches.
+    /// The entity tag of this version. If a proxy removed the header, a tag that matches nothing.
     pub etag: Etag,
 }

@@ -4,16 +4,16 @@ use crate::request::Call;
 use crate::{Client, Error, RetryPolicy};
 
 impl Client {
-    /// Succeeds when the server's process is up. One attempt, and no credential is needed.
+    /// Succeeds when the server's process is up. Makes one attempt and needs no credential.
     ///
     /// # Errors
     ///
-    /// When no good answer comes.
+    /// When no successful response arrives.
     pub async fn healthy(&self) -> Result<(), Error> {
         self.probe("/healthz").await
     }
 
-    /// Succeeds when the server's storage answers. One attempt, and no credential is needed.
+    /// Succeeds when the server can reach its storage. Makes one attempt and needs no credential.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@
 //! let patch = AgentPatch { role: Patch::Set("author".into()), ..AgentPatch::default() };
 //! match client.update_agent(None, "writer", &patch, &Precondition::matches(&writer.etag)).await {
 //!     Ok(writer) => println!("changed at {}", writer.value.updated_at),
-//!     Err(error) if error.is_precondition_failed() => println!("somebody was faster"),
+//!     Err(error) if error.is_precondition_failed() => println!("another writer was faster"),
 //!     Err(error) => return Err(error.into()),
 //! }
 //! let agents = client.list_agents(workspace, &AgentFilter::default()).await?;
@@ -23,21 +23,21 @@
 //! # }
 //! ```
 //!
-//! # What it does for you
+//! # Features
 //!
-//! - Each endpoint but that of model calls is one method of [`Client`] with the types of [`agentcfg_core::model`], which is
-//!   re-exported as [`model`]; the methods bear the names of the operations in the core.
-//! - Connections are pooled and shared by all clones of a client. Redirects are not followed, so the
-//!   credential goes nowhere else, and an answer's size is bounded.
-//! - What is safe to repeat is repeated, with growing and jittered pauses, and no sooner than the
-//!   server's `Retry-After` says. What is not safe never is; the table is at [`RetryPolicy`].
-//! - [`Timeouts`] bound the connecting, each attempt, and the whole call with all its repeats.
-//! - [`Error`] tells apart what a caller decides on, above all
-//!   [`Error::may_have_been_applied`]: whether to look before trying again.
+//! - Each endpoint except model calls is one method of [`Client`] with the types of [`agentcfg_core::model`], which
+//!   is re-exported as [`model`]; the methods have the names of the core's operations.
+//! - All clones of a client share one connection pool. Redirects are not followed, so no other host receives the
+//!   credential, and the size of a response is bounded.
+//! - Idempotent calls are retried with exponential, jittered backoff that respects the server's `Retry-After`. Other
+//!   changes are retried only when the server has certainly not processed them; [`RetryPolicy`] has the table.
+//! - [`Timeouts`] bound connecting, each attempt, and the whole call with all its retries.
+//! - [`Error`] classifies failures by what a caller can do about them, above all [`Error::may_have_been_applied`]:
+//!   whether to read before trying again.
 //!
-//! Calls need a Tokio runtime with its timer and I/O; [`Builder::build`] needs none. `https` trusts
-//! the roots of the Mozilla programme and those given to [`Builder::root_certificates`]; nothing
-//! global is installed for it.
+//! Calls need a Tokio runtime with time and I/O enabled; [`Builder::build`] does not. `https`
+//! trusts the roots of the Mozilla programme and those given to [`Builder::root_certificates`]; the
+//! crate installs no process-wide TLS provider.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

@@ -9,7 +9,7 @@ use crate::{Client, Error};
 const MEMBERS: &str = "/api/workspaces/members";
 
 impl Client {
-    /// The members of a workspace in the order in which they came.
+    /// Lists the members of a workspace in the order in which they joined.
     ///
     /// # Errors
     ///
@@ -19,14 +19,13 @@ impl Client {
         self.send(call, Answer::json).await
     }
 
-    /// Gives a user a role in a workspace, whether the user has one there or not.
+    /// Sets the role of a user in a workspace, and adds users who are not yet members.
     ///
     /// # Errors
     ///
     /// [`is_invalid`](Error::is_invalid) for the user's identifier,
-    /// [`is_forbidden`](Error::is_forbidden) without `members:manage`, or when an owner is made or
-    /// unmade by somebody who is none, [`is_conflict`](Error::is_conflict) when no owner would be
-    /// left.
+    /// [`is_forbidden`](Error::is_forbidden) without `members:manage`, or when a caller who is no
+    /// owner grants or withdraws the role `owner`, [`is_conflict`](Error::is_conflict) when no owner would be left.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -45,8 +44,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`is_forbidden`](Error::is_forbidden) without `members:manage`, or for an owner when the
-    /// caller is none, [`is_not_found`](Error::is_not_found) when the user is no member,
+    /// [`is_forbidden`](Error::is_forbidden) without `members:manage`, or when a caller who is no
+    /// owner removes an owner, [`is_not_found`](Error::is_not_found) when the user is no member,
     /// [`is_conflict`](Error::is_conflict) for the last owner.
     pub async fn remove_member(&self, workspace: WorkspaceId, user_id: &str) -> Result<(), Error> {
         let call = member(Call::delete(MEMBERS), workspace, user_id);

@@ -9,9 +9,9 @@ use crate::{Client, Error};
 const MODELS: &str = "/api/models";
 
 impl Client {
-    /// The models of the catalogue, each with the credential that the workspace's next call would take.
+    /// Lists the models of the catalogue, each with the credential that the workspace's next call would use.
     ///
-    /// The calls themselves are not made with this client but with the provider's own SDK, whose base URL is
+    /// This client does not make the calls themselves. Use the provider's own SDK with the base URL
     /// `{server}/api/agents/model-calls/{provider}`.
     ///
     /// # Errors

@@ -10,14 +10,14 @@ use crate::{Client, Error};
 
 const PROVIDER_KEYS: &str = "/api/provider-keys";
 
-/// What saves a key.
+/// The body that saves a key.
 #[derive(Serialize)]
 struct NewProviderKey<'a> {
     api_key: &'a str,
 }
 
 impl Client {
-    /// The providers that the workspace has saved a key for, without the keys.
+    /// Lists the providers for which the workspace has saved a key, without the keys.
     ///
     /// # Errors
     ///
@@ -27,7 +27,7 @@ impl Client {
         self.send(call, Answer::json).await
     }
 
-    /// Saves the workspace's own key for a provider, in place of an earlier one. Nothing shows it again.
+    /// Saves the workspace's own key for a provider and replaces an earlier one. No endpoint returns it.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl Client {
         self.send(call, Answer::json).await
     }
 
-    /// Deletes the workspace's own key for a provider: the next call takes the managed credential, if there is one.
+    /// Deletes the workspace's own key for a provider: the next call uses the managed credential, if there is one.
     ///
     /// # Errors
     ///

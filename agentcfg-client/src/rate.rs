@@ -1,4 +1,4 @@
-//! What the server says of the caller's rate limit.
+//! Response headers about the caller's rate limit.
 
 use std::time::Duration;
 
@@ -6,21 +6,21 @@ use agentcfg_core::model::Timestamp;
 use hyper::HeaderMap;
 use hyper::header::{DATE, RETRY_AFTER};
 
-/// The state of the caller's rate limit as of one answer.
+/// The state of the caller's rate limit as of one response.
 ///
 /// (Interface specification, *Rate limit*.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Requests allowed in a window.
+    /// The number of requests allowed in a window.
     pub limit: u32,
-    /// Requests left in the window.
+    /// The number of requests left in the window.
     pub remaining: u32,
     /// When the window ends.
     pub reset: Timestamp,
 }
 
 impl RateLimit {
-    /// The three headers, if all are there and make sense.
+    /// Reads the three headers; `None` unless all of them are present and valid.
     pub(crate) fn read(headers: &HeaderMap) -> Option<Self> {
         let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
         Some(Self {
@@ -31,8 +31,8 @@ impl RateLimit {
     }
 }
 
-/// How long `Retry-After` asks to wait. A date counts from the answer's own `Date`, so that the two
-/// clocks need not agree.
+/// The delay that `Retry-After` asks for. A date is compared with the response's own `Date`, so
+/// that the two clocks need not agree.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn all_three_headers_or_nothing() {
+    fn a_rate_limit_needs_all_three_headers() {
         let whole = [
             ("x-ratelimit-limit", "100"),
             ("x-ratelimit-remaining", "99"),

@@ -1,4 +1,4 @@
-//! One request as the resources describe it, and as it is sent.
+//! A request as the endpoint methods describe it, and as it is sent.
 
 use std::fmt::Write as _;
 
@@ -28,25 +28,25 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// A request that reads.
+    /// A request that only reads.
     pub(crate) fn get(path: &'static str) -> Self {
-        Self::new(Method::GET, path, Effect::Repeatable)
+        Self::new(Method::GET, path, Effect::Idempotent)
     }
 
     pub(crate) fn post(path: &'static str) -> Self {
-        Self::new(Method::POST, path, Effect::Once)
+        Self::new(Method::POST, path, Effect::NotIdempotent)
     }
 
     pub(crate) fn put(path: &'static str) -> Self {
-        Self::new(Method::PUT, path, Effect::Once)
+        Self::new(Method::PUT, path, Effect::NotIdempotent)
     }
 
     pub(crate) fn patch(path: &'static str) -> Self {
-        Self::new(Method::PATCH, path, Effect::Once)
+        Self::new(Method::PATCH, path, Effect::NotIdempotent)
     }
 
     pub(crate) fn delete(path: &'static str) -> Self {
-        Self::new(Method::DELETE, path, Effect::Once)
+        Self::new(Method::DELETE, path, Effect::NotIdempotent)
     }
 
     fn new(method: Method, path: &'static str, effect: Effect) -> Self {
@@ -60,9 +60,9 @@ impl Call {
         }
     }
 
-    /// Says that doing this twice is as good as once.
-    pub(crate) fn repeatable(mut self) -> Self {
-        self.effect = Effect::Repeatable;
+    /// Marks the request as idempotent, so that it may be retried after an unknown outcome.
+    pub(crate) fn idempotent(mut self) -> Self {
+        self.effect = Effect::Idempotent;
         self
     }
 
@@ -83,12 +83,12 @@ impl Call {
         }
     }
 
-    /// Names an agent; the workspace may be left out where the credential has just one.
+    /// Names an agent; `workspace` may be `None` when the credential belongs to exactly one workspace.
     pub(crate) fn agent(self, workspace: Option<WorkspaceId>, agent_id: &str) -> Self {
         self.query_if("workspace_id", workspace).query("agent_id", agent_id)
     }
 
-    /// Asks for a part of a list.
+    /// Selects a page of a list.
     pub(crate) fn page(self, offset: u64, limit: Option<u32>) -> Self {
         self.query_if("offset", (offset > 0).then_some(offset))
             .query_if("limit", limit)
@@ -107,7 +107,7 @@ impl Call {
         match condition {
             Precondition::None => self,
             Precondition::Exists => self.header(IF_MATCH, "*"),
-            // No tag at all can be met by nothing, and neither can the empty tag.
+            // No record matches an empty list of tags, and none matches the empty tag.
             Precondition::OneOf(tags) if tags.is_empty() => self.header(IF_MATCH, Etag::unmatched().as_str()),
             Precondition::OneOf(tags) => {
                 let tags: Vec<String> = tags.iter().map(entity_tag).collect();
@@ -138,7 +138,7 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// When an argument cannot be sent.
+    /// When an argument is not valid in a URL or a header.
     pub(crate) fn prepare(self, base: &str, credential: Option<&HeaderValue>) -> Result<Prepared, Error> {
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -159,7 +159,7 @@ impl Call {
     }
 }
 
-/// A request that can be sent, and sent again.
+/// A request that can be sent more than once.
 pub(crate) struct Prepared {
     method: Method,
     uri: Uri,
@@ -187,13 +187,13 @@ impl Prepared {
     }
 }
 
-/// Appends a value with everything encoded that is not unreserved in RFC 3986, so that no server
-/// reads it in another way.
+/// Appends a value and percent-encodes everything that RFC 3986 does not call unreserved, so that
+/// all servers decode it in the same way.
 fn encode(value: &str, target: &mut String) {
     for byte in value.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => target.push(char::from(byte)),
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             _ => _ = write!(target, "%{byte:02X}"),
         }
     }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn query_values_are_encoded_whole() {
+    fn query_values_are_percent_encoded() {
         let call = Call::get("/x").query("user_id", "a b+c&d=é/🦀?#%~").query("n", 3);
         assert_eq!(
             target(call),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_said_before_sending() {
+    fn an_argument_that_cannot_be_sent_is_refused_before_sending() {
         let refused = |call: Call| call.prepare("https://host", None).err().unwrap().to_string();
         let split = Precondition::matches("\"a\r\nx: y\"");
         assert_eq!(

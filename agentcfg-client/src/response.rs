@@ -1,4 +1,4 @@
-//! One answer: read within bounds, told apart, and turned into values.
+//! A response: read within a size limit, classified and decoded.
 
 use agentcfg_core::model::{ErrorBody, Success};
 use bytes::Bytes;
@@ -13,12 +13,12 @@ use crate::error::{BoxError, Facts};
 use crate::rate::{RateLimit, retry_after};
 use crate::{Error, Etag, Tagged};
 
-/// No error message of the service comes near to this.
+/// Larger than any error message of the service.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
-/// How much of a header of unknown origin is repeated in a message.
+/// How much of an untrusted header value a message quotes.
 const MAX_QUOTED: usize = 200;
 
-/// An answer that is a success, or "not modified" where that was asked for.
+/// A successful response, or 304 to a conditional request.
 pub(crate) struct Answer {
     status: u16,
     headers: HeaderMap,
@@ -26,11 +26,11 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Reads an answer whole.
+    /// Reads a response completely.
     ///
     /// # Errors
     ///
-    /// Every status that is no success, a body longer than `max_bytes`, a connection that breaks.
+    /// For every status other than success, a body longer than `max_bytes`, and a connection that breaks.
     pub(crate) async fn read(response: Response<Incoming>, max_bytes: usize) -> Result<Self, Error> {
         let (head, body) = response.into_parts();
         let status = head.status.as_u16();
@@ -42,7 +42,7 @@ impl Answer {
         };
         let body = match read_body(body, max_bytes).await {
             Ok(body) => body,
-            // The status alone says enough.
+            // The status alone classifies the error.
             Err(_) if !success => Bytes::new(),
             Err(Unread::TooLong) => {
                 let message = format!("the answer is longer than the {max_bytes} bytes allowed");
@@ -82,7 +82,7 @@ impl Answer {
         })
     }
 
-    /// Reads the answer that has nothing to say but that it worked.
+    /// Reads a response that reports success and nothing else.
     pub(crate) fn success(&self) -> Result<(), Error> {
         self.json::<Success>().map(drop)
     }
@@ -95,7 +95,7 @@ impl Answer {
         Error::refused(self.status, facts(self.status, &self.headers), message)
     }
 
-    /// What to say of an answer that something else than the service gave.
+    /// The message for a response that did not come from the service, such as a proxy's page.
     fn foreign_message(&self) -> String {
         match (self.status, self.text(LOCATION), self.text(CONTENT_TYPE)) {
             (300..400, Some(location), _) => format!("the answer is a redirect to {location}, which is not followed"),
@@ -110,14 +110,14 @@ impl Answer {
     }
 }
 
-/// Why a body was not read whole.
+/// Why a body was not read completely.
 enum Unread {
     TooLong,
     Broken(BoxError),
 }
 
 async fn read_body(body: Incoming, max_bytes: usize) -> Result<Bytes, Unread> {
-    // A length that is announced is refused before anything is read.
+    // An announced length over the limit is refused before anything is read.
     if body.size_hint().lower() > max_bytes as u64 {
         return Err(Unread::TooLong);
     }

@@ -1,4 +1,4 @@
-//! What is repeated, and when.
+//! Which failed calls are retried, and when.
 
 use std::time::Duration;
 
@@ -7,34 +7,35 @@ use tokio::time::{Instant, sleep};
 
 use crate::Error;
 
-/// How often and after which pauses a failed call is repeated.
+/// How often and with which delays a failed call is retried.
 ///
-/// The pauses double from `min_delay` to `max_delay`, each with up to its own length of random time
-/// on top. A `Retry-After` of the server is waited out in full, plus one such pause, so that callers
-/// who were told the same do not come back as one. A pause that does not fit into what is left of
-/// [`Timeouts::total`](crate::Timeouts::total) is not begun: the failure is returned at once.
+/// Delays double from `min_delay` to `max_delay`; each gets random jitter of up to its own length on
+/// top. The client waits out a server's `Retry-After` in full and adds one such delay, so that
+/// callers with the same `Retry-After` do not return at the same moment. A delay that does not fit
+/// into the rest of [`Timeouts::total`](crate::Timeouts::total) is not started: the call fails at once.
 ///
-/// What is repeated depends on what the failure says of the first attempt:
+/// Whether a call is retried depends on what the failure reveals about the first attempt:
 ///
 /// | failure | lists, reads, status reports | every other change |
 /// |---|---|---|
 /// | no connection, or the request was provably never sent | repeated | repeated |
-/// | 429: refused before anything was looked at | repeated | repeated |
-/// | the connection broke, or no answer in time | repeated | never |
+/// | 429: refused before the server processed it | repeated | repeated |
+/// | the connection broke, or no response in time | repeated | never |
 /// | 502, 503, 504 | repeated | never |
-/// | every other status, or an answer that cannot be read | never | never |
+/// | every other status, or a response that cannot be decoded | never | never |
 ///
-/// Why a change is not repeated once it may have been made, a 503 included, which can mean that the
-/// outcome is unknown to the server itself:
+/// A change is not retried once the server may have applied it. This includes a 503, which can mean
+/// that the server itself does not know the outcome:
 ///
 /// - `POST` would create a second workspace or key, or turn a success into 409.
-/// - `DELETE` would turn a success into 404, or delete again what somebody restored in between.
-/// - `PATCH` would undo what somebody else changed in between and move `updated_at` twice; with
-///   `If-Match` it would turn a success into 412.
-/// - `PUT` of a member would give back a role that somebody took away in between, and `PUT` of a provider key would
-///   bring back a key that somebody replaced. `PUT` of a status has no such memory: the last report counts, and it is true only for a while.
+/// - `DELETE` would turn a success into 404, or delete a record that another caller restored in between.
+/// - `PATCH` would undo another caller's change and advance `updated_at` twice; with `If-Match` it
+///   would turn a success into 412.
+/// - `PUT` of a member would restore a role that another caller withdrew in between, and `PUT` of a provider key
+///   would restore a key that another caller replaced. `PUT` of a status is retried: only the last report counts, and
+///   it expires.
 ///
-/// [`Error::may_have_been_applied`] tells when to look.
+/// [`Error::may_have_been_applied`] shows whether to read the record before trying again.
 ///
 /// ```
 /// use agentcfg_client::{Client, RetryPolicy};
@@ -45,16 +46,16 @@ use crate::Error;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Repeats after the first attempt, at most.
+    /// The maximum number of retries after the first attempt.
     pub max_retries: usize,
-    /// The first pause.
+    /// The first delay.
     pub min_delay: Duration,
-    /// The longest pause, not counting its random part.
+    /// The longest delay, without its jitter.
     pub max_delay: Duration,
 }
 
 impl RetryPolicy {
-    /// Every call is one attempt.
+    /// No retries: every call is one attempt.
     pub const NEVER: Self = Self {
         max_retries: 0,
         min_delay: Duration::ZERO,
@@ -63,7 +64,7 @@ impl RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// Three repeats with pauses from 100 ms to 5 s.
+    /// Three retries with delays from 100 ms to 5 s.
     fn default() -> Self {
         Self {
             max_retries: 3,
@@ -73,28 +74,28 @@ impl Default for RetryPolicy {
     }
 }
 
-/// What a failure says of the work that was asked for.
+/// What a failure reveals about the processing of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It was certainly not begun.
-    Untouched,
-    /// It may have been done.
+    /// The server has certainly not started to process it.
+    NotStarted,
+    /// The server may have processed it.
     Unknown,
-    /// The same again would end the same.
+    /// A retry would fail in the same way.
     Final,
 }
 
-/// Whether doing the same twice differs from doing it once.
+/// Whether a request is idempotent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Twice is as good as once.
-    Repeatable,
-    /// Twice is not the same as once.
-    Once,
+    /// Sending it twice has the same effect as sending it once.
+    Idempotent,
+    /// Sending it twice may have another effect than sending it once.
+    NotIdempotent,
 }
 
-/// Attempts until one succeeds, fails for good, or neither a repeat nor time is left. Each attempt
-/// gets the moment by which the whole call must end.
+/// Runs attempts until one succeeds or fails with a final error, or until no retry or no time is
+/// left. Each attempt receives the deadline of the whole call.
 pub(crate) async fn run<T, F>(
     policy: &RetryPolicy,
     total: Duration,
@@ -104,7 +105,7 @@ pub(crate) async fn run<T, F>(
 where
     F: Future<Output = Result<T, Error>>,
 {
-    let deadline = moment_after(total);
+    let deadline = deadline_after(total);
     let mut pauses = ExponentialBuilder::new()
         .with_jitter()
         .with_min_delay(policy.min_delay)
@@ -116,12 +117,12 @@ where
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        let repeatable = match error.outcome() {
-            Outcome::Untouched => true,
-            Outcome::Unknown => effect == Effect::Repeatable,
+        let retryable = match error.outcome() {
+            Outcome::NotStarted => true,
+            Outcome::Unknown => effect == Effect::Idempotent,
             Outcome::Final => false,
         };
-        let Some(pause) = pauses.next().filter(|_| repeatable) else {
+        let Some(pause) = pauses.next().filter(|_| retryable) else {
             return Err(error);
         };
         let pause = pause.saturating_add(error.retry_after().unwrap_or_default());
@@ -132,8 +133,8 @@ where
     }
 }
 
-/// The moment so long from now; very long is as good as never.
-pub(crate) fn moment_after(duration: Duration) -> Instant {
+/// The instant after this duration; a very long one is capped, so that it cannot overflow.
+pub(crate) fn deadline_after(duration: Duration) -> Instant {
     const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
     Instant::now() + duration.min(NEVER)
 }

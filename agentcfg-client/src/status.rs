@@ -9,8 +9,8 @@ use crate::{Client, Error};
 const STATUS: &str = "/api/agents/status";
 
 impl Client {
-    /// The live status of every active agent, in the order of the list. (Interface specification,
-    /// *Agent status*.)
+    /// Lists the live status of every active agent, in the order of the list of agents. (Interface
+    /// specification, *Agent status*.)
     ///
     /// # Errors
     ///
@@ -20,8 +20,8 @@ impl Client {
         self.send(call, Answer::json).await
     }
 
-    /// Reports what an agent is doing now. A report is true for a while only: repeat it within the
-    /// server's time-to-live, two minutes unless configured.
+    /// Reports what an agent is doing now. A report expires: repeat it within the server's
+    /// time-to-live, which is two minutes by default.
     ///
     /// # Errors
     ///
@@ -44,6 +44,6 @@ impl Client {
         report: &StatusReport,
     ) -> Result<AgentStatus, Error> {
         let call = Call::put(STATUS).agent(workspace, agent_id).json(report);
-        self.send(call.repeatable(), Answer::json).await
+        self.send(call.idempotent(), Answer::json).await
     }
 }

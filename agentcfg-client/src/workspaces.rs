@@ -9,8 +9,8 @@ use crate::{Client, Error};
 const WORKSPACES: &str = "/api/workspaces";
 
 impl Client {
-    /// The workspaces of the session's user with the role in each, or the one of the API key, which
-    /// has no role; in the order of their creation.
+    /// Lists the workspaces of the session's user with the role in each, in the order of creation.
+    /// An API key gets its own workspace, without a role.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Credentials that must not pass, in the ways that a server can find that out.
+//! Bad credentials, one kind for each check that a server can refuse them at.
 
 use agentcfg_core::clock::SystemEntropy;
 use agentcfg_core::model::Environment;
@@ -10,7 +10,7 @@ const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 const PREFIX_AND_ID: usize = 29;
 const CHECKSUM: usize = 6;
 
-/// No key at all: random words, and keys with a mistyped character.
+/// Malformed keys: random words, and keys with a mistyped character.
 pub fn malformed(count: usize) -> Result<Vec<String>, Failure> {
     (0..count)
         .map(|i| {
@@ -27,12 +27,12 @@ pub fn malformed(count: usize) -> Result<Vec<String>, Failure> {
         .collect()
 }
 
-/// Keys that are well-formed and were never issued.
+/// Well-formed keys that were never issued.
 pub fn unknown(count: usize) -> Result<Vec<String>, Failure> {
     (0..count).map(|_| fresh()).collect()
 }
 
-/// The identifiers of these keys with other secrets.
+/// The identifiers of these keys with wrong secrets and valid checksums.
 pub fn wrong_secrets(keys: &[String], count: usize) -> Result<Vec<String>, Failure> {
     (0..count)
         .map(|i| {

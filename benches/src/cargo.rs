@@ -1,12 +1,11 @@
-//! Builds the programs that are measured, so that a benchmark is one command and its figures are of the source as it
-//! is.
+//! Builds the programs under measurement, so that one command runs a benchmark on the current sources.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::Failure;
 
-/// Builds a binary in release and returns where it is. `args` tell cargo which.
+/// Builds a binary in release mode and returns its path. `args` select it.
 pub fn build(args: &[&str]) -> Result<PathBuf, Failure> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -16,7 +15,7 @@ pub fn build(args: &[&str]) -> Result<PathBuf, Failure> {
         .args(args)
         .current_dir(root())
         .stderr(Stdio::inherit());
-    // What cargo tells a benchmark of its own package would make build scripts run again and again.
+    // Cargo sets these for the benchmark's own package; inherited, they would make every build script run again.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") || text.starts_with("CARGO_BIN_EXE_") {
@@ -35,7 +34,7 @@ pub fn build(args: &[&str]) -> Result<PathBuf, Failure> {
     Ok(executable.ok_or_else(|| format!("cargo built no program of {}", args.join(" ")))?)
 }
 
-/// The top of the workspace.
+/// The root of the workspace.
 pub fn root() -> &'static Path {
     const HERE: &str = env!("CARGO_MANIFEST_DIR");
     Path::new(HERE).parent().unwrap_or(Path::new(HERE))

@@ -1,4 +1,4 @@
-//! A PostgreSQL for one benchmark.
+//! A PostgreSQL server for one benchmark.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::Failure;
 
-/// A PostgreSQL with its usual durability, in a temporary directory.
+/// A PostgreSQL server with its default durability, in a temporary directory.
 pub struct Cluster {
     _directory: tempfile::TempDir,
     programs: PathBuf,
@@ -16,7 +16,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts one.
+    /// Starts a server.
     pub fn start() -> Result<Self, Failure> {
         let versions = std::fs::read_dir("/usr/lib/postgresql")
             .map_err(|_| "PostgreSQL is missing: apt-get install postgresql")?;
@@ -69,12 +69,12 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The address of a database in it.
+    /// The URL of a database on the server.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://bench@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Makes a database.
+    /// Creates a database.
     pub fn create(&self, database: &str) -> Result<(), Failure> {
         if self.psql("postgres", &format!("CREATE DATABASE {database}"))? {
             Ok(())
@@ -101,7 +101,7 @@ impl Drop for Cluster {
     }
 }
 
-/// The database's programs refuse root.
+/// A command that runs as an unprivileged user: PostgreSQL's programs refuse root.
 fn unprivileged(program: &Path) -> Command {
     let is_root = Command::new("id")
         .arg("-u")

@@ -1,10 +1,10 @@
-//! A workspace with agents and API keys to measure on.
+//! A workspace with agents and API keys, to measure on.
 
 use agentcfg_core::model::{Environment, NewAgent, NewApiKey, NewWorkspace, Plan, PlanLimits, Scope, WorkspaceId};
 use agentcfg_core::{AgentCfg, Caller, Settings};
 use tokio::task::JoinSet;
 
-/// A workspace that is ready to be measured.
+/// A workspace that is ready for a measurement.
 pub struct Fixture {
     /// The workspace.
     pub workspace: WorkspaceId,
@@ -14,7 +14,7 @@ pub struct Fixture {
     pub keys: Vec<String>,
 }
 
-/// Settings under which no limit gets in the way.
+/// Settings without effective limits.
 pub fn unlimited() -> Settings {
     Settings {
         plan_limits: PlanLimits {
@@ -23,13 +23,13 @@ pub fn unlimited() -> Settings {
             team: None,
             enterprise: None,
         },
-        // Whoever serves the same data later with the usual limits finds no workspace above its own.
+        // A later server with the default limits then finds no workspace above the limit of its plan.
         default_plan: Plan::Enterprise,
         ..Settings::default()
     }
 }
 
-/// Makes a workspace with so many agents and keys.
+/// Creates a workspace with this many agents and keys.
 pub async fn make(service: &AgentCfg, agents: usize, keys: usize) -> Fixture {
     let owner = service.trusted_user("owner").expect("a user id");
     let workspace = service
@@ -64,7 +64,7 @@ pub async fn make(service: &AgentCfg, agents: usize, keys: usize) -> Fixture {
     }
 }
 
-/// Uses each key for the first time.
+/// Uses each key once, so that later uses need no password hash.
 pub async fn use_once(service: &AgentCfg, keys: &[String]) {
     let uses = at_once(keys.to_vec(), |key| {
         let service = service.clone();
@@ -75,7 +75,7 @@ pub async fn use_once(service: &AgentCfg, keys: &[String]) {
     }
 }
 
-/// The results of many pieces of work, some of which run at the same time.
+/// The results of several futures, a limited number of which run concurrently.
 async fn at_once<I, F>(items: impl IntoIterator<Item = I>, work: impl Fn(I) -> F) -> Vec<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
@@ -93,7 +93,7 @@ where
     results
 }
 
-/// An agent of the size that they have in practice: about 420 bytes of JSON.
+/// An agent of a realistic size: about 420 bytes of JSON.
 pub fn agent(workspace: WorkspaceId, i: usize) -> NewAgent {
     NewAgent {
         role: Some("Researcher".into()),

@@ -1,7 +1,7 @@
-//! Shared pieces of the benchmarks: a fixture, the servers, load generators, and figures with their spread.
+//! Shared parts of the benchmarks: a fixture, the servers, load generators, and figures with their spread.
 //!
-//! Every figure is a ratio against a yardstick that was measured in the same run, in alternating
-//! rounds, because the speed of a shared machine drifts.
+//! Every figure is a ratio to a baseline that was measured in the same run, in alternating rounds,
+//! because the speed of a shared machine drifts.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
@@ -20,10 +20,10 @@ pub mod target;
 pub mod wire;
 pub mod wrk;
 
-/// Why a benchmark could not be run.
+/// The reason why a benchmark could not run.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What the load generator runs on: one core, so that the server has the rest.
+/// The runtime of the load generator: one thread, so that the server has the other cores.
 pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }

@@ -1,4 +1,4 @@
-//! A load generator: keep-alive connections that each send the next request when the answer is in.
+//! A closed-loop load generator: keep-alive connections that each send the next request after the response.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,26 +12,26 @@ use tokio::task::JoinSet;
 
 use crate::response;
 
-/// What a run of load did.
+/// The result of a load run.
 #[derive(Debug, Clone, Copy)]
 pub struct Outcome {
-    /// Answers with the expected status.
+    /// Responses with the expected status.
     pub answered: u64,
-    /// Answers with another status.
+    /// Responses with another status.
     pub refused: u64,
-    /// How long it took.
+    /// The duration of the run.
     pub elapsed: Duration,
 }
 
 impl Outcome {
-    /// Expected answers per second.
+    /// Expected responses per second.
     pub fn per_second(&self) -> f64 {
         self.answered as f64 / self.elapsed.as_secs_f64()
     }
 }
 
-/// Sends requests over so many connections for so long. `request` makes the bytes of the request
-/// with this number; `status` is the one that counts as an answer.
+/// Sends requests over this many connections for this long. `request` builds the bytes of the
+/// request with this number; only responses with `status` count as answered.
 pub async fn run(
     address: SocketAddr,
     connections: usize,
@@ -58,8 +58,8 @@ pub async fn run(
     })
 }
 
-/// Sends requests until the server is gone. `end` is called after this time and makes it go.
-/// Returns the numbers of the requests that were answered with the status before.
+/// Sends requests until the server is gone. After `time`, `end` is called, which ends the server.
+/// Returns the numbers of the requests that were answered with `status` before.
 pub async fn until_gone(
     address: SocketAddr,
     connections: usize,
@@ -83,15 +83,15 @@ pub async fn until_gone(
         .collect())
 }
 
-/// Connections at work.
+/// The connections of a run.
 struct Load {
     clients: JoinSet<Client>,
     stop: Arc<AtomicBool>,
 }
 
-/// What one connection did.
+/// The result of one connection.
 struct Client {
-    /// The numbers of its requests and the status that each was answered with.
+    /// The numbers of its requests, with the status of each response.
     answers: Vec<(u64, u16)>,
     end: io::Result<()>,
 }

@@ -1,6 +1,6 @@
-//! A load generator at a fixed rate: requests are sent when they are due, whether or not the server keeps up, and a
-//! latency counts from then. So a server that stalls is charged for all the requests that had to wait, not only for
-//! one.
+//! An open-loop load generator at a fixed rate: requests are sent when they are due, whether or not the server
+//! keeps up, and the latency counts from then. So a server that stalls is charged for every delayed request and not
+//! only for one (no coordinated omission).
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,35 +11,35 @@ use std::time::{Duration, Instant};
 
 use crate::response;
 
-/// No answer takes longer; a server that is silent for this long is broken.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest wait for a response; a server that takes longer is broken.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How much is sent, and how.
+/// The rate of a load.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Connections that the requests are spread over, in turn. Each has one request under way at most.
+    /// Connections that take the requests in turn. Each has at most one request in flight.
     pub connections: usize,
-    /// Requests per second over all of them.
+    /// Requests per second over all connections.
     pub per_second: f64,
-    /// The status that counts as an answer.
+    /// The status that counts as answered.
     pub status: u16,
 }
 
-/// What a paced run did.
+/// The result of a paced run.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
-    /// Answers with the expected status.
+    /// Responses with the expected status.
     pub answered: u64,
-    /// Answers with another status.
+    /// Responses with another status.
     pub refused: u64,
-    /// How long it took.
+    /// The duration of the run.
     pub elapsed: Duration,
     /// Sorted.
     latencies: Vec<Duration>,
 }
 
 impl Outcome {
-    /// Expected answers per second.
+    /// Expected responses per second.
     pub fn per_second(&self) -> f64 {
         self.answered as f64 / self.elapsed.as_secs_f64()
     }
@@ -54,7 +54,7 @@ impl Outcome {
     }
 }
 
-/// Load that goes on until it is stopped.
+/// A load that runs until it is stopped.
 pub struct Paced {
     clients: Vec<JoinHandle<io::Result<Outcome>>>,
     stop: Arc<OnceLock<Instant>>,
@@ -62,7 +62,7 @@ pub struct Paced {
 }
 
 impl Paced {
-    /// Opens the connections and begins. The requests are sent in turn.
+    /// Opens the connections and starts to send the requests in turn.
     pub fn start(address: SocketAddr, pace: Pace, requests: &Arc<[Vec<u8>]>) -> io::Result<Self> {
         let stop = Arc::new(OnceLock::new());
         let streams = (0..pace.connections).map(|_| TcpStream::connect(address));
@@ -72,7 +72,7 @@ impl Paced {
         let mut clients = Vec::with_capacity(pace.connections);
         for (number, stream) in streams.into_iter().enumerate() {
             stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(TIMEOUT))?;
             let client = Client {
                 stream,
                 number,
@@ -82,19 +82,19 @@ impl Paced {
                 requests: Arc::clone(requests),
                 stop: Arc::clone(&stop),
             };
-            // Threads that block are cheaper than timers of a runtime, and exact to some microseconds.
+            // Blocking threads are cheaper than a runtime's timers, and exact to some microseconds.
             clients.push(thread::Builder::new().stack_size(128 << 10).spawn(|| client.run())?);
         }
         Ok(Self { clients, stop, started })
     }
 
-    /// Runs for so long and then stops.
+    /// Runs for this long and then stops.
     pub fn run_for(self, time: Duration) -> io::Result<Outcome> {
         thread::sleep(time);
         self.stop()
     }
 
-    /// Stops; requests that are due by now and were not sent count with the time that they have waited.
+    /// Stops. Requests that are due but not sent count with their waiting time so far.
     pub fn stop(self) -> io::Result<Outcome> {
         let end = *self.stop.get_or_init(Instant::now);
         let mut whole = Outcome {
@@ -125,7 +125,7 @@ struct Client {
 
 impl Client {
     fn run(mut self) -> io::Result<Outcome> {
-        // The system otherwise lets a sleep take 50 µs longer, to save wake-ups.
+        // By default the kernel delays a wake-up by up to 50 µs to save power.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000))?;
         let mut outcome = Outcome::default();
         let mut buffer = vec![0; 128 << 10];

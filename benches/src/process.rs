@@ -1,15 +1,15 @@
-//! Child processes and what the operating system says of them.
+//! Child processes and their resource usage.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
-/// A server in a process of its own; killed when dropped.
+/// A server in its own process; killed when dropped.
 pub struct Server {
     child: Child,
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: SocketAddr,
-    /// The words that it printed before, as `name=value` lines.
+    /// The `name=value` lines that it printed before.
     pub facts: Vec<(String, String)>,
 }
 
@@ -32,7 +32,7 @@ impl Server {
         Err(std::io::Error::other("the server ended before it listened"))
     }
 
-    /// Asks the server to end, and waits until it has.
+    /// Asks the server to stop, and waits until it has exited.
     pub fn stop(mut self) -> std::io::Result<()> {
         let asked = Command::new("kill").arg(self.child.id().to_string()).status()?;
         if asked.success() {
@@ -41,7 +41,7 @@ impl Server {
         Ok(())
     }
 
-    /// The value of a printed fact.
+    /// The value of a printed `name=value` line.
     pub fn fact(&self, name: &str) -> &str {
         self.facts
             .iter()
@@ -51,10 +51,10 @@ impl Server {
 
     /// Seconds of processor time used so far.
     pub fn cpu_seconds(&self) -> f64 {
-        /// Clock ticks per second; Linux has long promised this number to programs.
+        /// Clock ticks per second; Linux guarantees this value to user space.
         const TICKS: f64 = 100.0;
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
-        // The name of the process is in parentheses and may hold blanks.
+        // The process name is in parentheses and may contain spaces.
         let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let ticks = |i: usize| fields.get(i).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
@@ -66,12 +66,12 @@ impl Server {
         self.memory_mib("VmRSS:")
     }
 
-    /// The most resident memory in MiB since the start, or since [`Self::forget_peak`].
+    /// The peak of resident memory in MiB since the start, or since [`Self::forget_peak`].
     pub fn peak_mib(&self) -> f64 {
         self.memory_mib("VmHWM:")
     }
 
-    /// Starts the peak anew at what is resident now.
+    /// Resets the peak to the current resident memory.
     pub fn forget_peak(&self) -> std::io::Result<()> {
         std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")
     }

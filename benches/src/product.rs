@@ -1,4 +1,4 @@
-//! The release binary of the server, set up the way its users do: by its command line and its API.
+//! The release binary of the server, set up as users do it: through its command line and its API.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use crate::Failure;
 use crate::process::Server;
 use crate::request::{self, field, send};
 
-/// All servers of a benchmark take each other's session tokens.
+/// Shared, so that all servers of a benchmark accept each other's session tokens.
 const SESSION_SECRET: &str = "a secret for the tokens of a benchmark";
-/// One key may send a million requests a minute, which is less than a benchmark sends.
+/// Several keys, because a benchmark sends more than the million requests a minute that one key may be allowed.
 const KEYS: usize = 32;
 
-/// The binary.
+/// The release binary of the server.
 pub struct Product {
     binary: PathBuf,
     token: String,
@@ -44,17 +44,17 @@ impl Product {
         Ok(Self { binary, token })
     }
 
-    /// Serves a data directory.
+    /// Starts a server on a data directory.
     pub fn serve(&self, data: &Path) -> std::io::Result<Server> {
         Server::start(self.command().arg("--data").arg(data))
     }
 
-    /// Serves a database that servers share.
+    /// Starts a server on a database, which several servers may share.
     pub fn serve_database(&self, url: &str) -> std::io::Result<Server> {
         Server::start(self.command().env("AGENTCFG_DATABASE_URL", url))
     }
 
-    /// Makes a workspace with keys of scope `write`.
+    /// Creates a workspace with keys of scope `write`.
     pub fn workspace(&self, address: SocketAddr) -> Result<Workspace, Failure> {
         let made = send(address, "POST", "/api/workspaces", &self.token, r#"{"name":"bench"}"#)?;
         let id = field(&made, "id").ok_or(made)?;
@@ -62,7 +62,7 @@ impl Product {
         Ok(Workspace { id, keys })
     }
 
-    /// Makes one more key of a workspace.
+    /// Creates one more key of a workspace.
     pub fn key(&self, address: SocketAddr, workspace: &str) -> Result<String, Failure> {
         let body = format!(
             r#"{{"workspace_id":"{workspace}","name":"bench","environment":"production","scope":"write","rate_limit":1000000}}"#
@@ -79,8 +79,8 @@ impl Product {
 }
 
 impl Workspace {
-    /// Creates so many agents, and makes sure that the list shows them together with the rate figures: what is
-    /// measured must be the work that was meant.
+    /// Creates this many agents, and checks that the list returns them together with the rate-limit headers,
+    /// so that the benchmark measures the intended work.
     pub fn seed(&self, address: SocketAddr, agents: usize) -> Result<(), Failure> {
         for i in 0..agents {
             let body = request::agent(&self.id, &format!("seed-{i}"));
@@ -101,7 +101,7 @@ impl Workspace {
         }
     }
 
-    /// The request for the list, once with each key.
+    /// The list request, once with each key.
     pub fn lists(&self) -> Vec<Vec<u8>> {
         let lists = self.keys.iter().map(|key| request::list(&self.id, key).into_bytes());
         lists.collect()

@@ -1,21 +1,21 @@
-//! The requests that are measured, and single ones for setting things up.
+//! The requests under measurement, and single requests for the setup.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// What the created agents have in common.
-const REST: &str = concat!(
+/// The fields that are equal in all created agents.
+const COMMON_FIELDS: &str = concat!(
     r##""model":"claude-sonnet-4","color":"#7c3aed","capabilities":["search","summarise"],"##,
     r##""parameters":{"rigour":90,"warmth":70},"##,
     r##""persona_prompt":"You read carefully, you cite what you found, and you say what you do not know."}"##
 );
 
-/// The list of a workspace's agents.
+/// The request that lists a workspace's agents.
 pub fn list(workspace: &str, key: &str) -> String {
     message("GET", &list_path(workspace), key, "", "")
 }
 
-/// The creation of an agent.
+/// The request that creates an agent.
 pub fn create(workspace: &str, key: &str, agent_id: &str) -> String {
     message("POST", "/api/agents/configs", key, "", &agent(workspace, agent_id))
 }
@@ -25,14 +25,14 @@ pub fn list_path(workspace: &str) -> String {
     format!("/api/agents/configs?workspace_id={workspace}")
 }
 
-/// The body that creates an agent of the size that they have in practice.
+/// The body that creates an agent of a realistic size.
 pub fn agent(workspace: &str, agent_id: &str) -> String {
     format!(
-        r##"{{"workspace_id":"{workspace}","agent_id":"{agent_id}","display_name":"Agent","role":"Researcher",{REST}"##
+        r##"{{"workspace_id":"{workspace}","agent_id":"{agent_id}","display_name":"Agent","role":"Researcher",{COMMON_FIELDS}"##
     )
 }
 
-/// One request on a connection of its own; the whole answer.
+/// Sends one request on its own connection; returns the whole response.
 pub fn send(address: SocketAddr, method: &str, path: &str, credential: &str, body: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     stream.write_all(message(method, path, credential, "connection: close\r\n", body).as_bytes())?;
@@ -41,12 +41,12 @@ pub fn send(address: SocketAddr, method: &str, path: &str, credential: &str, bod
     Ok(answer)
 }
 
-/// The JSON at the end of an answer.
+/// The JSON body of a response.
 pub fn body(answer: &str) -> Option<serde_json::Value> {
     serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
 }
 
-/// A text field of the JSON object at the end of an answer.
+/// A text field of the JSON body of a response.
 pub fn field(answer: &str, name: &str) -> Option<String> {
     body(answer)?.get(name)?.as_str().map(str::to_owned)
 }

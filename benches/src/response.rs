@@ -1,15 +1,16 @@
-//! What a load generator has to know of an HTTP response: where it ends, and its status.
+//! The parts of an HTTP response that a load generator needs: its length and its status.
 
 use std::io;
 
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 
-/// An error for bytes that are not the response that was expected.
+/// The error for bytes that are not the expected response.
 pub fn broken() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "not the response that was expected")
 }
 
-/// The length of the whole response, once its head is in the buffer. It must have a `content-length`.
+/// The length of the whole response, once the buffer holds its head. The response must have a
+/// `content-length`.
 pub fn whole_length(buffer: &[u8]) -> io::Result<Option<usize>> {
     let Some(end) = buffer
         .windows(END_OF_HEAD.len())

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Series(Vec<f64>);
 
 impl Series {
-    /// None yet.
+    /// An empty series.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
@@ -17,7 +17,7 @@ impl Series {
         self.0.push(value);
     }
 
-    /// The middle measurement.
+    /// The median of the measurements.
     pub fn median(&self) -> f64 {
         let sorted = self.sorted();
         match sorted.len() {
@@ -39,7 +39,7 @@ impl Series {
     }
 }
 
-/// The median with the smallest and the greatest: `0.97 (0.95–0.99)`.
+/// The median with the minimum and the maximum: `0.97 (0.95–0.99)`.
 impl fmt::Display for Series {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sorted = self.sorted();
@@ -56,17 +56,17 @@ impl fmt::Display for Series {
     }
 }
 
-/// A number of rounds from the environment variable `ROUNDS`, or this many.
+/// The number of rounds from the environment variable `ROUNDS`, or this default.
 pub fn rounds(default: usize) -> usize {
     setting("ROUNDS", default)
 }
 
-/// Seconds of one measurement from the environment variable `SECONDS_PER_ROUND`, or this many.
+/// The seconds of one measurement from the environment variable `SECONDS_PER_ROUND`, or this default.
 pub fn seconds(default: f64) -> f64 {
     setting("SECONDS_PER_ROUND", default)
 }
 
-/// A number from an environment variable, or this one.
+/// A number from an environment variable, or this default.
 pub fn setting<T: std::str::FromStr>(name: &str, default: T) -> T {
     std::env::var(name)
         .ok()

@@ -1,4 +1,4 @@
-//! Servers that do the same work: lists of a workspace's agents, and durable creates of agents in it.
+//! Servers with the same work: lists of a workspace's agents, and durable creates of agents in it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::product::{Product, Workspace};
 use crate::stats::seconds;
 use crate::{Failure, cargo, load, request};
 
-/// What a server is asked to do.
+/// The kind of request that a server is measured with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// The list of the workspace's agents.
@@ -21,7 +21,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// In the tables.
+    /// The name in the tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::List => "list",
@@ -30,13 +30,13 @@ impl Work {
     }
 }
 
-/// One or more servers with one workspace.
+/// One or more servers that share one workspace.
 pub struct Target {
-    /// In the tables.
+    /// The name in the tables.
     pub name: &'static str,
-    /// Where they listen.
+    /// The addresses of the servers.
     pub addresses: Vec<SocketAddr>,
-    /// The workspace that they are asked for.
+    /// The workspace of the requests.
     pub workspace: Workspace,
     _servers: Vec<Server>,
 }
@@ -58,7 +58,7 @@ impl Target {
         Ok(Self::new("agentcfg", vec![server], workspace))
     }
 
-    /// So many servers of the product on one PostgreSQL.
+    /// This many servers of the product on one PostgreSQL.
     pub fn shared(product: &Product, cluster: &Cluster, servers: usize) -> Result<Self, Failure> {
         cluster.create("agentcfg")?;
         let url = cluster.url("agentcfg");
@@ -85,13 +85,13 @@ impl Target {
     /// axum on SQLite.
     pub fn axum(data: &Path) -> Result<Self, Failure> {
         let manifest = peer("axum").join("Cargo.toml");
-        let place = cargo::root().join("target/peers");
-        let (manifest, place) = (manifest.to_string_lossy(), place.to_string_lossy());
-        let program = cargo::build(&["--manifest-path", &manifest, "--target-dir", &place])?;
+        let target_dir = cargo::root().join("target/peers");
+        let (manifest, target_dir) = (manifest.to_string_lossy(), target_dir.to_string_lossy());
+        let program = cargo::build(&["--manifest-path", &manifest, "--target-dir", &target_dir])?;
         Self::peer("axum + SQLite", Command::new(program).arg(data.join("axum.db")))
     }
 
-    /// A program that makes a workspace with a key by itself.
+    /// Starts a peer program, which creates a workspace with a key by itself.
     fn peer(name: &'static str, command: &mut Command) -> Result<Self, Failure> {
         let server = Server::start(command)?;
         let workspace = Workspace {
@@ -101,13 +101,13 @@ impl Target {
         Ok(Self::new(name, vec![server], workspace))
     }
 
-    /// Bare hyper that answers what this one answers to a list.
+    /// Bare hyper that answers with this target's list response.
     pub fn bare_hyper(&self, data: &Path, bench_server: &str) -> Result<Self, Failure> {
         let (_, server) = fixed(self.addresses[0], &self.workspace, data, bench_server)?;
         Ok(Self::new("bare hyper", vec![server], self.workspace.clone()))
     }
 
-    /// The same with the first of the servers alone.
+    /// The same target with its first server only.
     pub fn first(&self) -> Self {
         Self {
             name: self.name,
@@ -117,8 +117,8 @@ impl Target {
         }
     }
 
-    /// Requests per second over all servers together, with so many clients. `run` tells the agents of one run
-    /// from those of another.
+    /// Requests per second over all servers together, with this many clients. `run` distinguishes the agents
+    /// of one run from those of another.
     pub async fn measure(&self, work: Work, clients: usize, run: &str) -> Result<f64, Failure> {
         let time = Duration::from_secs_f64(seconds(2.0));
         let mut runs = tokio::task::JoinSet::new();
@@ -158,7 +158,7 @@ impl Target {
     }
 }
 
-/// Captures one answer to a list, and starts bare hyper with it.
+/// Captures one list response, and starts bare hyper with it.
 pub fn fixed(
     address: SocketAddr,
     workspace: &Workspace,
@@ -167,7 +167,7 @@ pub fn fixed(
 ) -> Result<(String, Server), Failure> {
     let path = request::list_path(&workspace.id);
     let answer = request::send(address, "GET", &path, &workspace.keys[0], "")?;
-    // The yardstick keeps its connections as the product does.
+    // The baseline keeps its connections open as the product does.
     let answer = answer.replace("connection: close\r\n", "");
     let file = data.join("answer");
     std::fs::write(&file, &answer)?;
@@ -175,12 +175,12 @@ pub fn fixed(
     Ok((answer, server))
 }
 
-/// The folder of a peer.
+/// The directory of a peer.
 fn peer(name: &str) -> PathBuf {
     cargo::root().join("benches/peers").join(name)
 }
 
-/// Node in the folder of a peer.
+/// A command that runs Node in the directory of a peer.
 fn node(name: &str) -> Result<Command, Failure> {
     let folder = peer(name);
     if !folder.join("node_modules").is_dir() {

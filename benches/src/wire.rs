@@ -1,4 +1,4 @@
-//! A connection without sockets: requests come out of memory, responses are thrown away.
+//! A connection without sockets: requests come from memory, and responses are discarded.
 
 use std::io::{IoSlice, Result};
 use std::ops::Range;
@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 
-/// Requests of one length, one behind the other as they are sent: whoever reads them finds them in the processor's cache,
-/// like what the kernel has just copied from a socket.
+/// Requests of equal length, stored contiguously in the order of sending: the reader finds them in the processor's
+/// cache, like bytes that the kernel has just copied from a socket.
 #[derive(Clone)]
 pub struct Requests {
     bytes: Arc<[u8]>,
@@ -17,7 +17,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// These requests; all have the length of the first.
+    /// Stores these requests; all have the length of the first.
     pub fn new<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
         let mut bytes = Vec::new();
         let mut length = 0;
@@ -32,14 +32,14 @@ impl Requests {
         }
     }
 
-    /// The same part of each of them.
+    /// The same range of each request.
     pub fn parts(&self, part: Range<usize>) -> impl Iterator<Item = &str> {
         self.bytes
             .chunks(self.length)
             .map(move |request| std::str::from_utf8(&request[part.clone()]).expect("a request of ASCII"))
     }
 
-    /// The client's side of a connection that sends each once and then no more.
+    /// The client's side of a connection that sends each request once and then half-closes.
     pub fn send(&self) -> Wire {
         Wire {
             requests: self.clone(),
@@ -56,7 +56,7 @@ pub struct Wire {
 
 impl Read for Wire {
     fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, mut buffer: ReadBufCursor<'_>) -> Poll<Result<()>> {
-        // One request at a time, as clients that wait for their answer send them.
+        // One request at a time, like a client that waits for each response.
         let left = &self.requests.bytes[self.sent..];
         let in_this = self.requests.length - self.sent % self.requests.length;
         let given = left.len().min(in_this).min(buffer.remaining());

@@ -1,4 +1,5 @@
-//! The load generator wrk: it takes less of the machine than one in this crate, and leaves more of its caches to the server.
+//! The load generator wrk. It needs less processor time and cache than one in this crate, and so disturbs the
+//! server less.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -7,9 +8,9 @@ use std::time::Duration;
 use crate::Failure;
 use crate::load::Outcome;
 
-/// Gets a path over so many keep-alive connections, each of which asks again when the answer is in.
+/// Requests a path over this many keep-alive connections, each of which repeats the request after the response.
 pub fn run(address: SocketAddr, path: &str, key: &str, connections: usize, time: Duration) -> Result<Outcome, Failure> {
-    // It knows whole seconds only.
+    // wrk accepts whole seconds only.
     let seconds = time.as_secs_f64().ceil().max(1.0);
     let output = Command::new("wrk")
         .args(["--threads", "1", "--connections", &connections.to_string()])
@@ -22,7 +23,7 @@ pub fn run(address: SocketAddr, path: &str, key: &str, connections: usize, time:
     outcome(&report).ok_or_else(|| format!("wrk reported: {report}{}", String::from_utf8_lossy(&output.stderr)).into())
 }
 
-/// Reads `226304 requests in 2.00s, 711.82MB read` and what tells of failures.
+/// Reads `226304 requests in 2.00s, 711.82MB read` and the lines about errors.
 fn outcome(report: &str) -> Option<Outcome> {
     let line = report.lines().find(|line| line.contains(" requests in "))?;
     let (requests, rest) = line.trim().split_once(" requests in ")?;

@@ -1,4 +1,4 @@
-//! Where the binary under test is.
+//! The path of the binary under test.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use std::time::SystemTime;
 
 const NAME: &str = "agentcfg-server";
 
-/// The binary under test: what `AGENTCFG_TEST_BINARY` names, else the newest one that cargo built;
-/// when there is none, it is built now.
+/// The binary under test: the one that `AGENTCFG_TEST_BINARY` names, else the newest one that cargo
+/// built. If there is none, cargo builds it now.
 pub fn server_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| match env::var_os("AGENTCFG_TEST_BINARY") {
@@ -22,8 +22,8 @@ pub fn server_binary() -> &'static Path {
     })
 }
 
-/// An example: from the directory that `AGENTCFG_TEST_EXAMPLES` names, else as cargo built it; when
-/// it is not there, all of them are built now.
+/// An example: from the directory that `AGENTCFG_TEST_EXAMPLES` names, else from the target
+/// directory. If it is missing, cargo builds all examples now.
 pub fn example(name: &str) -> PathBuf {
     if let Some(dir) = env::var_os("AGENTCFG_TEST_EXAMPLES") {
         let path = PathBuf::from(dir).join(name);
@@ -51,7 +51,7 @@ fn target() -> PathBuf {
 }
 
 fn workspace() -> &'static Path {
-    // The tests are a member right below the workspace's root.
+    // The tests are a workspace member directly below the root.
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 

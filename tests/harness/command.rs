@@ -1,4 +1,4 @@
-//! Commands of the binary that run to their end.
+//! Commands of the binary that run to completion.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -9,11 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::server_binary;
-use super::spawn::{mortal, spawn};
+use super::spawn::{dies_with_parent, spawn};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How a command ended.
+/// The result of a command.
 pub struct Finished {
     pub status: ExitStatus,
     pub stdout: String,
@@ -22,15 +22,15 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Insists on success and gives what was printed.
+    /// Asserts success and returns standard output.
     #[track_caller]
     pub fn succeeded(self) -> String {
         assert!(self.status.success(), "should succeed: {self:?}");
         self.stdout
     }
 
-    /// Insists on an orderly failure: an exit status that says so, and a reason on standard error
-    /// that names each of `said`.
+    /// Asserts an orderly failure: an exit status that reports one, and a reason on standard error
+    /// that contains each of `said`.
     #[track_caller]
     pub fn failed_with(self, said: &[&str]) -> String {
         let code = self.status.code();
@@ -61,7 +61,7 @@ impl fmt::Debug for Finished {
     }
 }
 
-/// A command before it runs.
+/// A command before its start.
 pub struct Run {
     arguments: Vec<OsString>,
     env: Vec<(String, OsString)>,
@@ -70,7 +70,7 @@ pub struct Run {
     binary: PathBuf,
 }
 
-/// Runs the binary with these arguments to its end.
+/// Runs the binary with these arguments to completion.
 pub fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Finished {
     Run::new(arguments).finish()
 }
@@ -89,49 +89,49 @@ impl Run {
         }
     }
 
-    /// Sets a variable of the environment.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.env.push((name.to_owned(), value.as_ref().to_owned()));
         self
     }
 
-    /// Runs in this directory.
+    /// Sets the working directory.
     #[must_use]
     pub fn in_dir(mut self, dir: impl AsRef<Path>) -> Self {
         self.dir = Some(dir.as_ref().to_owned());
         self
     }
 
-    /// Runs another binary in place of the one under test.
+    /// Runs another binary instead of the one under test.
     #[must_use]
     pub fn binary(mut self, binary: impl AsRef<Path>) -> Self {
         self.binary = binary.as_ref().to_owned();
         self
     }
 
-    /// Runs as this user, which takes root.
+    /// Runs as this user, which needs root.
     #[must_use]
     pub fn as_user(mut self, user: u32) -> Self {
         self.user = Some(user);
         self
     }
 
-    /// Runs to the end, which must come within half a minute.
+    /// Runs to completion, with a timeout of half a minute.
     pub fn finish(self) -> Finished {
         self.try_finish().expect("the binary starts")
     }
 
-    /// Runs to the end, if it can be started at all.
+    /// Runs to completion, or returns the error of starting it.
     pub fn try_finish(self) -> io::Result<Finished> {
-        let mut command = mortal(&self.binary, self.user);
+        let mut command = dies_with_parent(&self.binary, self.user);
         command.args(&self.arguments).envs(self.env).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.current_dir(self.dir.unwrap_or_else(std::env::temp_dir));
         let mut child = spawn(command)?;
         let stdout = collect(child.stdout.take());
         let stderr = collect(child.stderr.take());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut in_time = true;
         let status = loop {
             if let Some(status) = child.try_wait().expect("the child is ours") {
@@ -154,7 +154,7 @@ impl Run {
             stderr: stderr.join().unwrap(),
             line: line.join(" "),
         };
-        assert!(in_time, "runs on and on: {finished:?}");
+        assert!(in_time, "the command did not end before the timeout: {finished:?}");
         Ok(finished)
     }
 }

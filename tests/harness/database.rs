@@ -1,18 +1,18 @@
-//! Servers on a database of their own in place of a data directory.
+//! Servers on a database instead of a data directory.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The secret of servers on a database, as text and as the file of a data directory alike.
+/// The session secret of servers on a database, valid both as text and as the file of a data directory.
 pub(super) const SESSION_SECRET: &str = "32 bytes of text for end-to-end.";
 
-/// A file in which the directory of a server on a database remembers which.
+/// The file in a server's directory that stores the URL of its database.
 pub(super) const DATABASE_URL: &str = "database-url";
 
-/// A database of its own for a server, when `AGENTCFG_TEST_DATABASE` names a PostgreSQL server: a directory
-/// with its socket, and its port.
+/// Creates a database for one server if `AGENTCFG_TEST_DATABASE` names a PostgreSQL server, as the
+/// directory of its socket and its port.
 pub(super) fn new_database(data: &Path) -> Option<String> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let place = std::env::var("AGENTCFG_TEST_DATABASE").ok()?;
@@ -30,7 +30,7 @@ pub(super) fn new_database(data: &Path) -> Option<String> {
     Some(url)
 }
 
-/// What the command `token` looks for.
+/// Writes the file that the command `token` reads.
 fn place_session_key(data: &Path) {
     let file = data.join("session.key");
     fs::write(&file, SESSION_SECRET).expect("a file for the secret");

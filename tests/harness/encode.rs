@@ -13,7 +13,7 @@ pub fn base64(bytes: impl AsRef<[u8]>) -> String {
     STANDARD_NO_PAD.encode(bytes)
 }
 
-/// Base64 as tokens have it: for URLs, without padding.
+/// Base64 for URLs, without padding, as tokens use it.
 pub fn base64url(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }

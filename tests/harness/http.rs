@@ -1,4 +1,4 @@
-//! Requests as plain HTTP, each on a connection of its own, for what the typed client cannot say.
+//! Raw HTTP requests, each on its own connection, for what the typed client cannot express.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Response, Server, Wire};
 
-/// A request in the making.
+/// A request under construction.
 #[derive(Clone)]
 pub struct Request {
     address: SocketAddr,
@@ -17,7 +17,7 @@ pub struct Request {
 }
 
 impl Server {
-    /// Begins a request for a path and a query, which are sent as they are.
+    /// Starts a request for a path and a query, which are sent verbatim.
     pub fn request(&self, method: &str, target: impl Into<String>) -> Request {
         Request {
             address: self.address(),
@@ -48,7 +48,7 @@ impl Server {
         self.request("DELETE", target)
     }
 
-    /// Sends bytes as they are and reads what comes back; `None` when nothing does.
+    /// Sends raw bytes and reads the response; `None` when the connection ends without one.
     #[track_caller]
     pub fn raw(&self, bytes: impl Into<Vec<u8>>) -> Option<Response> {
         Wire::connect(self.address()).send_aside(bytes.into()).receive("bytes")
@@ -75,20 +75,20 @@ impl Request {
         self.text(body.to_string())
     }
 
-    /// Sends this as JSON, whether it is any or not.
+    /// Sends this body with the content type of JSON, valid or not.
     #[must_use]
     pub fn text(self, body: impl Into<Vec<u8>>) -> Self {
         self.header("Content-Type", "application/json").bytes(body)
     }
 
-    /// Sends bytes without saying what they are.
+    /// Sends bytes without a content type.
     #[must_use]
     pub fn bytes(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = Some(body.into());
         self
     }
 
-    /// The request as it goes over the wire.
+    /// The bytes of the request on the wire.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = format!("{} {} HTTP/1.1\r\nHost: {}\r\n", self.method, self.target, self.address);
         for (name, value) in &self.headers {
@@ -111,14 +111,14 @@ impl Request {
         self.send_on(&mut wire)
     }
 
-    /// Sends the request on a connection that is open already.
+    /// Sends the request on an open connection.
     #[track_caller]
     pub fn send_on(&self, wire: &mut Wire) -> Response {
         wire.send_aside(self.to_bytes());
         self.receive_on(wire)
     }
 
-    /// Reads the answer to this request, which was sent before.
+    /// Reads the response to this request, which was sent before.
     #[track_caller]
     pub fn receive_on(&self, wire: &mut Wire) -> Response {
         let mut response = wire

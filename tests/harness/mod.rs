@@ -1,7 +1,7 @@
-//! What end-to-end tests need: the binary as a process, HTTP as bytes, and workspaces to play in.
+//! Tools of the end-to-end tests: the binary as a process, raw HTTP, and test workspaces.
 //!
-//! Start with [`Studio::open`]: a workspace of its own on a server that the tests of this process
-//! share. Tests that need other settings, or that stop or kill their server, start one with
+//! Start with [`Studio::open`]: a new workspace on a server that the tests of this process share.
+//! Tests that need other settings, or that stop or kill their server, start one with
 //! [`Server::builder`].
 
 mod binary;

@@ -1,6 +1,6 @@
-//! Tests that this machine cannot run.
+//! Tests that cannot run on this machine.
 
-/// Says that a test did not run and why. Where everything must run (`CI=true`) that is a failure.
+/// Reports that a test did not run and why. Where everything must run (`CI=true`), this fails the test.
 #[track_caller]
 pub fn not_run(reason: &str) {
     let place = std::panic::Location::caller();

@@ -1,4 +1,4 @@
-//! One answer, held to the rules that every answer keeps.
+//! A response, checked against the invariants of all responses.
 
 use std::fmt;
 use std::io::Read;
@@ -6,10 +6,10 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-/// An answer as it came.
+/// A received response.
 #[derive(Clone)]
 pub struct Response {
-    /// What was asked, for messages.
+    /// The request, for messages.
     pub request: String,
     pub status: u16,
     pub headers: Vec<(String, String)>,
@@ -17,14 +17,14 @@ pub struct Response {
 }
 
 impl Response {
-    /// Insists on a status.
+    /// Asserts a status.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{self:?}");
         self
     }
 
-    /// Insists on an error whose message names each of `said`.
+    /// Asserts an error whose message contains each of `said`.
     #[track_caller]
     pub fn refused(self, status: u16, said: &[&str]) -> Self {
         let response = self.expect(status);
@@ -35,7 +35,7 @@ impl Response {
         response
     }
 
-    /// The value of a header that comes once or not at all.
+    /// The value of a header, which may occur at most once.
     #[track_caller]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut values = self
@@ -47,21 +47,21 @@ impl Response {
         value
     }
 
-    /// The value of a header that must be there.
+    /// The value of a required header.
     #[track_caller]
     pub fn need(&self, name: &str) -> &str {
         self.header(name)
             .unwrap_or_else(|| panic!("{name} is missing: {self:?}"))
     }
 
-    /// A header that is a number.
+    /// The value of a numeric header.
     #[track_caller]
     pub fn number(&self, name: &str) -> i64 {
         let text = self.need(name);
         text.parse().unwrap_or_else(|_| panic!("{name} is no number: {self:?}"))
     }
 
-    /// The body as it was before it was compressed.
+    /// The decompressed body.
     #[track_caller]
     pub fn plain_body(&self) -> Vec<u8> {
         let Some(coding) = self.header("content-encoding") else {
@@ -74,13 +74,13 @@ impl Response {
         plain
     }
 
-    /// The body.
+    /// The body as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.plain_body()).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
     }
 
-    /// The message of an error, whose body must be the message and nothing else.
+    /// The message of an error, whose body must contain nothing else.
     #[track_caller]
     pub fn error(&self) -> String {
         let body = self.json();
@@ -92,13 +92,13 @@ impl Response {
         }
     }
 
-    /// The tag of the version.
+    /// The entity tag.
     #[track_caller]
     pub fn etag(&self) -> String {
         self.need("etag").to_owned()
     }
 
-    /// Insists on what holds for every answer, whatever was asked.
+    /// Asserts the invariants of every response.
     #[track_caller]
     pub(super) fn keeps_the_rules(self, method: &str) -> Self {
         let id = self.need("x-request-id");

@@ -1,4 +1,4 @@
-//! The server as a process.
+//! A server process.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -17,12 +17,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::database::{DATABASE_URL, SESSION_SECRET, new_database};
-use super::spawn::{mortal, spawn};
+use super::spawn::{dies_with_parent, spawn};
 use super::{Run, scratch, server_binary, until};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The user who may change plans on servers that tests share.
+/// The user who may change plans on shared servers.
 const OPERATOR: &str = "operator";
 
 /// A server that runs until it is stopped or dropped.
@@ -36,7 +36,7 @@ pub struct Server {
     _dir: TempDir,
 }
 
-/// A server before it starts.
+/// A server before its start.
 #[derive(Default)]
 pub struct Builder {
     settings: Vec<(String, OsString)>,
@@ -46,7 +46,7 @@ pub struct Builder {
 }
 
 impl Server {
-    /// Begins a server with a new data directory.
+    /// Starts to build a server with a new data directory.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -56,7 +56,7 @@ impl Server {
         Self::builder().start()
     }
 
-    /// The server that the tests of this process share: default settings but for an operator.
+    /// The server that the tests of this process share: default settings plus an operator.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Server> = OnceLock::new();
         SHARED.get_or_init(|| Self::builder().set("operators", OPERATOR).start())
@@ -74,12 +74,12 @@ impl Server {
         &self.data
     }
 
-    /// What it printed so far.
+    /// Standard output so far.
     pub fn stdout(&self) -> String {
         self.stdout.lock().unwrap().clone()
     }
 
-    /// What it logged so far.
+    /// The log so far.
     pub fn stderr(&self) -> String {
         fs::read(&self.stderr).map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -94,7 +94,7 @@ impl Server {
         })
     }
 
-    /// A new session token that lives for so many seconds.
+    /// A new session token that expires after this many seconds.
     pub fn fresh_token(&self, user: &str, seconds: u32) -> String {
         let ttl = seconds.to_string();
         let mut run = Run::new(
@@ -107,12 +107,12 @@ impl Server {
         run.finish().succeeded().trim().to_owned()
     }
 
-    /// The token of the user who may change plans.
+    /// A session token of the user who may change plans.
     pub fn operator(&self) -> String {
         self.token(OPERATOR)
     }
 
-    /// The real client, which shows every answer as it is: nothing is repeated.
+    /// The real client without retries, so that tests see every response.
     pub fn client(&self, credential: &str) -> Client {
         let builder = Client::builder(self.url()).retry(RetryPolicy::NEVER);
         let builder = if credential.starts_with("svc_") {
@@ -132,18 +132,18 @@ impl Server {
         kill_process(pid, signal).expect("the server runs");
     }
 
-    /// How it ended, if it has.
+    /// The exit status, once the process has ended.
     pub fn ended(&self) -> Option<ExitStatus> {
         self.child.lock().unwrap().try_wait().expect("the child is ours")
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     #[track_caller]
     pub fn wait(&self) -> ExitStatus {
         until("the server ends", || self.ended())
     }
 
-    /// Stops it in order.
+    /// Shuts the server down in order.
     #[track_caller]
     pub fn stop(&self) {
         self.signal(Signal::TERM);
@@ -151,7 +151,7 @@ impl Server {
         assert!(status.success(), "{status}\n{}", self.stderr());
     }
 
-    /// Ends it without any warning.
+    /// Kills the server with SIGKILL.
     pub fn kill(&self) {
         let mut child = self.child.lock().unwrap();
         child.kill().expect("the server runs");
@@ -167,14 +167,14 @@ impl Drop for Server {
         if thread::panicking() {
             let log = self.stderr();
             let tail: Vec<_> = log.lines().rev().take(30).collect();
-            eprintln!("--- the server's last words");
+            eprintln!("--- end of the server's log");
             tail.iter().rev().for_each(|line| eprintln!("{line}"));
         }
     }
 }
 
 impl Builder {
-    /// Chooses a setting through the environment.
+    /// Sets a setting through the environment.
     #[must_use]
     pub fn set(mut self, key: &str, value: impl Into<OsString>) -> Self {
         self.settings
@@ -189,25 +189,25 @@ impl Builder {
         self
     }
 
-    /// Works on a directory that somebody else keeps.
+    /// Uses the data directory of another server.
     #[must_use]
     pub fn data(mut self, data: impl Into<PathBuf>) -> Self {
         self.data = Some(data.into());
         self
     }
 
-    /// Runs `dev` in this directory in place of `serve`.
+    /// Runs `dev` in this directory instead of `serve`.
     #[must_use]
     pub fn dev_in(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dev_in = Some(dir.into());
         self
     }
 
-    /// Starts it and waits until it listens.
+    /// Starts the server and waits until it listens.
     #[track_caller]
     pub fn start(self) -> Server {
         let dir = scratch();
-        let mut command = mortal(server_binary(), None);
+        let mut command = dies_with_parent(server_binary(), None);
         let on_database = self.dev_in.is_none() && self.data.is_none();
         let data = match &self.dev_in {
             Some(dev) => {
@@ -236,7 +236,7 @@ impl Builder {
         let mut child = spawn(command).expect("the binary starts");
         let stdout = Arc::new(Mutex::new(String::new()));
         let listening = listen_for_address(&mut child, Arc::clone(&stdout));
-        let address = match listening.recv_timeout(PATIENCE) {
+        let address = match listening.recv_timeout(TIMEOUT) {
             Ok(address) => address,
             Err(reason) => {
                 if reason == RecvTimeoutError::Timeout {
@@ -259,10 +259,10 @@ impl Builder {
     }
 }
 
-/// Reads standard output to its end and tells the address that it names.
+/// Reads standard output to its end and sends the address that it contains.
 fn listen_for_address(child: &mut Child, stdout: Arc<Mutex<String>>) -> Receiver<SocketAddr> {
     let pipe = child.stdout.take().expect("standard output is a pipe");
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(pipe).lines() {
             let Ok(line) = line else { break };
@@ -272,9 +272,9 @@ fn listen_for_address(child: &mut Child, stdout: Arc<Mutex<String>>) -> Receiver
             all.push('\n');
             drop(all);
             if let Some(Ok(address)) = address {
-                let _ = tell.send(address);
+                let _ = sender.send(address);
             }
         }
     });
-    told
+    receiver
 }

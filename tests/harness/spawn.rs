@@ -1,4 +1,4 @@
-//! Starting processes so that none outlives the tests, and directories for them.
+//! Child processes that do not outlive the tests, and temporary directories.
 
 use std::fs;
 use std::io;
@@ -10,15 +10,15 @@ use std::thread;
 
 use tempfile::TempDir;
 
-/// The user without rights, as most systems number it.
+/// The user id of `nobody` on most systems.
 pub const NOBODY: u32 = 65_534;
 
 const PREFIX: &str = "agentcfg-it-";
 
 type Order = (Command, Sender<io::Result<Child>>);
 
-/// Starts a process that dies with this one. The system watches the thread that starts it, and a
-/// test's thread ends with the test, so one thread that stays starts them all.
+/// Starts a process that dies with this one. The kernel watches the thread that starts it, and a
+/// test's thread ends with the test, so one permanent thread starts all processes.
 pub(super) fn spawn(command: Command) -> io::Result<Child> {
     static ORDERS: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
     let orders = ORDERS.get_or_init(|| {
@@ -39,9 +39,8 @@ pub(super) fn spawn(command: Command) -> io::Result<Child> {
     started.recv().expect("the thread answers")
 }
 
-/// A command for the binary at `path`, as another user if one is named, that is killed when the
-/// thread that starts it ends.
-pub(super) fn mortal(path: &Path, user: Option<u32>) -> Command {
+/// A command for the binary at `path`, optionally as another user, that is killed when the thread that started it ends.
+pub(super) fn dies_with_parent(path: &Path, user: Option<u32>) -> Command {
     let mut command = if has_setpriv() || user.is_some() {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]);
@@ -54,7 +53,7 @@ pub(super) fn mortal(path: &Path, user: Option<u32>) -> Command {
     } else {
         Command::new(path)
     };
-    // Settings of whoever runs the tests are not those of the tests, and an unknown one is an error.
+    // Settings in the developer's environment must not reach the tests, and an unknown setting is an error.
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(b"AGENTCFG_") {
             command.env_remove(name);
@@ -64,8 +63,8 @@ pub(super) fn mortal(path: &Path, user: Option<u32>) -> Command {
     command
 }
 
-/// Whether the system has the command that ties a process to its parent. Without it a server may
-/// outlive a test run that is killed.
+/// Whether the system has `setpriv`, which ties a process to its parent. Without it a server may
+/// outlive a killed test run.
 fn has_setpriv() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| {
@@ -76,18 +75,18 @@ fn has_setpriv() -> bool {
     })
 }
 
-/// A new directory that goes away with its guard, or with the next run when this one is killed.
+/// A new directory, removed by its guard, or by the next run if this one is killed.
 pub fn scratch() -> TempDir {
     static SWEEP: Once = Once::new();
-    SWEEP.call_once(sweep);
+    SWEEP.call_once(remove_leftovers);
     tempfile::Builder::new()
         .prefix(&format!("{PREFIX}{}-", std::process::id()))
         .tempdir()
         .expect("a temporary directory")
 }
 
-/// Removes what runs left behind that are gone.
-fn sweep() {
+/// Removes the directories of runs that have ended.
+fn remove_leftovers() {
     let Ok(entries) = fs::read_dir(std::env::temp_dir()) else {
         return;
     };

@@ -1,4 +1,4 @@
-//! A workspace to play in, with credentials of every kind.
+//! A test workspace, with credentials of every kind.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,15 +8,14 @@ use serde_json::{Value, json};
 
 use super::{Request, Response, Server};
 
-/// An API key as it was made.
+/// An API key as the server created it.
 #[derive(Debug, Clone)]
 pub struct Key {
     pub id: String,
     pub key: String,
 }
 
-/// A workspace of a test's own. It is on the plan `enterprise`, so that nobody runs into a limit
-/// that is not looked for.
+/// The workspace of one test, on the plan `enterprise`, so that no test hits a limit by accident.
 #[derive(Clone)]
 pub struct Studio<'a> {
     pub server: &'a Server,
@@ -27,19 +26,19 @@ pub struct Studio<'a> {
     pub owner: String,
 }
 
-/// A name that no other test has.
+/// A name that is unique among all tests.
 pub fn unique(what: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     format!("{what}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 impl Studio<'static> {
-    /// A workspace on the server that tests share.
+    /// A new workspace on the shared server.
     pub fn open() -> Self {
         Self::on_plan("enterprise")
     }
 
-    /// A workspace on the server that tests share, on this plan.
+    /// A new workspace on the shared server, on this plan.
     pub fn on_plan(plan: &str) -> Self {
         let studio = Self::on(Server::shared());
         studio.set_plan(plan);
@@ -48,7 +47,7 @@ impl Studio<'static> {
 }
 
 impl<'a> Studio<'a> {
-    /// A workspace on a server, on that server's default plan.
+    /// A new workspace on a server, on that server's default plan.
     pub fn on(server: &'a Server) -> Self {
         let user = unique("owner");
         let owner = server.token(&user);
@@ -84,19 +83,19 @@ impl<'a> Studio<'a> {
         Self { id, ..self.clone() }
     }
 
-    /// Has the operator change the plan.
+    /// Changes the plan as the operator.
     pub fn set_plan(&self, plan: &str) {
         let target = format!("/api/workspaces?workspace_id={}", self.id);
         let request = self.server.patch(target).bearer(self.server.operator());
         request.json(&json!({"plan": plan})).send().expect(200);
     }
 
-    /// A new API key with this scope and nothing special.
+    /// A new API key with this scope and default attributes.
     pub fn key(&self, scope: &str) -> Key {
         self.key_with(&json!({"scope": scope}))
     }
 
-    /// A new API key with these attributes; it is an admin key for development unless they say so.
+    /// A new API key with these attributes; the default is an admin key for development.
     pub fn key_with(&self, attributes: &Value) -> Key {
         let created = self.create_key(attributes).expect(201).json();
         let text = |name: &str| created[name].as_str().unwrap().to_owned();
@@ -106,7 +105,7 @@ impl<'a> Studio<'a> {
         }
     }
 
-    /// The answer to the wish for an API key with these attributes.
+    /// The response to the creation of an API key with these attributes.
     pub fn create_key(&self, attributes: &Value) -> Response {
         let mut body = json!({
             "workspace_id": self.id, "name": "key", "environment": "development", "scope": "admin",
@@ -138,12 +137,12 @@ impl<'a> Studio<'a> {
             .send()
     }
 
-    /// A session token of somebody who has nothing to do with the workspace.
+    /// A session token of a user who is no member of the workspace.
     pub fn outsider(&self) -> String {
         self.server.token(&unique("outsider"))
     }
 
-    /// The real client with the owner's session.
+    /// The real client with the owner's session token.
     pub fn client(&self) -> Client {
         self.server.client(&self.owner)
     }
@@ -154,7 +153,7 @@ impl<'a> Studio<'a> {
         self.server.request(method, target).bearer(&self.owner)
     }
 
-    /// The body that creates an agent with nothing special, and these fields.
+    /// The body that creates an agent with these fields and defaults.
     pub fn agent(&self, agent_id: &str, fields: &Value) -> Value {
         let mut body = json!({"workspace_id": self.id, "agent_id": agent_id, "display_name": "Agent"});
         body.as_object_mut()
@@ -188,7 +187,7 @@ impl<'a> Studio<'a> {
         self.server.post(target).bearer(&self.owner).send()
     }
 
-    /// The list of agents, as the owner sees it.
+    /// The list of agents, requested by the owner.
     pub fn list(&self) -> Response {
         self.list_request("").send().expect(200)
     }
@@ -210,7 +209,7 @@ impl<'a> Studio<'a> {
         ids.collect()
     }
 
-    /// The audit log from its newest entry on.
+    /// The audit log, newest entry first.
     pub fn audit(&self) -> Vec<Value> {
         let target = format!("/api/audit-log?workspace_id={}&limit=1000", self.id);
         let log = self.server.get(target).bearer(&self.owner).send().expect(200).json();

@@ -4,28 +4,28 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Polls until there is a value; fails when none comes in good time.
+/// Polls until there is a value; panics after a timeout.
 #[track_caller]
 pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Some(value) = look() {
             return value;
         }
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain until {what}");
+        assert!(Instant::now() < deadline, "waited {TIMEOUT:?} in vain until {what}");
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Polls until something is true; fails when it does not come true in good time.
+/// Polls until a condition holds; panics after a timeout.
 #[track_caller]
 pub fn eventually(what: &str, mut look: impl FnMut() -> bool) {
     until(what, || look().then_some(()));
 }
 
-/// Does something so many times at once and gives what came of each.
+/// Runs an action this many times concurrently and returns the results.
 pub fn at_once<T: Send>(times: usize, act: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let start = Barrier::new(times);
     thread::scope(|scope| {

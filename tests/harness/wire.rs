@@ -1,4 +1,4 @@
-//! A connection, for what no client would send.
+//! A raw connection, for bytes that no client would send.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::Response;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A connection with what was read and not used yet.
+/// A connection with the bytes that were read but not yet used.
 pub struct Wire {
     stream: TcpStream,
     unread: Vec<u8>,
@@ -18,7 +18,7 @@ pub struct Wire {
 impl Wire {
     pub fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("the server accepts connections");
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream.set_nodelay(true).unwrap();
         Self {
             stream,
@@ -26,13 +26,13 @@ impl Wire {
         }
     }
 
-    /// Sends bytes as they are. That the other side has hung up shows in its answer.
+    /// Sends raw bytes. A connection that the server has closed shows in `receive`, not here.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let _ = self.stream.write_all(bytes.as_ref());
         self
     }
 
-    /// Sends bytes while somebody reads: a server may answer before it has read all.
+    /// Sends bytes on another thread while the test reads: a server may respond before it has read everything.
     pub fn send_aside(&mut self, bytes: Vec<u8>) -> &mut Self {
         let mut stream = self.stream.try_clone().unwrap();
         thread::spawn(move || {
@@ -41,13 +41,13 @@ impl Wire {
         self
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending half of the connection.
     pub fn finish(&mut self) -> &mut Self {
         let _ = self.stream.shutdown(Shutdown::Write);
         self
     }
 
-    /// Reads the answer to a request with this method; `None` when the connection ends without one.
+    /// Reads the response to a request with this method; `None` when the connection ends without one.
     #[track_caller]
     pub fn receive(&mut self, method: &str) -> Option<Response> {
         let head = loop {
@@ -58,7 +58,7 @@ impl Wire {
                 Ok(0) => {
                     assert!(
                         self.unread.is_empty(),
-                        "half a head: {:?}",
+                        "incomplete head: {:?}",
                         String::from_utf8_lossy(&self.unread)
                     );
                     return None;
@@ -95,15 +95,15 @@ impl Wire {
         Some(response)
     }
 
-    /// Whether something comes within this time.
+    /// Whether any bytes arrive within this time.
     pub fn has_answer_within(&mut self, time: Duration) -> bool {
         self.stream.set_read_timeout(Some(time)).unwrap();
         let came = self.more().is_ok();
-        self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        self.stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         came
     }
 
-    /// Whether the other side has closed the connection.
+    /// Whether the server has closed the connection.
     pub fn is_closed(&mut self) -> bool {
         match self.more() {
             Ok(count) => count == 0,

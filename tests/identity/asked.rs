@@ -1,4 +1,4 @@
-//! Tokens that the provider is asked about, on each call.
+//! Tokens that the provider validates on every request.
 
 use agentcfg_core::clock::{Clock, SystemClock};
 use agentcfg_server::process::{Config, Secret};
@@ -11,15 +11,15 @@ use crate::service::{Service, assert_unauthorized, assert_unavailable, introspec
 
 type Configure = fn(&str) -> Config;
 
-/// The two ways to ask, and where the provider is asked.
-const WAYS: [(Configure, &str); 2] = [(introspection, "/token/introspection"), (user_info, "/me")];
+/// The two ways of validation, and the endpoint of the provider that each uses.
+const METHODS: [(Configure, &str); 2] = [(introspection, "/token/introspection"), (user_info, "/me")];
 
 #[tokio::test]
 async fn the_provider_decides_on_each_call() {
     let Some(provider) = Provider::start("a").await else {
         return;
     };
-    for (config, path) in WAYS {
+    for (config, path) in METHODS {
         let service = Service::start(config(&provider.issuer)).await;
         assert_eq!(service.get("/readyz").await.status(), 200);
         let ada = provider.sign_in("ada", None).await.access_token;
@@ -41,7 +41,7 @@ async fn the_provider_decides_on_each_call() {
         for nonsense in ["nonsense", "a.b.c", &signed, &"x".repeat(8000)] {
             assert_unauthorized(&service.ask(nonsense).await, nonsense);
         }
-        // Neither API keys nor what no provider issues is shown to it.
+        // The provider sees neither API keys nor text that cannot be one of its tokens.
         let before = provider.hits(path).await;
         assert_unauthorized(&service.ask("svc_live_nonsense").await, "no key");
         assert_unauthorized(&service.ask("two words").await, "two words");
@@ -51,7 +51,7 @@ async fn the_provider_decides_on_each_call() {
 }
 
 #[tokio::test]
-async fn wrong_credentials_of_ours_let_nobody_in() {
+async fn wrong_client_credentials_refuse_every_token() {
     let Some(provider) = Provider::start("a").await else {
         return;
     };
@@ -63,8 +63,8 @@ async fn wrong_credentials_of_ours_let_nobody_in() {
 }
 
 #[tokio::test]
-async fn without_the_provider_tokens_are_in_doubt() {
-    for (config, _) in WAYS {
+async fn without_the_provider_tokens_get_503() {
+    for (config, _) in METHODS {
         let Some(provider) = Provider::start("a").await else {
             return;
         };
@@ -76,20 +76,20 @@ async fn without_the_provider_tokens_are_in_doubt() {
         for _ in 0..3 {
             assert_unavailable(&service.ask(&token).await, "the provider is down");
         }
-        // It comes back without its memory, and is believed at once.
+        // The provider restarts without its state, and its decisions count at once.
         let provider = Provider::start_behind(port, "b", None).await.unwrap();
-        assert_unauthorized(&service.ask(&token).await, "a token of its former life");
+        assert_unauthorized(&service.ask(&token).await, "a token from before the restart");
         let token = provider.sign_in("ada", None).await.access_token;
         assert_eq!(service.status(&token).await, 200);
     }
 }
 
 #[tokio::test]
-async fn silence_is_no_yes_and_ends_after_two_seconds() {
+async fn a_stalled_provider_gives_503_after_two_seconds() {
     let Some(provider) = Provider::start("a").await else {
         return;
     };
-    for (config, path) in WAYS {
+    for (config, path) in METHODS {
         let (_target, port) = watch::channel(provider.port);
         let proxy = Proxy::start(port).await;
         let service = Service::start(config(&format!("http://127.0.0.1:{}", proxy.port))).await;
@@ -110,12 +110,12 @@ async fn silence_is_no_yes_and_ends_after_two_seconds() {
             asking.spawn(async move { service.ask(&token).await });
         }
         while let Some(response) = asking.join_next().await {
-            assert_unavailable(&response.unwrap(), "silence");
+            assert_unavailable(&response.unwrap(), "a stalled provider");
         }
         let took = SystemClock.now().unix_millis() - started;
         assert!((2000..6000).contains(&took), "{took} ms");
         assert_eq!(service.get("/healthz").await.status(), 200);
-        proxy.flow();
+        proxy.resume();
         assert_eq!(service.status(&token).await, 200);
     }
 }

@@ -1,4 +1,4 @@
-//! Tokens that look like the provider's and are not, or that it should never have signed.
+//! Forged tokens, and tokens that a provider should never have signed.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,7 +14,7 @@ fn encode(text: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(text)
 }
 
-/// A token of somebody who knows this secret.
+/// A token signed with HS256 and this secret.
 fn hs256(header: &Value, claims: &str, secret: &[u8]) -> String {
     let message = format!("{}.{}", encode(header.to_string()), encode(claims));
     let key = EncodingKey::from_secret(secret);
@@ -42,7 +42,7 @@ async fn forged_tokens_are_refused() {
         refuse(&bare, alg).await;
         refuse(&format!("{bare}{signature}"), alg).await;
     }
-    // The public key as a secret.
+    // The provider's public key as an HMAC secret.
     let set = http::json(&http::get(&provider.url("/jwks")).await);
     for jwk in set["keys"].as_array().unwrap() {
         let header = json!({"alg": "HS256", "kid": jwk["kid"]});
@@ -57,7 +57,7 @@ async fn forged_tokens_are_refused() {
             refuse(&hs256(&header, &claims, &number), "HS256 with a part").await;
         }
     }
-    // A key of the forger's own, in the header or somewhere it points to.
+    // The forger's own key, in the header or at a URL in the header.
     let forger = Provider::start("a").await.unwrap();
     let own = http::json(&http::get(&forger.url("/jwks")).await)["keys"][0].clone();
     for header in [
@@ -81,14 +81,14 @@ async fn forged_tokens_are_refused() {
         "only the test looked at the forger's keys"
     );
 
-    // What was changed after signing, or is written in another way.
+    // Tokens that were changed after signing, or are encoded in another way.
     let flipped = format!(
         "{}{}",
         if signature.starts_with('A') { 'B' } else { 'A' },
         &signature[1..]
     );
     let admin = encode(claims.replace("\"ada\"", "\"eve\""));
-    // 256 bytes leave four bits over in the last character, which must be zero.
+    // 256 bytes leave four unused bits in the last character, which must be zero.
     let last = signature.chars().last().unwrap();
     let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let next = alphabet.chars().nth(alphabet.find(last).unwrap() + 1).unwrap();
@@ -108,7 +108,7 @@ async fn forged_tokens_are_refused() {
         refuse(&token, &token).await;
     }
 
-    // What the provider itself signed, with things in it that must not pass.
+    // Tokens with the provider's own signature and contents that must be refused.
     let header = json!({"alg": "RS256", "kid": "a-RS256", "typ": "at+jwt"}).to_string();
     let value: Value = serde_json::from_str(&claims).unwrap();
     let with = |name: &str, to: Value| {
@@ -163,7 +163,7 @@ async fn forged_tokens_are_refused() {
         refuse(&provider.sign("RS256", header, &claims).await, header).await;
     }
 
-    // The seconds that clocks may differ, and a token that names no key.
+    // Claims within the allowed clock skew, and a token without a key id.
     for fine in [
         with("exp", json!(now + 600)),
         with("nbf", json!(now + 2)),

@@ -1,4 +1,4 @@
-//! Requests as the tests make them.
+//! HTTP requests of the tests.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use http_body_util::Full;
 use hyper::{Request, Response};
 use serde_json::Value;
 
-const WITHIN: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Sends a request and reads the response whole.
+/// Sends a request and reads the whole response.
 pub async fn send(request: hyper::http::request::Builder, body: impl Into<Bytes>) -> Response<Bytes> {
     let request: Request<Full<Bytes>> = request.body(Full::from(body.into())).unwrap();
     let outbound = Outbound::new(&OutboundOptions::default()).unwrap();
-    outbound.ask(request, 1 << 20, WITHIN).await.unwrap()
+    outbound.ask(request, 1 << 20, TIMEOUT).await.unwrap()
 }
 
 pub async fn get(url: &str) -> Response<Bytes> {
     send(Request::get(url), "").await
 }
 
-/// A form, sent as a client of the identity provider.
+/// Posts a form, authenticated as a client of the identity provider.
 pub async fn form(url: &str, client: &str, fields: &[(&str, &str)]) -> Response<Bytes> {
     let body: Vec<String> = fields
         .iter()

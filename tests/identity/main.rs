@@ -1,7 +1,7 @@
-//! Sessions of a real identity provider: `oidc-provider` on loopback, with this server in the same process.
+//! Sessions of a real identity provider: `oidc-provider` on loopback, with this server in the test's process.
 //!
-//! It needs Node.js and the packages of `provider/`: `npm ci --prefix tests/identity/provider`. Without them each test
-//! says that it did not run, and fails where `CI` is `true`.
+//! Needs Node.js and the packages of `provider/`: `npm ci --prefix tests/identity/provider`. Without them each test
+//! reports that it did not run, and fails if `CI` is `true`.
 
 mod asked;
 mod forged;

@@ -13,29 +13,29 @@ use tokio::process::{Child, Command};
 
 use crate::http;
 
-/// The provider's client that this service is, and its secret.
+/// The client id and the secret of this service at the provider.
 pub const CLIENT: (&str, &str) = ("agentcfg api", "s:e&c/r%t+");
 
-/// Ends with this value.
+/// A running provider; it ends when this value is dropped.
 pub struct Provider {
     pub issuer: String,
     pub port: u16,
     process: Child,
 }
 
-/// What a sign-in gives.
+/// The tokens of a sign-in.
 pub struct SignedIn {
     pub access_token: String,
     pub id_token: String,
 }
 
 impl Provider {
-    /// Starts one with the keys of this generation; none, with a word about it, when that cannot be on this machine.
+    /// Starts a provider with the keys of this generation; `None`, with a message, if this machine cannot run one.
     pub async fn start(generation: &str) -> Option<Self> {
         Self::start_behind(0, generation, None).await
     }
 
-    /// Starts one on this port, behind something that has the public port.
+    /// Starts a provider on this port, behind a proxy that has the public port.
     pub async fn start_behind(port: u16, generation: &str, public_port: Option<u16>) -> Option<Self> {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("identity/provider");
         if let Some(missing) = missing(&dir) {
@@ -60,7 +60,7 @@ impl Provider {
             .unwrap()
             .expect("the provider ended at its start");
         let ready: Value = serde_json::from_str(&line).unwrap();
-        // It says more later on, and would end if nobody listened.
+        // The provider goes on to write, and would end if its pipe were closed.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         Some(Self {
             issuer: ready["issuer"].as_str().unwrap().to_owned(),
@@ -73,22 +73,22 @@ impl Provider {
         self.process.kill().await.unwrap();
     }
 
-    /// Its address, whatever stands in front of it.
+    /// The URL of the provider itself, without a proxy.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// How often something was asked for.
+    /// The number of requests for this path.
     pub async fn hits(&self, path: &str) -> u64 {
         http::json(&http::get(&self.url("/test/hits")).await)[path]
             .as_u64()
             .unwrap_or(0)
     }
 
-    /// A user signs in: authorization code with PKCE, redirects and cookies as a browser has them. With a resource the
+    /// Signs a user in: authorization code with PKCE, with redirects and cookies as in a browser. With a resource the
     /// access token is a JWT for it, without one it is opaque.
     pub async fn sign_in(&self, user: &str, resource: Option<&str>) -> SignedIn {
-        // The pair that RFC 7636 gives as its example.
+        // The example pair of RFC 7636.
         const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
         const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
         const REDIRECT: &str = "http://127.0.0.1/signed-in";
@@ -119,7 +119,7 @@ impl Provider {
         }
     }
 
-    /// Goes from redirect to redirect until one leads back to the app, and gives the code in it.
+    /// Follows redirects until one leads back to the app, and returns its code.
     async fn follow(&self, mut path: String, end: &str) -> String {
         let mut cookies = BTreeMap::new();
         for _ in 0..10 {
@@ -149,7 +149,7 @@ impl Provider {
                     .find_map(|pair| pair.strip_prefix("code="));
                 return code.unwrap_or_else(|| panic!("no code in {location}")).to_owned();
             }
-            // Under either of its names.
+            // The provider redirects to its own address or to its public one.
             let inside = [self.issuer.clone(), self.url("")];
             let rest = inside.iter().find_map(|base| location.strip_prefix(base.as_str()));
             path = rest.unwrap_or(location).to_owned();
@@ -163,7 +163,7 @@ impl Provider {
         assert_eq!(response.status(), 200, "{response:?}");
     }
 
-    /// Has two texts signed with the provider's own key, as no provider would sign them.
+    /// Signs two texts with the provider's key, which no real provider would do.
     pub async fn sign(&self, alg: &str, header: &str, claims: &str) -> String {
         let order = json!({"alg": alg, "header": header, "claims": claims});
         let response = http::send(Request::post(self.url("/test/sign")), order.to_string()).await;

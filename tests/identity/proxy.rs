@@ -1,4 +1,4 @@
-//! A TCP proxy before the provider that can fall silent.
+//! A TCP proxy in front of the provider that can stall.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Before the port that comes later.
+    /// Starts a proxy for a port that may become known later.
     pub async fn start(target: watch::Receiver<u16>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = Self {
@@ -34,7 +34,7 @@ impl Proxy {
                     };
                     let ((from_client, to_client), (from_server, to_server)) =
                         (client.into_split(), server.into_split());
-                    // Either end ends both.
+                    // The end of either direction ends both.
                     tokio::select! {
                         () = pump(from_client, to_server, flowing.clone()) => {}
                         () = pump(from_server, to_client, flowing) => {}
@@ -45,12 +45,12 @@ impl Proxy {
         proxy
     }
 
-    /// From now on connections are taken and nothing goes through.
+    /// From now on the proxy accepts connections and forwards nothing.
     pub fn stall(&self) {
         self.flowing.send_replace(false);
     }
 
-    pub fn flow(&self) {
+    pub fn resume(&self) {
         self.flowing.send_replace(true);
     }
 

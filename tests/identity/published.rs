@@ -1,4 +1,4 @@
-//! Tokens that are verified by the provider's keys.
+//! Tokens that are verified with the provider's public keys.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::provider::Provider;
 use crate::proxy::Proxy;
 use crate::service::{Service, assert_unauthorized, assert_unavailable, jwks};
 
-/// Waits until the service is ready, which it must be soon after the provider.
+/// Waits until the service is ready, which must follow soon after the provider.
 async fn until_ready(service: &Service) {
     let waiting = async {
         while service.get("/readyz").await.status() != 200 {
@@ -39,7 +39,7 @@ async fn users_sign_in_with_the_provider() {
                 .len(),
             1
         );
-        // The id token is for the app, not for this service.
+        // The ID token is for the app, not for this service.
         assert_unauthorized(&service.ask(&signed_in.id_token).await, "an id token");
     }
     let elsewhere = provider.sign_in("ada", Some("urn:other:RS256")).await;
@@ -53,7 +53,7 @@ async fn users_sign_in_with_the_provider() {
 }
 
 #[tokio::test]
-async fn the_keys_may_have_a_url_of_their_own() {
+async fn the_keys_may_have_a_configured_url() {
     let Some(provider) = Provider::start("a").await else {
         return;
     };
@@ -64,18 +64,18 @@ async fn the_keys_may_have_a_url_of_their_own() {
     assert_eq!(service.status(&token).await, 200);
     assert_eq!(provider.hits("/.well-known/openid-configuration").await, 0);
 
-    // A provider of the same keys under another name is another provider.
+    // A provider with the same keys and another issuer is a different provider.
     let mut config = jwks("https://id.example.com");
     config.oidc_jwks_url = Some(provider.url("/jwks").parse().unwrap());
     let other = Service::start(config).await;
     assert_unauthorized(&other.ask(&token).await, "another issuer");
-    // And one whose discovery document names another issuer has no keys.
+    // A discovery document that names another issuer yields no keys.
     let misnamed = Service::start(jwks(&provider.issuer.replace("127.0.0.1", "localhost"))).await;
     assert_eq!(misnamed.get("/readyz").await.status(), 503);
 }
 
 #[tokio::test]
-async fn keys_rotate() {
+async fn keys_are_refreshed_after_a_rotation() {
     let Some(provider) = Provider::start("a").await else {
         return;
     };
@@ -86,19 +86,19 @@ async fn keys_rotate() {
     assert_eq!(service.status(&old).await, 200);
 
     provider.stop().await;
-    // Its keys are known, so its tokens are too.
+    // The keys are cached, so tokens remain verifiable.
     assert_eq!(service.status(&old).await, 200);
     let provider = Provider::start_behind(port, "b", None).await.unwrap();
     let new = provider.sign_in("ada", Some("urn:agentcfg:ES256")).await.access_token;
     assert_eq!(service.status(&new).await, 200);
     assert_unauthorized(&service.ask(&old).await, "a key that is gone");
 
-    // Whoever makes key ids up costs the provider nothing more.
+    // Invented key ids cause no further requests to the provider.
     for i in 0..50 {
-        let header = format!(r#"{{"alg":"RS256","kid":"made-up-{i}"}}"#);
+        let header = format!(r#"{{"alg":"RS256","kid":"invented-{i}"}}"#);
         let claims = claims_of(&new);
         let token = provider.sign("RS256", &header, &claims).await;
-        assert_unauthorized(&service.ask(&token).await, "a key id that is made up");
+        assert_unauthorized(&service.ask(&token).await, "an invented key id");
         assert_eq!(service.status(&new).await, 200);
     }
     assert_eq!(provider.hits("/jwks").await, 1);
@@ -106,7 +106,7 @@ async fn keys_rotate() {
 }
 
 #[tokio::test]
-async fn keys_outlive_the_provider() {
+async fn cached_keys_verify_tokens_while_the_provider_is_down() {
     let Some(provider) = Provider::start("a").await else {
         return;
     };
@@ -119,14 +119,14 @@ async fn keys_outlive_the_provider() {
     provider.stop().await;
     for _ in 0..3 {
         assert_eq!(service.status(&token).await, 200);
-        // It may be signed with a new key: that cannot be told now.
+        // A new key may have signed it, which cannot be checked now.
         assert_unavailable(&service.ask(&unknown).await, "an unknown key");
     }
     assert_eq!(service.get("/readyz").await.status(), 200);
 }
 
 #[tokio::test]
-async fn the_start_waits_for_nobody() {
+async fn the_start_does_not_wait_for_the_provider() {
     let (target, later) = watch::channel(0);
     let proxy = Proxy::start(later).await;
     proxy.stall();
@@ -136,7 +136,7 @@ async fn the_start_waits_for_nobody() {
     assert_unavailable(&response, "readiness");
     let message = http::json(&response)["error"].as_str().unwrap().to_owned();
     assert!(message.contains("no keys of the identity provider"), "{message}");
-    // Garbage is known for what it is, and API keys are nobody else's business.
+    // Malformed tokens are refused without the keys, and API keys need no provider.
     assert_unauthorized(&service.ask("nonsense").await, "garbage");
     assert_unauthorized(&service.ask("svc_live_nonsense").await, "no key");
 
@@ -144,7 +144,7 @@ async fn the_start_waits_for_nobody() {
         return;
     };
     target.send_replace(provider.port);
-    proxy.flow();
+    proxy.resume();
     until_ready(&service).await;
     let token = provider.sign_in("ada", Some("urn:agentcfg:RS256")).await.access_token;
     assert_eq!(service.status(&token).await, 200);
@@ -152,7 +152,7 @@ async fn the_start_waits_for_nobody() {
 }
 
 #[tokio::test]
-async fn without_the_provider_tokens_are_in_doubt() {
+async fn without_the_provider_tokens_get_503() {
     let Some(provider) = Provider::start("a").await else {
         return;
     };

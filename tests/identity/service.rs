@@ -1,4 +1,4 @@
-//! This server, in the process of the test.
+//! This server, in the test's process.
 
 use std::net::SocketAddr;
 
@@ -19,7 +19,7 @@ pub struct Service {
     _data: tempfile::TempDir,
 }
 
-/// The settings for tokens verified by keys.
+/// Settings for tokens verified with public keys.
 pub fn jwks(issuer: &str) -> Config {
     Config {
         session_provider: SessionProvider::Jwks,
@@ -29,7 +29,7 @@ pub fn jwks(issuer: &str) -> Config {
     }
 }
 
-/// The settings for tokens that are introspected.
+/// Settings for tokens validated by introspection.
 pub fn introspection(base: &str) -> Config {
     Config {
         session_provider: SessionProvider::Introspection,
@@ -40,7 +40,7 @@ pub fn introspection(base: &str) -> Config {
     }
 }
 
-/// The settings for tokens whose bearer the provider is asked about.
+/// Settings for tokens validated at the user-info endpoint.
 pub fn user_info(base: &str) -> Config {
     Config {
         session_provider: SessionProvider::Introspection,
@@ -79,7 +79,7 @@ impl Service {
         http::get(&format!("http://{}{path}", self.address)).await
     }
 
-    /// What the API answers to the bearer of this token.
+    /// The response of the API to a request with this token.
     pub async fn ask(&self, token: &str) -> Response<Bytes> {
         let url = format!("http://{}/api/workspaces", self.address);
         http::send(Request::get(url).header("authorization", format!("Bearer {token}")), "").await
@@ -89,7 +89,7 @@ impl Service {
         self.ask(token).await.status().as_u16()
     }
 
-    /// Makes a workspace and gives its members.
+    /// Creates a workspace and returns its members.
     pub async fn members_of_a_new_workspace(&self, token: &str) -> serde_json::Value {
         let url = format!("http://{}/api/workspaces", self.address);
         let bearer = format!("Bearer {token}");
@@ -105,14 +105,14 @@ impl Service {
         http::json(&members)
     }
 
-    /// Stops in an orderly way.
+    /// Shuts the service down in order.
     pub async fn stop(self) {
         self.stop.send(()).unwrap();
         self.running.await.unwrap();
     }
 }
 
-/// The answer to everything that is no good token.
+/// Asserts the response to every invalid token.
 pub fn assert_unauthorized(response: &Response<Bytes>, what: &str) {
     assert_eq!(response.status(), 401, "{what}: {response:?}");
     assert_eq!(response.headers()["www-authenticate"], "Bearer", "{what}");
@@ -123,7 +123,7 @@ pub fn assert_unauthorized(response: &Response<Bytes>, what: &str) {
     );
 }
 
-/// The answer while nobody can tell.
+/// Asserts the response while the token cannot be validated.
 pub fn assert_unavailable(response: &Response<Bytes>, what: &str) {
     assert_eq!(response.status(), 503, "{what}: {response:?}");
     assert!(response.headers().contains_key("retry-after"), "{what}");

@@ -1,4 +1,4 @@
-//! Each example runs to its end and says what it should.
+//! Each example runs to completion and prints the expected text.
 
 use agentcfg_tests::harness::{Run, Studio, example};
 
@@ -16,7 +16,7 @@ fn the_core_is_embedded_in_a_few_lines() {
 }
 
 #[test]
-fn a_store_of_ones_own_passes_the_conformance_suite() {
+fn a_custom_store_passes_the_conformance_suite() {
     let said = Run::new([""; 0]).binary(example("custom_store")).finish().succeeded();
     assert!(
         said.contains("keeps every guarantee") && said.contains("1 agent"),
@@ -31,7 +31,7 @@ fn the_router_is_mounted_in_an_axum_app() {
 }
 
 #[test]
-fn the_remote_client_leads_an_agent_through_its_life_again_and_again() {
+fn the_remote_client_runs_repeatedly() {
     let studio = Studio::open();
     let key = studio.key("write").key;
     for round in 0..3 {

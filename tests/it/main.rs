@@ -1,6 +1,6 @@
 //! End-to-end tests: a module for each chapter of what the service promises.
 
-// Tests watch real processes, and these live in real time.
+// Tests watch real processes in real time.
 #![allow(clippy::disallowed_methods)]
 
 mod authorisation;

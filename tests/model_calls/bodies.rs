@@ -1,11 +1,11 @@
-//! The agent's model and persona in the bodies of calls.
+//! The agent's model and persona in the bodies of model calls.
 
 use serde_json::{Value, json};
 
 use crate::stage::{PERSONA, stage};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_request_lacks_is_filled_in() {
+async fn missing_fields_are_filled_in_from_the_agent() {
     let stage = stage().await;
     let key = stage.key();
     let system = json!({"role": "system", "content": PERSONA});
@@ -57,7 +57,7 @@ async fn what_the_request_lacks_is_filled_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_agent_of_this_moment_decides() {
+async fn a_call_uses_the_current_record_of_the_agent() {
     let stage = stage().await;
     let studio = stage.studio();
     let call = || {
@@ -94,7 +94,7 @@ async fn a_model_that_cannot_be_called_here_is_refused() {
     let stage = stage().await;
     let studio = stage.studio();
     let call = |path: &str, body: Value| stage.call_with(path, &studio.owner).json(&body);
-    // The agent's own, and one that the request names.
+    // The agent's own model, and one that the request names.
     studio.change("writer", &json!({"model": "gpt-6"})).expect(200);
     call("openai/v1/chat/completions", json!({"messages": []}))
         .refused(400, &["gpt-6", "coming soon"])
@@ -111,15 +111,15 @@ async fn a_model_that_cannot_be_called_here_is_refused() {
     call("anthropic/v1/messages", json!({"model": "gpt-5"}))
         .refused(400, &["gpt-5", "openai"])
         .await;
-    // However the name is written, and never two of them.
+    // Escapes in the name do not matter, and a duplicate is refused.
     let escaped = r#"{"m\u006fdel":"gpt-\u0036"}"#;
     let call_text = |body: &'static str| stage.call_with("openai/v1/responses", &studio.owner).text(body);
     call_text(escaped).refused(400, &["gpt-6", "coming soon"]).await;
     call_text(r#"{"model":"gpt-5","model":"gpt-6"}"#)
         .refused(400, &["model", "more than once"])
         .await;
-    assert!(stage.upstream.saw_no_more().await);
-    // One that the request names stands in for the agent's, and one that nobody knows passes.
+    assert!(stage.upstream.has_no_unseen_request().await);
+    // A model in the request replaces the agent's, and one that the catalogue does not know passes.
     call("openai/v1/responses", json!({"model": "gpt-5"}))
         .send()
         .await

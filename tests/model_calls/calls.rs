@@ -1,4 +1,4 @@
-//! Calls as bytes, with answers that are read piece by piece.
+//! Raw model calls, with responses that are read piece by piece.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,10 +12,10 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, Response};
 use serde_json::Value;
 
-/// How long a test waits for what must come.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// The timeout of every expected event.
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A call in the making.
+/// A call under construction.
 pub struct Call(Request<Full<Bytes>>);
 
 impl Call {
@@ -36,7 +36,7 @@ impl Call {
         self
     }
 
-    /// Sends this as JSON, whether it is any or not.
+    /// Sends this body with the content type of JSON, valid or not.
     pub fn text(self, body: impl Into<Bytes>) -> Self {
         self.header("content-type", "application/json").bytes(body)
     }
@@ -50,13 +50,13 @@ impl Call {
         self
     }
 
-    /// Adds a parameter.
+    /// Adds a query parameter.
     pub fn and(mut self, parameter: &str) -> Self {
         *self.0.uri_mut() = format!("{}&{parameter}", self.0.uri()).parse().unwrap();
         self
     }
 
-    /// Another agent in place of the one that fits.
+    /// Names another agent than the default.
     pub fn of(mut self, agent: &str) -> Self {
         let uri = self.0.uri().to_string();
         let (start, _) = uri.split_once("agent_id=").unwrap();
@@ -64,15 +64,15 @@ impl Call {
         self
     }
 
-    /// Sends it on a connection of its own, which ends with the answer.
+    /// Sends the call on its own connection, which ends with the response.
     pub async fn send(self) -> Answer {
         let outbound = Outbound::new(&OutboundOptions::default()).unwrap();
-        let answering = tokio::time::timeout(PATIENCE, outbound.send(self.0));
+        let answering = tokio::time::timeout(TIMEOUT, outbound.send(self.0));
         let response = answering.await.expect("an answer in time").expect("an answer");
         Answer(response)
     }
 
-    /// Sends it, and expects an error of this service that names each of `said`.
+    /// Sends the call, and asserts an error of this service whose message contains each of `said`.
     pub async fn refused(self, status: u16, said: &[&str]) -> Whole {
         let answer = self.send().await.whole().await;
         assert_eq!(answer.status, status, "{answer:?}");
@@ -84,7 +84,7 @@ impl Call {
     }
 }
 
-/// An answer whose body may still be coming.
+/// A response whose body may still be arriving.
 pub struct Answer(Response<Incoming>);
 
 impl Answer {
@@ -96,16 +96,16 @@ impl Answer {
         self.0.headers().get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// The next piece: an error when the connection broke, `None` at a clean end.
+    /// The next piece: an error when the connection broke, `None` at a regular end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, hyper::Error> {
-        let coming = tokio::time::timeout(PATIENCE, self.0.body_mut().frame());
+        let coming = tokio::time::timeout(TIMEOUT, self.0.body_mut().frame());
         match coming.await.expect("a piece in time") {
             Some(frame) => frame.map(|frame| frame.into_data().ok()),
             None => Ok(None),
         }
     }
 
-    /// Reads until exactly this came.
+    /// Reads until exactly these bytes have arrived.
     pub async fn expect(&mut self, wanted: impl AsRef<[u8]>) {
         let wanted = wanted.as_ref();
         let mut came = Vec::new();
@@ -116,10 +116,10 @@ impl Answer {
         assert_eq!(came.escape_ascii().to_string(), wanted.escape_ascii().to_string());
     }
 
-    /// Reads to the end, which must be a clean one.
+    /// Reads to the end, which must be a regular one.
     pub async fn whole(self) -> Whole {
         let (head, body) = self.0.into_parts();
-        let coming = tokio::time::timeout(PATIENCE, body.collect());
+        let coming = tokio::time::timeout(TIMEOUT, body.collect());
         let body = coming.await.expect("an end in time").expect("a clean end").to_bytes();
         Whole {
             status: head.status.as_u16(),
@@ -133,7 +133,7 @@ impl Answer {
     }
 }
 
-/// An answer that came to its end.
+/// A complete response.
 pub struct Whole {
     pub status: u16,
     pub headers: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! Whose credential a call takes.
+//! The choice of the credential for a model call.
 
 use agentcfg_client::ProviderCredential;
 use agentcfg_client::model::{CredentialSource, Provider};
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::stage::{MANAGED, Stage, new_key, save_key, stage, stage_with};
 
-/// The credential that the next call takes.
+/// The credential that the next call uses.
 async fn used(stage: &Stage, studio: &Studio<'_>, provider: &str) -> String {
     let (path, header) = match provider {
         "openai" => ("openai/v1/responses", "authorization"),
@@ -20,7 +20,7 @@ async fn used(stage: &Stage, studio: &Studio<'_>, provider: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn saving_deleting_and_plans_count_from_the_very_next_call() {
+async fn saving_deleting_and_plan_changes_take_effect_with_the_next_call() {
     let stage = stage().await;
     let studio = stage.studio();
     let other = stage.studio();
@@ -44,7 +44,7 @@ async fn saving_deleting_and_plans_count_from_the_very_next_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_client_tells_what_a_call_would_take_and_changes_it() {
+async fn the_client_lists_and_changes_the_credential_of_a_call() {
     let stage = stage().await;
     let studio = stage.studio();
     let client = studio.client();
@@ -73,7 +73,7 @@ async fn the_client_tells_what_a_call_would_take_and_changes_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_at_once_do_not_mix() {
+async fn concurrent_calls_use_their_own_credentials() {
     let stage = stage().await;
     let studios: Vec<_> = (0..4).map(|_| stage.studio()).collect();
     let keys: Vec<_> = studios.iter().map(|_| new_key()).collect();
@@ -96,7 +96,7 @@ async fn calls_at_once_do_not_mix() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_any_credential_the_call_is_refused_for_good() {
+async fn a_call_without_any_credential_is_refused() {
     let stage = stage_with(|builder| builder.set("openai_base_url", "http://127.0.0.1:9")).await;
     let bare = agentcfg_tests::harness::Server::start();
     let studio = Studio::on(&bare);
@@ -111,7 +111,7 @@ async fn without_any_credential_the_call_is_refused_for_good() {
     };
     let answer = call("writer").refused(503, &["no credential", "openai"]).await;
     assert_eq!(answer.header("retry-after"), None);
-    // That a model cannot be called at all is said first.
+    // A model that cannot be called at all is reported first.
     call("soon").refused(400, &["coming soon"]).await;
-    assert!(stage.upstream.saw_no_more().await);
+    assert!(stage.upstream.has_no_unseen_request().await);
 }

@@ -1,11 +1,11 @@
-//! Providers that cannot be reached, or do not answer.
+//! Providers that are unreachable or do not respond.
 
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::stage::{Stage, stage, stage_with};
-use crate::upstream::Does;
+use crate::upstream::Reply;
 
 async fn stage_at(url: String) -> Stage {
     stage_with(|builder| builder.set("openai_base_url", url)).await
@@ -16,14 +16,14 @@ fn call(stage: &Stage) -> crate::calls::Call {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_is_not_there_is_502() {
+async fn an_unreachable_provider_is_502() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     for url in [format!("http://{gone}"), "http://nobody.invalid".to_owned()] {
         let stage = stage_at(url.clone()).await;
         let answer = call(&stage).refused(502, &["openai cannot be reached"]).await;
         assert_eq!(answer.header("retry-after"), None);
         assert!(answer.header("x-ratelimit-limit").is_some());
-        // The caller learns nothing of addresses; the log has the cause.
+        // The response contains no address; the log has the cause.
         assert!(!format!("{answer:?}").contains(url.trim_start_matches("http://")));
         let id = answer.header("x-request-id").unwrap();
         let log = stage.server.stderr();
@@ -36,8 +36,8 @@ async fn a_provider_that_is_not_there_is_502() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tls_that_fails_is_502() {
-    // A server that speaks no TLS, behind an address that says it does.
+async fn a_failed_tls_handshake_is_502() {
+    // A server without TLS behind an `https` URL.
     let stage = stage().await;
     let plain = stage.upstream.url().replace("http:", "https:");
     let stage = stage_at(plain).await;
@@ -45,13 +45,13 @@ async fn tls_that_fails_is_502() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_hangs_up_is_502() {
+async fn a_provider_that_closes_the_connection_is_502() {
     let stage = stage().await;
-    stage.upstream.next(Does::HangsUp);
+    stage.upstream.next(Reply::Close);
     call(&stage).refused(502, &["openai broke the connection"]).await;
-    // A call is never made twice: nobody knows whether the first one did something.
+    // A call is never retried: the provider may have processed the first attempt.
     stage.upstream.seen().await;
-    assert!(stage.upstream.saw_no_more().await);
+    assert!(stage.upstream.has_no_unseen_request().await);
     call(&stage).send().await.whole().await.expect(200);
 }
 
@@ -59,17 +59,17 @@ async fn a_provider_that_hangs_up_is_502() {
 async fn a_provider_that_does_not_answer_is_504() {
     let stage = stage_with(|builder| builder.set("model_call_first_byte_timeout", "1")).await;
     let (mut release, released) = oneshot::channel();
-    stage.upstream.next(Does::Waits(released));
+    stage.upstream.next(Reply::Delayed(released));
     call(&stage).refused(504, &["openai did not answer within 1 s"]).await;
-    // The provider is not left to work for nobody.
-    tokio::time::timeout(crate::calls::PATIENCE, release.closed())
+    // The call to the provider is cancelled, so that it does not go on working.
+    tokio::time::timeout(crate::calls::TIMEOUT, release.closed())
         .await
         .unwrap();
     call(&stage).send().await.whole().await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_http_is_502() {
+async fn a_response_that_is_no_http_is_502() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {

@@ -1,10 +1,10 @@
-//! Model calls through the real binary: an upstream of the tests stands in for the providers, and their official SDKs
-//! call, besides requests that no SDK would make.
+//! Model calls through the real binary: a fake upstream replaces the providers. The callers are their official SDKs,
+//! and raw requests that no SDK would make.
 //!
-//! The SDKs need Node.js and the packages of `tests/sdk`: `npm ci --prefix tests/sdk`. Without them their tests say that
-//! they did not run, and fail where `CI` is `true`.
+//! The SDKs need Node.js and the packages of `tests/sdk`: `npm ci --prefix tests/sdk`. Without them their tests
+//! report that they did not run, and fail if `CI` is `true`.
 
-// Tests watch real processes, and these live in real time.
+// Tests watch real processes in real time.
 #![allow(clippy::disallowed_methods)]
 
 mod bodies;

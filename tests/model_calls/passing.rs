@@ -1,4 +1,4 @@
-//! What reaches the provider, and what comes back.
+//! Forwarding: what reaches the provider, and what the caller receives.
 
 use serde_json::json;
 
@@ -6,14 +6,14 @@ use crate::stage::{MANAGED, stage};
 use crate::upstream::whole;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_arrives_as_it_was_sent_with_another_credential() {
+async fn a_call_is_forwarded_unchanged_except_for_the_credential() {
     let stage = stage().await;
     let key = stage.key();
     let body = r#" {"model":"m", "instructions":"", "n": 1.50e3, "n": 2, "x":"\ud800" } "#;
     let call = stage
         .call_with("openai/v1/responses", &key)
         .and("include=usage&workspace_id=");
-    // An empty workspace is none at all.
+    // An empty `workspace_id` counts as a missing one.
     call.text(body).refused(400, &["workspace_id"]).await;
 
     let answer = stage
@@ -62,7 +62,7 @@ async fn a_call_arrives_as_it_was_sent_with_another_credential() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn anthropic_gets_its_own_headers() {
+async fn anthropic_calls_get_the_headers_of_anthropic() {
     let stage = stage().await;
     let key = stage.key();
     let body = json!({"model": "m", "system": "s", "max_tokens": 1, "messages": []});
@@ -89,7 +89,7 @@ async fn anthropic_gets_its_own_headers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_the_provider_answers_comes_back() {
+async fn every_response_of_the_provider_is_returned_unchanged() {
     let stage = stage().await;
     let key = stage.key();
     let call = || {
@@ -129,7 +129,7 @@ async fn whatever_the_provider_answers_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn redirects_are_answers() {
+async fn redirects_are_returned_and_not_followed() {
     let stage = stage().await;
     let elsewhere = crate::upstream::Upstream::start().await;
     let location: &'static str = elsewhere.url().leak();
@@ -144,11 +144,11 @@ async fn redirects_are_answers() {
             (Some(location), &b"over there"[..])
         );
     }
-    assert!(elsewhere.saw_no_more().await);
+    assert!(elsewhere.has_no_unseen_request().await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_encoding_that_was_asked_for_comes_back() {
+async fn a_requested_content_encoding_is_returned_unchanged() {
     let stage = stage().await;
     let zipped = &b"\x1f\x8b pretend"[..];
     stage.upstream.next(whole(
@@ -169,7 +169,7 @@ async fn an_encoding_that_was_asked_for_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn long_bodies_pass_both_ways() {
+async fn long_bodies_are_forwarded_in_both_directions() {
     const LONGEST: usize = 10 << 20;
     let stage = stage().await;
     let key = stage.key();
@@ -189,11 +189,11 @@ async fn long_bodies_pass_both_ways() {
         let call = stage.call_with(path, &key).text(too_long);
         call.refused(413, &["10485760"]).await;
     }
-    assert!(stage.upstream.saw_no_more().await);
+    assert!(stage.upstream.has_no_unseen_request().await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_paths_are_carried_untouched() {
+async fn other_paths_are_forwarded_unchanged() {
     let stage = stage().await;
     let key = stage.key();
     let form = &b"--b\r\ncontent-disposition: form-data; name=\"file\"\r\n\r\n\xff\x00\r\n--b--"[..];
@@ -228,7 +228,7 @@ async fn other_paths_are_carried_untouched() {
             (body, Some(content_type))
         );
     }
-    // Nothing at all is something too.
+    // An empty body is forwarded as well.
     stage
         .call_with("openai/v1/batches/b1/cancel", &key)
         .send()

@@ -1,4 +1,4 @@
-//! Calls that go nowhere, and in which order that is found out.
+//! Model calls that are refused, and the order of the checks.
 
 use agentcfg_tests::harness::Studio;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::stage::{Stage, stage};
 const CALLS: &str = "/api/agents/model-calls";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_path_that_could_lead_elsewhere_is_404() {
+async fn a_path_that_could_escape_the_provider_is_404() {
     let stage = stage().await;
     let key = stage.key();
     for path in [
@@ -49,16 +49,16 @@ async fn a_path_that_could_lead_elsewhere_is_404() {
         let target = format!("{CALLS}{path}?agent_id=writer");
         let answer = stage.server.post(&target).bearer(&key).json(&json!({})).send();
         answer.refused(404, &[]);
-        // It is no path at all, so that not even a credential is asked for.
+        // No route matches such a path, so the credential is not even checked.
         stage.server.post(&target).send().refused(404, &[]);
     }
-    // A backslash is no part of a request line, and an absolute target is taken for its path.
+    // A backslash is invalid in a request line, and an absolute target is reduced to its path.
     for target in ["/openai/v1\\..\\admin", "/openai/v1/\u{7f}"] {
         let head = format!("POST {CALLS}{target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
         let answer = stage.server.raw(head).expect("an answer");
         assert!(matches!(answer.status, 400 | 404), "{answer:?}");
     }
-    assert!(stage.upstream.saw_no_more().await);
+    assert!(stage.upstream.has_no_unseen_request().await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,7 +72,7 @@ async fn another_method_is_405() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn checks_come_in_their_order() {
+async fn checks_run_in_the_documented_order() {
     let stage = stage().await;
     let studio = stage.studio();
     let key = |scope: &str| studio.key_with(&json!({"scope": scope, "rate_limit": 100_000})).key;
@@ -82,7 +82,7 @@ async fn checks_come_in_their_order() {
     let responses = "openai/v1/responses";
     let broken = |request: agentcfg_tests::harness::Request| request.text("{");
 
-    // Credential, then scope, before anything is read.
+    // The credential and then the scope are checked before the body is read.
     broken(post("", responses)).send().refused(401, &[]);
     broken(post("", responses).bearer("svc_live_x"))
         .send()
@@ -90,7 +90,7 @@ async fn checks_come_in_their_order() {
     broken(post("", responses).bearer(&read))
         .send()
         .refused(403, &["models:invoke"]);
-    // Then query and body.
+    // Then the query and the body.
     post("", responses)
         .bearer(&write)
         .json(&json!({}))
@@ -123,7 +123,7 @@ async fn checks_come_in_their_order() {
         .bearer(&write)
         .header("content-encoding", "gzip");
     zipped.json(&json!({})).send().refused(415, &["Content-Encoding"]);
-    // Then workspace and role.
+    // Then the workspace and the role.
     let query = format!("?agent_id=nobody&workspace_id={}", studio.id);
     let foreign = format!("?agent_id=nobody&workspace_id={}", Studio::on(&stage.server).id);
     for (query, credential) in [
@@ -138,7 +138,7 @@ async fn checks_come_in_their_order() {
             .send()
             .refused(403, &[]);
     }
-    // Then whether there is such an agent, before what it would call.
+    // Then the existence of the agent, before the model that it would call.
     for agent in ["nobody", "No%20Body"] {
         let unknown = post(&format!("?agent_id={agent}"), responses).bearer(&write);
         unknown.json(&json!({"model": "gpt-6"})).send().refused(404, &[]);
@@ -149,13 +149,13 @@ async fn checks_come_in_their_order() {
         .json(&json!({}))
         .send()
         .refused(404, &[]);
-    assert!(stage.upstream.saw_no_more().await);
+    assert!(stage.upstream.has_no_unseen_request().await);
     let known = post("?agent_id=writer", responses).bearer(&write);
     assert_eq!(known.json(&json!({})).send().expect(200).json()["model"], "gpt-5");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_workspace_is_found_as_for_a_patch() {
+async fn the_workspace_is_inferred_as_for_a_patch() {
     let stage = stage().await;
     let studio = stage.studio();
     let send = |query: &str| {
@@ -171,7 +171,7 @@ async fn the_workspace_is_found_as_for_a_patch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_counts_once_and_is_no_change() {
+async fn a_call_counts_once_in_the_rate_window_and_changes_nothing() {
     let stage = stage().await;
     let studio = stage.studio();
     let before = studio.audit();
@@ -182,7 +182,7 @@ async fn a_call_counts_once_and_is_no_change() {
     }
     let answer = call(&stage, &key).refused(429, &["3 requests"]).await;
     assert!(answer.header("retry-after").is_some());
-    // The key is in the log, and nothing else.
+    // The only log entry is that of the key.
     assert_eq!(studio.audit().len(), before.len() + 1);
 }
 

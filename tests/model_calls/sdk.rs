@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::calls::PATIENCE;
+use crate::calls::TIMEOUT;
 use crate::speech::{self, WORDS};
 use crate::stage::{MANAGED, PERSONA, Stage, stage, stage_with};
 use crate::upstream::{events, whole};
@@ -17,7 +17,7 @@ fn packages() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("sdk")
 }
 
-/// Whether the SDKs are there; if not, says so.
+/// Whether the SDKs are installed; reports it if they are not.
 #[track_caller]
 fn are_installed() -> bool {
     let dir = packages();
@@ -35,21 +35,21 @@ fn are_installed() -> bool {
     missing.is_none()
 }
 
-/// A program that runs with the SDKs.
+/// A Node.js program that uses the SDKs.
 struct Program {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Program {
-    /// Runs a source text with a credential for calls.
+    /// Runs a source text with an API key for model calls.
     async fn run(stage: &Stage, source: &str, argument: &str) -> Self {
         let mut process = Command::new("node")
             .args(["--input-type=module", "-", argument])
             .current_dir(packages())
             .env("SERVER_URL", stage.server.url())
             .env("API_KEY", stage.key())
-            // What a developer has set must not reach the SDKs, and what they would send must not leave.
+            // The developer's environment must not reach the SDKs, and their requests must not leave the machine.
             .env("OPENAI_API_KEY", "sk-of-the-developer")
             .env("OPENAI_ORG_ID", "org-of-the-developer")
             .env("ANTHROPIC_API_KEY", "sk-of-the-developer")
@@ -65,14 +65,14 @@ impl Program {
         Self { process, lines }
     }
 
-    /// Runs a part of the program of the tests.
+    /// Runs a part of `tests/sdk/caller.mjs`.
     async fn part(stage: &Stage, name: &str) -> Self {
         let source = std::fs::read_to_string(packages().join("caller.mjs")).unwrap();
         Self::run(stage, &source, name).await
     }
 
     async fn line(&mut self) -> String {
-        let coming = tokio::time::timeout(PATIENCE, self.lines.next_line());
+        let coming = tokio::time::timeout(TIMEOUT, self.lines.next_line());
         coming
             .await
             .expect("a line in time")
@@ -85,14 +85,14 @@ impl Program {
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"))
     }
 
-    async fn ends_well(mut self) {
-        let ending = tokio::time::timeout(PATIENCE, self.process.wait());
+    async fn exits_successfully(mut self) {
+        let ending = tokio::time::timeout(TIMEOUT, self.process.wait());
         assert!(ending.await.expect("an end in time").unwrap().success());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_are_understood_whole_and_in_pieces() {
+async fn sdks_decode_complete_and_streamed_responses() {
     if !are_installed() {
         return;
     }
@@ -115,7 +115,7 @@ async fn answers_are_understood_whole_and_in_pieces() {
             if streams {
                 assert_eq!(said["pieces"], json!(WORDS), "{name}");
             }
-            program.ends_well().await;
+            program.exits_successfully().await;
 
             let seen = stage.upstream.seen().await;
             let body = seen.json();
@@ -135,18 +135,18 @@ async fn answers_are_understood_whole_and_in_pieces() {
             );
         }
     }
-    assert!(stage.upstream.saw_no_more().await);
+    assert!(stage.upstream.has_no_unseen_request().await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_piece_is_there_before_the_provider_is_done() {
+async fn the_first_piece_arrives_before_the_provider_has_finished() {
     if !are_installed() {
         return;
     }
     let stage = stage().await;
     for part in ["chat", "messages"] {
-        let (does, feed) = events();
-        stage.upstream.next(does);
+        let (reply, feed) = events();
+        stage.upstream.next(reply);
         let mut program = Program::part(&stage, &format!("{part}-slowly")).await;
         if part == "messages" {
             feed.send(speech::message_start("m")).await;
@@ -168,19 +168,19 @@ async fn the_first_piece_is_there_before_the_provider_is_done() {
         .await;
         drop(feed);
         assert_eq!(program.line().await, "done");
-        program.ends_well().await;
+        program.exits_successfully().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_abort_reaches_the_provider() {
+async fn an_abort_cancels_the_call_at_the_provider() {
     if !are_installed() {
         return;
     }
     let stage = stage().await;
     for part in ["chat", "messages"] {
-        let (does, feed) = events();
-        stage.upstream.next(does);
+        let (reply, feed) = events();
+        stage.upstream.next(reply);
         let mut program = Program::part(&stage, &format!("{part}-abort")).await;
         if part == "messages" {
             feed.send(speech::message_start("m")).await;
@@ -189,8 +189,8 @@ async fn an_abort_reaches_the_provider() {
             feed.send(speech::chat_event("m", "word")).await;
         }
         assert_eq!(program.line().await, "aborted");
-        // The program lives on, so that it is the abort that is noticed.
-        tokio::time::timeout(PATIENCE, feed.given_up()).await.unwrap();
+        // The program keeps running, so only the abort can end the call.
+        tokio::time::timeout(TIMEOUT, feed.cancelled()).await.unwrap();
         program.process.kill().await.unwrap();
     }
 }
@@ -202,8 +202,8 @@ async fn a_stream_that_is_cut_is_an_error() {
     }
     let stage = stage().await;
     for part in ["chat", "messages"] {
-        let (does, feed) = events();
-        stage.upstream.next(does);
+        let (reply, feed) = events();
+        stage.upstream.next(reply);
         let mut program = Program::part(&stage, &format!("{part}-cut")).await;
         if part == "messages" {
             feed.send(speech::message_start("m")).await;
@@ -213,7 +213,7 @@ async fn a_stream_that_is_cut_is_an_error() {
         }
         feed.cut().await;
         assert_eq!(program.line().await, "failed");
-        program.ends_well().await;
+        program.exits_successfully().await;
     }
 }
 
@@ -242,7 +242,7 @@ async fn errors_are_those_of_the_provider_or_of_this_service() {
             "unreachable": {"name": "InternalServerError", "status": 502},
         })
     );
-    program.ends_well().await;
+    program.exits_successfully().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -256,7 +256,7 @@ async fn other_resources_work_as_well() {
         program.json().await,
         json!({"embedding": [0.25, -0.5], "file": "file-1"})
     );
-    program.ends_well().await;
+    program.exits_successfully().await;
     assert_eq!(stage.upstream.seen().await.target, "/v1/embeddings");
     let upload = stage.upstream.seen().await;
     assert_eq!(upload.target, "/v1/files");
@@ -283,7 +283,7 @@ async fn the_code_in_the_readme_runs() {
     for word in WORDS {
         assert_eq!(program.line().await, word);
     }
-    program.ends_well().await;
+    program.exits_successfully().await;
     assert_eq!(stage.upstream.seen().await.json()["model"], "gpt-5");
     let seen = stage.upstream.seen().await;
     assert_eq!(seen.json()["system"], json!(PERSONA));

@@ -1,4 +1,4 @@
-//! The canary: provider keys are used in every way there is, and looked for in every place there is.
+//! Canary secrets: the tests use provider keys in every way, and search for them in every place.
 
 use std::fs;
 use std::path::Path;
@@ -7,18 +7,18 @@ use agentcfg_tests::harness::{base64, base64url, hex};
 use serde_json::json;
 
 use crate::stage::{MANAGED, save_key, stage_with};
-use crate::upstream::{Does, events, whole};
+use crate::upstream::{Reply, events, whole};
 
 const CANARY: &str = "sk-canary-provider-key-7f3a9b";
 const PROMPT: &str = "canary of a prompt";
 
-/// The forms in which a text can be hidden in another without being changed.
-fn disguises(secret: &str) -> Vec<String> {
+/// The encodings in which a text can hide unchanged in another.
+fn encodings(secret: &str) -> Vec<String> {
     let mut all = vec![secret.to_owned(), hex(secret), hex(secret).to_ascii_uppercase()];
     for before in 0..3 {
         let shifted = [vec![0; before], secret.as_bytes().to_vec()].concat();
         for text in [base64(&shifted), base64url(&shifted)] {
-            // The first and the last digits depend on what is around.
+            // The first and the last digits depend on the surrounding bytes.
             all.push(text[(before * 8).div_ceil(6)..text.len() - 1].to_owned());
         }
     }
@@ -39,7 +39,7 @@ fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_key_shows_nowhere_but_at_the_provider() {
+async fn only_the_provider_receives_a_provider_key() {
     let stage = stage_with(|builder| {
         builder
             .set("log", "trace")
@@ -63,15 +63,15 @@ async fn a_provider_key_shows_nowhere_but_at_the_provider() {
                 .call_with(path, &key)
                 .json(&json!({"messages": [{"role": "user", "content": PROMPT}]}))
         };
-        // It is used, in all the ways in which a call can go.
+        // Uses the key in every way that a call can end.
         let (_release, released) = tokio::sync::oneshot::channel();
-        for does in [
-            Does::Speaks,
+        for reply in [
+            Reply::LikeProvider,
             whole(401, &[("content-type", "application/json")], "{}"),
-            Does::HangsUp,
-            Does::Waits(released),
+            Reply::Close,
+            Reply::Delayed(released),
         ] {
-            stage.upstream.next(does);
+            stage.upstream.next(reply);
             places.push((
                 path.to_owned(),
                 format!("{:?}", call().send().await.whole().await).into_bytes(),
@@ -80,8 +80,8 @@ async fn a_provider_key_shows_nowhere_but_at_the_provider() {
             assert!(format!("{:?}", seen.headers).contains(CANARY));
             assert!(String::from_utf8_lossy(&seen.body).contains(PROMPT));
         }
-        let (does, feed) = events();
-        stage.upstream.next(does);
+        let (reply, feed) = events();
+        stage.upstream.next(reply);
         let mut answer = call().send().await;
         feed.send("data: 1\n\n").await;
         feed.cut().await;
@@ -105,7 +105,7 @@ async fn a_provider_key_shows_nowhere_but_at_the_provider() {
     for (name, bytes) in &places {
         let text = String::from_utf8_lossy(bytes);
         for secret in [CANARY, MANAGED, &key] {
-            for disguise in disguises(secret) {
+            for disguise in encodings(secret) {
                 assert!(!text.contains(&disguise), "{secret} is in {name} as {disguise}");
             }
         }
@@ -114,12 +114,12 @@ async fn a_provider_key_shows_nowhere_but_at_the_provider() {
 }
 
 #[test]
-fn a_secret_is_found_in_every_disguise() {
+fn a_secret_is_found_in_every_encoding() {
     for before in ["", "x", "xy", "xyz"] {
         let text = format!("{before}{CANARY} and more");
         for hidden in [text.clone(), hex(&text), base64(&text), base64url(&text)] {
             assert!(
-                disguises(CANARY).iter().any(|disguise| hidden.contains(disguise)),
+                encodings(CANARY).iter().any(|disguise| hidden.contains(disguise)),
                 "{hidden}"
             );
         }

@@ -1,4 +1,4 @@
-//! What the providers say, in their own formats: enough of them that the official SDKs take it for the real thing.
+//! Responses in the providers' own formats, complete enough for the official SDKs.
 
 use bytes::Bytes;
 use hyper::Response;
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::upstream::Seen;
 
-/// What every model says.
+/// The text that every model generates.
 pub const WORDS: [&str; 3] = ["The ", "notes are ", "ready."];
 
-/// The answer to a request: whole, or its events.
+/// The response to a request: complete, or as its events.
 pub fn answer(seen: &Seen) -> Response<Vec<Bytes>> {
     let path = seen.target.split('?').next().unwrap_or_default();
     let body: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
@@ -53,12 +53,12 @@ fn whole(value: &Value) -> Bytes {
     value.to_string().into()
 }
 
-/// An event without a name, as chat completions have them.
+/// An unnamed event, as in chat completions.
 pub fn data(value: &Value) -> Bytes {
     format!("data: {value}\n\n").into()
 }
 
-/// An event that bears the name of its type.
+/// An event named after its type.
 pub fn event(value: &Value) -> Bytes {
     let name = value["type"].as_str().unwrap();
     format!("event: {name}\ndata: {value}\n\n").into()
@@ -90,7 +90,7 @@ pub fn chat_event(model: &str, word: &str) -> Bytes {
     }))
 }
 
-/// The end of a chat completion.
+/// The last event of a chat completion.
 pub fn chat_end(model: &str) -> Bytes {
     let last = data(&json!({
         "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model,
@@ -143,7 +143,7 @@ fn message_events(model: &str) -> Vec<Bytes> {
     events
 }
 
-/// What a message begins with.
+/// The first events of a message.
 pub fn message_start(model: &str) -> Bytes {
     let mut begun = message(model);
     begun["content"] = json!([]);
@@ -159,7 +159,7 @@ pub fn message_event(word: &str) -> Bytes {
     event(&json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": word}}))
 }
 
-/// The end of a message.
+/// The last events of a message.
 pub fn message_end() -> Bytes {
     let block = event(&json!({"type": "content_block_stop", "index": 0}));
     let delta = event(&json!({

@@ -1,4 +1,4 @@
-//! A server whose providers are an upstream of the tests, and a workspace with an agent.
+//! A server whose providers are a fake upstream, and a workspace with an agent.
 
 use agentcfg_tests::harness::{Builder, Server, Studio, unique};
 use serde_json::json;
@@ -6,18 +6,18 @@ use serde_json::json;
 use crate::calls::Call;
 use crate::upstream::Upstream;
 
-/// The managed credential of both providers.
+/// The managed credential for both providers.
 pub const MANAGED: &str = "sk-managed-0123456789";
 /// The persona of the agents.
 pub const PERSONA: &str = "You are \"terse\".\nAlways.";
 
-/// See the module.
+/// A server and its fake upstream.
 pub struct Stage {
     pub server: Server,
     pub upstream: Upstream,
 }
 
-/// Starts both; `more` adds settings.
+/// Starts the server and the upstream; `more` adds settings.
 pub async fn stage_with(more: impl FnOnce(Builder) -> Builder) -> Stage {
     let upstream = Upstream::start().await;
     let builder = Server::builder()
@@ -49,19 +49,19 @@ impl Stage {
         studio
     }
 
-    /// An API key that may make calls, in a workspace with the agents.
+    /// An API key that may make model calls, in a workspace with the agents.
     pub fn key(&self) -> String {
         self.studio()
             .key_with(&json!({"scope": "write", "rate_limit": 100_000}))
             .key
     }
 
-    /// A call of a path by the agent that fits the provider, with a good credential.
+    /// A model call with this path, by the agent that fits the provider, with a valid credential.
     pub fn call(&self, path: &str) -> Call {
         self.call_with(path, &self.key())
     }
 
-    /// The same with this credential.
+    /// The same call with another credential.
     pub fn call_with(&self, path: &str, credential: &str) -> Call {
         let agent = if path.starts_with("anthropic") {
             "poet"
@@ -80,7 +80,7 @@ pub fn save_key(studio: &Studio<'_>, provider: &str, key: &str) {
     request.json(&json!({"api_key": key})).send().expect(200);
 }
 
-/// A provider key that no other test has.
+/// A provider key that is unique among all tests.
 pub fn new_key() -> String {
     unique("sk-workspace")
 }

@@ -1,4 +1,4 @@
-//! What stands in for the providers: a server that says what a test has it say, or else speaks the formats of both.
+//! A fake upstream that replaces the providers: it replies as the test has planned, else in the provider's format.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::speech;
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug)]
 pub struct Seen {
     pub method: Method,
@@ -40,18 +40,19 @@ impl Seen {
     }
 }
 
-/// What it does upon a request.
-pub enum Does {
-    /// Answers as the provider would, the stream piece by piece.
-    Speaks,
-    /// Answers with this.
-    Answers(Response<Bytes>),
-    /// Answers with this head; the body comes from a [`Feed`].
-    Streams(Response<()>, mpsc::Receiver<Piece>),
-    /// Answers when it is released. The other end learns when the request is given up.
-    Waits(oneshot::Receiver<()>),
-    /// Closes the connection.
-    HangsUp,
+/// The upstream's reply to a request.
+pub enum Reply {
+    /// A response in the provider's format; a stream is sent event by event.
+    LikeProvider,
+    /// This response.
+    Response(Response<Bytes>),
+    /// This head; a [`Feed`] supplies the body.
+    Stream(Response<()>, mpsc::Receiver<Piece>),
+    /// A response in the provider's format, once the test releases it. The sender notices when the request is
+    /// cancelled.
+    Delayed(oneshot::Receiver<()>),
+    /// A close of the connection without a response.
+    Close,
 }
 
 /// A part of a streamed body.
@@ -61,16 +62,16 @@ pub enum Piece {
     Cut,
 }
 
-/// The end of a streamed body that a test holds.
+/// The test's end of a streamed body.
 pub struct Feed(mpsc::Sender<Piece>);
 
 impl Feed {
-    /// Hands a piece over; waits while the one before is not on its way.
+    /// Sends a piece; waits until the previous one is taken.
     pub async fn send(&self, data: impl Into<Bytes>) {
-        assert!(self.try_send(data).await, "nobody takes the stream any more");
+        assert!(self.try_send(data).await, "the stream was cancelled");
     }
 
-    /// The same; `false` when nobody takes it any more.
+    /// Sends a piece; returns `false` when the stream was cancelled.
     pub async fn try_send(&self, data: impl Into<Bytes>) -> bool {
         self.0.send(Piece::Data(data.into())).await.is_ok()
     }
@@ -79,20 +80,20 @@ impl Feed {
         let _ = self.0.send(Piece::Cut).await;
     }
 
-    /// Waits until nobody takes the stream any more.
-    pub async fn given_up(&self) {
+    /// Delayed until the stream is cancelled.
+    pub async fn cancelled(&self) {
         self.0.closed().await;
     }
 }
 
-/// An answer of which a test sends the body.
-pub fn streaming(head: Response<()>) -> (Does, Feed) {
+/// A reply whose body the test supplies.
+pub fn streaming(head: Response<()>) -> (Reply, Feed) {
     let (feed, pieces) = mpsc::channel(1);
-    (Does::Streams(head, pieces), Feed(feed))
+    (Reply::Stream(head, pieces), Feed(feed))
 }
 
-/// A server-sent stream.
-pub fn events() -> (Does, Feed) {
+/// A reply with a stream of server-sent events.
+pub fn events() -> (Reply, Feed) {
     streaming(
         Response::builder()
             .header("content-type", "text/event-stream")
@@ -101,10 +102,10 @@ pub fn events() -> (Does, Feed) {
     )
 }
 
-/// See the module.
+/// The fake upstream.
 pub struct Upstream {
     address: SocketAddr,
-    plan: Arc<Mutex<VecDeque<Does>>>,
+    plan: Arc<Mutex<VecDeque<Reply>>>,
     seen: tokio::sync::Mutex<mpsc::UnboundedReceiver<Seen>>,
 }
 
@@ -112,13 +113,13 @@ impl Upstream {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let plan = Arc::<Mutex<VecDeque<Does>>>::default();
-        let (tell, seen) = mpsc::unbounded_channel();
-        let doing = Arc::clone(&plan);
+        let plan = Arc::<Mutex<VecDeque<Reply>>>::default();
+        let (received, seen) = mpsc::unbounded_channel();
+        let replies = Arc::clone(&plan);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (doing, tell) = (Arc::clone(&doing), tell.clone());
-                let service = service_fn(move |request| answer(request, Arc::clone(&doing), tell.clone()));
+                let (replies, received) = (Arc::clone(&replies), received.clone());
+                let service = service_fn(move |request| answer(request, Arc::clone(&replies), received.clone()));
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
         });
@@ -133,27 +134,28 @@ impl Upstream {
         format!("http://{}", self.address)
     }
 
-    /// Plans what the next request that is not planned for meets. Without a plan it speaks.
-    pub fn next(&self, does: Does) {
-        self.plan.lock().unwrap().push_back(does);
+    /// Plans the reply to the next request without a planned one. Unplanned requests get a reply in the
+    /// provider's format.
+    pub fn next(&self, reply: Reply) {
+        self.plan.lock().unwrap().push_back(reply);
     }
 
-    /// The next request that came, or will come.
+    /// The next request, received already or in the future.
     pub async fn seen(&self) -> Seen {
-        self.seen.lock().await.recv().await.expect("it serves on")
+        self.seen.lock().await.recv().await.expect("the upstream runs")
     }
 
-    /// Whether no request came that was not looked at.
-    pub async fn saw_no_more(&self) -> bool {
+    /// Whether every received request was taken with [`Self::seen`].
+    pub async fn has_no_unseen_request(&self) -> bool {
         self.seen.lock().await.try_recv().is_err()
     }
 }
 
 async fn answer(
     request: Request<Incoming>,
-    plan: Arc<Mutex<VecDeque<Does>>>,
-    tell: mpsc::UnboundedSender<Seen>,
-) -> Result<Response<Said>, Hangup> {
+    plan: Arc<Mutex<VecDeque<Reply>>>,
+    received: mpsc::UnboundedSender<Seen>,
+) -> Result<Response<ReplyBody>, Hangup> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| Hangup)?.to_bytes();
     let seen = Seen {
@@ -162,36 +164,36 @@ async fn answer(
         headers: head.headers,
         body,
     };
-    let does = plan.lock().unwrap().pop_front().unwrap_or(Does::Speaks);
-    let spoken = speech::answer(&seen);
-    let _ = tell.send(seen);
-    Ok(match does {
-        Does::Speaks => spoken.map(Said::pieces),
-        Does::Answers(response) => response.map(|body| Said::pieces(vec![body])),
-        Does::Streams(head, pieces) => head.map(|()| Said::Fed(pieces)),
-        Does::Waits(released) => {
+    let reply = plan.lock().unwrap().pop_front().unwrap_or(Reply::LikeProvider);
+    let provider_response = speech::answer(&seen);
+    let _ = received.send(seen);
+    Ok(match reply {
+        Reply::LikeProvider => provider_response.map(ReplyBody::pieces),
+        Reply::Response(response) => response.map(|body| ReplyBody::pieces(vec![body])),
+        Reply::Stream(head, pieces) => head.map(|()| ReplyBody::Fed(pieces)),
+        Reply::Delayed(released) => {
             let _ = released.await;
-            spoken.map(Said::pieces)
+            provider_response.map(ReplyBody::pieces)
         }
-        Does::HangsUp => return Err(Hangup),
+        Reply::Close => return Err(Hangup),
     })
 }
 
-/// A response body.
-pub enum Said {
+/// The body of a reply.
+pub enum ReplyBody {
     Pieces(VecDeque<Bytes>),
     Fed(mpsc::Receiver<Piece>),
-    /// Breaks when it is asked again: what was said before is sent first.
+    /// Fails when it is polled again, so that the previous pieces are flushed first.
     Broken,
 }
 
-impl Said {
+impl ReplyBody {
     fn pieces(pieces: Vec<Bytes>) -> Self {
         Self::Pieces(pieces.into())
     }
 }
 
-impl Body for Said {
+impl Body for ReplyBody {
     type Data = Bytes;
     type Error = Hangup;
 
@@ -213,7 +215,7 @@ impl Body for Said {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            // What is one piece has a length; what is more comes in chunks.
+            // A single piece has a length; several pieces are chunked.
             Self::Pieces(pieces) if pieces.len() < 2 => {
                 SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
             }
@@ -222,7 +224,7 @@ impl Body for Said {
     }
 }
 
-/// Ends a connection.
+/// The error that breaks a connection on purpose.
 #[derive(Debug)]
 pub struct Hangup;
 
@@ -234,8 +236,8 @@ impl std::fmt::Display for Hangup {
 
 impl std::error::Error for Hangup {}
 
-/// A whole answer.
-pub fn whole(status: u16, headers: &[(&'static str, &'static str)], body: impl Into<Bytes>) -> Does {
+/// A reply with a complete response.
+pub fn whole(status: u16, headers: &[(&'static str, &'static str)], body: impl Into<Bytes>) -> Reply {
     let mut response = Response::new(body.into());
     *response.status_mut() = status.try_into().unwrap();
     for (name, value) in headers {
@@ -243,5 +245,5 @@ pub fn whole(status: u16, headers: &[(&'static str, &'static str)], body: impl I
             .headers_mut()
             .append(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
-    Does::Answers(response)
+    Reply::Response(response)
 }

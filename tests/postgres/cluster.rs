@@ -1,4 +1,4 @@
-//! A PostgreSQL server of one's own, in a temporary directory, reached through a Unix socket.
+//! A private PostgreSQL server in a temporary directory, reached through a Unix socket.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// How long a server may take for what a test waits for.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The timeout of every expected event of the server.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The directory of `initdb` and `postgres`; `None`, with a word about it, where there are none.
+/// The directory of `initdb` and `postgres`; `None`, with a message, if there is none.
 pub fn binaries() -> Option<PathBuf> {
     let named = std::env::var_os("AGENTCFG_TEST_PG_BIN").map(PathBuf::from);
     let mut places: Vec<PathBuf> = named.into_iter().collect();
@@ -33,7 +33,7 @@ pub fn binaries() -> Option<PathBuf> {
     found
 }
 
-/// Says that a test cannot run, and fails where all tests have to.
+/// Reports that a test cannot run; panics where all tests must run (`CI=true`).
 pub fn missing(what: &str, remedy: &str) {
     assert!(
         std::env::var("CI").as_deref() != Ok("true"),
@@ -42,7 +42,7 @@ pub fn missing(what: &str, remedy: &str) {
     eprintln!("NOT RUN: {what} is missing ({remedy})");
 }
 
-/// A command that runs as somebody whom the database's programs accept: they refuse root.
+/// A command that runs as an unprivileged user: PostgreSQL's programs refuse root.
 pub fn unprivileged(program: &Path) -> Command {
     if !rustix::process::geteuid().is_root() {
         return Command::new(program);
@@ -66,7 +66,7 @@ fn user_group() -> &'static str {
     if user() == "postgres" { "postgres" } else { "nogroup" }
 }
 
-/// Gives a path to the user of [`unprivileged`].
+/// Makes the user of [`unprivileged`] the owner of a path.
 pub fn hand_over(path: &Path) {
     if rustix::process::geteuid().is_root() {
         let owner = format!("{}:{}", user(), user_group());
@@ -75,7 +75,7 @@ pub fn hand_over(path: &Path) {
     }
 }
 
-/// A directory that the database's user owns and everybody may enter.
+/// A directory that the database's user owns and every user may enter.
 pub fn directory() -> TempDir {
     let place = tempfile::Builder::new()
         .prefix("agentcfg-pg-")
@@ -86,12 +86,12 @@ pub fn directory() -> TempDir {
     place
 }
 
-/// A port that nobody listens on.
+/// A TCP port on which nothing listens.
 pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// A server that runs, or that was stopped by its test.
+/// A server, running or stopped by its test.
 pub struct Cluster {
     place: TempDir,
     binaries: PathBuf,
@@ -102,13 +102,13 @@ pub struct Cluster {
 }
 
 struct Running {
-    /// A shell that stops the server when its input ends, so also when the test process dies.
+    /// A shell that stops the server when its standard input ends, which includes the death of the test process.
     shell: Child,
     log: Receiver<String>,
 }
 
 impl Cluster {
-    /// The server that tests share whose subject is not the server itself. It does not sync.
+    /// A running server, shared by tests that do not restart it. It does not sync to disk.
     pub fn shared() -> Option<Arc<Self>> {
         static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,7 +124,7 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// A new server of one's own.
+    /// Starts a new server for one test.
     pub fn start(settings: &[&str]) -> Option<Self> {
         let binaries = binaries()?;
         let place = directory();
@@ -149,7 +149,7 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// A server on a data directory that is there already, not started yet.
+    /// A server on an existing data directory, not started yet.
     pub fn at(place: TempDir, binaries: PathBuf, settings: &[&str]) -> Self {
         Self {
             place,
@@ -175,7 +175,7 @@ impl Cluster {
         self.port
     }
 
-    /// Where the server is found, as a URL wants it: the socket's directory and the port.
+    /// The server's address as URLs need it: the directory of the socket and the port.
     pub fn host(&self) -> String {
         format!(
             "{}:{}",
@@ -189,19 +189,19 @@ impl Cluster {
         format!("postgres://postgres@{}/postgres", self.host())
     }
 
-    /// A new database for a test's own use, by its URL.
+    /// Creates a database for one test and returns its URL.
     pub fn database(&self) -> String {
         let name = self.schema();
         self.sql(&format!("CREATE DATABASE {name}"));
         format!("postgres://postgres@{}/{name}", self.host())
     }
 
-    /// A name that no other test has.
+    /// A schema name that is unique among all tests.
     pub fn schema(&self) -> String {
         format!("test_{}", self.schemas.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Starts the server and waits until it lets clients in.
+    /// Starts the server and waits until it accepts clients.
     pub fn up(&self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let script = "\"$@\" & server=$!; cat > /dev/null; kill -INT $server; wait $server";
@@ -210,7 +210,7 @@ impl Cluster {
         command.arg("-D").arg(self.data()).arg("-k").arg(self.socket());
         command.arg("-p").arg(self.port.to_string());
         for setting in self.settings.iter().map(String::as_str).chain(["listen_addresses="]) {
-            // The first one of a name wins here, the last one on the command line.
+            // The first value of a setting takes precedence here, but the last one on PostgreSQL's command line.
             let name = setting.split_once('=').map_or(setting, |(name, _)| name);
             if setting == "listen_addresses=" && self.settings.iter().any(|own| own.starts_with(name)) {
                 continue;
@@ -230,7 +230,7 @@ impl Cluster {
                 if std::env::var_os("AGENTCFG_TEST_PG_LOG").is_some() {
                     eprintln!("{line}");
                 }
-                // The test may have stopped to listen.
+                // The test may have dropped the receiver.
                 let _ = lines.send(line);
             }
         });
@@ -239,12 +239,12 @@ impl Cluster {
         *running = Some(started);
     }
 
-    /// Ends the server as a crash would: nothing is written any more, and the next start has to recover.
+    /// Stops the server like a crash (immediate shutdown): nothing is flushed, and the next start has to recover.
     pub fn crash(&self) {
         self.stop("QUIT");
     }
 
-    /// Ends the server in order: clients are disconnected, everything is written.
+    /// Stops the server in order: clients are disconnected, and everything is flushed.
     pub fn shut_down(&self) {
         self.stop("INT");
     }
@@ -266,12 +266,12 @@ impl Cluster {
         running.as_ref().expect("a running server").wait_for(text);
     }
 
-    /// Runs SQL and gives what it printed, a line for each row.
+    /// Runs SQL and returns its output, one line for each row.
     pub fn sql(&self, sql: &str) -> String {
         self.sql_in("postgres", sql)
     }
 
-    /// As [`Self::sql`] in a database.
+    /// As [`Self::sql`], in this database.
     pub fn sql_in(&self, database: &str, sql: &str) -> String {
         let output = Command::new(self.binaries.join("psql"))
             .args([
@@ -310,7 +310,7 @@ impl Running {
     fn wait_for(&self, text: &str) {
         let mut seen = String::new();
         loop {
-            match self.log.recv_timeout(PATIENCE) {
+            match self.log.recv_timeout(TIMEOUT) {
                 Ok(line) if line.contains(text) => return,
                 Ok(line) => seen = format!("{seen}{line}\n"),
                 Err(error) => panic!("{text:?} is not in the server's log ({error}):\n{seen}"),

@@ -31,7 +31,7 @@ async fn the_contract_holds_with_unnamed_statements() {
     conformance::run(async || Arc::new(store(&cluster, Statements::Unnamed).await) as Arc<dyn Store>).await;
 }
 
-/// What `jsonb` would change stays, byte for byte.
+/// Values keep the bytes that `jsonb` would normalise.
 #[tokio::test]
 async fn values_keep_their_bytes() {
     let Some(cluster) = Cluster::shared() else { return };
@@ -58,9 +58,9 @@ async fn values_keep_their_bytes() {
     }
 }
 
-/// Many processes may start on an empty database at once; a newer format is refused and not touched.
+/// Many processes may start on an empty database at once; a newer format is refused and left unchanged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_tables_are_made_once_and_newer_ones_are_refused() {
+async fn tables_are_created_once_and_newer_formats_are_refused() {
     let Some(cluster) = Cluster::shared() else { return };
     let schema = cluster.schema();
     let options = PostgresOptions {

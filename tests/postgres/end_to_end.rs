@@ -1,25 +1,25 @@
-//! The whole end-to-end suite once more, with every server on a database of its own.
+//! The whole end-to-end suite, with every server on its own database.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::cluster::{Cluster, missing};
 
-/// What is about the data directory itself, which there is none of.
-const ABOUT_DIRECTORIES: &[&str] = &[
+/// Tests about the data directory, which a server on a database does not use.
+const SKIPPED: &[&str] = &[
     "command_line::",
-    // Every server of the suite has the same session secret here.
+    // In this run all servers have the same session secret.
     "decisions::sessions::a_token_of_another_deployment_is_refused",
-    // It holds the file against the command `check`; crashes of the database have tests of their own.
+    // It compares the files with the command `check`; crashes of the database have their own tests.
     "durability::crash::a_killed_server_has_lost_nothing_that_it_acknowledged",
-    // Windows in a database outlive the process.
+    // Rate windows in a database outlive the process.
     "decisions::rate_limit::windows_end_with_the_process",
-    // These read the files.
+    // These tests read the files of the store.
     "secrets::",
 ];
 
 #[test]
-fn the_end_to_end_suite_holds_on_a_database() {
+fn the_end_to_end_suite_passes_on_a_database() {
     let Some(cluster) = Cluster::shared() else { return };
     let Some(suite) = suite() else {
         missing("the test binary `it`", "cargo test -p agentcfg-tests --no-run");
@@ -35,7 +35,7 @@ fn the_end_to_end_suite_holds_on_a_database() {
             format!("{}:{}", cluster.socket().display(), cluster.port()),
         )
         .env("AGENTCFG_TEST_BINARY", crate::server::binary());
-    for test in ABOUT_DIRECTORIES {
+    for test in SKIPPED {
         command.args(["--skip", test]);
     }
     let output = command.output().unwrap();
@@ -52,7 +52,7 @@ fn the_end_to_end_suite_holds_on_a_database() {
     );
 }
 
-/// The newest build of the suite beside this binary.
+/// The newest build of the suite in the directory of this binary.
 fn suite() -> Option<PathBuf> {
     let own = std::env::current_exe().unwrap();
     let files = std::fs::read_dir(own.parent()?).ok()?.flatten();

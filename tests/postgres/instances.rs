@@ -1,4 +1,4 @@
-//! Three servers on one database keep together what one promises.
+//! Three servers on one database keep the guarantees of a single one.
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -10,7 +10,7 @@ fn statuses(answers: &[Answer], status: u16) -> usize {
     answers.iter().filter(|answer| answer.status == status).count()
 }
 
-/// Everything at once, in turn on each of the servers.
+/// Sends all requests concurrently.
 async fn at_once(requests: impl IntoIterator<Item = impl Future<Output = Answer> + Send + 'static>) -> Vec<Answer> {
     let mut set = JoinSet::new();
     for request in requests {
@@ -20,7 +20,7 @@ async fn at_once(requests: impl IntoIterator<Item = impl Future<Output = Answer>
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_last_slot_and_an_agent_id_are_taken_once() {
+async fn one_server_takes_the_last_slot_and_an_agent_id() {
     let Some(cluster) = Cluster::shared() else { return };
     let servers = Server::three(&cluster.database());
     let ada = token("ada");
@@ -58,9 +58,9 @@ async fn the_last_slot_and_an_agent_id_are_taken_once() {
     }
 }
 
-/// After the answer to a revocation no server takes the key, whatever it remembers.
+/// Once a revocation is acknowledged, no server accepts the key, although each has cached it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_revoked_key_is_refused_everywhere_from_the_answer_on() {
+async fn a_key_is_refused_everywhere_once_its_revocation_is_acknowledged() {
     let Some(cluster) = Cluster::shared() else { return };
     let servers = Server::three(&cluster.database());
     let ada = token("ada");
@@ -68,7 +68,7 @@ async fn a_revoked_key_is_refused_everywhere_from_the_answer_on() {
     let mut asked = 0;
     for round in 0..20 {
         let (id, key) = servers[round % 3].api(&ada).key(&workspace, "write", 1_000_000).await;
-        // Every server knows the key well, and others use it all the while.
+        // Every server has cached the key, and other requests use it continuously.
         for server in &servers {
             for _ in 0..2 {
                 server.api(&key).list(&workspace).await.expect(200);
@@ -101,7 +101,7 @@ async fn a_revoked_key_is_refused_everywhere_from_the_answer_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_a_minute_are_a_hundred_for_all_together() {
+async fn all_servers_share_one_rate_window() {
     let Some(cluster) = Cluster::shared() else { return };
     let servers = Server::three(&cluster.database());
     let ada = token("ada");
@@ -110,7 +110,7 @@ async fn a_hundred_a_minute_are_a_hundred_for_all_together() {
         let (_, key) = servers[0].api(&ada).key(&workspace, "read", 100).await;
         let mut before = 0;
         if !cold {
-            // Each server has seen the key, so the count and the check of the key overlap.
+            // Each server knows the key, so the count and the check of the key run concurrently.
             for server in &servers {
                 server.api(&key).list(&workspace).await.expect(200);
                 before += 1;
@@ -130,7 +130,7 @@ async fn a_hundred_a_minute_are_a_hundred_for_all_together() {
             .collect();
         left.sort_unstable();
         let expected: Vec<u32> = (0..u32::try_from(good).unwrap()).collect();
-        assert_eq!(left, expected, "each request has a number of its own");
+        assert_eq!(left, expected, "each request has a unique number");
         let resets: std::collections::BTreeSet<_> = answers
             .iter()
             .map(|answer| answer.header("x-ratelimit-reset").unwrap())
@@ -139,9 +139,9 @@ async fn a_hundred_a_minute_are_a_hundred_for_all_together() {
     }
 }
 
-/// Of all who hold one tag, one changes the record; and each change is seen by the next, wherever.
+/// Compare-and-set: of all updates with the same tag one succeeds, and every server sees it at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_update_is_lost_and_the_audit_log_tells_them_in_order() {
+async fn no_update_is_lost_and_the_audit_log_has_them_in_order() {
     let Some(cluster) = Cluster::shared() else { return };
     let servers = Server::three(&cluster.database());
     let ada = token("ada");
@@ -171,7 +171,7 @@ async fn no_update_is_lost_and_the_audit_log_tells_them_in_order() {
             assert_eq!(listed[0], winner.body, "every server shows the change");
         }
     }
-    // Without a condition all succeed, one after another.
+    // Without a condition all updates succeed, one after another.
     let patches = (0..30).map(|i| {
         let (api, path) = (servers[i % 3].api(&ada), path.clone());
         async move { api.patch(&path, json!({"display_name": format!("free {i}")})).await }
@@ -202,9 +202,9 @@ async fn no_update_is_lost_and_the_audit_log_tells_them_in_order() {
     assert_eq!(listed[0]["display_name"], name);
 }
 
-/// A start without what it needs says what that is.
+/// A start with missing or invalid settings names them.
 #[test]
-fn a_start_that_cannot_work_says_why() {
+fn a_start_with_invalid_settings_names_them() {
     let run = |settings: &[(&str, &str)], arguments: &[&str]| {
         let output = crate::server::command()
             .args(["serve", "--listen", "127.0.0.1:0"])
@@ -227,9 +227,9 @@ fn a_start_that_cannot_work_says_why() {
     assert!(!said.contains("hunter2"), "{said}");
 }
 
-/// A start with `--wait-for` waits for a database that comes later.
+/// A start with `--wait-for` waits for a database that starts later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_start_waits_for_the_database() {
+async fn wait_for_delays_the_start_until_the_database_is_up() {
     let Some(cluster) = Cluster::start(&[]) else { return };
     let url = cluster.database();
     cluster.shut_down();

@@ -1,4 +1,4 @@
-//! Writers that go on through an outage and remember what they were told.
+//! Writers that keep running through an outage and record every response.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,22 +13,22 @@ pub struct Load {
     workspace: String,
     stop: Arc<AtomicBool>,
     done: watch::Sender<usize>,
-    writers: JoinSet<Told>,
+    writers: JoinSet<Outcomes>,
 }
 
-/// What a writer was told.
+/// The outcomes that a writer recorded.
 #[derive(Default)]
-pub struct Told {
-    /// Agents whose creation was answered with 201.
+pub struct Outcomes {
+    /// Agents whose creation got 201.
     pub created: Vec<String>,
-    /// Agents whose creation was answered with 503, or not at all.
+    /// Agents whose creation got 503, so that the outcome is unknown.
     pub unknown: Vec<String>,
-    /// Answers that there is no reason for.
-    pub strange: Vec<String>,
+    /// All other responses and errors, which should not occur.
+    pub unexpected: Vec<String>,
 }
 
 impl Load {
-    /// Starts writers, two for each server.
+    /// Starts two writers for each server.
     pub async fn start(servers: &[Server]) -> Self {
         let ada = servers[0].api(&token("ada"));
         let workspace = ada.workspace().await;
@@ -50,7 +50,7 @@ impl Load {
         }
     }
 
-    /// Waits until so many more creations were answered with 201.
+    /// Waits until this many more creations got 201.
     pub async fn progress(&self, more: usize) {
         let mut done = self.done.subscribe();
         let goal = *done.borrow() + more;
@@ -61,17 +61,17 @@ impl Load {
             .unwrap();
     }
 
-    /// Stops the writers, and holds what is stored against what they were told, on every server.
+    /// Stops the writers, and compares the stored agents with the recorded outcomes, on every server.
     pub async fn finish(mut self, servers: &[Server]) {
         self.stop.store(true, Ordering::SeqCst);
-        let mut all = Told::default();
-        while let Some(told) = self.writers.join_next().await {
-            let told = told.unwrap();
-            all.created.extend(told.created);
-            all.unknown.extend(told.unknown);
-            all.strange.extend(told.strange);
+        let mut all = Outcomes::default();
+        while let Some(outcomes) = self.writers.join_next().await {
+            let outcomes = outcomes.unwrap();
+            all.created.extend(outcomes.created);
+            all.unknown.extend(outcomes.unknown);
+            all.unexpected.extend(outcomes.unexpected);
         }
-        assert!(all.strange.is_empty(), "{:#?}", all.strange);
+        assert!(all.unexpected.is_empty(), "{:#?}", all.unexpected);
         assert!(!all.unknown.is_empty(), "the outage should have been noticed");
         let ada = token("ada");
         let mut seen = 0;
@@ -92,7 +92,7 @@ impl Load {
             seen = listed.len();
             assert!(seen <= all.created.len() + all.unknown.len());
         }
-        // The log has one entry for each, without a gap: whoever counts them finds the same number.
+        // The log has exactly one entry for each agent.
         let path = format!("/api/audit-log?workspace_id={}&limit=1000", self.workspace);
         let mut offset = 0;
         let mut entries = 0;
@@ -119,8 +119,8 @@ impl Load {
     }
 }
 
-async fn write(api: &Api, writer: usize, workspace: &str, stop: &AtomicBool, done: &watch::Sender<usize>) -> Told {
-    let mut told = Told::default();
+async fn write(api: &Api, writer: usize, workspace: &str, stop: &AtomicBool, done: &watch::Sender<usize>) -> Outcomes {
+    let mut outcomes = Outcomes::default();
     let mut number = 0;
     while !stop.load(Ordering::SeqCst) {
         let agent = format!("w{writer}-{number}");
@@ -128,13 +128,15 @@ async fn write(api: &Api, writer: usize, workspace: &str, stop: &AtomicBool, don
         let new = serde_json::json!({"workspace_id": workspace, "agent_id": agent, "display_name": agent});
         match api.send("POST", "/api/agents/configs", "", Some(new)).await {
             Ok(answer) if answer.status == 201 => {
-                told.created.push(agent);
+                outcomes.created.push(agent);
                 done.send_modify(|done| *done += 1);
             }
-            Ok(answer) if answer.status == 503 => told.unknown.push(agent),
-            Ok(answer) => told.strange.push(format!("{agent}: {} {}", answer.status, answer.body)),
-            Err(error) => told.strange.push(format!("{agent}: {error}")),
+            Ok(answer) if answer.status == 503 => outcomes.unknown.push(agent),
+            Ok(answer) => outcomes
+                .unexpected
+                .push(format!("{agent}: {} {}", answer.status, answer.body)),
+            Err(error) => outcomes.unexpected.push(format!("{agent}: {error}")),
         }
     }
-    told
+    outcomes
 }

@@ -1,8 +1,8 @@
-//! PostgreSQL: the store on a real server that the tests start themselves, and several processes of
-//! agentcfg on one database.
+//! PostgreSQL: the store on a real server that the tests start themselves, and several server
+//! processes on one database.
 //!
-//! The server's programs are looked for in the places of the distributions and in `AGENTCFG_TEST_PG_BIN`. Without them
-//! the tests say so and pass; with `CI=true` they fail.
+//! The tests look for the programs of PostgreSQL in the directories of the distributions and in
+//! `AGENTCFG_TEST_PG_BIN`. Without them they report it and pass; with `CI=true` they fail.
 
 use agentcfg_core::model;
 
@@ -18,7 +18,7 @@ mod pooler;
 mod server;
 mod trips;
 
-// The models that the other stores and the service are held against, by the same text.
+// The reference models of the other stores and of the service, compiled from the same files.
 #[allow(dead_code)]
 #[path = "../../agentcfg-core/tests/service/model/mod.rs"]
 mod service_model;

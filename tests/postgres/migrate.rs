@@ -1,4 +1,4 @@
-//! A store moves from a data directory into a database and back.
+//! Migration of a store from a data directory into a database and back.
 
 use std::path::Path;
 use std::process::Output;
@@ -35,7 +35,7 @@ fn fails(output: &Output, says: &str) {
     assert!(!output.status.success() && err.contains(says), "{err}");
 }
 
-/// Workspaces with agents, members and a history; also a member who was removed again.
+/// Creates workspaces with agents, members and a history, and a member who was removed again.
 async fn fill(service: &AgentCfg) -> Vec<WorkspaceId> {
     let ada = service.trusted_user("ada").unwrap();
     let mut workspaces = Vec::new();
@@ -66,12 +66,12 @@ async fn fill(service: &AgentCfg) -> Vec<WorkspaceId> {
 }
 
 /// A workspace's agents, the tag of their list, and the numbers of members and of log entries.
-type Seen = (Vec<Agent>, Tag, usize, usize);
+type VisibleState = (Vec<Agent>, Tag, usize, usize);
 
-/// All is as it was, but for the epoch in the tags.
+/// The state is the same apart from the epoch in the tags.
 #[track_caller]
-fn same_in_another_epoch(there: &[Seen], before: &[Seen]) {
-    let without_epoch = |seen: &[Seen]| -> Vec<_> {
+fn same_in_another_epoch(there: &[VisibleState], before: &[VisibleState]) {
+    let without_epoch = |seen: &[VisibleState]| -> Vec<_> {
         seen.iter()
             .map(|(agents, tag, members, log)| (agents.clone(), (tag.kind(), tag.number()), *members, *log))
             .collect()
@@ -82,8 +82,8 @@ fn same_in_another_epoch(there: &[Seen], before: &[Seen]) {
     }
 }
 
-/// Everything that a caller can see.
-async fn seen(service: &AgentCfg, workspaces: &[WorkspaceId]) -> Vec<Seen> {
+/// Everything that a caller can read.
+async fn visible_state(service: &AgentCfg, workspaces: &[WorkspaceId]) -> Vec<VisibleState> {
     let ada = service.trusted_user("ada").unwrap();
     let mut all = Vec::new();
     for workspace in workspaces {
@@ -113,7 +113,7 @@ async fn put(store: &dyn Store, key: &Key) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_moves_there_and_back_and_its_versions_go_on() {
+async fn a_store_migrates_to_a_database_and_back_and_versions_continue() {
     let Some(cluster) = Cluster::shared() else { return };
     let (place, url) = (tempfile::tempdir().unwrap(), cluster.database());
     let (first, second) = (place.path().join("first"), place.path().join("second"));
@@ -124,7 +124,7 @@ async fn a_store_moves_there_and_back_and_its_versions_go_on() {
     );
     let store = open(&first);
     let workspaces = fill(&AgentCfg::builder(Arc::clone(&store)).build()).await;
-    let before = seen(&AgentCfg::builder(Arc::clone(&store)).build(), &workspaces).await;
+    let before = visible_state(&AgentCfg::builder(Arc::clone(&store)).build(), &workspaces).await;
     let kept_version = put(&*store, &kept).await;
     let gone_version = put(&*store, &gone).await;
     let writes = vec![Write::Delete(gone.clone())];
@@ -137,7 +137,7 @@ async fn a_store_moves_there_and_back_and_its_versions_go_on() {
 
     let store = Arc::new(PostgresStore::connect(&PostgresOptions::new(&url)).await.unwrap());
     let service = AgentCfg::builder(Arc::clone(&store)).build();
-    let arrived = seen(&service, &workspaces).await;
+    let arrived = visible_state(&service, &workspaces).await;
     same_in_another_epoch(&arrived, &before);
     assert_eq!(version(&*store, &kept).await, kept_version);
     let again = put(&*store, &gone).await;
@@ -156,8 +156,8 @@ async fn a_store_moves_there_and_back_and_its_versions_go_on() {
         .await
         .unwrap();
     service.remove_member(&ada, workspaces[0], "bob").await.unwrap();
-    let after = seen(&service, &workspaces).await;
-    assert_eq!(after[0].3, before[0].3 + 2, "the log goes on");
+    let after = visible_state(&service, &workspaces).await;
+    assert_eq!(after[0].3, before[0].3 + 2, "the audit log continues");
     fails(&migrate(&from, &url), "stop the servers first");
     store.close();
     drop((service, store));
@@ -168,7 +168,7 @@ async fn a_store_moves_there_and_back_and_its_versions_go_on() {
     succeeds(&migrate(&url, &to), "already in the directory");
     fails(&migrate(&url, &from), "first");
     let store = open(&second);
-    let back = seen(&AgentCfg::builder(Arc::clone(&store)).build(), &workspaces).await;
+    let back = visible_state(&AgentCfg::builder(Arc::clone(&store)).build(), &workspaces).await;
     same_in_another_epoch(&back, &after);
     assert_ne!(back[0].1.epoch(), before[0].1.epoch());
     assert!(put(&*store, &gone).await > again);
@@ -176,14 +176,14 @@ async fn a_store_moves_there_and_back_and_its_versions_go_on() {
     assert!(put(&*store, &member).await > again);
 }
 
-/// The database sees a little later than the client that a connection is closed.
+/// The database notices a closed connection a little later than the client.
 fn wait_until_unused(cluster: &Cluster, url: &str) {
     let database = url.rsplit_once('/').unwrap().1;
     let count = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}'");
     while cluster.sql(&count) != "0" {}
 }
 
-/// A run that is killed leaves nothing, and the next one does it all.
+/// A killed migration leaves nothing behind, and the next one copies everything.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_run_leaves_nothing_behind() {
     let Some(cluster) = Cluster::shared() else { return };
@@ -203,7 +203,7 @@ async fn a_killed_run_leaves_nothing_behind() {
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        // In the middle of the transfer, as the database sees it. Whoever asked the same just before may still be there.
+        // Waits until the transfer is in progress. The session of a previous poll may still be listed.
         let busy = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%INSERT INTO agentcfg.meta%' \
                     AND query NOT LIKE '%pg_stat_activity%' AND datname = current_database()";
         while cluster.sql_in(&database, busy) == "0" && child.try_wait().unwrap().is_none() {}
@@ -212,7 +212,7 @@ async fn a_killed_run_leaves_nothing_behind() {
         wait_until_unused(&cluster, &url);
         let there = "SELECT count(*) FROM agentcfg.meta";
         if cluster.sql_in(&database, there) != "0" {
-            // It was faster than this test.
+            // The migration finished before this test could kill it.
             break;
         }
         cut += 1;

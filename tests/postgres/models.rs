@@ -1,4 +1,4 @@
-//! The store and the service on a database against plain maps.
+//! The store and the service on a database, compared with reference models.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn wait(future: impl Future<Output = ()>) {
 }
 
 #[test]
-fn the_store_agrees_with_a_plain_map() {
+fn the_store_agrees_with_the_model() {
     let Some(cluster) = Cluster::shared() else { return };
     let steps = proptest::collection::vec(step(), 1..40);
     let agreed = TestRunner::new(config(24)).run(&steps, |steps| {
@@ -40,7 +40,7 @@ fn the_store_agrees_with_a_plain_map() {
 }
 
 #[test]
-fn the_service_agrees_with_a_plain_map() {
+fn the_service_agrees_with_the_model() {
     let Some(cluster) = Cluster::shared() else { return };
     let steps = proptest::collection::vec(any_step(), 1..60);
     let agreed = TestRunner::new(config(8)).run(&steps, |steps| {

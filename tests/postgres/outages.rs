@@ -1,4 +1,4 @@
-//! The database dies, comes back, or is replaced; the servers stay.
+//! Outages: the database crashes, restarts or fails over while the servers keep running.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::load::Load;
 use crate::server::{Server, token};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_crashes_and_comes_back_loses_nothing_that_was_answered() {
+async fn a_database_crash_loses_no_acknowledged_change() {
     let Some(cluster) = Cluster::start(&[]) else { return };
     let servers = Server::three(&cluster.database());
     let load = Load::start(&servers).await;
@@ -27,11 +27,11 @@ async fn a_database_that_crashes_and_comes_back_loses_nothing_that_was_answered(
     load.finish(&servers).await;
 }
 
-/// A standby that has confirmed every commit takes over while the servers write.
+/// Failover to a synchronous standby while the servers write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_synchronous_standby_takes_over_and_has_all_that_was_answered() {
+async fn a_synchronous_standby_has_every_acknowledged_change_after_a_failover() {
     let Some(primary) = Cluster::start(&[]) else { return };
-    let standby = follow(&primary);
+    let standby = start_standby(&primary);
     primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
     primary.sql("SELECT pg_reload_conf()");
     primary.wait_for("is now a synchronous standby");
@@ -50,8 +50,8 @@ async fn a_synchronous_standby_takes_over_and_has_all_that_was_answered() {
     load.finish(&servers).await;
 }
 
-/// A standby of this server, running.
-fn follow(primary: &Cluster) -> Cluster {
+/// A running standby of this server.
+fn start_standby(primary: &Cluster) -> Cluster {
     let place = directory();
     let output = unprivileged(&primary.binary("pg_basebackup"))
         .args(["-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync", "-h"])
@@ -69,9 +69,9 @@ fn follow(primary: &Cluster) -> Cluster {
     standby
 }
 
-/// While the count of requests cannot be reached, each server counts by itself and says so.
+/// While the shared rate window is unreachable, each server counts on its own and logs it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_the_shared_count_each_server_counts_alone() {
+async fn without_the_shared_window_each_server_counts_alone() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.database();
     let port = crate::cluster::free_port();
@@ -106,7 +106,7 @@ async fn without_the_shared_count_each_server_counts_alone() {
     let (alone, counted) = scrape().await;
     assert!(alone == 1 && counted >= 4, "{alone} {counted}");
     cluster.sql_in(database, "ALTER TABLE agentcfg.away RENAME TO rate_windows");
-    // The next try is at most a second away.
+    // The next attempt is at most a second away.
     let again = async { while server.api(&key).list(&workspace).await.status == 429 {} };
     tokio::time::timeout(std::time::Duration::from_secs(30), again)
         .await
@@ -172,7 +172,7 @@ async fn tls_is_verified_when_it_is_required() {
         let refused = connect(host, query.clone()).await;
         assert!(refused.is_err(), "{host} {query}");
     }
-    // A store that is held open shows that its connections are encrypted.
+    // The connections of an open store are encrypted.
     let options = agentcfg_core::store::postgres::PostgresOptions::new(format!(
         "postgres://postgres@localhost:{}/postgres?sslmode=verify-full&sslrootcert={}",
         cluster.port(),
@@ -185,7 +185,7 @@ async fn tls_is_verified_when_it_is_required() {
     drop(store);
 }
 
-/// A self-signed certificate for `localhost`, and another one; `None` without `openssl`.
+/// A self-signed certificate for `localhost`, and another one; `None` without the program `openssl`.
 fn certificates() -> Option<tempfile::TempDir> {
     let place = directory();
     for name in ["server", "other"] {

@@ -52,7 +52,7 @@ impl Pooler {
             .lines()
             .map_while(Result::ok);
         let seen: Vec<String> = log.by_ref().take_while(|line| !line.contains("process up")).collect();
-        // The log goes on and has to go somewhere.
+        // The pooler goes on to log, and its pipe must be drained.
         let rest = std::thread::spawn(move || log.count());
         assert!(!rest.is_finished(), "PgBouncer has ended: {seen:#?}");
         Some(Self { process, place, port })
@@ -86,7 +86,7 @@ async fn the_contract_holds_through_a_transaction_pooler() {
     .await;
 }
 
-/// Three servers with far more connections than the pooler has to the database.
+/// Three servers with far more client connections than the pooler has to the database.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_work_through_a_transaction_pooler() {
     let Some(cluster) = Cluster::shared() else { return };

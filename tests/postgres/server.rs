@@ -1,4 +1,4 @@
-//! Servers of agentcfg in processes of their own, on one database, and a client for them.
+//! Server processes of agentcfg on one database, and a client for them.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 
 pub const SECRET: &str = "a secret of the tests, 32 bytes or more";
 
-/// The binary under test, with no settings of whoever runs the tests.
+/// The binary under test, without the settings of the developer's environment.
 pub fn command() -> Command {
     let mut command = Command::new(binary());
     for (name, _) in std::env::vars_os() {
@@ -42,7 +42,7 @@ pub fn binary() -> PathBuf {
     path
 }
 
-/// A token of the local identity provider.
+/// A session token of the local identity provider.
 pub fn token(user: &str) -> String {
     LocalSessions::new(SECRET.as_bytes())
         .issue(user, 3600, SystemClock.now())
@@ -62,7 +62,7 @@ impl Server {
         Self::with(url, &[])
     }
 
-    /// The same with more settings.
+    /// Starts a server on a database, with more settings.
     pub fn with(url: &str, settings: &[(&str, &str)]) -> Self {
         let mut command = command();
         command
@@ -89,7 +89,7 @@ impl Server {
                 if std::env::var_os("AGENTCFG_TEST_SERVER_LOG").is_some() {
                     eprintln!("{line}");
                 }
-                // The test may have stopped to listen.
+                // The test may have dropped the receiver.
                 let _ = lines.send(line);
             }
         });
@@ -107,7 +107,7 @@ impl Server {
         }
     }
 
-    /// Three servers on one database.
+    /// Starts three servers on one database.
     pub fn three(url: &str) -> [Self; 3] {
         [Self::start(url), Self::start(url), Self::start(url)]
     }
@@ -141,7 +141,7 @@ impl Drop for Server {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
@@ -157,7 +157,7 @@ impl Answer {
         })
     }
 
-    /// The body, when this is the status.
+    /// The body; panics if the status is another one.
     #[track_caller]
     pub fn expect(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.body);
@@ -165,7 +165,7 @@ impl Answer {
     }
 }
 
-/// A client of one server with one credential, on a fresh connection each time.
+/// A client of one server with one credential, on a new connection for each request.
 #[derive(Debug, Clone)]
 pub struct Api {
     pub address: SocketAddr,
@@ -189,7 +189,7 @@ impl Api {
         self.send("PATCH", path, "", Some(body)).await.unwrap()
     }
 
-    /// One request; an error when the connection gave no whole answer.
+    /// Sends one request; an error when the connection broke before the end of the response.
     pub async fn send(&self, method: &str, path: &str, head: &str, body: Option<Value>) -> std::io::Result<Answer> {
         let body = body.map(|body| body.to_string()).unwrap_or_default();
         let content = match body.len() {
@@ -213,7 +213,7 @@ impl Api {
         })
     }
 
-    /// A workspace of this user's own.
+    /// Creates a workspace of this user.
     pub async fn workspace(&self) -> String {
         let made = self
             .post("/api/workspaces", json!({"name": "Studio"}))
@@ -222,7 +222,7 @@ impl Api {
         made["id"].as_str().unwrap().to_owned()
     }
 
-    /// An API key: its identifier and its plaintext.
+    /// Creates an API key; returns its identifier and its plaintext.
     pub async fn key(&self, workspace: &str, scope: &str, limit: u32) -> (String, String) {
         let new = json!({"workspace_id": workspace, "name": "test", "environment": "production", "scope": scope, "rate_limit": limit});
         let made = self.post("/api/api-keys", new).await.expect(201);

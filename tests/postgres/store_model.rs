@@ -1,4 +1,4 @@
-//! The model of a store, by the same text as in the core.
+//! The reference model of a store, compiled from the file of the core.
 
 pub use agentcfg_core::store::*;
 

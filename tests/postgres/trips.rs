@@ -1,5 +1,5 @@
-//! How many round trips to the database a request costs, counted on the wire, and how many of them
-//! it waits for one after another, measured with a slow wire.
+//! Round trips to the database for each request: their number, counted on the proxy, and how many of
+//! them are sequential, measured through a delayed connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,38 +13,38 @@ use tokio::sync::mpsc;
 use crate::cluster::Cluster;
 use crate::server::{Answer, Server, token};
 
-/// How long a packet takes to the database.
+/// The delay of each packet to the database.
 const DELAY: Duration = Duration::from_millis(60);
 
-/// A wire between a server and its database.
-struct Wire {
+/// A proxy between a server and its database that counts round trips and can delay packets.
+struct CountingProxy {
     port: u16,
     trips: Arc<AtomicUsize>,
     slow: Arc<AtomicBool>,
 }
 
-impl Wire {
+impl CountingProxy {
     async fn to(database: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let wire = Self {
+        let proxy = Self {
             port: listener.local_addr().unwrap().port(),
             trips: Arc::default(),
             slow: Arc::default(),
         };
-        let (trips, slow) = (Arc::clone(&wire.trips), Arc::clone(&wire.slow));
+        let (trips, slow) = (Arc::clone(&proxy.trips), Arc::clone(&proxy.slow));
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let server = TcpStream::connect(("127.0.0.1", database)).await.unwrap();
                 client.set_nodelay(true).unwrap();
                 server.set_nodelay(true).unwrap();
-                tokio::spawn(carry(client, server, Arc::clone(&trips), Arc::clone(&slow)));
+                tokio::spawn(forward(client, server, Arc::clone(&trips), Arc::clone(&slow)));
             }
         });
-        wire
+        proxy
     }
 }
 
-async fn carry(client: TcpStream, server: TcpStream, trips: Arc<AtomicUsize>, slow: Arc<AtomicBool>) {
+async fn forward(client: TcpStream, server: TcpStream, trips: Arc<AtomicUsize>, slow: Arc<AtomicBool>) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     let answered = Arc::new(AtomicBool::new(true));
@@ -54,7 +54,8 @@ async fn carry(client: TcpStream, server: TcpStream, trips: Arc<AtomicUsize>, sl
         async move {
             let mut buffer = vec![0; 64 << 10];
             while let Ok(length @ 1..) = from_client.read(&mut buffer).await {
-                // What follows an answer begins a round trip; what goes out before one is part of it.
+                // The first packet after a response starts a round trip; further packets before the next
+                // response belong to it.
                 trips.fetch_add(usize::from(answered.swap(false, Ordering::SeqCst)), Ordering::SeqCst);
                 let delay = if slow.load(Ordering::SeqCst) {
                     DELAY
@@ -86,35 +87,35 @@ async fn carry(client: TcpStream, server: TcpStream, trips: Arc<AtomicUsize>, sl
     there.abort();
 }
 
-/// Of several requests of one sort: the fewest round trips, and the fewest delays that one waited for.
-async fn cost(wire: &Wire, request: impl AsyncFn(usize) -> Answer, status: u16) -> (usize, usize) {
+/// The minimum over several requests of one kind: round trips, and sequential delays.
+async fn cost(proxy: &CountingProxy, request: impl AsyncFn(usize) -> Answer, status: u16) -> (usize, usize) {
     const TIMES: usize = 6;
     for number in 0..12 {
         assert_eq!(request(number).await.status, status, "while warming up");
     }
     let (mut trips, mut waited) = (usize::MAX, usize::MAX);
-    wire.slow.store(true, Ordering::SeqCst);
+    proxy.slow.store(true, Ordering::SeqCst);
     for number in 100..100 + TIMES {
-        let before = wire.trips.load(Ordering::SeqCst);
+        let before = proxy.trips.load(Ordering::SeqCst);
         let started = tokio::time::Instant::now();
         assert_eq!(request(number).await.status, status);
         let delays = started.elapsed().as_secs_f64() / DELAY.as_secs_f64();
-        trips = trips.min(wire.trips.load(Ordering::SeqCst) - before);
+        trips = trips.min(proxy.trips.load(Ordering::SeqCst) - before);
         waited = waited.min(delays.floor() as usize);
     }
-    wire.slow.store(false, Ordering::SeqCst);
+    proxy.slow.store(false, Ordering::SeqCst);
     (trips, waited)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn round_trips_are_as_few_as_they_are_said_to_be() {
+async fn each_request_needs_the_documented_number_of_round_trips() {
     for statements in ["prepared", "unnamed"] {
         let Some(cluster) = Cluster::start(&["listen_addresses=127.0.0.1", "fsync=off"]) else {
             return;
         };
-        let wire = Wire::to(cluster.port()).await;
-        let url = format!("postgres://postgres@127.0.0.1:{}/postgres", wire.port);
-        // Two connections, so that both soon have prepared everything.
+        let proxy = CountingProxy::to(cluster.port()).await;
+        let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
+        // Two connections, so that both have soon prepared all statements.
         let settings = [("database_pool_size", "2"), ("database_statements", statements)];
         let server = Server::with(&url, &settings);
         let ada = server.api(&token("ada"));
@@ -126,21 +127,21 @@ async fn round_trips_are_as_few_as_they_are_said_to_be() {
         let status = "/api/agents/status?agent_id=agent-1";
 
         let create = cost(
-            &wire,
+            &proxy,
             async |i| api.create(&workspace, &format!("agent-{i}")).await,
             201,
         )
         .await;
-        let list = cost(&wire, async |_| api.list(&workspace).await, 200).await;
-        let taken = cost(&wire, async |_| api.create(&workspace, "agent-1").await, 409).await;
+        let list = cost(&proxy, async |_| api.list(&workspace).await, 200).await;
+        let taken = cost(&proxy, async |_| api.create(&workspace, "agent-1").await, 409).await;
         let update = cost(
-            &wire,
+            &proxy,
             async |i| api.patch(patch, json!({"role": format!("{i}")})).await,
             200,
         )
         .await;
         let report = cost(
-            &wire,
+            &proxy,
             async |_| {
                 api.send("PUT", status, "", Some(json!({"status": "idle"})))
                     .await
@@ -149,7 +150,7 @@ async fn round_trips_are_as_few_as_they_are_said_to_be() {
             200,
         )
         .await;
-        let session = cost(&wire, async |_| ada.list(&workspace).await, 200).await;
+        let session = cost(&proxy, async |_| ada.list(&workspace).await, 200).await;
 
         println!("{statements}: round trips, of them one after another");
         for (name, cost) in [

@@ -1,4 +1,4 @@
-// Calls through the official SDKs, for tests/model_calls/sdk.rs: the argument names the part to run.
+// Calls through the official SDKs, for tests/model_calls/sdk.rs. The argument selects the part to run.
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 

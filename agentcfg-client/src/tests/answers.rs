@@ -1,4 +1,4 @@
-//! How answers are told apart, good and bad.
+//! Classification of responses.
 
 use agentcfg_core::model::Precondition;
 
@@ -13,9 +13,9 @@ fn html(status: u16, headers: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn each_status_has_its_question() {
-    type Question = fn(&Error) -> bool;
-    let table: [(u16, Question); 9] = [
+async fn each_status_has_its_predicate() {
+    type Predicate = fn(&Error) -> bool;
+    let table: [(u16, Predicate); 9] = [
         (400, Error::is_invalid),
         (401, Error::is_unauthorized),
         (403, Error::is_forbidden),
@@ -32,7 +32,7 @@ async fn each_status_has_its_question() {
     });
     let server = Server::start(replies).await;
     let client = builder(&server).retry(RetryPolicy::NEVER).build().unwrap();
-    for (status, question) in table {
+    for (status, predicate) in table {
         let error = client.create_agent(&writer()).await.unwrap_err();
         assert_eq!(error.status(), Some(status));
         assert_eq!(error.message(), format!("it was {status}"));
@@ -43,14 +43,14 @@ async fn each_status_has_its_question() {
         assert_eq!(error.request_id(), Some("r-1"));
         assert_eq!(error.may_have_been_applied(), status == 503);
         assert!(!error.is_timeout() && !error.is_connect());
-        let yes = table.iter().filter(|(_, question)| question(&error)).count();
-        assert!(question(&error) && yes == 1, "{status}");
+        let yes = table.iter().filter(|(_, predicate)| predicate(&error)).count();
+        assert!(predicate(&error) && yes == 1, "{status}");
         assert!(!format!("{error:?}").contains("canary"));
     }
 }
 
 #[tokio::test]
-async fn pages_of_proxies_are_not_taken_for_answers() {
+async fn a_proxys_page_is_not_decoded_as_a_response_of_the_service() {
     let server = Server::start([html(502, ""), html(200, ""), html(200, ""), html(404, "")]).await;
     let client = client(&server);
     let error = client.create_agent(&writer()).await.unwrap_err();
@@ -83,7 +83,7 @@ async fn redirects_are_not_followed() {
 }
 
 #[tokio::test]
-async fn huge_answers_are_refused() {
+async fn a_response_over_the_size_limit_is_refused() {
     let chunks = "8\r\n12345678\r\n".repeat(200);
     let endless = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{chunks}");
     let claimed = "HTTP/1.1 200 OK\r\ncontent-length: 999999999999\r\n\r\n[".to_owned();
@@ -99,7 +99,7 @@ async fn huge_answers_are_refused() {
 }
 
 #[tokio::test]
-async fn an_answer_of_another_shape_is_an_error() {
+async fn a_response_that_does_not_decode_is_an_error() {
     let server = Server::start([answer(201, "", r#"{"id":7}"#), answer(304, "", "")]).await;
     let client = client(&server);
     let error = client.create_agent(&writer()).await.unwrap_err();
@@ -115,7 +115,7 @@ async fn an_answer_of_another_shape_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_known_list_is_not_sent_again() {
+async fn an_unchanged_list_is_not_sent_again() {
     let body = format!("[{AGENT}]");
     let not_modified = Reply::Answer("HTTP/1.1 304 x\r\netag: \"w4\"\r\n\r\n".to_owned());
     let script = [
@@ -141,13 +141,13 @@ async fn a_known_list_is_not_sent_again() {
         .unwrap()
         .unwrap();
     assert_eq!(fresh.value, known.value);
-    // Without the header there is a tag that nothing matches.
+    // A missing header becomes a tag that matches nothing.
     assert_eq!(fresh.etag, Etag::from("\"\""));
     assert!(server.requests()[1].contains("if-none-match: \"w4\"\r\n"));
 }
 
 #[tokio::test]
-async fn one_agent_is_found_with_its_own_tag_or_not_at_all() {
+async fn get_agent_returns_the_agent_with_its_tag_or_none() {
     let found = answer(200, "etag: \"a9\"\r\n", &format!("[{AGENT}]"));
     let server = Server::start([found, answer(200, "etag: \"w4\"\r\n", "[]")]).await;
     let client = client(&server);
@@ -177,6 +177,6 @@ async fn rate_limits_belong_to_a_credential() {
     assert_eq!(other.rate_limit().unwrap().remaining, 42);
     assert_eq!(error.rate_limit(), other.rate_limit());
     assert_eq!(other.rate_limit().unwrap().reset.unix_millis(), 1_700_000_000_000);
-    // Both went over one connection.
+    // Both clients used one connection.
     assert_eq!(server.connections(), 1);
 }

@@ -1,4 +1,4 @@
-//! Calls over TLS, to a server whose certificate comes from the authority beside this file.
+//! Calls over TLS to a server whose certificate the authority in `tls/` has signed.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn builder(server: &Server) -> Builder {
 }
 
 #[tokio::test]
-async fn a_private_authority_is_trusted_when_told() {
+async fn a_private_authority_is_trusted_when_configured() {
     let server = server().await;
     let client = builder(&server).root_certificates(AUTHORITY).build().unwrap();
     for _ in 0..2 {
@@ -42,7 +42,7 @@ async fn a_private_authority_is_trusted_when_told() {
 }
 
 #[tokio::test]
-async fn a_private_authority_is_not_trusted_untold() {
+async fn a_private_authority_is_not_trusted_by_default() {
     let server = server().await;
     let error = builder(&server).build().unwrap().list_workspaces().await.unwrap_err();
     assert!(error.is_connect() && !error.is_timeout(), "{error:?}");
@@ -50,7 +50,7 @@ async fn a_private_authority_is_not_trusted_untold() {
 }
 
 #[test]
-fn root_certificates_must_be_some() {
+fn pem_text_without_a_certificate_is_refused() {
     let build = |pem: &str| Client::builder("https://host").root_certificates(pem).build();
     let none = "the root certificates hold no certificate in PEM";
     assert_eq!(build("").unwrap_err().to_string(), none);

@@ -1,4 +1,4 @@
-//! Tests against a server that follows a script.
+//! Tests against a scripted server.
 
 mod answers;
 mod encrypted;
@@ -27,7 +27,7 @@ fn writer() -> NewAgent {
     NewAgent::new(workspace(), "writer", "Writer")
 }
 
-/// Patient with single attempts, and quick between them.
+/// Long timeouts for single attempts, short delays between them.
 fn builder(server: &Server) -> Builder {
     Client::builder(server.url())
         .api_key("svc_test_canary")

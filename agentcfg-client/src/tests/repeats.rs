@@ -1,10 +1,10 @@
-//! What is repeated over real connections, and what is not.
+//! Retries over real connections.
 
 use std::time::Duration;
 
 use agentcfg_core::model::{AgentPatch, Precondition, Role, StatusReport};
 
-use super::server::{Reply, Server, answer, hang_up, pass};
+use super::server::{Reply, Server, advance_clock, answer, hang_up};
 use super::{AGENT, builder, client, workspace, writer};
 use crate::{AgentFilter, Client, RetryPolicy, Timeouts};
 
@@ -12,18 +12,18 @@ const STATUS: &str =
     r#"{"agent_id":"writer","display_name":"Writer","status":"idle","current_task_id":null,"current_task_title":null}"#;
 
 #[tokio::test]
-async fn a_read_survives_a_lost_connection_and_a_bad_moment() {
+async fn a_read_is_retried_after_a_lost_connection_and_after_503() {
     let cut = "HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n[".to_owned();
     let server = Server::start([hang_up(), Reply::Last(cut), answer(200, "", "[]")]).await;
     assert_eq!(client(&server).list_workspaces().await.unwrap(), []);
-    let unwell = || answer(503, "retry-after: 0\r\n", r#"{"error":"storage is unavailable"}"#);
-    let server = Server::start([unwell(), unwell(), answer(200, "", "[]")]).await;
+    let unavailable = || answer(503, "retry-after: 0\r\n", r#"{"error":"storage is unavailable"}"#);
+    let server = Server::start([unavailable(), unavailable(), answer(200, "", "[]")]).await;
     assert_eq!(client(&server).list_workspaces().await.unwrap(), []);
     assert_eq!(server.requests().len(), 3);
 }
 
 #[tokio::test]
-async fn a_change_is_not_repeated_once_it_was_sent() {
+async fn a_change_with_an_unknown_outcome_is_not_retried() {
     let (patch, any) = (AgentPatch::default(), Precondition::None);
     for reply in [
         hang_up,
@@ -55,7 +55,7 @@ async fn a_change_is_not_repeated_once_it_was_sent() {
 }
 
 #[tokio::test]
-async fn a_change_is_not_repeated_on_a_connection_that_was_used_before() {
+async fn a_change_is_not_retried_on_a_reused_connection() {
     let server = Server::start([answer(200, "", "[]"), hang_up()]).await;
     let client = client(&server);
     client.list_workspaces().await.unwrap();
@@ -65,7 +65,7 @@ async fn a_change_is_not_repeated_on_a_connection_that_was_used_before() {
 }
 
 #[tokio::test]
-async fn a_status_report_is_repeated() {
+async fn a_status_report_is_retried() {
     let server = Server::start([hang_up(), answer(200, "", STATUS)]).await;
     let entry = client(&server)
         .report_status(None, "writer", &StatusReport::idle())
@@ -75,7 +75,7 @@ async fn a_status_report_is_repeated() {
 }
 
 #[tokio::test]
-async fn a_change_that_was_refused_at_the_door_is_repeated() {
+async fn a_change_is_retried_after_429() {
     let full = answer(429, "retry-after: 0\r\n", r#"{"error":"rate limit exceeded"}"#);
     let server = Server::start([full, answer(201, "etag: \"a1\"\r\n", AGENT)]).await;
     let agent = client(&server).create_agent(&writer()).await.unwrap();
@@ -87,7 +87,7 @@ async fn a_change_that_was_refused_at_the_door_is_repeated() {
 }
 
 #[tokio::test]
-async fn a_long_retry_after_is_left_to_the_caller() {
+async fn a_retry_after_beyond_the_total_timeout_fails_at_once() {
     let full = answer(429, "retry-after: 3600\r\n", r#"{"error":"rate limit exceeded"}"#);
     let server = Server::start([full]).await;
     let error = client(&server).create_agent(&writer()).await.unwrap_err();
@@ -96,8 +96,8 @@ async fn a_long_retry_after_is_left_to_the_caller() {
 }
 
 #[tokio::test]
-async fn no_server_is_an_error_of_connecting() {
-    // The port was free a moment ago, and nothing listens there.
+async fn a_refused_connection_is_a_connect_error() {
+    // The listener is dropped, so nothing listens on its port.
     let gone = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -121,14 +121,14 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[tokio::test]
-async fn an_attempt_that_takes_too_long_is_given_up() {
+async fn an_attempt_ends_with_its_timeout() {
     let timeouts = Timeouts {
         attempt: MINUTE,
         total: HOUR,
         ..Timeouts::default()
     };
-    let silence = || Reply::Silence(MINUTE);
-    let server = Server::start([silence(), answer(200, "", "[]"), silence()]).await;
+    let stall = || Reply::Stall(MINUTE);
+    let server = Server::start([stall(), answer(200, "", "[]"), stall()]).await;
     let client = builder(&server).timeouts(timeouts).build().unwrap();
     assert_eq!(client.list_workspaces().await.unwrap(), []);
     let error = client.create_agent(&writer()).await.unwrap_err();
@@ -140,13 +140,13 @@ async fn an_attempt_that_takes_too_long_is_given_up() {
 }
 
 #[tokio::test]
-async fn the_total_time_ends_the_attempt_it_falls_into() {
+async fn the_total_timeout_ends_a_running_attempt() {
     let timeouts = Timeouts {
         attempt: HOUR,
         total: MINUTE,
         ..Timeouts::default()
     };
-    let server = Server::start([Reply::Silence(MINUTE)]).await;
+    let server = Server::start([Reply::Stall(MINUTE)]).await;
     let client = builder(&server).timeouts(timeouts).build().unwrap();
     let error = client
         .list_agents(workspace(), &AgentFilter::default())
@@ -157,7 +157,7 @@ async fn the_total_time_ends_the_attempt_it_falls_into() {
 }
 
 #[tokio::test]
-async fn a_tls_handshake_that_hangs_is_an_error_of_connecting() {
+async fn a_hanging_tls_handshake_is_a_connect_timeout() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     let timeouts = Timeouts {
@@ -169,7 +169,7 @@ async fn a_tls_handshake_that_hangs_is_an_error_of_connecting() {
     let client = once.build().unwrap();
     let silent = async {
         let (stream, _) = listener.accept().await.unwrap();
-        pass(MINUTE).await;
+        advance_clock(MINUTE).await;
         stream
     };
     let new = writer();

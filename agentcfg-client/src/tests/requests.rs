@@ -1,4 +1,4 @@
-//! What each call sends.
+//! The request that each method sends.
 
 use agentcfg_core::model::{
     AgentPatch, Environment, NewApiKey, NewWorkspace, Patch, Plan, Precondition, Provider, Role, Scope, StatusReport,
@@ -20,7 +20,7 @@ fn line_and_body(request: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn every_call_is_its_endpoint() {
+async fn every_method_calls_its_endpoint() {
     let server = Server::start((0..23).map(|_| answer(418, "", r#"{"error":"teapot"}"#))).await;
     let c = client(&server);
     let ws = workspace();
@@ -147,12 +147,12 @@ async fn every_call_is_its_endpoint() {
         assert!(requests[conditional].contains("if-match: \"a7\"\r\n"));
     }
     assert!(!requests[5].contains("if-match"));
-    // Nothing came between them: one connection carried them all.
+    // Every response was read completely, so one connection served all requests.
     assert_eq!(server.connections(), 1);
 }
 
 #[tokio::test]
-async fn headers_and_a_path_prefix_go_with_every_request() {
+async fn every_request_has_the_headers_and_the_path_prefix() {
     let server = Server::start((0..3).map(|_| answer(200, "", "[]"))).await;
     let mounted = Client::builder(format!("{}/agentcfg/", server.url())).build().unwrap();
     mounted.list_workspaces().await.unwrap();
@@ -180,7 +180,7 @@ async fn headers_and_a_path_prefix_go_with_every_request() {
     assert!(requests[2].contains("\r\nauthorization: Bearer a.b.c\r\n"));
 }
 
-/// Compiles only if calls can be spawned on any runtime.
+/// Compiles only if the futures of calls are `Send`.
 #[test]
 fn calls_can_be_sent_between_threads() {
     fn sendable(_: impl Send) {}

@@ -1,4 +1,4 @@
-//! A server that answers each request with the next line of its script.
+//! A scripted server: each request gets the next reply of the script.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -8,22 +8,22 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// What happens after a request was read.
+/// What the server does after it has read a request.
 pub(super) enum Reply {
-    /// These bytes are sent and the connection stays open.
+    /// Sends these bytes and keeps the connection open.
     Answer(String),
-    /// These bytes are sent and the connection is closed.
+    /// Sends these bytes and closes the connection.
     Last(String),
-    /// Nothing is sent, the connection stays open, and this much time passes.
-    Silence(Duration),
+    /// Sends nothing, keeps the connection open and advances the clock by this duration.
+    Stall(Duration),
 }
 
-/// Nothing is sent and the connection is closed.
+/// Closes the connection without sending anything.
 pub(super) fn hang_up() -> Reply {
     Reply::Last(String::new())
 }
 
-/// An answer with a JSON body and further header lines, each ended by `\r\n`.
+/// A response with a JSON body and additional header lines, each ended by `\r\n`.
 pub(super) fn answer(status: u16, headers: &str, body: &str) -> Reply {
     let length = body.len();
     Reply::Answer(format!(
@@ -31,8 +31,8 @@ pub(super) fn answer(status: u16, headers: &str, body: &str) -> Reply {
     ))
 }
 
-/// Moves the clock of the test at once.
-pub(super) async fn pass(time: Duration) {
+/// Advances the clock of the test.
+pub(super) async fn advance_clock(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
     tokio::time::resume();
@@ -55,7 +55,7 @@ impl Server {
         Self::start_with(script, None).await
     }
 
-    /// A server that speaks TLS, if it is told how.
+    /// Starts a server that speaks TLS if an acceptor is given.
     pub(super) async fn start_with(script: impl IntoIterator<Item = Reply>, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -107,7 +107,7 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, seen: Arc<Mutex<
         };
         match reply {
             Reply::Answer(text) => {
-                // The client may have hung up by now.
+                // The client may have closed the connection already.
                 if stream.write_all(text.as_bytes()).await.is_err() {
                     return;
                 }
@@ -116,15 +116,15 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, seen: Arc<Mutex<
                 _ = stream.write_all(text.as_bytes()).await;
                 return;
             }
-            Reply::Silence(time) => {
-                pass(time).await;
+            Reply::Stall(time) => {
+                advance_clock(time).await;
                 std::future::pending().await
             }
         }
     }
 }
 
-/// One request with its body, if one comes.
+/// Reads one request with its body; `None` at the end of the connection.
 async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     let mut text = Vec::new();
     loop {

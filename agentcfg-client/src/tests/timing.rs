@@ -1,4 +1,4 @@
-//! When repeats happen, on a clock that only moves when everybody waits.
+//! The times of retries, on Tokio's paused clock.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ fn status(status: u16, retry_after: Option<u64>) -> Error {
     Error::refused(status, facts, "no")
 }
 
-/// Fails each attempt in the same way; gives the moments of the attempts since the start.
+/// Fails every attempt with the same error; returns the time of each attempt since the start, the error and
+/// the total time.
 async fn attempts(policy: RetryPolicy, effect: Effect, error: impl Fn() -> Error) -> (Vec<Duration>, Error, Duration) {
     let start = Instant::now();
     let mut moments = Vec::new();
@@ -36,14 +37,14 @@ async fn attempts(policy: RetryPolicy, effect: Effect, error: impl Fn() -> Error
 }
 
 #[tokio::test(start_paused = true)]
-async fn pauses_double_and_never_reach_twice_their_length() {
-    let (moments, error, _) = attempts(RetryPolicy::default(), Effect::Once, || status(429, None)).await;
+async fn delays_double_and_jitter_stays_below_the_delay() {
+    let (moments, error, _) = attempts(RetryPolicy::default(), Effect::NotIdempotent, || status(429, None)).await;
     assert!(error.is_rate_limited());
     let pauses: Vec<_> = moments.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(pauses.len(), 3);
     for (pause, least) in pauses.into_iter().zip([100, 200, 400]) {
         let least = Duration::from_millis(least);
-        // The timer rounds up to its next millisecond.
+        // The timer rounds up to the next millisecond.
         assert!(
             pause >= least && pause <= least * 2 + Duration::from_millis(1),
             "{pause:?}"
@@ -53,7 +54,7 @@ async fn pauses_double_and_never_reach_twice_their_length() {
 
 #[tokio::test(start_paused = true)]
 async fn retry_after_is_waited_out() {
-    let (moments, ..) = attempts(RetryPolicy::default(), Effect::Once, || status(429, Some(7))).await;
+    let (moments, ..) = attempts(RetryPolicy::default(), Effect::NotIdempotent, || status(429, Some(7))).await;
     assert_eq!(moments.len(), 4);
     for pair in moments.windows(2) {
         let pause = pair[1] - pair[0];
@@ -65,18 +66,19 @@ async fn retry_after_is_waited_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_beyond_the_total_is_not_begun() {
-    let (moments, error, took) = attempts(RetryPolicy::default(), Effect::Once, || status(429, Some(45))).await;
+async fn a_delay_beyond_the_total_timeout_is_not_started() {
+    let (moments, error, took) =
+        attempts(RetryPolicy::default(), Effect::NotIdempotent, || status(429, Some(45))).await;
     assert_eq!((moments.len(), took), (1, Duration::ZERO));
     assert_eq!(error.retry_after(), Some(Duration::from_secs(45)));
-    let (moments, _, took) = attempts(RetryPolicy::default(), Effect::Repeatable, || status(503, Some(20))).await;
+    let (moments, _, took) = attempts(RetryPolicy::default(), Effect::Idempotent, || status(503, Some(20))).await;
     assert_eq!(moments.len(), 3);
     assert!(took < TOTAL);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_have_been_done_is_not_done_again() {
-    for (effect, expected) in [(Effect::Once, 1), (Effect::Repeatable, 4)] {
+async fn only_idempotent_requests_are_retried_after_an_unknown_outcome() {
+    for (effect, expected) in [(Effect::NotIdempotent, 1), (Effect::Idempotent, 4)] {
         for unknown in [502, 503, 504] {
             let (moments, ..) = attempts(RetryPolicy::default(), effect, || status(unknown, None)).await;
             assert_eq!(moments.len(), expected, "{effect:?} {unknown}");
@@ -93,13 +95,16 @@ async fn what_may_have_been_done_is_not_done_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn very_long_times_are_no_trouble() {
+async fn very_long_timeouts_do_not_overflow() {
     let policy = RetryPolicy::default();
-    let done = retry::run(&policy, Duration::MAX, Effect::Once, |_| async {
+    let done = retry::run(&policy, Duration::MAX, Effect::NotIdempotent, |_| async {
         sleep(Duration::from_secs(1)).await;
         Ok::<_, Error>(7)
     });
     assert_eq!(done.await.unwrap(), 7);
-    let (moments, ..) = attempts(RetryPolicy::default(), Effect::Once, || status(429, Some(u64::MAX))).await;
+    let (moments, ..) = attempts(RetryPolicy::default(), Effect::NotIdempotent, || {
+        status(429, Some(u64::MAX))
+    })
+    .await;
     assert_eq!(moments.len(), 1);
 }

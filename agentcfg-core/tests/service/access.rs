@@ -1,4 +1,4 @@
-//! Who may do what: every operation under every role and scope, at home and elsewhere.
+//! Access control: every operation under every role and scope, in the caller's own workspace and in a foreign one.
 
 use agentcfg_core::model::{
     AgentPatch, NewAgent, NewWorkspace, Role, Scope, StatusReport, WorkspaceId, WorkspacePatch,
@@ -52,7 +52,7 @@ const TABLE: [(Operation, [bool; 7]); 15] = {
     ]
 };
 
-/// Does it once as this caller; what it needs is made by the owner before.
+/// Runs the operation once as this caller. The owner creates what it needs beforehand.
 async fn run(world: &World, operation: Operation, caller: &Caller, workspace: WorkspaceId) -> Result<(), Error> {
     let service = &world.service;
     let to = Some(workspace);
@@ -93,8 +93,8 @@ async fn run(world: &World, operation: Operation, caller: &Caller, workspace: Wo
     Ok(())
 }
 
-/// A workspace with everything in it that an operation may act on.
-async fn furnished(world: &World, owner: &str) -> WorkspaceId {
+/// Creates a workspace with a record of every kind that an operation acts on.
+async fn workspace_with_records(world: &World, owner: &str) -> WorkspaceId {
     let workspace = world.workspace(owner).await;
     world.agent(workspace, owner, "kept").await;
     world.agent(workspace, owner, "gone").await;
@@ -113,7 +113,7 @@ async fn each_role_and_scope_may_do_what_the_table_says_and_nothing_else() {
     for (operation, row) in TABLE {
         for (column, allowed) in row.into_iter().enumerate() {
             let world = World::new();
-            let workspace = furnished(&world, "ada").await;
+            let workspace = workspace_with_records(&world, "ada").await;
             let caller = match column {
                 0..3 => world.key_caller(workspace, "ada", Scope::ALL[column]).await.1,
                 3..6 => world.member(workspace, "ada", "caller", Role::ALL[column - 3]).await,
@@ -132,9 +132,12 @@ async fn each_role_and_scope_may_do_what_the_table_says_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn nobody_does_anything_in_a_workspace_of_others() {
+async fn every_operation_in_a_foreign_workspace_is_forbidden() {
     let world = World::new();
-    let (home, foreign) = (furnished(&world, "eve").await, furnished(&world, "ada").await);
+    let (home, foreign) = (
+        workspace_with_records(&world, "eve").await,
+        workspace_with_records(&world, "ada").await,
+    );
     let nowhere = WorkspaceId::new(Uuid::from_u128(5));
     let before = world.log(foreign, "ada").await.len();
     let callers = [
@@ -162,7 +165,7 @@ async fn nobody_does_anything_in_a_workspace_of_others() {
                 assert_eq!(error.kind(), ErrorKind::Forbidden, "{operation:?} by caller {number}");
                 messages.push(error.message().to_owned());
             }
-            // Whether the workspace exists is not told.
+            // The message does not reveal whether the workspace exists.
             assert_eq!(messages[0], messages[1], "{operation:?} by caller {number}");
         }
     }
@@ -170,7 +173,7 @@ async fn nobody_does_anything_in_a_workspace_of_others() {
 }
 
 #[tokio::test]
-async fn a_key_makes_no_workspace_and_manages_none() {
+async fn an_api_key_can_neither_create_nor_manage_workspaces() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let (_, key) = world.key_caller(workspace, "ada", Scope::Admin).await;
@@ -181,9 +184,9 @@ async fn a_key_makes_no_workspace_and_manages_none() {
 }
 
 #[tokio::test]
-async fn a_change_of_role_counts_at_once() {
+async fn a_change_of_role_takes_effect_at_once() {
     let world = World::new();
-    let workspace = furnished(&world, "ada").await;
+    let workspace = workspace_with_records(&world, "ada").await;
     let caller = world.member(workspace, "ada", "mel", Role::Viewer).await;
     for (role, allowed) in [(Role::Member, true), (Role::Viewer, false), (Role::Admin, true)] {
         world.member(workspace, "ada", "mel", role).await;

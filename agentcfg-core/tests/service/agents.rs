@@ -1,4 +1,4 @@
-//! Create and list, and what a plan allows.
+//! Creating and listing agents, and the limits of plans.
 
 use agentcfg_core::ErrorKind;
 use agentcfg_core::model::{AgentType, NewAgent, Plan};
@@ -53,11 +53,11 @@ async fn a_created_agent_reads_back_as_sent_with_its_defaults() {
 }
 
 #[tokio::test]
-async fn the_list_is_ordered_by_creation_and_cut_into_pages() {
+async fn the_list_is_ordered_by_creation_and_paginated() {
     let world = World::with(|settings| settings.plan_limits.free = None);
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");
-    // Two of one millisecond, one after, and one by a clock that stepped back.
+    // Two in the same millisecond, one later, and one while the clock is set back.
     for (agent_id, millis) in [("c", 0), ("a", 0), ("b", 5), ("d", -1000)] {
         world.clock.advance_millis(millis);
         world.agent(workspace, "ada", agent_id).await;
@@ -79,7 +79,7 @@ async fn the_list_is_ordered_by_creation_and_cut_into_pages() {
         let list = world.service.list_agents(&ada, workspace, &filter).await.unwrap().value;
         let ids: Vec<_> = list.agents().iter().map(|agent| &*agent.agent_id).collect();
         assert_eq!(serde_json::to_string(&ids).unwrap(), expected);
-        // The text is that of the records.
+        // The shared text and the decoded records agree.
         assert_eq!(list.json(), serde_json::to_vec(list.agents()).unwrap());
         assert_eq!(list.json_parts().concat(), list.json());
         assert_eq!((list.json_len(), list.len()), (list.json().len(), ids.len()));
@@ -95,7 +95,7 @@ async fn the_list_is_ordered_by_creation_and_cut_into_pages() {
 }
 
 #[tokio::test]
-async fn an_identifier_is_taken_once_in_a_workspace() {
+async fn an_identifier_is_unique_in_a_workspace() {
     let world = World::new();
     let (first, second) = (world.workspace("ada").await, world.workspace("ada").await);
     let ada = world.user("ada");
@@ -121,7 +121,7 @@ async fn an_identifier_is_taken_once_in_a_workspace() {
 }
 
 #[tokio::test]
-async fn a_plan_allows_so_many_active_agents() {
+async fn a_plan_limits_the_number_of_active_agents() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");
@@ -136,10 +136,10 @@ async fn a_plan_allows_so_many_active_agents() {
             "the plan free allows 3 active agents, and they exist already".into()
         )
     );
-    // A taken identifier is the nearer reason.
+    // A taken identifier is reported before the plan limit.
     let taken = NewAgent::new(workspace, "a", "A");
     assert_eq!(kind(world.service.create_agent(&ada, taken).await), ErrorKind::Conflict);
-    // A deleted agent makes room, and cannot come back once the room is taken.
+    // A deleted agent frees a slot of the plan, and cannot be restored once another agent has taken the slot.
     world
         .service
         .delete_agent(&ada, Some(workspace), "a", ANY)
@@ -148,7 +148,7 @@ async fn a_plan_allows_so_many_active_agents() {
     world.service.create_agent(&ada, fourth).await.unwrap();
     let restored = world.service.restore_agent(&ada, Some(workspace), "a", ANY).await;
     assert_eq!(kind(restored), ErrorKind::PlanLimit);
-    // A greater plan counts at once, and a smaller one removes nobody.
+    // A larger plan takes effect at once, and a smaller one deletes no agent.
     world.set_plan(workspace, Plan::Pro).await;
     world
         .service

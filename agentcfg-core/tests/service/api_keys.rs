@@ -1,4 +1,4 @@
-//! API keys: from the first plaintext to the last refusal.
+//! The life cycle of API keys: creation, use, expiry, revocation.
 
 use agentcfg_core::ErrorKind;
 use agentcfg_core::model::{AgentPatch, Environment, NewAgent, NewApiKey, Role, Scope};
@@ -46,10 +46,10 @@ async fn every_bad_key_gets_the_same_answer() {
     let elsewhere = World::new();
     let other = elsewhere.workspace("ada").await;
     let unknown = elsewhere.key(other, "ada", Scope::Read).await.key;
-    // The right identifier with the secret of another key and a checksum that fits.
-    let wrong_secret = resealed(&format!("{}{}", &good.key[..29], &unknown[29..72]));
-    // The right secret under the other environment's prefix.
-    let wrong_prefix = resealed(&good.key[..72].replace("live", "test"));
+    // The identifier of the good key, the secret of another one, and a valid checksum.
+    let wrong_secret = with_checksum(&format!("{}{}", &good.key[..29], &unknown[29..72]));
+    // The right secret with the prefix of the other environment.
+    let wrong_prefix = with_checksum(&good.key[..72].replace("live", "test"));
     for text in [&wrong_secret, &wrong_prefix] {
         assert!(token::parse(text).is_some());
     }
@@ -78,7 +78,7 @@ async fn every_bad_key_gets_the_same_answer() {
         "x.y.z",
         "svc_live_ä",
     ] {
-        // Twice: before and after anything could be remembered, with the good one in between.
+        // Twice, with the good key in between: before and after verifications can be cached.
         for _ in 0..2 {
             assert_eq!(failure(world.service.authenticate(text).await), message, "{text}");
             world.service.authenticate(&good.key).await.unwrap();
@@ -86,8 +86,8 @@ async fn every_bad_key_gets_the_same_answer() {
     }
 }
 
-/// A key's text with a checksum that fits: CRC-32 as six digits of base 62.
-fn resealed(body: &str) -> String {
+/// Appends a valid checksum to the text of a key: CRC-32 as six base-62 digits.
+fn with_checksum(body: &str) -> String {
     const DIGITS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let mut crc = !0_u32;
     for byte in body.bytes() {
@@ -106,7 +106,7 @@ fn resealed(body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_key_ends_exactly_when_it_expires() {
+async fn a_key_is_refused_from_its_expiry_on() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");
@@ -142,13 +142,13 @@ async fn a_key_ends_exactly_when_it_expires() {
 }
 
 #[tokio::test]
-async fn revocation_counts_at_once_on_every_instance() {
+async fn revocation_takes_effect_at_once_on_every_instance() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");
     let created = world.key(workspace, "ada", Scope::Admin).await;
     let other = world.another_instance();
-    // Both have verified the plaintext and remember it.
+    // Both instances have verified the plaintext and cached the result.
     let held = world.service.authenticate(&created.key).await.unwrap();
     other.authenticate(&created.key).await.unwrap();
     world.service.revoke_api_key(&ada, &created.record.id).await.unwrap();
@@ -157,7 +157,7 @@ async fn revocation_counts_at_once_on_every_instance() {
         ErrorKind::Unauthorized
     );
     assert_eq!(kind(other.authenticate(&created.key).await), ErrorKind::Unauthorized);
-    // A caller who was let in before that changes nothing any more.
+    // A caller that was authenticated before the revocation can change nothing afterwards.
     let created_late = world
         .service
         .create_agent(&held, NewAgent::new(workspace, "late", "Late"))
@@ -169,7 +169,7 @@ async fn revocation_counts_at_once_on_every_instance() {
 }
 
 #[tokio::test]
-async fn who_may_revoke_and_what_is_not_found() {
+async fn revocation_needs_the_permission_and_an_active_key() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let (created, key) = world.key_caller(workspace, "ada", Scope::Admin).await;
@@ -181,7 +181,7 @@ async fn who_may_revoke_and_what_is_not_found() {
     }
     assert_eq!(kind(world.service.revoke_api_key(&key, id).await), ErrorKind::Forbidden);
     world.workspace("eve").await;
-    // To a stranger the key is as unknown as one that does not exist.
+    // To users outside the workspace the key looks the same as one that does not exist.
     assert_eq!(failure(revoke("eve", id).await).1, format!("API key {id:?} not found"));
     for unknown in [
         "",
@@ -202,7 +202,7 @@ async fn who_may_revoke_and_what_is_not_found() {
 }
 
 #[tokio::test]
-async fn keys_outlive_the_membership_of_their_creator() {
+async fn a_key_stays_valid_after_its_creator_has_left() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     world.member(workspace, "ada", "adi", Role::Admin).await;
@@ -221,7 +221,7 @@ async fn keys_outlive_the_membership_of_their_creator() {
 }
 
 #[tokio::test]
-async fn a_deployment_can_keep_write_keys_from_configuring() {
+async fn a_setting_keeps_write_keys_from_configuring_agents() {
     for allowed in [true, false] {
         let world = World::with(|settings| settings.write_scope_configures_agents = allowed);
         let workspace = world.workspace("ada").await;
@@ -235,7 +235,7 @@ async fn a_deployment_can_keep_write_keys_from_configuring() {
             key.could(agentcfg_core::model::Permission::AgentsConfigure).is_ok(),
             allowed
         );
-        // It narrows these keys alone.
+        // The setting restricts write keys only.
         let (_, admin) = world.key_caller(workspace, "ada", Scope::Admin).await;
         world
             .service
@@ -252,7 +252,7 @@ async fn a_deployment_can_keep_write_keys_from_configuring() {
 }
 
 #[tokio::test]
-async fn the_last_use_is_seen_at_once_and_survives_when_flushed() {
+async fn last_used_at_is_visible_at_once_and_durable_after_a_flush() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");
@@ -262,7 +262,7 @@ async fn the_last_use_is_seen_at_once_and_survives_when_flushed() {
     assert_eq!(last_used(&world.service).await, None);
     let mut wrong = created.key.clone();
     wrong.replace_range(40..41, if &wrong[40..41] == "x" { "y" } else { "x" });
-    let _ = world.service.authenticate(&resealed(&wrong[..72])).await;
+    let _ = world.service.authenticate(&with_checksum(&wrong[..72])).await;
     assert_eq!(last_used(&world.service).await, None);
     world.service.authenticate(&created.key).await.unwrap();
     assert_eq!(last_used(&world.service).await, Some(at("2026-11-20T09:30:00Z")));
@@ -272,7 +272,7 @@ async fn the_last_use_is_seen_at_once_and_survives_when_flushed() {
         last_used(&world.another_instance()).await,
         Some(at("2026-11-20T09:30:00Z"))
     );
-    // It lags by less than a minute.
+    // The reported time lags by less than a minute.
     for _ in 0..40 {
         world.clock.advance_millis(3_000);
         world.service.authenticate(&created.key).await.unwrap();

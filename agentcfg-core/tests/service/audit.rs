@@ -1,4 +1,4 @@
-//! The audit log: one entry for each mutation, and no secret in any.
+//! The audit log: one entry for each mutation, and no secret in any entry.
 
 use std::sync::Arc;
 
@@ -125,7 +125,7 @@ async fn every_mutation_writes_exactly_one_entry_with_what_changed() {
 }
 
 #[tokio::test]
-async fn what_is_refused_writes_nothing() {
+async fn a_refused_request_writes_no_entry() {
     let world = World::with(|settings| settings.plan_limits.free = Some(1));
     let workspace = world.workspace("ada").await;
     let faulty = Faulty::new(&world.store);
@@ -144,7 +144,7 @@ async fn what_is_refused_writes_nothing() {
         ErrorKind::NotFound
     );
     assert_eq!(faulty.commits(), 0);
-    // These two are for the commit itself to refuse.
+    // The commit itself refuses the next two.
     assert_eq!(
         kind(service.create_agent(&ada, new("writer")).await),
         ErrorKind::Conflict

@@ -1,4 +1,4 @@
-//! Change, delete and restore, and which workspace that is in.
+//! Updating, deleting and restoring agents, and the workspace that a request acts in.
 
 use agentcfg_core::ErrorKind;
 use agentcfg_core::model::{AgentPatch, NewAgent, Patch, Role, Scope, WorkspaceId};
@@ -11,7 +11,7 @@ fn patch() -> AgentPatch {
 }
 
 #[tokio::test]
-async fn only_named_fields_change_and_time_moves_on() {
+async fn only_named_fields_change_and_updated_at_increases() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");
@@ -40,7 +40,7 @@ async fn only_named_fields_change_and_time_moves_on() {
         ..before.clone()
     };
     assert_eq!(after, expected);
-    // Strictly forward: with nothing to change, a clock that stands still and one that steps back.
+    // Strictly increasing: also for an empty patch, a clock that stands still and one that is set back.
     let mut last = after.updated_at;
     for step in [0, 0, -60_000, 3_600_000] {
         world.clock.advance_millis(step);
@@ -53,7 +53,7 @@ async fn only_named_fields_change_and_time_moves_on() {
 }
 
 #[tokio::test]
-async fn identity_stays_and_is_compared_after_existence() {
+async fn the_identity_is_immutable_and_checked_after_existence() {
     let world = World::new();
     let (workspace, other) = (world.workspace("ada").await, world.workspace("ada").await);
     let ada = world.user("ada");
@@ -78,7 +78,7 @@ async fn identity_stays_and_is_compared_after_existence() {
     for missing in ["nobody", "Never Valid", "a\0", "../x"] {
         assert_eq!(kind(update(missing).await), ErrorKind::NotFound, "{missing:?}");
     }
-    // A body that breaks a rule by itself comes first.
+    // A body that breaks a rule is reported first.
     let invalid = AgentPatch {
         display_name: Some(String::new()),
         ..patch()
@@ -91,7 +91,7 @@ async fn identity_stays_and_is_compared_after_existence() {
 }
 
 #[tokio::test]
-async fn a_deleted_agent_is_gone_until_it_is_restored() {
+async fn a_deleted_agent_is_not_found_until_it_is_restored() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");
@@ -122,7 +122,7 @@ async fn a_deleted_agent_is_gone_until_it_is_restored() {
         .await
         .unwrap()
         .value;
-    // Delete and restore both moved the time.
+    // Deleting and restoring both advanced `updated_at`.
     assert_eq!(restored.updated_at, created.updated_at.plus_millis(2));
     assert_eq!(
         (restored.id, restored.created_at, restored.is_active),
@@ -133,7 +133,7 @@ async fn a_deleted_agent_is_gone_until_it_is_restored() {
 }
 
 #[tokio::test]
-async fn the_workspace_may_be_left_out_where_there_is_one() {
+async fn the_workspace_is_optional_with_exactly_one_membership() {
     let world = World::new();
     let ada = world.user("ada");
     let delete = || world.service.delete_agent(&ada, None, "writer", ANY);
@@ -156,7 +156,7 @@ async fn the_workspace_may_be_left_out_where_there_is_one() {
             "workspace_id is required: you are a member of several workspaces".into()
         )
     );
-    // A key has its own, may name it, and no other.
+    // A key implies its own workspace: it may name that one, and no other.
     let (_, key) = world.key_caller(workspace, "ada", Scope::Admin).await;
     world.service.restore_agent(&key, None, "writer", ANY).await.unwrap();
     world
@@ -175,7 +175,7 @@ async fn the_workspace_may_be_left_out_where_there_is_one() {
             (ErrorKind::Forbidden, "the API key belongs to another workspace".into())
         );
     }
-    // To a user, a workspace of others and none at all look alike.
+    // A user cannot distinguish a foreign workspace from one that does not exist.
     let eve = world.user("eve");
     for foreign in [other, nowhere] {
         let result = world.service.list_agents(&eve, foreign, &Default::default()).await;

@@ -1,4 +1,4 @@
-//! Entity tags and the conditions on them.
+//! Entity tags and conditional requests.
 
 use agentcfg_core::ErrorKind;
 use agentcfg_core::model::{AgentPatch, Plan, Precondition, Role, StatusReport, Tag};
@@ -16,7 +16,7 @@ async fn list_tag(world: &World, workspace: agentcfg_core::model::WorkspaceId, a
 }
 
 #[tokio::test]
-async fn every_write_gives_a_record_a_tag_it_never_had() {
+async fn every_write_gives_a_record_a_new_unique_tag() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");
@@ -51,7 +51,7 @@ async fn every_write_gives_a_record_a_tag_it_never_had() {
 }
 
 #[tokio::test]
-async fn a_list_has_a_new_tag_after_each_change_and_no_other() {
+async fn the_tag_of_a_list_changes_exactly_when_its_workspace_does() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let other = world.workspace("ada").await;
@@ -63,7 +63,7 @@ async fn a_list_has_a_new_tag_after_each_change_and_no_other() {
         list_tag(&world, workspace, None).await,
         list_tag(&world, workspace, Some("editor")).await,
     );
-    // Reports, reads, changes elsewhere and what changes nothing leave it alone.
+    // Status reports, reads, changes in other workspaces and changes without effect leave the tag as it is.
     service
         .report_status(&ada, Some(workspace), "writer", StatusReport::idle())
         .await
@@ -83,7 +83,7 @@ async fn a_list_has_a_new_tag_after_each_change_and_no_other() {
             .tag,
         list
     );
-    // A change to one record is a change to the list and not to another record.
+    // A change to one record changes the tag of the list and not that of another record.
     service
         .update_agent(&ada, Some(workspace), "writer", AgentPatch::default(), ANY)
         .await
@@ -131,7 +131,7 @@ async fn conditions_are_compared_strongly_with_the_current_record() {
 }
 
 #[tokio::test]
-async fn existence_then_precondition_then_conflict_then_plan() {
+async fn checks_run_in_the_order_existence_precondition_conflict_plan() {
     let world = World::with(|settings| settings.plan_limits.free = Some(1));
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");

@@ -1,4 +1,4 @@
-//! A store that fails: the right kind of answer, and nothing done twice.
+//! Faults of the store: the kind of error, and no operation applied twice.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 
 use super::support::{ANY, Fault, Faulty, World, kind, new_key};
 
-/// A world, the same service behind a store that fails on request, and a workspace with one agent.
-async fn setting() -> (World, Arc<Faulty>, AgentCfg, WorkspaceId) {
+/// A world, the same service on a store that fails on request, and a workspace with one agent.
+async fn with_faulty_store() -> (World, Arc<Faulty>, AgentCfg, WorkspaceId) {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     world.agent(workspace, "ada", "writer").await;
@@ -22,7 +22,7 @@ async fn setting() -> (World, Arc<Faulty>, AgentCfg, WorkspaceId) {
 
 const MUTATIONS: usize = 9;
 
-/// Each kind of mutation by its number, and the number of log entries that it writes.
+/// Runs the mutation with this number; returns the number of audit entries that it writes.
 async fn mutate(service: &AgentCfg, ada: &Caller, workspace: WorkspaceId, number: usize) -> Result<usize, Error> {
     let to = Some(workspace);
     match number {
@@ -58,16 +58,16 @@ async fn mutate(service: &AgentCfg, ada: &Caller, workspace: WorkspaceId, number
 }
 
 #[tokio::test]
-async fn a_store_that_refuses_is_unavailable_and_nothing_changed() {
+async fn an_unavailable_store_fails_the_request_and_changes_nothing() {
     for number in 0..MUTATIONS {
-        let (world, faulty, service, workspace) = setting().await;
+        let (world, faulty, service, workspace) = with_faulty_store().await;
         let ada = world.user("ada");
         let before = world.log(workspace, "ada").await;
         faulty.script([Fault::Unavailable]);
         let error = mutate(&service, &ada, workspace, number).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "mutation {number}");
         assert!(!error.message().contains("secret"), "{}", error.message());
-        // It was asked once: whether to try again is the caller's choice.
+        // One attempt only: the caller decides about a retry.
         assert_eq!(faulty.commits(), 1);
         assert_eq!(world.log(workspace, "ada").await, before);
         mutate(&service, &ada, workspace, number).await.unwrap();
@@ -80,10 +80,10 @@ async fn a_store_that_refuses_is_unavailable_and_nothing_changed() {
 }
 
 #[tokio::test]
-async fn a_commit_in_doubt_is_told_and_never_repeated() {
+async fn a_commit_with_an_unknown_outcome_is_reported_and_not_retried() {
     for number in 0..MUTATIONS {
         for made in [false, true] {
-            let (world, faulty, service, workspace) = setting().await;
+            let (world, faulty, service, workspace) = with_faulty_store().await;
             let ada = world.user("ada");
             let before = world.log(workspace, "ada").await.len();
             faulty.script([if made { Fault::Made } else { Fault::Lost }]);
@@ -97,9 +97,9 @@ async fn a_commit_in_doubt_is_told_and_never_repeated() {
 }
 
 #[tokio::test]
-async fn a_conflict_is_decided_anew_and_applied_once() {
+async fn a_conflicting_commit_is_retried_on_fresh_reads_and_applied_once() {
     for number in 0..MUTATIONS - 1 {
-        let (world, faulty, service, workspace) = setting().await;
+        let (world, faulty, service, workspace) = with_faulty_store().await;
         let before = world.log(workspace, "ada").await.len();
         faulty.script([Fault::Conflict(1), Fault::Conflict(0), Fault::Conflict(1)]);
         let entries = mutate(&service, &world.user("ada"), workspace, number).await.unwrap();
@@ -113,20 +113,20 @@ async fn a_conflict_is_decided_anew_and_applied_once() {
 }
 
 #[tokio::test]
-async fn a_store_that_conflicts_for_ever_is_given_up_as_unavailable() {
-    let (world, faulty, service, workspace) = setting().await;
+async fn endless_conflicts_end_as_unavailable() {
+    let (world, faulty, service, workspace) = with_faulty_store().await;
     faulty.script(std::iter::repeat_with(|| Fault::Conflict(1)).take(100_000));
     let error = mutate(&service, &world.user("ada"), workspace, 1).await;
     assert_eq!(kind(error), ErrorKind::Unavailable);
 }
 
 #[tokio::test]
-async fn a_retry_sees_what_came_between() {
-    let (world, faulty, service, workspace) = setting().await;
+async fn a_retry_sees_concurrent_changes() {
+    let (world, faulty, service, workspace) = with_faulty_store().await;
     let ada = world.user("ada");
     let rival = world.service.clone();
     let caller = ada.clone();
-    // Somebody takes the identifier between the read and the commit.
+    // A rival takes the identifier between the read and the commit.
     faulty.script([Fault::After(Box::pin(async move {
         rival
             .create_agent(&caller, NewAgent::new(workspace, "editor", "Rival"))
@@ -137,7 +137,7 @@ async fn a_retry_sees_what_came_between() {
         .create_agent(&ada, NewAgent::new(workspace, "editor", "Mine"))
         .await;
     assert_eq!(kind(created), ErrorKind::Conflict);
-    // Somebody deletes the agent.
+    // A rival deletes the agent.
     let (rival, caller) = (world.service.clone(), ada.clone());
     faulty.script([Fault::After(Box::pin(async move {
         rival
@@ -149,7 +149,7 @@ async fn a_retry_sees_what_came_between() {
         .update_agent(&ada, Some(workspace), "writer", AgentPatch::default(), ANY)
         .await;
     assert_eq!(kind(updated), ErrorKind::NotFound);
-    // Somebody takes the caller's role.
+    // An owner withdraws the caller's role.
     let (rival, owner, mel) = (world.service.clone(), ada.clone(), world.user("mel"));
     faulty.script([Fault::After(Box::pin(async move {
         rival.set_member(&owner, workspace, "mel", Role::Viewer).await.unwrap();
@@ -160,8 +160,8 @@ async fn a_retry_sees_what_came_between() {
 }
 
 #[tokio::test]
-async fn a_retry_counts_with_the_plan_and_the_record_of_now() {
-    let (world, faulty, service, workspace) = setting().await;
+async fn a_retry_uses_the_current_plan_and_record() {
+    let (world, faulty, service, workspace) = with_faulty_store().await;
     let ada = world.user("ada");
     let plan = |plan| WorkspacePatch {
         name: None,
@@ -183,7 +183,7 @@ async fn a_retry_counts_with_the_plan_and_the_record_of_now() {
         .create_agent(&ada, NewAgent::new(workspace, "fourth", "F"))
         .await;
     assert_eq!(kind(created), ErrorKind::PlanLimit);
-    // The plan changes under a new name: neither is lost.
+    // The plan changes during a rename: neither change is lost.
     faulty.script([meanwhile(plan(Plan::Team))]);
     let rename = WorkspacePatch {
         name: Some("Atelier".into()),
@@ -191,7 +191,7 @@ async fn a_retry_counts_with_the_plan_and_the_record_of_now() {
     };
     let after = service.update_workspace(&ada, workspace, rename).await.unwrap();
     assert_eq!((&*after.name, after.plan), ("Atelier", Plan::Team));
-    // The agent is deleted under a report.
+    // The agent is deleted during a status report.
     let (rival, caller) = (world.service.clone(), ada.clone());
     faulty.script([Fault::After(Box::pin(async move {
         rival
@@ -206,8 +206,8 @@ async fn a_retry_counts_with_the_plan_and_the_record_of_now() {
 }
 
 #[tokio::test]
-async fn a_member_who_becomes_an_owner_meanwhile_is_out_of_an_admins_reach() {
-    let (world, faulty, service, workspace) = setting().await;
+async fn an_admin_cannot_remove_a_member_who_becomes_an_owner_concurrently() {
+    let (world, faulty, service, workspace) = with_faulty_store().await;
     let adi = world.member(workspace, "ada", "adi", Role::Admin).await;
     let (owner, ada) = (world.service.clone(), world.user("ada"));
     faulty.script([Fault::After(Box::pin(async move {
@@ -219,9 +219,9 @@ async fn a_member_who_becomes_an_owner_meanwhile_is_out_of_an_admins_reach() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_revoked_meanwhile_changes_nothing() {
+async fn a_key_that_is_revoked_before_the_commit_changes_nothing() {
     for number in [0, 1, 2, 7] {
-        let (world, faulty, service, workspace) = setting().await;
+        let (world, faulty, service, workspace) = with_faulty_store().await;
         let (created, key) = world.key_caller(workspace, "ada", Scope::Admin).await;
         let (owner, ada) = (world.service.clone(), world.user("ada"));
         faulty.script([Fault::After(Box::pin(async move {
@@ -230,15 +230,15 @@ async fn a_key_that_is_revoked_meanwhile_changes_nothing() {
         let before = world.log(workspace, "ada").await.len();
         let result = mutate(&service, &key, workspace, number).await;
         assert_eq!(kind(result), ErrorKind::Unauthorized, "mutation {number}");
-        // The revocation and nothing else.
+        // The only new entry is that of the revocation.
         assert_eq!(world.log(workspace, "ada").await.len(), before + 1);
         assert_eq!(faulty.commits(), 1, "mutation {number}");
     }
 }
 
 #[tokio::test]
-async fn a_credential_cannot_be_checked_without_the_store() {
-    let (world, faulty, service, workspace) = setting().await;
+async fn authentication_is_unavailable_without_the_store() {
+    let (world, faulty, service, workspace) = with_faulty_store().await;
     let key = world.key(workspace, "ada", Scope::Read).await.key;
     let caller = service.authenticate(&key).await.unwrap();
     faulty.fail_reads(true);
@@ -251,8 +251,8 @@ async fn a_credential_cannot_be_checked_without_the_store() {
 }
 
 #[tokio::test]
-async fn uses_that_could_not_be_written_are_kept() {
-    let (world, faulty, service, workspace) = setting().await;
+async fn last_uses_are_kept_until_a_flush_succeeds() {
+    let (world, faulty, service, workspace) = with_faulty_store().await;
     let ada = world.user("ada");
     let key = world.key(workspace, "ada", Scope::Read).await.key;
     service.authenticate(&key).await.unwrap();
@@ -265,7 +265,7 @@ async fn uses_that_could_not_be_written_are_kept() {
                 .is_some()
         );
     }
-    // While it is being written it does not disappear.
+    // The last use stays visible while it is being written.
     let (during, caller) = (service.clone(), ada.clone());
     faulty.script([Fault::After(Box::pin(async move {
         let keys = during.list_api_keys(&caller, workspace).await.unwrap();
@@ -277,7 +277,7 @@ async fn uses_that_could_not_be_written_are_kept() {
             .last_used_at
             .is_some()
     );
-    // A use that comes meanwhile waits for the next time.
+    // A use during the write is written by the next flush.
     world.clock.advance_millis(60_000);
     service.authenticate(&key).await.unwrap();
     let (during, clock, again) = (service.clone(), Arc::clone(&world.clock), key.clone());

@@ -1,4 +1,4 @@
-//! Random histories, held against a plain map.
+//! Random histories, compared with a reference model.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn wait(future: impl Future<Output = ()>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn the_service_in_memory_agrees_with_the_map(steps in proptest::collection::vec(any_step(), 1..60)) {
+    fn the_service_in_memory_agrees_with_the_model(steps in proptest::collection::vec(any_step(), 1..60)) {
         wait(run(World::on(Arc::new(MemoryStore::new()), settings()), steps));
     }
 }
@@ -27,7 +27,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn the_service_on_disk_agrees_with_the_map(steps in proptest::collection::vec(any_step(), 1..60)) {
+    fn the_service_on_disk_agrees_with_the_model(steps in proptest::collection::vec(any_step(), 1..60)) {
         wait(run(World::on_disk(settings()), steps));
     }
 }

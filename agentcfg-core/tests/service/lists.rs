@@ -1,4 +1,4 @@
-//! Lists that many ask for at once: made by one, shared by all, never older than the question.
+//! Concurrent reads of a list: one scan serves all of them (single-flight), and no response is older than its request.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,47 +10,47 @@ use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use bytes::Bytes;
 use tokio::task::{JoinHandle, yield_now};
 
-use super::support::{ANY, Held, World, kind};
+use super::support::{ANY, GatedStore, World, kind};
 
 type Listed = Result<Tagged<AgentList>, Error>;
 
-/// A workspace with two agents, behind a store whose scans are held.
+/// A workspace with two agents, on a store whose scans wait for the test.
 struct Setting {
     world: World,
-    held: Arc<Held>,
+    gated: Arc<GatedStore>,
     service: AgentCfg,
-    /// A caller whose requests read the revision and nothing else before the list.
+    /// A caller whose requests read only the revision before they read the list.
     caller: Caller,
     workspace: WorkspaceId,
 }
 
 impl Setting {
     async fn new() -> Self {
-        Self::keeping(64 << 20).await
+        Self::with_cache(64 << 20).await
     }
 
-    /// With room for so many bytes of lists.
-    async fn keeping(bytes: u64) -> Self {
+    /// With a list cache of this size.
+    async fn with_cache(bytes: u64) -> Self {
         let world = World::new();
         let workspace = world.workspace("ada").await;
         world.agent(workspace, "ada", "writer").await;
         world.agent(workspace, "ada", "editor").await;
         let (_, caller) = world.key_caller(workspace, "ada", Scope::Write).await;
-        let held = Held::new(&world.store);
-        let service = AgentCfg::builder(Arc::clone(&held))
+        let gated = GatedStore::new(&world.store);
+        let service = AgentCfg::builder(Arc::clone(&gated))
             .clock(Arc::clone(&world.clock) as _)
             .list_cache_bytes(bytes)
             .build();
         Self {
             world,
-            held,
+            gated,
             service,
             caller,
             workspace,
         }
     }
 
-    /// Asks for the list in a task of its own.
+    /// Requests the list in a separate task.
     fn ask(&self) -> JoinHandle<Listed> {
         self.ask_from(0)
     }
@@ -64,20 +64,20 @@ impl Setting {
         tokio::spawn(async move { service.list_agents(&caller, workspace, &filter).await })
     }
 
-    /// Has so many ask, and waits until each of them has seen the revision and can only wait.
+    /// Starts this many requests, and waits until each has read the revision and waits for the list.
     async fn gather(&self, count: usize) -> Vec<JoinHandle<Listed>> {
-        let before = self.held.gets();
+        let before = self.gated.gets();
         let asked = (0..count).map(|_| self.ask()).collect();
-        while self.held.gets() < before + count {
+        while self.gated.gets() < before + count {
             yield_now().await;
         }
         yield_now().await;
         asked
     }
 
-    /// Waits until so many scans were begun.
+    /// Waits until this many scans have begun.
     async fn scans(&self, count: usize) {
-        while self.held.scans() < count {
+        while self.gated.scans() < count {
             yield_now().await;
         }
     }
@@ -97,89 +97,89 @@ impl Setting {
     }
 }
 
-async fn good(asked: JoinHandle<Listed>) -> Tagged<AgentList> {
+async fn listed(asked: JoinHandle<Listed>) -> Tagged<AgentList> {
     asked.await.unwrap().unwrap()
 }
 
 #[tokio::test]
-async fn those_who_come_at_once_share_one_list() {
+async fn concurrent_requests_share_one_scan() {
     let setting = Setting::new().await;
     let asked = setting.gather(200).await;
-    setting.held.release(1000);
+    setting.gated.release(1000);
     let mut texts = Vec::new();
     for one in asked {
-        texts.push(good(one).await.value.json());
+        texts.push(listed(one).await.value.json());
     }
-    assert_eq!(setting.held.scans(), 1);
+    assert_eq!(setting.gated.scans(), 1);
     assert!(texts.iter().all(|text| text.as_ptr() == texts[0].as_ptr()));
-    // After a change it is one again.
+    // After a change, all requests share one new scan.
     setting.change().await;
     for one in setting.gather(200).await {
-        assert_ne!(good(one).await.value.json(), texts[0]);
+        assert_ne!(listed(one).await.value.json(), texts[0]);
     }
-    assert_eq!(setting.held.scans(), 2);
+    assert_eq!(setting.gated.scans(), 2);
 }
 
 #[tokio::test]
-async fn nobody_gets_a_list_from_before_the_question() {
+async fn no_response_is_older_than_its_request() {
     let setting = Setting::new().await;
-    setting.held.release(1);
+    setting.gated.release(1);
     let old = setting.list().await.json();
     setting.change().await;
     let first = setting.gather(1).await.remove(0);
     setting.scans(2).await;
-    // The first one's scan has begun, and may or may not see this change.
+    // The scan of the first request has begun, and may or may not see this change.
     setting.change().await;
     let later = setting.gather(5).await;
-    setting.held.release(100);
-    let first = good(first).await;
+    setting.gated.release(100);
+    let first = listed(first).await;
     assert_ne!(first.value.json(), old);
-    let current = good(setting.ask()).await;
+    let current = listed(setting.ask()).await;
     for one in later {
-        assert_eq!(good(one).await.tag, current.tag);
+        assert_eq!(listed(one).await.tag, current.tag);
     }
-    assert!(setting.held.scans() <= 3);
+    assert!(setting.gated.scans() <= 3);
 }
 
 #[tokio::test]
-async fn who_leaves_while_making_the_list_holds_up_nobody() {
+async fn cancelling_the_leading_request_hands_the_scan_to_another() {
     let setting = Setting::new().await;
     let mut asked = setting.gather(3).await;
     setting.scans(1).await;
-    // One of those who wait, then the one who makes it.
+    // One that waits for the flight, then the one that leads it.
     for left in asked.drain(..2).rev() {
         left.abort();
         assert!(left.await.unwrap_err().is_cancelled());
     }
     setting.scans(2).await;
-    setting.held.release(1);
-    good(asked.remove(0)).await;
-    assert_eq!(setting.held.scans(), 2);
+    setting.gated.release(1);
+    listed(asked.remove(0)).await;
+    assert_eq!(setting.gated.scans(), 2);
 }
 
 #[tokio::test]
-async fn a_failure_is_one_requests_own() {
+async fn a_failed_scan_fails_only_the_request_that_ran_it() {
     let setting = Setting::new().await;
     let mut asked = setting.gather(10).await;
     setting.scans(1).await;
-    setting.held.fail(1);
+    setting.gated.fail(1);
     setting.scans(2).await;
-    setting.held.release(1);
+    setting.gated.release(1);
     assert_eq!(kind(asked.remove(0).await.unwrap()), ErrorKind::Unavailable);
     for one in asked {
-        good(one).await;
+        listed(one).await;
     }
-    assert_eq!(setting.held.scans(), 2);
+    assert_eq!(setting.gated.scans(), 2);
 }
 
 #[tokio::test]
-async fn where_every_attempt_fails_nobody_waits_for_all_the_others() {
+async fn after_repeated_failures_requests_scan_independently() {
     let setting = Setting::new().await;
     let asked = setting.gather(10).await;
-    setting.held.fail(2);
-    // Two have failed, so the other eight try at the same time.
+    setting.gated.fail(2);
+    // After two failures the other eight stop queueing and scan at the same time.
     setting.scans(10).await;
-    setting.held.release(8);
+    setting.gated.release(8);
     let mut failures = 0;
     for one in asked {
         failures += usize::from(one.await.unwrap().is_err());
@@ -188,21 +188,21 @@ async fn where_every_attempt_fails_nobody_waits_for_all_the_others() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_too_large_to_be_kept_is_shared_while_anybody_has_it() {
-    let setting = Setting::keeping(100).await;
-    setting.held.release(10);
+async fn a_list_beyond_the_cache_size_is_shared_while_in_use() {
+    let setting = Setting::with_cache(100).await;
+    setting.gated.release(10);
     let first = setting.list().await;
     let again = setting.list().await;
     assert_eq!(first.json().as_ptr(), again.json().as_ptr());
-    assert_eq!(setting.held.scans(), 1);
+    assert_eq!(setting.gated.scans(), 1);
     drop((first, again));
     setting.list().await;
-    assert_eq!(setting.held.scans(), 2);
+    assert_eq!(setting.gated.scans(), 2);
 }
 
 #[tokio::test]
-async fn the_text_alone_keeps_a_large_list_shared() {
-    let setting = Setting::keeping(100).await;
+async fn holding_only_the_text_keeps_a_large_list_shared() {
+    let setting = Setting::with_cache(100).await;
     setting.world.set_plan(setting.workspace, Plan::Enterprise).await;
     for i in 0..8 {
         let long = NewAgent {
@@ -212,23 +212,23 @@ async fn the_text_alone_keeps_a_large_list_shared() {
         let ada = setting.world.user("ada");
         setting.world.service.create_agent(&ada, long).await.unwrap();
     }
-    setting.held.release(10);
+    setting.gated.release(10);
     let body = setting.list().await.json();
-    let parts = good(setting.ask_from(1)).await.value.json_parts();
+    let parts = listed(setting.ask_from(1)).await.value.json_parts();
     assert_eq!(setting.list().await.json().as_ptr(), body.as_ptr());
     drop(body);
     assert!(parts[1].len() > 100_000);
     setting.list().await;
-    assert_eq!(setting.held.scans(), 1);
+    assert_eq!(setting.gated.scans(), 1);
     drop(parts);
     setting.list().await;
-    assert_eq!(setting.held.scans(), 2);
+    assert_eq!(setting.gated.scans(), 2);
 }
 
 #[tokio::test]
-async fn another_form_is_made_once_and_kept() {
+async fn an_encoded_form_is_made_once_and_cached() {
     let setting = Setting::new().await;
-    setting.held.release(10);
+    setting.gated.release(10);
     let made = Arc::new(AtomicUsize::new(0));
     let encode = |list: AgentList| {
         let made = Arc::clone(&made);
@@ -248,22 +248,22 @@ async fn another_form_is_made_once_and_kept() {
     drop(list);
     let three = encode(setting.list().await).await;
     assert_eq!((one.as_ptr(), made.load(Ordering::SeqCst)), (three.as_ptr(), 1));
-    // Who fails or leaves does not spoil it for the next one.
+    // An encoding that fails does not affect the next request for it.
     setting.change().await;
     let list = setting.list().await;
     assert_eq!(list.encoded(|_| async { Err::<Bytes, _>("no") }).await, Err("no"));
     encode(list).await;
     assert_eq!(made.load(Ordering::SeqCst), 2);
-    assert_eq!(setting.held.scans(), 2);
+    assert_eq!(setting.gated.scans(), 2);
 }
 
 #[tokio::test]
-async fn decoded_agents_are_the_same_for_all() {
+async fn decoded_agents_are_shared_between_requests() {
     let setting = Setting::new().await;
-    setting.held.release(10);
+    setting.gated.release(10);
     let (one, two) = (setting.list().await, setting.list().await);
     assert_eq!(one.agents().as_ptr(), two.agents().as_ptr());
     assert_eq!(one.agents()[0].agent_id, "writer");
     assert_eq!((one.len(), one.is_empty()), (2, false));
-    assert_eq!(setting.held.scans(), 1);
+    assert_eq!(setting.gated.scans(), 1);
 }

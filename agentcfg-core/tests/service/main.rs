@@ -1,4 +1,4 @@
-//! The rules of the service, noun by noun, through its public interface alone.
+//! The rules of the service, a module for each noun, through its public interface alone.
 
 #![cfg(feature = "redb")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]

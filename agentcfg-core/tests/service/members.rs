@@ -1,4 +1,4 @@
-//! Members: who makes whom what.
+//! Members: who may grant and withdraw which role.
 
 use agentcfg_core::ErrorKind;
 use agentcfg_core::model::{Role, Scope, WorkspaceId};
@@ -16,14 +16,14 @@ async fn team() -> (World, WorkspaceId) {
 }
 
 #[tokio::test]
-async fn members_are_listed_in_the_order_of_their_coming() {
+async fn members_are_listed_in_the_order_of_joining() {
     let (world, workspace) = team().await;
     let ids = async || {
         let members = world.service.list_members(&world.user("mel"), workspace).await.unwrap();
         members.into_iter().map(|member| member.user_id).collect::<Vec<_>>()
     };
     assert_eq!(ids().await, ["ada", "adi", "mel", "vic"]);
-    // A new role is no new coming.
+    // A change of role does not change the position.
     let before = world.service.list_members(&world.user("ada"), workspace).await.unwrap();
     world.clock.advance_millis(1);
     let after = world
@@ -47,7 +47,7 @@ async fn members_are_listed_in_the_order_of_their_coming() {
 }
 
 #[tokio::test]
-async fn admins_manage_members_and_only_owners_owners() {
+async fn admins_manage_members_and_only_owners_manage_owners() {
     let (world, workspace) = team().await;
     let set = async |by: &str, user: &str, role| world.service.set_member(&world.user(by), workspace, user, role).await;
     let remove = async |by: &str, user: &str| world.service.remove_member(&world.user(by), workspace, user).await;
@@ -55,7 +55,7 @@ async fn admins_manage_members_and_only_owners_owners() {
         assert_eq!(kind(set(by, "new", Role::Viewer).await), ErrorKind::Forbidden);
         assert_eq!(kind(set(by, by, Role::Owner).await), ErrorKind::Forbidden);
         assert_eq!(kind(remove(by, "adi").await), ErrorKind::Forbidden);
-        // Without the permission, nobody learns who is a member.
+        // Without the permission, the error does not reveal who is a member.
         assert_eq!(kind(remove(by, "nobody").await), ErrorKind::Forbidden);
     }
     set("adi", "new", Role::Admin).await.unwrap();
@@ -77,7 +77,7 @@ async fn admins_manage_members_and_only_owners_owners() {
 }
 
 #[tokio::test]
-async fn the_last_owner_stays() {
+async fn the_last_owner_cannot_be_removed_or_demoted() {
     let (world, workspace) = team().await;
     let ada = world.user("ada");
     let service = &world.service;
@@ -89,12 +89,12 @@ async fn the_last_owner_stays() {
         assert_eq!(failure(service.set_member(&ada, workspace, "ada", role).await), last);
     }
     assert_eq!(failure(service.remove_member(&ada, workspace, "ada").await), last);
-    // With a second one the first may go, and then the second is the last.
+    // With a second owner the first may leave, and then the second is the last one.
     service.set_member(&ada, workspace, "adi", Role::Owner).await.unwrap();
     service.remove_member(&ada, workspace, "ada").await.unwrap();
     let adi = world.user("adi");
     assert_eq!(failure(service.remove_member(&adi, workspace, "adi").await), last);
-    // Removing and adding owners again keeps the count.
+    // The count of owners stays right when owners are added and removed repeatedly.
     for _ in 0..3 {
         service.set_member(&adi, workspace, "ada", Role::Owner).await.unwrap();
         service.set_member(&adi, workspace, "ada", Role::Owner).await.unwrap();
@@ -107,7 +107,7 @@ async fn the_last_owner_stays() {
 }
 
 #[tokio::test]
-async fn a_member_may_leave_and_is_out_at_once() {
+async fn a_member_may_leave_and_loses_access_at_once() {
     let (world, workspace) = team().await;
     for user in ["adi", "mel", "vic"] {
         let caller = world.user(user);
@@ -135,7 +135,7 @@ async fn the_same_role_again_changes_and_records_nothing() {
 }
 
 #[tokio::test]
-async fn user_identifiers_have_bounds_and_keys_are_no_users() {
+async fn user_identifiers_are_validated_and_keys_are_no_users() {
     let (world, workspace) = team().await;
     let ada = world.user("ada");
     for bad in ["", "a\0b", "a\nb", "\u{85}", &"x".repeat(201)] {
@@ -158,7 +158,7 @@ async fn user_identifiers_have_bounds_and_keys_are_no_users() {
     let (created, key) = world.key_caller(workspace, "ada", Scope::Admin).await;
     let set = world.service.set_member(&key, workspace, "new", Role::Viewer).await;
     assert_eq!(kind(set), ErrorKind::Forbidden);
-    // Not even by a user who is called like the key.
+    // Not even for a user whose identifier equals that of the key.
     world.member(workspace, "ada", &created.record.id, Role::Viewer).await;
     let removed = world.service.remove_member(&key, workspace, &created.record.id).await;
     assert_eq!(kind(removed), ErrorKind::Forbidden);

@@ -1,4 +1,4 @@
-//! What holds when many ask at once: on threads with both stores, and in many orders on one thread.
+//! Invariants under concurrency: on threads with both stores, and in many interleavings on one thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use super::support::ANY;
 use super::support::race::{at_once, everywhere, tally};
 
 #[test]
-fn one_creation_gets_the_last_slot() {
+fn one_concurrent_creation_takes_the_last_slot() {
     everywhere(Some(3), |world| async move {
         let workspace = world.workspace("ada").await;
         world.agent(workspace, "ada", "a").await;
@@ -32,7 +32,7 @@ fn one_creation_gets_the_last_slot() {
 }
 
 #[test]
-fn one_creation_gets_an_identifier() {
+fn one_concurrent_creation_takes_an_identifier() {
     everywhere(None, |world| async move {
         let workspace = world.workspace("ada").await;
         let results = at_once(8, |number| {
@@ -56,14 +56,14 @@ fn one_creation_gets_an_identifier() {
 }
 
 #[test]
-fn an_owner_always_stays() {
+fn a_workspace_always_keeps_an_owner() {
     everywhere(None, |world| async move {
         let workspace = world.workspace("ada").await;
         let users = ["ada", "bob", "cyd"];
         for user in ["bob", "cyd"] {
             world.member(workspace, "ada", user, Role::Owner).await;
         }
-        // Each demotes the next one and leaves.
+        // Each owner demotes the next one and leaves.
         at_once(6, |number| {
             let service = world.service.clone();
             let (caller, next) = (world.user(users[number % 3]), users[(number + 1) % 3]);
@@ -90,7 +90,7 @@ fn an_owner_always_stays() {
             }
         }
         assert!(!owners.is_empty());
-        // The count is right still: all but the last of them can go.
+        // The count of owners is still right: all but the last one can leave.
         for (left, user) in owners.iter().enumerate() {
             let result = world.service.remove_member(&world.user(user), workspace, user).await;
             assert_eq!(result.is_ok(), left + 1 < owners.len());
@@ -180,7 +180,7 @@ fn updates_of_different_fields_lose_nothing() {
             ("five", &["six".to_owned()][..])
         );
         assert_eq!(agent.parameters["seven"], 7.into());
-        // Each moved the time and the tag, and each is in the log.
+        // Every update advanced the time and the tag, and has its entry in the log.
         let mut seen: Vec<_> = results.into_iter().map(Result::unwrap).collect();
         seen.sort_by_key(|tagged| tagged.value.updated_at);
         assert!(
@@ -199,7 +199,7 @@ fn the_count_of_active_agents_stays_exact() {
         for agent_id in ["a", "b", "c"] {
             world.agent(workspace, "ada", agent_id).await;
         }
-        // Deletes, restores and creations of few agents, all against all.
+        // Concurrent deletes, restores and creations of a few agents.
         at_once(18, |number| {
             let (service, ada) = (world.service.clone(), world.user("ada"));
             let agent_id = ["a", "b", "c"][number / 2 % 3];
@@ -217,7 +217,7 @@ fn the_count_of_active_agents_stays_exact() {
         .await;
         let active = world.listed(workspace, "ada").await.len();
         assert!(active <= 4);
-        // As many more as are missing fit, and not one more.
+        // The free slots can be filled, and not one more.
         for number in active..=4 {
             let new = NewAgent::new(workspace, format!("z{number}"), "Z");
             let created = world.service.create_agent(&world.user("ada"), new).await;
@@ -227,7 +227,7 @@ fn the_count_of_active_agents_stays_exact() {
 }
 
 #[test]
-fn a_key_is_revoked_once() {
+fn one_concurrent_revocation_succeeds() {
     everywhere(None, |world| async move {
         let workspace = world.workspace("ada").await;
         let created = world.key(workspace, "ada", Scope::Read).await;

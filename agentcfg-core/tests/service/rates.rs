@@ -1,11 +1,11 @@
-//! Rate windows of keys and users.
+//! Fixed rate windows of keys and users.
 
 use agentcfg_core::model::{NewApiKey, Scope};
 
 use super::support::{World, at, new_key};
 
 #[tokio::test]
-async fn a_key_has_its_limit_in_each_minute_from_its_first_request() {
+async fn the_window_of_a_key_starts_with_its_first_request_and_lasts_a_minute() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     for (limit, allowed) in [(None, 100), (Some(1), 1), (Some(7), 7)] {
@@ -35,7 +35,7 @@ async fn a_key_has_its_limit_in_each_minute_from_its_first_request() {
                 (over.allowed, over.status.remaining, over.retry_after_millis),
                 (false, 0, 1)
             );
-            // A clock that steps back refills nothing.
+            // Setting the clock back does not refill the window.
             world.clock.advance_millis(-30_000);
             let back = world.service.admit(&caller).await;
             assert_eq!((back.allowed, back.status.reset_unix_millis), (false, reset));
@@ -45,7 +45,7 @@ async fn a_key_has_its_limit_in_each_minute_from_its_first_request() {
 }
 
 #[tokio::test]
-async fn users_and_keys_count_apart() {
+async fn users_and_keys_have_separate_windows() {
     let world = World::with(|settings| settings.session_rate_limit = 2);
     let workspace = world.workspace("ada").await;
     let (_, first) = world.key_caller(workspace, "ada", Scope::Read).await;

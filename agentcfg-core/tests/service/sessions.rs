@@ -1,4 +1,4 @@
-//! Session tokens: what opens a session, and every forgery that does not.
+//! Session tokens: valid ones, and forgeries that must be refused.
 
 use agentcfg_core::ErrorKind;
 use agentcfg_core::session::LocalSessions;
@@ -13,7 +13,7 @@ fn base64(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// A token with exactly these texts, signed with this secret.
+/// A token with exactly these JSON texts, signed with this secret.
 fn token(header: &str, claims: &str, algorithm: Algorithm, secret: &[u8]) -> String {
     let message = format!("{}.{}", base64(header.as_bytes()), base64(claims.as_bytes()));
     let key = EncodingKey::from_secret(secret);
@@ -27,7 +27,7 @@ fn now() -> i64 {
     at(START).unix_millis() / 1000
 }
 
-/// Good claims with one of them replaced, or left out by `null`.
+/// Valid claims with one of them replaced, or removed by `null`.
 fn claims(name: &str, value: Value) -> String {
     let mut claims = json!({"sub": "ada", "iss": "agentcfg", "aud": "agentcfg", "exp": now() + 60});
     claims[name] = value;
@@ -54,14 +54,14 @@ async fn is_good(world: &World, token: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_token_is_good_until_its_last_second() {
+async fn a_token_is_valid_until_its_expiry() {
     let world = World::new();
     let sessions = LocalSessions::new(SECRET);
     let token = sessions.issue("ada", 3600, at(START)).unwrap();
     assert!(is_good(&world, &token).await);
     world.clock.advance_millis(3_599_999);
     assert!(is_good(&world, &token).await);
-    // Exactly at `exp` it has ended, without leeway.
+    // The token has expired exactly at `exp`, without leeway.
     world.clock.advance_millis(1);
     assert!(!is_good(&world, &token).await);
     for (user, seconds) in [("", 60), ("a\0", 60), ("ada", 0), ("ada", 86_401), ("ada", u32::MAX)] {
@@ -71,7 +71,7 @@ async fn a_token_is_good_until_its_last_second() {
 }
 
 #[tokio::test]
-async fn every_claim_is_held_against_what_it_must_be() {
+async fn every_claim_is_validated() {
     let world = World::new();
     for (name, value, good) in [
         ("x", json!({"role": "owner"}), true),
@@ -108,7 +108,7 @@ async fn every_claim_is_held_against_what_it_must_be() {
         let token = signed(&claims(name, value.clone()));
         assert_eq!(is_good(&world, &token).await, good, "{name}: {value}");
     }
-    // A null is no claim, and a number beyond all numbers is none either.
+    // `null` does not count as a claim, nor does a number that no finite double holds.
     for exp in ["null", "1e400", "-1e400", "NaN"] {
         let text = claims("exp", json!(0)).replace("\"exp\":0", &format!("\"exp\":{exp}"));
         assert!(!is_good(&world, &signed(&text)).await, "exp {exp}");
@@ -116,7 +116,7 @@ async fn every_claim_is_held_against_what_it_must_be() {
 }
 
 #[tokio::test]
-async fn a_claim_given_twice_is_no_claim() {
+async fn a_token_with_a_duplicate_claim_is_refused() {
     let world = World::new();
     let good = claims("x", Value::Null);
     assert!(is_good(&world, &signed(&good)).await);
@@ -135,14 +135,14 @@ async fn a_claim_given_twice_is_no_claim() {
 }
 
 #[tokio::test]
-async fn the_algorithm_and_the_secret_are_ours_to_choose() {
+async fn the_service_and_not_the_token_chooses_the_algorithm() {
     let world = World::new();
     let good = claims("x", Value::Null);
     let body = base64(good.as_bytes());
     for algorithm in ["none", "None", "NONE", "hs256", ""] {
         let header = base64(format!(r#"{{"alg":"{algorithm}","typ":"JWT"}}"#).as_bytes());
         assert!(!is_good(&world, &format!("{header}.{body}.")).await);
-        // Even with the signature that HS256 would have.
+        // Even with a valid HS256 signature.
         let header = format!(r#"{{"alg":"{algorithm}"}}"#);
         assert!(!is_good(&world, &token(&header, &good, Algorithm::HS256, SECRET)).await);
     }
@@ -169,7 +169,7 @@ async fn the_algorithm_and_the_secret_are_ours_to_choose() {
 }
 
 #[tokio::test]
-async fn what_is_no_token_is_refused() {
+async fn a_malformed_token_is_refused() {
     let world = World::new();
     let good = signed(&claims("x", Value::Null));
     let parts: Vec<&str> = good.split('.').collect();
@@ -198,7 +198,7 @@ async fn what_is_no_token_is_refused() {
 }
 
 #[tokio::test]
-async fn without_an_identity_provider_no_token_is_good() {
+async fn without_an_identity_provider_every_token_is_refused() {
     let service = agentcfg_core::AgentCfg::builder(agentcfg_core::store::MemoryStore::new()).build();
     let token = signed(&claims("exp", json!(99_999_999_999_i64)));
     assert_eq!(failure(service.authenticate(&token).await).0, ErrorKind::Unauthorized);

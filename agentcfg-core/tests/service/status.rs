@@ -1,4 +1,4 @@
-//! Live status.
+//! Live status of agents.
 
 use agentcfg_core::ErrorKind;
 use agentcfg_core::model::{AgentStatus, LiveStatus, Plan, Role, Scope, StatusReport};
@@ -16,7 +16,7 @@ fn entry(agent_id: &str, status: LiveStatus, task: Option<(&str, &str)>) -> Agen
 }
 
 #[tokio::test]
-async fn a_report_is_live_for_its_time_and_no_longer() {
+async fn a_report_expires_after_its_time_to_live() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");
@@ -41,7 +41,7 @@ async fn a_report_is_live_for_its_time_and_no_longer() {
     assert_eq!(status().await, [working.clone(), editor.clone()]);
     world.clock.advance_millis(1);
     assert_eq!(status().await, [offline.clone(), editor.clone()]);
-    // A new report starts anew, and each replaces the one before it whole.
+    // A new report restarts the time to live and replaces the previous one completely.
     world
         .service
         .report_status(&ada, Some(workspace), "writer", report)
@@ -53,7 +53,7 @@ async fn a_report_is_live_for_its_time_and_no_longer() {
         .await
         .unwrap();
     assert_eq!(status().await[0], entry("writer", LiveStatus::Idle, None));
-    // A clock that steps back does not end a report.
+    // Setting the clock back does not expire a report.
     world.clock.advance_millis(-500_000);
     assert_eq!(status().await[0], entry("writer", LiveStatus::Idle, None));
     world
@@ -85,7 +85,7 @@ async fn the_time_to_live_is_a_setting() {
 }
 
 #[tokio::test]
-async fn reports_are_for_active_agents_by_those_who_work_on_tasks() {
+async fn a_report_needs_an_active_agent_and_tasks_update() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");
@@ -115,7 +115,7 @@ async fn reports_are_for_active_agents_by_those_who_work_on_tasks() {
         .report_status(&ada, Some(workspace), "nobody", wrong)
         .await;
     assert_eq!(kind(result), ErrorKind::Invalid);
-    // Deleting ends the report; restoring does not bring it back.
+    // Deleting an agent ends its report, and restoring it does not bring the report back.
     world.service.delete_agent(&ada, None, "writer", ANY).await.unwrap();
     assert_eq!(kind(report(&ada, "writer").await), ErrorKind::NotFound);
     world.service.restore_agent(&ada, None, "writer", ANY).await.unwrap();
@@ -124,7 +124,7 @@ async fn reports_are_for_active_agents_by_those_who_work_on_tasks() {
 }
 
 #[tokio::test]
-async fn reports_leave_no_trace_in_records_and_log() {
+async fn a_report_changes_neither_record_nor_audit_log() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");

@@ -127,7 +127,7 @@ async fn only_an_operator_changes_the_plan() {
         name: Some("x".into()),
         ..plan(Plan::Pro)
     };
-    // Not an owner, and nobody else who is no operator.
+    // The role `owner` does not make an operator.
     assert_eq!(
         failure(update("ada", workspace, plan(Plan::Pro)).await),
         (
@@ -144,7 +144,7 @@ async fn only_an_operator_changes_the_plan() {
         kind(update("eve", nowhere, plan(Plan::Pro)).await),
         ErrorKind::Forbidden
     );
-    // An operator needs no membership for the plan alone, and has no more without one.
+    // An operator needs no membership to change the plan, and has no other rights without one.
     assert_eq!(
         update("root", workspace, plan(Plan::Pro)).await.unwrap().plan,
         Plan::Pro
@@ -160,7 +160,7 @@ async fn only_an_operator_changes_the_plan() {
         );
         assert_eq!(kind(update("root", nowhere, more).await), ErrorKind::Forbidden);
     }
-    // As a member, what the role allows comes on top.
+    // For a member, the rights of the role are added.
     world.member(workspace, "ada", "root", Role::Admin).await;
     assert_eq!(
         kind(update("root", workspace, both.clone()).await),

@@ -1,6 +1,6 @@
-// The same authenticated list and durable create, as one would write them with Express and PostgreSQL: a key record read on
-// every request, a rate window shared through the database, a plan limit, a unique identifier and an audit entry in one
-// transaction. Prints `workspace=`, `key=` and `listening on http://…`.
+// The same authenticated list and durable create, as written with Express and PostgreSQL in the usual way: every
+// request reads the key's record, the rate window is shared through the database, and a create has a plan limit, a
+// unique identifier and an audit entry in one transaction. Prints `workspace=`, `key=` and `listening on http://…`.
 import { createHash, randomBytes, randomUUID, timingSafeEqual } from "node:crypto";
 import express from "express";
 import pg from "pg";

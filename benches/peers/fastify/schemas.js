@@ -1,4 +1,4 @@
-// What a create takes, and what the answers hold.
+// The schemas of the create request and of the responses.
 const text = { type: ["string", "null"] };
 
 export const failure = { type: "object", properties: { error: { type: "string" } } };

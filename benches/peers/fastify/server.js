@@ -1,6 +1,6 @@
-// The same authenticated list and durable create, as one would write them with Fastify and SQLite in one process:
-// schemas for what comes and what goes, prepared statements, and one transaction for a create. Takes the database's
-// file as its argument. Prints `workspace=`, `key=` and `listening on http://…`.
+// The same authenticated list and durable create, as written with Fastify and SQLite in one process in the usual
+// way: schemas for requests and responses, prepared statements, and one transaction for a create. Takes the
+// database's file as its argument. Prints `workspace=`, `key=` and `listening on http://…`.
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import Fastify from "fastify";
 import { agent, failure, newAgent } from "./schemas.js";

@@ -1,4 +1,4 @@
-// The database: one connection, its statements prepared once.
+// The database: one connection with prepared statements.
 import Database from "better-sqlite3";
 
 export const fail = (status, message) => Object.assign(new Error(message), { statusCode: status });
@@ -6,7 +6,7 @@ export const fail = (status, message) => Object.assign(new Error(message), { sta
 export function open(file) {
   const db = new Database(file);
   db.pragma("journal_mode = WAL");
-  // Each commit is on disk before it is answered; the WAL's usual NORMAL would not promise that.
+  // Each commit is on disk before its response; the usual `NORMAL` of a WAL does not guarantee that.
   db.pragma("synchronous = FULL");
   db.exec(`
     CREATE TABLE IF NOT EXISTS workspaces (id TEXT PRIMARY KEY, agent_limit INTEGER NOT NULL,
@@ -33,7 +33,7 @@ export function open(file) {
     "INSERT INTO audit (workspace_id, actor, action, target, changes, created_at) VALUES (?, ?, 'agent.created', ?, ?, ?)",
   );
 
-  // What is thrown rolls the transaction back.
+  // An exception rolls the transaction back.
   const create = db.transaction((actor, row) => {
     if (takeSlot.run(row.workspace_id).changes === 0) throw fail(422, "the plan's limit is reached");
     if (insert.run(row).changes === 0) throw fail(409, "agent_id is taken");

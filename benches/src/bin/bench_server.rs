@@ -1,8 +1,9 @@
-//! The servers that the benchmarks measure, each in a process of its own.
+//! The servers that the benchmarks measure, each in its own process.
 //!
 //! `bench-server api DATA AGENTS [--single]`: the product; with `--single`, one transaction for each request.
-//! `bench-server fill FILE WORKSPACES AGENTS`: the product on a store with so many workspaces of so many agents each.
-//! `bench-server store DATA`: hyper and the group-commit writer with no rules: a POST stores its body.
+//! `bench-server fill FILE WORKSPACES AGENTS`: the product on a store with this many workspaces of this many agents
+//! each.
+//! `bench-server store DATA`: hyper and the group-commit writer without any rules: a POST stores its body.
 //! `bench-server fixed FILE`: bare hyper; answers every request with the response in FILE.
 //! `bench-server listen FILE`: the same through the product's listener with its timeouts and limits.
 
@@ -64,7 +65,7 @@ fn service(store: RedbStore) -> AgentCfg {
         .build()
 }
 
-/// The product's request path on a service.
+/// Serves the product's request path over a service.
 async fn serve(service: AgentCfg) -> Result<(), Failure> {
     let app = App::new(service, Cors::default());
     let listener = listener().await?;
@@ -86,9 +87,9 @@ async fn api(data: &Path, agents: usize, options: RedbOptions) -> Result<(), Fai
     serve(service).await
 }
 
-/// Makes so many workspaces with so many agents each, with a key for some, and serves them.
+/// Creates this many workspaces with this many agents each, and a key for some of them, and serves them.
 async fn fill(file: &Path, workspaces: usize, agents: usize) -> Result<(), Failure> {
-    /// Workspaces that are filled at a time.
+    /// Workspaces that are filled concurrently.
     const AT_A_TIME: usize = 256;
     /// Workspaces that get a key.
     const KEYS: usize = 256;
@@ -114,7 +115,7 @@ async fn fill(file: &Path, workspaces: usize, agents: usize) -> Result<(), Failu
     serve(service).await
 }
 
-/// Resolves on SIGTERM, for a clean end.
+/// Resolves on SIGTERM, so that the server shuts down in order.
 async fn terminated() {
     if let Ok(mut signal) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
         signal.recv().await;
@@ -149,7 +150,7 @@ async fn store(data: &Path) -> Result<(), Failure> {
     .await
 }
 
-/// Answers with the response that was captured from the product: the same status, fields and bytes.
+/// Answers with the captured response of the product: the same status, headers and bytes.
 async fn fixed(file: &Path, through_listen: bool) -> Result<(), Failure> {
     let captured = std::fs::read(file)?;
     let end = captured
@@ -161,7 +162,7 @@ async fn fixed(file: &Path, through_listen: bool) -> Result<(), Failure> {
     let mut fields = Vec::new();
     for line in head.lines().skip(1) {
         let (name, value) = line.split_once(": ").ok_or("not a header field")?;
-        // hyper writes these two by itself.
+        // hyper writes these two headers itself.
         if !matches!(name, "date" | "content-length") {
             fields.push((HeaderName::try_from(name)?, HeaderValue::from_str(value)?));
         }
@@ -192,7 +193,7 @@ async fn fixed(file: &Path, through_listen: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// hyper and nothing else.
+/// Serves with hyper alone.
 async fn bare<F, Fut>(answer: F) -> Result<(), Failure>
 where
     F: Fn(Request<Incoming>) -> Fut + Clone + Send + 'static,

@@ -1,8 +1,10 @@
-// An OpenID Connect provider on loopback for the tests: oidc-provider as it is, with new keys at each start.
+// An OpenID Connect provider on loopback for the tests: unmodified oidc-provider, with new keys at each
+// start.
 //
 // Usage: node provider.mjs PORT GENERATION [PUBLIC_PORT]
-// Key ids are "GENERATION-ALG". PUBLIC_PORT is what the issuer says when something stands in front. One line of JSON on
-// standard output says that it is ready. Standard input ends it, so that it does not outlive the tests.
+// Key ids are "GENERATION-ALG". PUBLIC_PORT is the port of the issuer if a proxy stands in front. One line of JSON on
+// standard output reports readiness. The end of standard input ends the process, so that it does not outlive the
+// tests.
 
 import { generateKeyPairSync, createPrivateKey, sign } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -26,7 +28,7 @@ const server = createServer();
 await new Promise((resolve) => server.listen(Number(port), '127.0.0.1', resolve));
 const issuer = `http://127.0.0.1:${publicPort ?? server.address().port}`;
 
-// The clock of the clients is the one of this machine, and tokens live long enough for any test.
+// Clients use the clock of this machine, and tokens live longer than any test.
 const provider = new Provider(issuer, {
   jwks: { keys },
   clients: [
@@ -36,7 +38,7 @@ const provider = new Provider(issuer, {
       grant_types: ['authorization_code', 'client_credentials'],
       redirect_uris: ['http://127.0.0.1/signed-in'],
     },
-    // Whose credentials need the encoding of forms.
+    // The credentials contain characters that form encoding must escape.
     { client_id: 'agentcfg api', client_secret: 's:e&c/r%t+', grant_types: [], response_types: [], redirect_uris: [] },
   ],
   claims: { openid: ['sub'] },
@@ -60,7 +62,7 @@ const provider = new Provider(issuer, {
   },
   interactions: { url: (_ctx, interaction) => `/interaction/${interaction.uid}` },
   findAccount: (_ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
-  // Everybody consents to everything.
+  // Every user consents to every client.
   loadExistingGrant: async (ctx) => {
     const grant = new provider.Grant({ clientId: ctx.oidc.client.clientId, accountId: ctx.oidc.session.accountId });
     grant.addOIDCScope('openid');
@@ -74,7 +76,7 @@ const provider = new Provider(issuer, {
 const hits = {};
 const handle = provider.callback();
 
-// Signs any two texts with the real keys, which no provider would do.
+// Signs any two texts with the real keys, which no real provider would do.
 function signAnything(alg, header, claims) {
   const jwk = keys.find((key) => key.alg === alg);
   const key = createPrivateKey({ key: jwk, format: 'jwk' });
@@ -100,7 +102,7 @@ server.on('request', async (request, response) => {
       const { alg, header, claims } = JSON.parse(await body(request));
       response.end(signAnything(alg, header, claims));
     } else if (path.startsWith('/interaction/')) {
-      // The user types a name and a password here; the test has sent the name along.
+      // A user would type a name and a password here; the test sent the name with the request.
       const { params } = await provider.interactionDetails(request, response);
       await provider.interactionFinished(request, response, { login: { accountId: params.login_hint } });
     } else {

@@ -7,12 +7,11 @@ use serde_json::json;
 /// A credential with the name that the table gives it.
 pub(super) struct Credential {
     pub(super) name: &'static str,
-    /// `None` sends no credential at all.
+    /// `None` sends no credential.
     pub(super) text: Option<String>,
 }
 
-/// All kinds, in the order of the table's columns. Those of members and keys belong to `own`, but for
-/// the foreign key.
+/// All kinds, in the order of the table's columns. Members and keys belong to `own`, except for the foreign key.
 pub(super) fn credentials(own: &Studio<'_>, foreign: &Studio<'_>) -> Vec<Credential> {
     let ends = SystemClock.now().plus_millis(1000).to_string();
     let many = json!({"rate_limit": 1_000_000});

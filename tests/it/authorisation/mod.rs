@@ -1,7 +1,7 @@
-//! Every route with every kind of credential in every kind of place: who may do what.
+//! Authorisation: every route with every kind of credential in every kind of place.
 //!
-//! What is expected stands in `expected.txt`, three lines for each route of the server's own table. A
-//! route without its lines fails, and so do lines without a route.
+//! `expected.txt` has three lines for each route of the server's own table. A route without its lines
+//! fails the test, and so does a line without a route.
 
 mod credentials;
 mod requests;
@@ -14,12 +14,12 @@ use self::credentials::{Credential, credentials};
 use self::requests::{Place, Recipe, recipe};
 use self::table::{Table, expected};
 
-/// The three kinds of place, from the view of those whose credentials are tried: their workspace,
-/// one of somebody else, and one that is not there.
+/// The kinds of place, relative to the tested credentials: their own workspace, a foreign one, and
+/// one that does not exist.
 const PLACES: [&str; 3] = ["own", "foreign", "absent"];
 
 #[test]
-fn every_route_has_its_expectations_and_every_expectation_its_route() {
+fn the_table_covers_every_route_and_no_other() {
     let table = expected();
     let mut missing = Vec::new();
     for route in ROUTES {
@@ -47,11 +47,11 @@ fn every_route_has_its_expectations_and_every_expectation_its_route() {
 }
 
 #[test]
-fn every_credential_may_do_in_every_workspace_what_the_table_says() {
+fn every_credential_gets_the_status_of_the_table_on_every_route() {
     let server = Server::builder()
         .set("session_rate_limit", "1000000")
         .set("default_plan", "enterprise")
-        // Nobody listens there: a model call that is granted ends in 502, and nothing leaves the machine.
+        // Nothing listens on this port: a permitted model call ends in 502, and nothing leaves the machine.
         .set("openai_base_url", "http://127.0.0.1:1")
         .set("openai_api_key", "managed")
         .start();
@@ -65,7 +65,7 @@ fn every_credential_may_do_in_every_workspace_what_the_table_says() {
     );
     let mut wrong = Vec::new();
     for route in ROUTES {
-        let recipe = recipe(route.method, route.path).expect("another test sees to that");
+        let recipe = recipe(route.method, route.path).expect("every route has a recipe");
         for place in PLACES {
             let place = Place::new(place, &own, &foreign);
             wrong.extend(try_all(&recipe, &place, &credentials, &table));
@@ -79,13 +79,13 @@ fn every_credential_may_do_in_every_workspace_what_the_table_says() {
     );
 }
 
-/// Tries one route in one place with every credential. What is refused must leave no trace.
+/// Tries one route in one place with every credential. Refused requests must not change the audit log.
 fn try_all(recipe: &Recipe, place: &Place<'_>, credentials: &[Credential], table: &Table) -> Vec<String> {
     let mut wrong = Vec::new();
     let expected = |credential: &Credential| table.get(&recipe.name(), place.name, credential.name);
     let (allowed, refused): (Vec<_>, Vec<_>) = credentials.iter().partition(|credential| expected(credential) < 300);
     recipe.prepare(place);
-    let trail = place.trail();
+    let before = place.audit_log();
     for credential in refused {
         wrong.extend(compare(
             &recipe.send(place, credential),
@@ -94,9 +94,9 @@ fn try_all(recipe: &Recipe, place: &Place<'_>, credentials: &[Credential], table
             credential,
         ));
     }
-    if place.trail() != trail {
+    if place.audit_log() != before {
         wrong.push(format!(
-            "{} {}: what was refused left a trace",
+            "{} {}: a refused request changed the audit log",
             recipe.name(),
             place.name
         ));

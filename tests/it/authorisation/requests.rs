@@ -1,4 +1,4 @@
-//! For each route a request that succeeds for whoever may make it, again and again.
+//! For each route a request that succeeds with sufficient rights, also repeatedly.
 
 use agentcfg_tests::harness::{Request, Response, Studio, unique};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::credentials::Credential;
 
 const ABSENT: &str = "018f2d7c-0000-7000-8000-000000000001";
 
-/// What is written into the workspace before a request, so that it can succeed.
+/// The record that a request needs to succeed; it is created beforehand.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
     Nothing,
@@ -18,16 +18,16 @@ enum Before {
     ProviderKey,
 }
 
-/// How to make the request of a route.
+/// How to build the request of a route.
 pub(super) struct Recipe {
     pub(super) method: &'static str,
-    /// The path in the table of routes.
+    /// The path in the route table.
     name: &'static str,
     path: &'static str,
     before: Before,
-    /// The parameters, in which `{name}` is filled in from the place.
+    /// The query, with `{name}` placeholders that the place fills in.
     query: &'static str,
-    /// The body, likewise.
+    /// The body, with the same placeholders.
     body: Option<&'static str>,
 }
 
@@ -47,7 +47,7 @@ const MEMBER: &str = "workspace_id={workspace}&user_id={item}";
 const PROVIDER: &str = "workspace_id={workspace}&provider=openai";
 const WORKSPACE: &str = "workspace_id={workspace}";
 
-/// The recipe of a route, if it has one.
+/// The recipe of a route, if there is one.
 pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe> {
     let with = |before, query, body| Recipe {
         before,
@@ -82,7 +82,7 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             "",
             Some(r#"{"workspace_id": "{workspace}", "name": "x", "environment": "production", "scope": "read"}"#),
         ),
-        // The provider is out of reach, which is the last thing to be found out: 502 says that all else was granted.
+        // An unreachable provider is detected after all other checks, so 502 shows that the call was permitted.
         ("POST", "/api/agents/model-calls/{provider}/{path}") => Recipe {
             path: "/api/agents/model-calls/openai/v1/responses",
             name: path,
@@ -96,12 +96,12 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
     })
 }
 
-/// Where a request goes.
+/// The place that a request acts in.
 pub(super) struct Place<'a> {
     pub(super) name: &'static str,
-    /// The workspace; for one that is not there, any other tells which server it is.
+    /// The workspace; an absent one has its own id on the server of `own`.
     studio: Studio<'a>,
-    /// What the request acts on, once it was made.
+    /// The identifier of the record that the request acts on.
     item: std::cell::RefCell<String>,
 }
 
@@ -122,19 +122,19 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// What the audit log of the workspace knows, if there is a workspace.
-    pub(super) fn trail(&self) -> Option<Vec<Value>> {
+    /// The audit log of the workspace; `None` for an absent workspace.
+    pub(super) fn audit_log(&self) -> Option<Vec<Value>> {
         (self.name != "absent").then(|| self.studio.audit())
     }
 }
 
 impl Recipe {
-    /// The route, as the table names it.
+    /// The route as in the table.
     pub(super) fn name(&self) -> String {
         format!("{} {}", self.method, self.name)
     }
 
-    /// Makes what the request acts on.
+    /// Creates the record that the request acts on.
     pub(super) fn prepare(&self, place: &Place<'_>) {
         if place.name == "absent" {
             return;

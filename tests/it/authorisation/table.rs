@@ -1,10 +1,10 @@
-//! The table of expectations, as it stands in the file beside this one.
+//! The table of expected statuses, read from `expected.txt`.
 
 use std::collections::HashMap;
 
 const FILE: &str = include_str!("expected.txt");
 
-/// What is expected.
+/// The expected statuses.
 pub(super) struct Table {
     /// The kinds of credentials, in the order of the columns.
     pub(super) credentials: Vec<&'static str>,
@@ -32,8 +32,8 @@ impl Table {
     }
 }
 
-/// Reads the file: a line of column names, then `METHOD path place` and a status for each column.
-/// `-` stands for 401, which is what a bad credential gets everywhere.
+/// Parses the file: a line of column names, then `METHOD path place` and a status for each column.
+/// `-` stands for 401, the status of every invalid credential.
 pub(super) fn expected() -> Table {
     let mut lines = FILE.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let credentials: Vec<_> = lines.next().expect("a line of names").split_whitespace().collect();

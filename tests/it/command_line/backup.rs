@@ -10,9 +10,9 @@ use agentcfg_tests::harness::{Server, Studio, run, scratch};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-struct Shelf(TempDir);
+struct BackupDir(TempDir);
 
-impl Shelf {
+impl BackupDir {
     fn new() -> Self {
         Self(scratch())
     }
@@ -26,19 +26,19 @@ fn data(server: &Server) -> &str {
     server.data().to_str().unwrap()
 }
 
-fn roomy() -> Server {
+fn enterprise_server() -> Server {
     Server::builder().set("default_plan", "enterprise").start()
 }
 
 #[test]
-fn a_cold_backup_is_the_store_and_says_how_to_put_it_back() {
-    let (shelf, server) = (Shelf::new(), roomy());
+fn a_cold_backup_contains_the_store_and_prints_the_restore_command() {
+    let (backups, server) = (BackupDir::new(), enterprise_server());
     let studio = Studio::on(&server);
     let key = studio.key("admin");
     studio.create("a", &Value::Null).expect(201);
     let (list, log) = (studio.list().json(), studio.audit());
     server.stop();
-    let (copy, new) = (shelf.path("copy"), shelf.path("new"));
+    let (copy, new) = (backups.path("copy"), backups.path("new"));
     let said = run(["backup", "--data", data(&server), "--out", &copy]).succeeded();
     assert!(said.contains(&format!("restore --from {copy}")), "{said}");
     let said = run(["restore", "--from", &copy, "--data", &new]).succeeded();
@@ -55,11 +55,11 @@ fn a_cold_backup_is_the_store_and_says_how_to_put_it_back() {
 }
 
 #[test]
-fn a_tag_from_before_a_restore_is_good_for_nothing() {
-    let (shelf, server) = (Shelf::new(), roomy());
+fn a_tag_from_before_a_restore_is_not_accepted_after_it() {
+    let (backups, server) = (BackupDir::new(), enterprise_server());
     let studio = Studio::on(&server);
     studio.create("a", &Value::Null).expect(201);
-    let (copy, new) = (shelf.path("copy"), shelf.path("new"));
+    let (copy, new) = (backups.path("copy"), backups.path("new"));
     run(["backup", "--data", data(&server), "--out", &copy]).succeeded();
     let (tag, list_tag) = (studio.change("a", &json!({})).etag(), studio.list().etag());
     server.stop();
@@ -79,11 +79,11 @@ fn a_tag_from_before_a_restore_is_good_for_nothing() {
 }
 
 #[test]
-fn a_hot_backup_is_one_moment_of_a_store_that_is_written() {
-    let (shelf, server) = (Shelf::new(), roomy());
+fn a_hot_backup_is_a_consistent_snapshot_under_writes() {
+    let (backups, server) = (BackupDir::new(), enterprise_server());
     let studio = Studio::on(&server);
     let done = AtomicBool::new(false);
-    let copies: Vec<_> = (0..3).map(|number| shelf.path(&format!("copy-{number}"))).collect();
+    let copies: Vec<_> = (0..3).map(|number| backups.path(&format!("copy-{number}"))).collect();
     thread::scope(|scope| {
         for writer in 0..2 {
             let (studio, done) = (&studio, &done);
@@ -121,10 +121,10 @@ fn a_hot_backup_is_one_moment_of_a_store_that_is_written() {
 }
 
 #[test]
-fn a_backup_is_for_its_owner_alone_and_holds_no_key() {
-    let (shelf, server) = (Shelf::new(), Server::start());
+fn a_backup_is_readable_by_its_owner_only_and_contains_no_key() {
+    let (backups, server) = (BackupDir::new(), Server::start());
     server.token("u");
-    let copy = shelf.path("copy");
+    let copy = backups.path("copy");
     run(["backup", "--data", data(&server), "--out", &copy]).succeeded();
     assert_eq!(fs::metadata(&copy).unwrap().mode() & 0o777, 0o600);
     let secret = fs::read(server.data().join("session.key")).unwrap();
@@ -134,33 +134,33 @@ fn a_backup_is_for_its_owner_alone_and_holds_no_key() {
 }
 
 #[test]
-fn a_backup_replaces_no_file_and_leaves_nothing_half_done() {
-    let (shelf, server) = (Shelf::new(), Server::start());
-    let copy = shelf.path("copy");
+fn a_backup_overwrites_no_file_and_leaves_no_partial_file() {
+    let (backups, server) = (BackupDir::new(), Server::start());
+    let copy = backups.path("copy");
     fs::write(&copy, "precious").unwrap();
     run(["backup", "--data", data(&server), "--out", &copy]).failed_with(&[&copy, "exists", "--out"]);
     assert_eq!(fs::read_to_string(&copy).unwrap(), "precious");
-    let nowhere = shelf.path("no/such/dir/copy");
+    let nowhere = backups.path("no/such/dir/copy");
     run(["backup", "--data", data(&server), "--out", &nowhere]).failed_with(&["no/such/dir"]);
-    assert_eq!(fs::read_dir(shelf.0.path()).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(backups.0.path()).unwrap().count(), 1);
 }
 
 #[test]
-fn a_backup_of_nothing_is_refused_with_a_way_out() {
-    let shelf = Shelf::new();
-    let (nowhere, copy) = (shelf.path("nowhere"), shelf.path("copy"));
+fn a_backup_without_a_store_is_refused_with_a_remedy() {
+    let backups = BackupDir::new();
+    let (nowhere, copy) = (backups.path("nowhere"), backups.path("copy"));
     run(["backup", "--data", &nowhere, "--out", &copy]).failed_with(&[&nowhere, "does not exist", "--data"]);
-    let empty = shelf.path("empty");
+    let empty = backups.path("empty");
     fs::create_dir(&empty).unwrap();
     run(["backup", "--data", &empty, "--out", &copy]).failed_with(&[&empty, "no store"]);
     assert!(!PathBuf::from(copy).exists());
 }
 
 #[test]
-fn a_restore_touches_no_store_that_is_there() {
-    let (shelf, server) = (Shelf::new(), roomy());
+fn a_restore_does_not_touch_an_existing_store() {
+    let (backups, server) = (BackupDir::new(), enterprise_server());
     let studio = Studio::on(&server);
-    let copy = shelf.path("copy");
+    let copy = backups.path("copy");
     run(["backup", "--data", data(&server), "--out", &copy]).succeeded();
     studio.create("later", &Value::Null).expect(201);
     server.stop();
@@ -174,11 +174,11 @@ fn a_restore_touches_no_store_that_is_there() {
 }
 
 #[test]
-fn what_is_no_whole_backup_is_refused_and_leaves_no_store() {
-    let (shelf, server) = (Shelf::new(), roomy());
+fn an_incomplete_backup_is_refused_and_leaves_no_store() {
+    let (backups, server) = (BackupDir::new(), enterprise_server());
     let studio = Studio::on(&server);
     studio.create("a", &Value::Null).expect(201);
-    let copy = shelf.path("copy");
+    let copy = backups.path("copy");
     run(["backup", "--data", data(&server), "--out", &copy]).succeeded();
     let good = fs::read(&copy).unwrap();
     let mut flipped = good.clone();
@@ -193,11 +193,11 @@ fn what_is_no_whole_backup_is_refused_and_leaves_no_store() {
         [1, 10, good.len() / 2, good.len() - 1].map(|length| (format!("cut-{length}"), good[..length].to_vec())),
     );
     for (name, bytes) in bad {
-        let (from, new) = (shelf.path(&name), shelf.path(&format!("{name}-new")));
+        let (from, new) = (backups.path(&name), backups.path(&format!("{name}-new")));
         fs::write(&from, bytes).unwrap();
         run(["restore", "--from", &from, "--data", &new]).failed_with(&[&from]);
         assert!(!PathBuf::from(new).join("store.redb").exists(), "{name}");
     }
-    let nowhere = shelf.path("nowhere");
-    run(["restore", "--from", &nowhere, "--data", &shelf.path("n")]).failed_with(&[&nowhere]);
+    let nowhere = backups.path("nowhere");
+    run(["restore", "--from", &nowhere, "--data", &backups.path("n")]).failed_with(&[&nowhere]);
 }

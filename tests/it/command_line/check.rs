@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const MARK: &str = "mark-of-the-damaged-record";
 
-/// Changes one letter of the text wherever the file has it; gives how often that was.
+/// Changes one letter of the mark wherever it occurs in the file; returns the number of occurrences.
 fn damage(file: &Path) -> usize {
     let mut bytes = fs::read(file).unwrap();
     let places: Vec<_> = (0..bytes.len() - MARK.len())
@@ -32,7 +32,7 @@ fn filled() -> (Server, String) {
 }
 
 #[test]
-fn a_sound_store_is_called_sound() {
+fn an_intact_store_passes_the_check() {
     let (server, data) = filled();
     server.stop();
     let said = run(["check", "--data", &data]).succeeded();
@@ -40,7 +40,7 @@ fn a_sound_store_is_called_sound() {
 }
 
 #[test]
-fn a_damaged_record_is_found_and_named_with_a_way_out() {
+fn a_damaged_record_is_named_with_a_remedy() {
     let (server, data) = filled();
     let studio = Studio::on(&server);
     studio.create("victim", &json!({"role": MARK})).expect(201);
@@ -54,7 +54,7 @@ fn a_damaged_record_is_found_and_named_with_a_way_out() {
 }
 
 #[test]
-fn a_server_on_a_damaged_record_answers_500_without_a_word_of_why_and_logs_it() {
+fn a_damaged_record_is_500_without_details_and_is_logged() {
     let (server, data) = filled();
     let studio = Studio::on(&server);
     studio.create("victim", &json!({"role": MARK})).expect(201);
@@ -89,7 +89,7 @@ fn a_server_on_a_damaged_record_answers_500_without_a_word_of_why_and_logs_it() 
 }
 
 #[test]
-fn a_file_that_is_no_store_is_refused_by_all() {
+fn a_file_that_is_no_store_is_refused_by_every_command() {
     let (server, data) = filled();
     server.stop();
     let store = server.data().join("store.redb");
@@ -110,7 +110,7 @@ fn a_file_that_is_no_store_is_refused_by_all() {
 }
 
 #[test]
-fn a_check_of_nothing_is_refused() {
+fn a_check_without_a_store_is_refused() {
     let dir = agentcfg_tests::harness::scratch();
     let path = dir.path().to_str().unwrap();
     run(["check", "--data", path]).failed_with(&[path, "no store"]);

@@ -1,17 +1,17 @@
-//! `dev`: everything in one go.
+//! `dev`: a server with a workspace, a key and a token in one command.
 
 use std::process::Command;
 
 use agentcfg_tests::harness::{Server, not_run, run, scratch, until};
 
-/// The word behind a label at the start of a line.
+/// The word that follows a label at the start of a line.
 fn after<'a>(text: &'a str, label: &str) -> &'a str {
     let line = text.lines().find_map(|line| line.strip_prefix(label));
     line.and_then(|rest| rest.split_whitespace().next())
         .unwrap_or_else(|| panic!("no {label}: {text}"))
 }
 
-fn said(server: &Server) -> String {
+fn printed(server: &Server) -> String {
     until("everything is printed", || {
         Some(server.stdout()).filter(|text| text.contains("listening on"))
     })
@@ -21,7 +21,7 @@ fn said(server: &Server) -> String {
 fn dev_gives_a_workspace_a_key_and_a_token_that_work() {
     let dir = scratch();
     let server = Server::builder().dev_in(dir.path()).start();
-    let text = said(&server);
+    let text = printed(&server);
     let (workspace, key, token) = (
         after(&text, "Workspace"),
         after(&text, "API key"),
@@ -42,18 +42,15 @@ fn dev_gives_a_workspace_a_key_and_a_token_that_work() {
 }
 
 #[test]
-fn the_secrets_are_shown_once() {
+fn dev_prints_the_secrets_once() {
     let dir = scratch();
     let first = Server::builder().dev_in(dir.path()).start();
-    let key = after(&said(&first), "API key").to_owned();
+    let key = after(&printed(&first), "API key").to_owned();
     first.stop();
     assert!(!first.stderr().contains(&key));
     let second = Server::builder().dev_in(dir.path()).start();
-    let text = said(&second);
-    assert!(
-        !text.contains("svc_"),
-        "the key is known to nobody but its owner: {text}"
-    );
+    let text = printed(&second);
+    assert!(!text.contains("svc_"), "the second start printed the key: {text}");
     second.get("/api/workspaces").bearer(&key).send().expect(200);
     second
         .get("/api/workspaces")
@@ -69,7 +66,7 @@ fn the_printed_curl_lines_work_as_they_are() {
     }
     let dir = scratch();
     let server = Server::builder().dev_in(dir.path()).start();
-    let text = said(&server);
+    let text = printed(&server);
     let lines: Vec<_> = text.lines().filter(|line| line.starts_with("curl ")).collect();
     assert_eq!(lines.len(), 5, "list, create, change, delete, and a key: {text}");
     for line in lines {
@@ -85,7 +82,7 @@ fn the_printed_curl_lines_work_as_they_are() {
 }
 
 #[test]
-fn dev_and_serve_tell_each_other_who_has_the_data() {
+fn dev_and_serve_report_which_process_locks_the_data() {
     let dir = scratch();
     let server = Server::builder().dev_in(dir.path()).start();
     let data = server.data().to_str().unwrap();

@@ -1,11 +1,11 @@
-//! What the command line takes and what it says to the rest.
+//! Command-line arguments, and the messages about invalid ones.
 
 use std::net::TcpListener;
 
 use agentcfg_tests::harness::{Run, run, scratch};
 
 #[test]
-fn without_a_command_there_is_help() {
+fn without_a_command_the_help_is_printed() {
     let finished = run([""; 0]);
     assert!(!finished.status.success());
     for command in ["dev", "serve", "token", "backup", "restore", "check"] {
@@ -28,7 +28,7 @@ fn help_and_version_succeed_and_show_examples() {
 }
 
 #[test]
-fn an_unknown_command_or_flag_is_named_with_what_was_meant() {
+fn an_unknown_command_or_flag_is_named_with_a_suggestion() {
     run(["srve"]).failed_with(&["srve", "serve"]);
     run(["serve", "--lisen", "127.0.0.1:0"]).failed_with(&["--lisen", "--listen"]);
     run(["serve", "now"]).failed_with(&["now"]);
@@ -53,13 +53,13 @@ fn a_missing_argument_is_named() {
         assert_eq!(
             std::fs::read_dir(&dir).unwrap().count(),
             0,
-            "{arguments:?} left something behind"
+            "{arguments:?} left files behind"
         );
     }
 }
 
 #[test]
-fn an_address_that_is_none_is_shown_with_one_that_is() {
+fn an_invalid_address_is_shown_with_a_valid_example() {
     for address in [
         "nonsense",
         "127.0.0.1",
@@ -80,7 +80,7 @@ fn an_address_that_is_none_is_shown_with_one_that_is() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named_with_a_way_out() {
+fn a_port_in_use_is_named_with_a_remedy() {
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = holder.local_addr().unwrap();
     for command in ["serve", "dev"] {
@@ -97,7 +97,7 @@ fn a_port_that_is_taken_is_named_with_a_way_out() {
 }
 
 #[test]
-fn an_address_of_another_machine_is_named() {
+fn an_address_that_is_not_local_is_named() {
     let dir = scratch();
     let finished = Run::new(["serve", "--listen", "192.0.2.1:7420"]).in_dir(&dir).finish();
     finished.failed_with(&["192.0.2.1:7420", "--listen"]);

@@ -1,10 +1,10 @@
-//! A data directory that somebody else works on.
+//! A data directory that another process has locked.
 
 use agentcfg_tests::harness::{Run, Server, Studio, run, scratch};
 use serde_json::Value;
 
 #[test]
-fn a_second_server_on_the_data_is_told_who_has_it_and_what_to_do() {
+fn a_second_server_reports_the_process_that_locks_the_data() {
     let server = Server::start();
     let studio = Studio::on(&server);
     let data = server.data().to_str().unwrap();
@@ -22,7 +22,7 @@ fn a_second_server_on_the_data_is_told_who_has_it_and_what_to_do() {
 }
 
 #[test]
-fn check_and_restore_leave_data_alone_that_a_server_works_on() {
+fn check_and_restore_refuse_data_that_a_server_has_locked() {
     let server = Server::start();
     let data = server.data().to_str().unwrap();
     run(["check", "--data", data]).failed_with(&[data, &server.pid().to_string()]);
@@ -33,14 +33,14 @@ fn check_and_restore_leave_data_alone_that_a_server_works_on() {
 }
 
 #[test]
-fn tokens_are_made_while_a_server_runs() {
+fn a_token_can_be_issued_while_a_server_runs() {
     let server = Server::start();
     let token = server.token("meanwhile");
     server.get("/api/workspaces").bearer(token).send().expect(200);
 }
 
 #[test]
-fn a_killed_server_holds_nothing() {
+fn a_killed_server_leaves_no_lock() {
     let server = Server::start();
     let data = server.data().to_owned();
     server.kill();
@@ -49,7 +49,7 @@ fn a_killed_server_holds_nothing() {
 }
 
 #[test]
-fn what_is_no_directory_is_named() {
+fn a_data_path_that_is_no_directory_is_named() {
     let dir = scratch();
     let file = dir.path().join("file");
     std::fs::write(&file, "x").unwrap();

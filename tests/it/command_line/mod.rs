@@ -1,4 +1,4 @@
-//! The command line: each command, and each mistake with its cause and its way out.
+//! The command line: each command, and each mistake with its cause and a remedy.
 
 mod backup;
 mod check;

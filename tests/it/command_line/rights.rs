@@ -1,4 +1,4 @@
-//! Rights on the data directory, which root does not feel: these run as somebody else.
+//! File permissions of the data directory. They do not apply to root, so these tests run as another user.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use agentcfg_tests::harness::{Finished, NOBODY, Run, Server, not_run, scratch, server_binary};
 use tempfile::TempDir;
 
-/// A place that the user without rights can enter, with a copy of the binary.
-struct Hall {
+/// A directory that the unprivileged user can enter, with a copy of the binary.
+struct UnprivilegedDir {
     dir: TempDir,
     binary: PathBuf,
     user: Option<u32>,
 }
 
-impl Hall {
+impl UnprivilegedDir {
     fn open() -> Option<Self> {
         let dir = scratch();
         fs::set_permissions(&dir, Permissions::from_mode(0o755)).unwrap();
@@ -23,16 +23,16 @@ impl Hall {
         fs::copy(server_binary(), &binary).unwrap();
         fs::set_permissions(&binary, Permissions::from_mode(0o755)).unwrap();
         let root = dir.path().metadata().unwrap().uid() == 0;
-        let hall = Self {
+        let dir_of_user = Self {
             dir,
             binary,
             user: root.then_some(NOBODY),
         };
-        if hall
+        if dir_of_user
             .try_run(&["--version"])
             .is_ok_and(|finished| finished.status.success())
         {
-            return Some(hall);
+            return Some(dir_of_user);
         }
         not_run("the binary cannot be run as another user");
         None
@@ -42,7 +42,7 @@ impl Hall {
         self.dir.path().join(name)
     }
 
-    /// A directory with this mode that belongs to whoever runs the binary.
+    /// A directory with this mode, owned by the user who runs the binary.
     fn directory(&self, name: &str, mode: u32) -> PathBuf {
         let path = self.path(name);
         fs::create_dir(&path).unwrap();
@@ -71,55 +71,68 @@ impl Hall {
 }
 
 #[test]
-fn a_directory_that_may_not_be_written_is_named_with_a_way_out() {
-    let Some(hall) = Hall::open() else { return };
-    let data = hall.directory("read-only", 0o500);
-    hall.serve(&data)
+fn a_directory_without_write_permission_is_named_with_a_remedy() {
+    let Some(dir_of_user) = UnprivilegedDir::open() else {
+        return;
+    };
+    let data = dir_of_user.directory("read-only", 0o500);
+    dir_of_user
+        .serve(&data)
         .failed_with(&["read-only", "permission denied", "--data"]);
-    let token = hall.run(&["token", "--user", "u", "--data", data.to_str().unwrap()]);
+    let token = dir_of_user.run(&["token", "--user", "u", "--data", data.to_str().unwrap()]);
     token.failed_with(&["read-only", "permission denied"]);
 }
 
 #[test]
-fn a_directory_that_may_not_be_made_is_named_with_a_way_out() {
-    let Some(hall) = Hall::open() else { return };
-    let parent = hall.directory("closed", 0o500);
-    hall.serve(&parent.join("data"))
+fn a_directory_that_cannot_be_created_is_named_with_a_remedy() {
+    let Some(dir_of_user) = UnprivilegedDir::open() else {
+        return;
+    };
+    let parent = dir_of_user.directory("closed", 0o500);
+    dir_of_user
+        .serve(&parent.join("data"))
         .failed_with(&["closed/data", "permission denied", "--data"]);
-    hall.serve(&parent.join("deep/data"))
+    dir_of_user
+        .serve(&parent.join("deep/data"))
         .failed_with(&["closed/deep", "permission denied"]);
 }
 
 #[test]
-fn a_directory_of_somebody_else_is_named_with_a_way_out() {
-    let Some(hall) = Hall::open() else { return };
-    let data = hall.directory("shut", 0o000);
+fn a_directory_of_another_user_is_named_with_a_remedy() {
+    let Some(dir_of_user) = UnprivilegedDir::open() else {
+        return;
+    };
+    let data = dir_of_user.directory("shut", 0o000);
     for arguments in [
         &["check", "--data"][..],
         &["serve", "--listen", "127.0.0.1:0", "--data"],
     ] {
         let arguments: Vec<_> = arguments.iter().copied().chain([data.to_str().unwrap()]).collect();
-        hall.run(&arguments)
+        dir_of_user
+            .run(&arguments)
             .failed_with(&["shut", "permission denied", "owner"]);
     }
 }
 
 #[test]
-fn a_backup_that_may_not_be_written_is_named() {
-    let Some(hall) = Hall::open() else { return };
-    let data = hall.directory("data", 0o700);
-    hall.run(&["token", "--user", "u", "--data", data.to_str().unwrap()])
+fn a_backup_without_write_permission_is_named() {
+    let Some(dir_of_user) = UnprivilegedDir::open() else {
+        return;
+    };
+    let data = dir_of_user.directory("data", 0o700);
+    dir_of_user
+        .run(&["token", "--user", "u", "--data", data.to_str().unwrap()])
         .succeeded();
     let source = Server::start();
     source.stop();
     let store = data.join("store.redb");
     fs::copy(source.data().join("store.redb"), &store).unwrap();
-    if let Some(user) = hall.user {
+    if let Some(user) = dir_of_user.user {
         chown(&store, Some(user), Some(user)).unwrap();
     }
-    let closed = hall.directory("closed", 0o500);
+    let closed = dir_of_user.directory("closed", 0o500);
     let out = closed.join("copy");
-    let finished = hall.run(&[
+    let finished = dir_of_user.run(&[
         "backup",
         "--data",
         data.to_str().unwrap(),
@@ -130,7 +143,7 @@ fn a_backup_that_may_not_be_written_is_named() {
 }
 
 #[test]
-fn a_secret_that_others_can_read_is_refused_with_the_command_that_helps() {
+fn a_secret_that_others_can_read_is_refused_with_the_chmod_command() {
     let server = Server::start();
     server.token("u");
     server.stop();
@@ -145,7 +158,7 @@ fn a_secret_that_others_can_read_is_refused_with_the_command_that_helps() {
 }
 
 #[test]
-fn everything_in_the_data_directory_is_for_its_owner_alone() {
+fn all_data_files_are_accessible_to_their_owner_only() {
     let server = Server::start();
     server.token("u");
     assert_eq!(server.data().metadata().unwrap().mode() & 0o777, 0o700);

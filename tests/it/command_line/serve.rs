@@ -1,11 +1,11 @@
-//! `serve`: what it prints, and how it ends.
+//! `serve`: what it prints, and how it shuts down.
 
 use agentcfg_tests::harness::{Server, Studio, Wire, eventually};
 use rustix::process::Signal;
 use serde_json::Value;
 
 #[test]
-fn one_line_on_standard_output_says_where_it_listens() {
+fn standard_output_is_one_line_with_the_address() {
     let server = Server::start();
     server.get("/readyz").send().expect(200);
     server.stop();
@@ -13,13 +13,13 @@ fn one_line_on_standard_output_says_where_it_listens() {
 }
 
 #[test]
-fn the_first_start_says_where_the_data_is_what_to_run_next_and_how_to_stop() {
+fn the_first_start_prints_the_data_directory_the_next_command_and_how_to_stop() {
     let server = Server::start();
     let (said, data) = (server.stderr(), server.data().display().to_string());
     for needed in [&*data, "agentcfg-server token", "Ctrl-C", "backup"] {
         assert!(said.contains(needed), "{needed}: {said}");
     }
-    // What a merge leaves behind compiles within a text.
+    // Conflict markers of a merge compile inside a string literal.
     assert!(!said.contains("<<<<") && !said.contains(">>>>"), "{said}");
     server.stop();
     let again = Server::builder().data(&data).start();
@@ -32,7 +32,7 @@ fn the_first_start_says_where_the_data_is_what_to_run_next_and_how_to_stop() {
 }
 
 #[test]
-fn sigterm_and_sigint_end_it_with_success() {
+fn sigterm_and_sigint_shut_down_with_exit_status_zero() {
     for signal in [Signal::TERM, Signal::INT] {
         let server = Server::start();
         server.get("/readyz").send().expect(200);
@@ -42,7 +42,7 @@ fn sigterm_and_sigint_end_it_with_success() {
 }
 
 #[test]
-fn idle_connections_do_not_hold_up_the_end() {
+fn idle_connections_do_not_delay_the_shutdown() {
     let server = Server::start();
     let mut idle: Vec<_> = (0..5).map(|_| Wire::connect(server.address())).collect();
     server.get("/healthz").send_on(&mut idle[0]).expect(200);
@@ -53,7 +53,7 @@ fn idle_connections_do_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once() {
+fn a_second_signal_ends_the_process_at_once() {
     let server = Server::start();
     let mut hanging = Wire::connect(server.address());
     hanging.send(
@@ -61,7 +61,7 @@ fn a_second_signal_ends_it_at_once() {
          Authorization: Bearer ",
     );
     hanging.send(server.token("u")).send("\r\n\r\n{");
-    // The log tells when the first signal has arrived; two that come together count as one.
+    // The log shows that the first signal has arrived; two signals that arrive together would count as one.
     server.get("/healthz").send().expect(200);
     server.signal(Signal::TERM);
     eventually("the first signal arrives", || server.stderr().contains("shutting down"));
@@ -71,7 +71,7 @@ fn a_second_signal_ends_it_at_once() {
 }
 
 #[test]
-fn everything_is_there_after_a_restart() {
+fn all_records_survive_a_restart() {
     let server = Server::builder().set("default_plan", "enterprise").start();
     let studio = Studio::on(&server);
     for id in ["a", "b", "c"] {
@@ -98,7 +98,7 @@ fn everything_is_there_after_a_restart() {
 }
 
 #[test]
-fn nothing_secret_is_printed_when_a_server_starts() {
+fn a_start_prints_no_secret() {
     let server = Server::start();
     let said = format!("{}{}", server.stdout(), server.stderr());
     assert!(!said.contains("svc_") && !said.contains("eyJ"), "{said}");

@@ -1,11 +1,11 @@
-//! Settings: where they come from, which wins, and what is wrong with them.
+//! Settings: their sources, the precedence of the sources, and the messages about invalid values.
 
 use std::fs;
 
 use agentcfg_tests::harness::{Run, Server, Studio, scratch};
 use serde_json::Value;
 
-/// What `serve` says to a file with this content.
+/// Runs `serve` with a settings file of this content.
 fn with_file(content: &str) -> agentcfg_tests::harness::Finished {
     let dir = scratch();
     let file = dir.path().join("settings.toml");
@@ -20,7 +20,7 @@ fn with_file(content: &str) -> agentcfg_tests::harness::Finished {
     finished
 }
 
-/// What `serve` says to an environment with this variable.
+/// Runs `serve` with this environment variable.
 fn with_variable(name: &str, value: &str) -> agentcfg_tests::harness::Finished {
     let dir = scratch();
     Run::new(["serve", "--listen", "127.0.0.1:0"])
@@ -30,7 +30,7 @@ fn with_variable(name: &str, value: &str) -> agentcfg_tests::harness::Finished {
 }
 
 #[test]
-fn an_unknown_key_in_the_file_is_named_with_its_line_and_what_was_meant() {
+fn an_unknown_key_in_the_file_is_named_with_its_line_and_a_suggestion() {
     with_file("log = \"info\"\nlisen = \"127.0.0.1:0\"\n").failed_with(&["lisen", "settings.toml:2", "listen"]);
     with_file("[server]\nlisten = \"127.0.0.1:0\"\n").failed_with(&["server", "settings.toml:1"]);
 }
@@ -65,13 +65,13 @@ fn a_value_that_breaks_its_rule_is_named_with_its_line_and_the_rule() {
 }
 
 #[test]
-fn a_file_that_is_no_toml_is_named_with_the_line() {
+fn invalid_toml_is_named_with_its_line() {
     with_file("log = \"info\"\nlisten == 1\n").failed_with(&["settings.toml:2"]);
     with_file("log = \"info\"\nlog = \"debug\"\n").failed_with(&["settings.toml:2", "duplicate"]);
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn a_missing_file_is_named() {
     let dir = scratch();
     Run::new(["serve", "--config", "nowhere.toml"])
         .in_dir(&dir)
@@ -80,7 +80,7 @@ fn a_file_that_is_not_there_is_named() {
 }
 
 #[test]
-fn all_faults_are_told_at_once() {
+fn all_faults_are_reported_at_once() {
     let said = [
         "plan_limit_free",
         "statusttl",
@@ -93,7 +93,7 @@ fn all_faults_are_told_at_once() {
 }
 
 #[test]
-fn an_unknown_or_bad_variable_is_named_with_what_was_meant() {
+fn an_unknown_or_invalid_variable_is_named_with_a_suggestion() {
     with_variable("AGENTCFG_LISEN", "127.0.0.1:0").failed_with(&["AGENTCFG_LISEN", "AGENTCFG_LISTEN"]);
     with_variable("AGENTCFG_listen", "127.0.0.1:0").failed_with(&["AGENTCFG_listen"]);
     with_variable("AGENTCFG_PLAN_LIMIT_FREE", "three").failed_with(&["AGENTCFG_PLAN_LIMIT_FREE", "three"]);
@@ -102,7 +102,7 @@ fn an_unknown_or_bad_variable_is_named_with_what_was_meant() {
 }
 
 #[test]
-fn a_secret_that_breaks_its_rule_is_not_shown() {
+fn an_invalid_secret_is_not_shown() {
     let said =
         with_variable("AGENTCFG_SESSION_SECRET", "tooshort-canary").failed_with(&["AGENTCFG_SESSION_SECRET", "32"]);
     assert!(!said.contains("canary"), "{said}");
@@ -131,7 +131,7 @@ fn a_secret_may_come_from_a_file_and_not_from_two_places() {
 }
 
 #[test]
-fn the_environment_wins_over_the_file() {
+fn the_environment_takes_precedence_over_the_file() {
     let dir = scratch();
     let file = dir.path().join("settings.toml");
     fs::write(
@@ -173,7 +173,7 @@ fn address_directory_and_lists_may_come_from_the_file() {
 }
 
 #[test]
-fn the_printed_default_configuration_is_one_that_works() {
+fn the_printed_default_configuration_is_valid() {
     let dir = scratch();
     let file = dir.path().join("settings.toml");
     fs::write(&file, agentcfg_server::process::DEFAULT_TOML).unwrap();

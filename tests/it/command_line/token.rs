@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use agentcfg_tests::harness::{Run, Server, run, scratch};
 
 #[test]
-fn a_token_is_all_that_is_printed() {
+fn standard_output_is_the_token_alone() {
     let server = Server::shared();
     let data = server.data().to_str().unwrap();
     let finished = run(["token", "--user", "alice", "--data", data]);
@@ -17,7 +17,7 @@ fn a_token_is_all_that_is_printed() {
 }
 
 #[test]
-fn token_works_before_the_first_serve_and_makes_the_directory() {
+fn token_works_before_the_first_serve_and_creates_the_directory() {
     let dir = scratch();
     let data = dir.path().join("deep/data");
     let token = Run::new(
@@ -32,7 +32,7 @@ fn token_works_before_the_first_serve_and_makes_the_directory() {
 }
 
 #[test]
-fn the_directory_may_come_from_the_environment_and_is_else_beside() {
+fn the_directory_comes_from_the_environment_or_the_default() {
     let dir = scratch();
     Run::new(["token", "--user", "u"])
         .env("AGENTCFG_DATA", dir.path().join("there"))
@@ -45,7 +45,7 @@ fn the_directory_may_come_from_the_environment_and_is_else_beside() {
 }
 
 #[test]
-fn a_token_lives_from_a_second_to_a_day() {
+fn the_lifetime_of_a_token_is_one_second_to_one_day() {
     let data = Server::shared().data().to_str().unwrap();
     for ttl in ["1", "86400"] {
         run(["token", "--user", "u", "--ttl", ttl, "--data", data]).succeeded();

@@ -1,4 +1,4 @@
-//! Changing, deleting and restoring agents.
+//! Updating, deleting and restoring agents.
 
 use agentcfg_client::model::AgentPatch;
 use agentcfg_client::model::{NewAgent, Patch, Precondition};
@@ -18,11 +18,11 @@ fn record_ids_are_uuids_of_version_seven() {
         })
         .collect();
     assert!(ids.iter().all(|id| id.get_version_num() == 7));
-    assert!(ids.is_sorted(), "they rise with the time");
+    assert!(ids.is_sorted(), "ids increase with time");
 }
 
 #[test]
-fn a_patch_replaces_each_field_whole() {
+fn a_patch_replaces_each_field_completely() {
     let studio = Studio::open();
     studio
         .create(
@@ -63,7 +63,7 @@ async fn null_in_a_patch_clears_a_field() {
 }
 
 #[test]
-fn every_patch_moves_updated_at_strictly_forward_an_empty_one_too() {
+fn every_patch_even_an_empty_one_increases_updated_at() {
     let studio = Studio::open();
     let mut times = vec![
         studio.create("a", &Value::Null).json()["updated_at"]
@@ -92,7 +92,7 @@ fn the_identity_may_be_repeated_in_a_patch() {
 }
 
 #[test]
-fn a_deleted_agent_keeps_its_identifier_and_the_refusal_says_how_to_go_on() {
+fn a_deleted_agent_keeps_its_identifier_and_the_conflict_names_the_remedy() {
     let studio = Studio::open();
     studio.create("a", &Value::Null).expect(201);
     studio.remove("a").expect(200);
@@ -104,7 +104,7 @@ fn a_deleted_agent_keeps_its_identifier_and_the_refusal_says_how_to_go_on() {
 }
 
 #[test]
-fn a_restored_agent_is_what_it_was_and_active() {
+fn a_restored_agent_has_its_former_fields_and_is_active() {
     let studio = Studio::open();
     let mut before = studio
         .create("a", &json!({"role": "author", "parameters": {"x": 0.5}}))
@@ -116,11 +116,11 @@ fn a_restored_agent_is_what_it_was_and_active() {
     before.as_object_mut().unwrap().remove("updated_at");
     after.as_object_mut().unwrap().remove("updated_at");
     assert_eq!(after, before);
-    assert_eq!(studio.agent_ids(), ["a", "b"], "it is back in its old place");
+    assert_eq!(studio.agent_ids(), ["a", "b"], "it keeps its position in the list");
 }
 
 #[test]
-fn a_restoration_of_nobody_is_404_and_of_an_active_agent_409() {
+fn restoring_an_unknown_agent_is_404_and_an_active_one_409() {
     let studio = Studio::open();
     studio.restore("nobody").expect(404);
     studio.restore("Not%20An%20Id").expect(404);
@@ -136,7 +136,7 @@ fn a_restoration_of_nobody_is_404_and_of_an_active_agent_409() {
 }
 
 #[test]
-fn a_restoration_needs_room_in_the_plan() {
+fn restoring_needs_a_free_slot_of_the_plan() {
     let studio = Studio::on_plan("free");
     for id in ["a", "b", "c"] {
         studio.create(id, &Value::Null).expect(201);
@@ -149,7 +149,7 @@ fn a_restoration_needs_room_in_the_plan() {
 }
 
 #[test]
-fn a_plan_that_shrinks_takes_nothing_away_and_a_plan_that_grows_makes_room() {
+fn a_smaller_plan_deletes_no_agent_and_a_larger_plan_adds_slots() {
     let studio = Studio::on_plan("pro");
     for number in 0..5 {
         studio.create(&format!("a{number}"), &Value::Null).expect(201);

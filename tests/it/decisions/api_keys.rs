@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// CRC-32 (IEEE), bit by bit: the suite must not lean on the code that it tests.
+/// CRC-32 (IEEE) bit by bit, independent of the code under test.
 fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = !0_u32;
     for byte in bytes {
@@ -107,7 +107,7 @@ fn a_listed_key_has_its_ten_fields_and_nothing_secret() {
 }
 
 #[test]
-fn the_attributes_have_their_bounds() {
+fn the_attributes_are_validated() {
     let studio = Studio::open();
     for good in [
         json!({"name": "🦀".repeat(100)}),
@@ -160,7 +160,7 @@ fn revoked_and_expired_keys_stay_listed() {
 }
 
 #[test]
-fn revoking_twice_or_what_is_unknown_is_404() {
+fn revoking_twice_or_an_unknown_key_is_404() {
     let studio = Studio::open();
     let key = studio.key("read");
     let delete = |id: &str, token: &str| {
@@ -184,7 +184,7 @@ fn revoking_twice_or_what_is_unknown_is_404() {
 }
 
 #[test]
-fn no_key_makes_or_revokes_keys() {
+fn an_api_key_can_neither_create_nor_revoke_keys() {
     let studio = Studio::open();
     let key = studio.key("admin");
     let body = json!({"workspace_id": studio.id, "name": "x", "environment": "production", "scope": "admin"});
@@ -201,7 +201,7 @@ fn no_key_makes_or_revokes_keys() {
 }
 
 #[test]
-fn a_key_outlives_the_membership_of_whoever_made_it() {
+fn a_key_stays_valid_after_its_creator_has_left() {
     let studio = Studio::open();
     let admin = unique("admin");
     studio.set_member(&admin, "admin").expect(200);
@@ -218,7 +218,7 @@ fn a_key_outlives_the_membership_of_whoever_made_it() {
 }
 
 #[test]
-fn the_last_use_of_a_key_is_told() {
+fn a_listed_key_has_its_last_use() {
     let studio = Studio::open();
     let key = studio.key("admin").key;
     let target = format!("/api/api-keys?workspace_id={}", studio.id);
@@ -231,7 +231,7 @@ fn the_last_use_of_a_key_is_told() {
 }
 
 #[test]
-fn write_keys_configure_agents_only_where_the_deployment_lets_them() {
+fn write_keys_configure_agents_only_if_the_deployment_allows_it() {
     let server = agentcfg_tests::harness::Server::builder()
         .set("write_scope_configures_agents", "false")
         .start();

@@ -6,7 +6,7 @@ use agentcfg_tests::harness::Studio;
 use serde_json::{Value, json};
 
 #[test]
-fn every_kind_of_change_leaves_one_entry_that_says_who_did_what_to_what() {
+fn every_kind_of_change_writes_one_entry_with_actor_action_and_target() {
     let studio = Studio::open();
     let target = format!("/api/workspaces?workspace_id={}", studio.id);
     studio
@@ -68,7 +68,7 @@ fn every_kind_of_change_leaves_one_entry_that_says_who_did_what_to_what() {
 }
 
 #[test]
-fn changes_map_each_changed_field_to_what_it_was_and_is() {
+fn changes_map_each_changed_field_to_its_old_and_new_value() {
     let studio = Studio::open();
     studio
         .create("a", &json!({"role": "author", "parameters": {"x": 1}}))
@@ -89,7 +89,7 @@ fn changes_map_each_changed_field_to_what_it_was_and_is() {
     assert_eq!(
         studio.audit()[0]["changes"],
         json!({}),
-        "an empty patch is a change of the record all the same"
+        "an empty patch changes the record too"
     );
 }
 
@@ -103,7 +103,7 @@ fn an_api_key_acts_under_its_identifier() {
 }
 
 #[test]
-fn what_was_refused_or_only_read_leaves_nothing() {
+fn refused_requests_and_reads_write_no_entry() {
     let studio = Studio::on_plan("free");
     for id in ["a", "b", "c"] {
         studio.create(id, &Value::Null).expect(201);
@@ -137,7 +137,7 @@ fn no_entry_holds_a_secret() {
 }
 
 #[tokio::test]
-async fn the_newest_comes_first_and_pages_fit_together() {
+async fn entries_are_listed_newest_first_and_pages_are_contiguous() {
     let studio = Studio::open();
     let client = studio.client();
     for number in 0..130 {
@@ -182,7 +182,7 @@ async fn the_newest_comes_first_and_pages_fit_together() {
 }
 
 #[test]
-fn a_log_knows_its_own_workspace_only() {
+fn a_log_contains_entries_of_its_own_workspace_only() {
     let studio = Studio::open();
     let sibling = studio.sibling();
     sibling.create("hidden", &Value::Null).expect(201);

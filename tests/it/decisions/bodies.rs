@@ -1,4 +1,4 @@
-//! Bodies of requests: what is JSON, and how much of it.
+//! Request bodies: strict JSON and the size limit.
 
 use agentcfg_server::{Content, ROUTES};
 use agentcfg_tests::harness::{Request, Studio};
@@ -65,7 +65,7 @@ fn a_body_of_one_mebibyte_is_read_and_of_one_byte_more_is_413() {
 }
 
 #[test]
-fn what_is_no_json_object_is_400() {
+fn a_body_that_is_no_json_object_is_400() {
     let studio = Studio::open();
     for body in [
         "",
@@ -126,7 +126,7 @@ fn byte_order_marks_broken_utf8_and_lone_surrogates_are_400() {
 }
 
 #[test]
-fn a_key_twice_in_any_object_is_400() {
+fn a_duplicate_key_in_any_object_is_400() {
     let studio = Studio::open();
     let (id, agent) = (studio.id, r#""agent_id":"a","display_name":"A""#);
     for body in [
@@ -195,7 +195,7 @@ fn a_nul_character_is_400_in_every_text() {
 }
 
 #[test]
-fn all_faults_of_a_body_are_told_at_once_in_the_order_of_the_fields() {
+fn all_faults_of_a_body_are_reported_at_once_in_the_order_of_the_fields() {
     let studio = Studio::open();
     let message = studio
         .create(

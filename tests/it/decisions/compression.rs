@@ -1,9 +1,9 @@
-//! Answers in gzip, for those who ask for it.
+//! Responses in gzip for clients that accept it.
 
 use agentcfg_tests::harness::{Request, Response, Server, Studio};
 use serde_json::json;
 
-/// A workspace whose list is worth compressing.
+/// A workspace whose list is long enough for compression.
 fn studio() -> Studio<'static> {
     let studio = Studio::open();
     fill(&studio, 4, 500);
@@ -18,18 +18,18 @@ fn fill(studio: &Studio<'_>, agents: usize, length: usize) {
     }
 }
 
-fn in_gzip(request: Request) -> Response {
+fn accepting_gzip(request: Request) -> Response {
     request.header("Accept-Encoding", "gzip").send()
 }
 
-/// Insists on an answer that went out as it is.
+/// Asserts a response without compression.
 #[track_caller]
 fn plain(response: Response) -> Response {
     assert_eq!(response.header("content-encoding"), None, "{response:?}");
     response
 }
 
-/// Insists on an answer in gzip, and on what goes with it.
+/// Asserts a response in gzip with the matching headers.
 #[track_caller]
 fn compressed(response: Response) -> Response {
     assert_eq!(response.need("content-encoding"), "gzip");
@@ -51,14 +51,14 @@ fn a_list_in_gzip_is_the_same_list_and_shorter() {
         assert_eq!(list.need("content-type"), "application/json");
         list.need("x-ratelimit-remaining");
     }
-    // It is never that of an older list.
+    // The compressed form of an older list is never returned.
     studio.change("agent-1", &json!({"role": "Changed"})).expect(200);
-    assert_eq!(in_gzip(studio.list_request("")).json()[1]["role"], "Changed");
-    assert_eq!(in_gzip(studio.list_request("")).json(), studio.list().json());
+    assert_eq!(accepting_gzip(studio.list_request("")).json()[1]["role"], "Changed");
+    assert_eq!(accepting_gzip(studio.list_request("")).json(), studio.list().json());
 }
 
 #[test]
-fn who_does_not_ask_gets_the_plain_form_and_never_a_406() {
+fn without_accepting_gzip_the_response_is_plain_and_never_406() {
     let studio = studio();
     for asked in [
         "",
@@ -76,10 +76,10 @@ fn who_does_not_ask_gets_the_plain_form_and_never_a_406() {
 }
 
 #[test]
-fn each_form_has_a_tag_of_its_own_and_either_is_known() {
+fn each_encoding_has_its_own_tag_and_both_match() {
     let studio = studio();
     let tag = studio.list().etag();
-    let other = in_gzip(studio.list_request("")).etag();
+    let other = accepting_gzip(studio.list_request("")).etag();
     assert_eq!(other, format!("{}-gzip\"", tag.trim_end_matches('"')));
     for known in [&tag, &other, &format!("\"x\", W/{other}")] {
         for method in ["GET", "HEAD"] {
@@ -88,25 +88,25 @@ fn each_form_has_a_tag_of_its_own_and_either_is_known() {
             let request = request.header("If-None-Match", known);
             let answer = plain(request.clone().send().expect(304));
             assert_eq!((&answer.etag(), answer.need("vary")), (&tag, "Accept-Encoding"));
-            let answer = plain(in_gzip(request).expect(304));
+            let answer = plain(accepting_gzip(request).expect(304));
             assert_eq!((&answer.etag(), answer.need("vary")), (&other, "Accept-Encoding"));
         }
     }
     studio.change("agent-0", &json!({})).expect(200);
     let stale = studio.list_request("").header("If-None-Match", other);
-    compressed(in_gzip(stale).expect(200));
+    compressed(accepting_gzip(stale).expect(200));
 }
 
 #[test]
-fn head_has_the_fields_of_get() {
+fn head_has_the_headers_of_get() {
     let studio = studio();
     for target in [
         format!("/api/agents/configs?workspace_id={}", studio.id),
         format!("/api/agents/configs?workspace_id={}&limit=3", studio.id),
         "/openapi.json".into(),
     ] {
-        let get = compressed(in_gzip(studio.server.get(&target).bearer(&studio.owner)));
-        let head = in_gzip(studio.server.request("HEAD", &target).bearer(&studio.owner));
+        let get = compressed(accepting_gzip(studio.server.get(&target).bearer(&studio.owner)));
+        let head = accepting_gzip(studio.server.request("HEAD", &target).bearer(&studio.owner));
         for field in ["content-encoding", "content-length", "content-type", "vary", "etag"] {
             assert_eq!(head.header(field), get.header(field), "{field} of {target}");
         }
@@ -114,10 +114,10 @@ fn head_has_the_fields_of_get() {
 }
 
 #[test]
-fn whatever_is_read_and_long_enough_is_compressed() {
+fn every_long_response_to_a_read_is_compressed() {
     let studio = studio();
     let known = studio.server.get("/openapi.json").send();
-    let again = compressed(in_gzip(studio.server.get("/openapi.json")));
+    let again = compressed(accepting_gzip(studio.server.get("/openapi.json")));
     assert_eq!(again.plain_body(), plain(known).body);
     assert!(again.body.len() * 4 < again.plain_body().len());
     for _ in 0..12 {
@@ -128,29 +128,29 @@ fn whatever_is_read_and_long_enough_is_compressed() {
         let request = request.bearer(&studio.owner);
         let known = plain(request.clone().send().expect(200));
         assert_eq!(known.need("vary"), "Accept-Encoding");
-        assert_eq!(compressed(in_gzip(request)).plain_body(), known.body);
+        assert_eq!(compressed(accepting_gzip(request)).plain_body(), known.body);
     }
 }
 
 #[test]
-fn what_is_short_or_failed_or_not_read_stays_plain() {
+fn short_responses_errors_and_writes_stay_plain() {
     let studio = studio();
     let long = json!({"persona_prompt": "z".repeat(2000)});
     for (answer, status) in [
-        (in_gzip(studio.list_request("&limit=1&offset=9")), 200),
-        (in_gzip(studio.server.get("/healthz")), 200),
-        (in_gzip(studio.server.get("/nowhere")), 404),
-        (in_gzip(studio.server.get("/api/workspaces")), 401),
+        (accepting_gzip(studio.list_request("&limit=1&offset=9")), 200),
+        (accepting_gzip(studio.server.get("/healthz")), 200),
+        (accepting_gzip(studio.server.get("/nowhere")), 404),
+        (accepting_gzip(studio.server.get("/api/workspaces")), 401),
         (
-            in_gzip(studio.list_request(&format!("&limit={}", "9".repeat(3000)))),
+            accepting_gzip(studio.list_request(&format!("&limit={}", "9".repeat(3000)))),
             400,
         ),
-        (in_gzip(studio.on_agent("PATCH", "agent-0").json(&long)), 200),
+        (accepting_gzip(studio.on_agent("PATCH", "agent-0").json(&long)), 200),
     ] {
         assert_eq!(plain(answer.expect(status)).header("vary"), None);
     }
     let create = studio.server.post("/api/agents/configs").bearer(&studio.owner);
-    plain(in_gzip(create.json(&studio.agent("new", &long))).expect(201));
+    plain(accepting_gzip(create.json(&studio.agent("new", &long))).expect(201));
 }
 
 #[test]
@@ -159,13 +159,13 @@ fn the_list_of_one_stays_plain_and_keeps_the_tag_of_the_record() {
     let long = json!({"persona_prompt": "z".repeat(5000)});
     let tag = studio.create("long", &long).etag();
     for more in ["&agent_id=long", "&agent_id=long&limit=5"] {
-        let one = plain(in_gzip(studio.list_request(more)));
+        let one = plain(accepting_gzip(studio.list_request(more)));
         assert_eq!((one.etag(), one.header("vary")), (tag.clone(), None));
         let known = studio.list_request(more).header("If-None-Match", &tag);
-        let unchanged = in_gzip(known).expect(304);
+        let unchanged = accepting_gzip(known).expect(304);
         assert_eq!((unchanged.etag(), unchanged.header("vary")), (tag.clone(), None));
     }
-    // A proxy that compresses may have changed the tag in the same way.
+    // A compressing proxy may have changed the tag in the same way.
     let through = format!("{}-gzip\"", tag.trim_end_matches('"'));
     let change = studio.on_agent("PATCH", "long").json(&json!({}));
     change
@@ -178,7 +178,7 @@ fn the_list_of_one_stays_plain_and_keeps_the_tag_of_the_record() {
 }
 
 #[test]
-fn pages_of_a_long_list_are_whole_in_either_form() {
+fn pages_of_a_long_list_are_complete_in_both_encodings() {
     let studio = Studio::open();
     fill(&studio, 30, 5000);
     let all = studio.list().json();
@@ -192,21 +192,24 @@ fn pages_of_a_long_list_are_whole_in_either_form() {
         let page = plain(studio.list_request(more).send().expect(200));
         assert_eq!(page.json().as_array().unwrap(), expected, "{more}");
         assert_eq!(page.number("content-length"), page.body.len() as i64);
-        assert_eq!(compressed(in_gzip(studio.list_request(more))).plain_body(), page.body);
+        assert_eq!(
+            compressed(accepting_gzip(studio.list_request(more))).plain_body(),
+            page.body
+        );
     }
 }
 
 #[test]
-fn the_variants_for_origins_and_codings_are_both_named() {
+fn vary_names_origin_and_accept_encoding() {
     let server = Server::builder().set("cors_origins", "https://app.example.com").start();
-    let answer = in_gzip(server.get("/openapi.json"));
+    let answer = accepting_gzip(server.get("/openapi.json"));
     let varies: Vec<_> = answer.headers.iter().filter(|(name, _)| name == "vary").collect();
     assert_eq!(varies.len(), 2, "{answer:?}");
 }
 
 #[test]
-fn a_deployment_may_switch_it_off() {
+fn a_setting_turns_compression_off() {
     let server = Server::builder().set("compression", "false").start();
-    let answer = plain(in_gzip(server.get("/openapi.json")));
+    let answer = plain(accepting_gzip(server.get("/openapi.json")));
     assert_eq!(answer.header("vary"), None);
 }

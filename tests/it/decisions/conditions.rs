@@ -1,4 +1,4 @@
-//! Entity tags: not sending what is known, not overwriting what is not.
+//! Entity tags: conditional reads and conditional writes.
 
 use agentcfg_client::AgentFilter;
 use agentcfg_client::model::{AgentPatch, NewAgent, Precondition};
@@ -55,7 +55,7 @@ fn the_list_of_one_bears_the_tag_of_the_record() {
     assert_eq!(
         studio.list_request("&agent_id=a").send().etag(),
         tag,
-        "another's change is none"
+        "a change to another agent does not count"
     );
     assert_eq!(studio.list_request("&agent_id=b").send().etag(), changed);
 }
@@ -84,7 +84,7 @@ fn if_none_match_with_the_current_tag_is_304_without_a_body() {
 }
 
 #[test]
-fn a_known_tag_opens_no_foreign_workspace() {
+fn a_known_tag_does_not_grant_access_to_a_foreign_workspace() {
     let studio = Studio::open();
     let tag = studio.list().etag();
     let target = format!("/api/agents/configs?workspace_id={}", studio.id);

@@ -1,4 +1,4 @@
-//! Calls from web pages of other origins.
+//! CORS: requests of web pages from other origins.
 
 use agentcfg_server::ROUTES;
 use agentcfg_tests::harness::{Response, Server, Studio};
@@ -52,7 +52,7 @@ fn a_preflight_from_an_allowed_origin_is_204_without_a_credential() {
 }
 
 #[test]
-fn another_origin_gets_no_leave() {
+fn another_origin_gets_no_cors_headers() {
     let server = with_origins();
     for origin in [
         "https://evil.example.com",
@@ -67,7 +67,7 @@ fn another_origin_gets_no_leave() {
 }
 
 #[test]
-fn an_allowed_page_may_read_the_headers_that_matter_on_errors_too() {
+fn an_allowed_origin_may_read_the_exposed_headers_on_errors_too() {
     let server = with_origins();
     let studio = Studio::on(&server);
     for request in [

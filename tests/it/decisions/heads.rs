@@ -1,4 +1,4 @@
-//! Heads of requests and responses: lengths, identifiers, credentials.
+//! Heads of requests and responses: size limits, request ids, credentials.
 
 use agentcfg_tests::harness::{Server, Studio, Wire};
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ fn every_response_has_a_request_id_of_its_own() {
 }
 
 #[test]
-fn a_callers_own_request_id_is_echoed_when_it_is_harmless() {
+fn a_valid_request_id_of_the_caller_is_echoed() {
     let server = Server::shared();
     let longest = "x".repeat(128);
     for id in ["a", "trace-1/2:3", "!~", &longest] {
@@ -100,7 +100,7 @@ fn two_authorization_headers_are_401_even_when_both_are_good() {
 }
 
 #[test]
-fn a_credential_anywhere_else_is_none() {
+fn a_credential_outside_the_authorization_header_is_ignored() {
     let studio = Studio::open();
     let target = format!("/api/workspaces?access_token={0}&api_key={0}", studio.owner);
     let request = studio
@@ -121,7 +121,7 @@ fn timestamps_have_milliseconds_and_end_in_z() {
 }
 
 #[test]
-fn a_connection_goes_on_after_an_error() {
+fn a_connection_stays_open_after_an_error() {
     let studio = Studio::open();
     let mut wire = Wire::connect(studio.server.address());
     studio.server.get("/api/workspaces").send_on(&mut wire).expect(401);

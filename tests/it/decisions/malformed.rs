@@ -1,10 +1,10 @@
-//! What is no HTTP, or barely.
+//! Malformed HTTP.
 
 use agentcfg_tests::harness::{Server, Studio, Wire};
 use serde_json::Value;
 
 #[test]
-fn garbage_is_answered_with_400_or_silence_and_harms_nobody() {
+fn garbage_gets_400_or_a_close_and_does_not_affect_others() {
     let server = Server::shared();
     for bytes in [
         &b"\r\n\r\n\r\n"[..],
@@ -31,7 +31,7 @@ fn garbage_is_answered_with_400_or_silence_and_harms_nobody() {
 }
 
 #[test]
-fn contradictions_about_the_bodys_length_are_refused() {
+fn contradictory_body_lengths_are_refused() {
     let server = Server::shared();
     for lengths in [
         "Content-Length: 2\r\nContent-Length: 3\r\n",
@@ -105,7 +105,7 @@ fn pipelined_requests_are_answered_in_their_order() {
 }
 
 #[test]
-fn a_client_that_waits_for_leave_gets_it_and_one_without_right_is_told_at_once() {
+fn expect_100_continue_is_answered_after_authentication() {
     let studio = Studio::open();
     let body = studio.agent("patient", &Value::Null).to_string();
     let head = |credential: &str| {

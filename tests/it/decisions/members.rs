@@ -25,7 +25,7 @@ async fn members_have_a_user_a_role_and_a_date_and_come_in_the_order_of_joining(
         assert_eq!((&*member.user_id, member.role), (user, role));
     }
     let members = client.list_members(studio.id).await.unwrap();
-    // Those who came within one millisecond have no order between them.
+    // Members who joined within the same millisecond have no defined order.
     assert!(members.is_sorted_by_key(|member| member.created_at), "{members:?}");
     assert_eq!(members.len(), 3);
     assert_eq!(members[0].user_id, studio.user);
@@ -86,7 +86,7 @@ fn the_same_role_again_changes_and_records_nothing() {
 }
 
 #[test]
-fn only_an_owner_makes_or_unmakes_owners() {
+fn only_an_owner_grants_or_withdraws_the_role_owner() {
     let studio = Studio::open();
     let admin = studio.member("admin");
     let second = unique("second");
@@ -100,7 +100,7 @@ fn only_an_owner_makes_or_unmakes_owners() {
 }
 
 #[test]
-fn the_last_owner_stays() {
+fn the_last_owner_cannot_be_removed_or_demoted() {
     let studio = Studio::open();
     studio.set_member(&studio.user, "admin").refused(409, &["last owner"]);
     on_member(&studio, "DELETE", &studio.user, &studio.owner)
@@ -134,7 +134,7 @@ fn a_member_may_leave() {
 }
 
 #[test]
-fn the_removal_of_somebody_unknown_is_404() {
+fn removing_an_unknown_member_is_404() {
     let studio = Studio::open();
     on_member(&studio, "DELETE", "nobody", &studio.owner)
         .send()
@@ -143,7 +143,7 @@ fn the_removal_of_somebody_unknown_is_404() {
 }
 
 #[test]
-fn a_role_counts_from_the_next_request_on() {
+fn a_change_of_role_takes_effect_with_the_next_request() {
     let studio = Studio::open();
     let user = unique("rising");
     let token = studio.server.token(&user);

@@ -1,4 +1,4 @@
-//! What was decided where the interface specification is silent, subject by subject.
+//! Behaviour that the interface specification leaves open, subject by subject.
 
 mod agents;
 mod api_keys;

@@ -1,4 +1,4 @@
-//! What operators and tools ask for.
+//! Endpoints for operators and tools.
 
 use std::net::TcpListener;
 
@@ -27,7 +27,7 @@ async fn the_client_asks_for_health_and_readiness() {
 }
 
 #[test]
-fn the_description_covers_every_route_and_names_no_other() {
+fn openapi_covers_every_route_and_no_other() {
     let document = Server::shared().get("/openapi.json").send().expect(200).json();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
     for route in ROUTES {
@@ -52,7 +52,7 @@ fn the_description_covers_every_route_and_names_no_other() {
 #[test]
 fn metrics_have_an_address_of_their_own_and_are_off_by_default() {
     Server::shared().get("/metrics").send().expect(404);
-    // The system gives out a free port; between here and the server's start nobody else is likely to take it.
+    // The system assigns a free port; another process is unlikely to take it before the server starts.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let server = Server::builder().set("metrics_listen", address.to_string()).start();
     let studio = Studio::on(&server);

@@ -1,4 +1,4 @@
-//! Which of several faults is told: the order of the checks.
+//! The order of the checks: which of several faults is reported.
 
 use agentcfg_tests::harness::Studio;
 use serde_json::{Value, json};

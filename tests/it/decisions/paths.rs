@@ -1,4 +1,4 @@
-//! Which paths and methods there are.
+//! Paths and methods.
 
 use agentcfg_server::ROUTES;
 use agentcfg_tests::harness::{Server, Studio};
@@ -20,14 +20,14 @@ fn an_unknown_path_is_404_whatever_the_credential() {
             assert_eq!(
                 answer.header("x-ratelimit-limit"),
                 None,
-                "it counts for nobody: {answer:?}"
+                "it counts in no window: {answer:?}"
             );
         }
     }
 }
 
 #[test]
-fn a_path_is_exact_to_the_letter() {
+fn paths_match_exactly() {
     let studio = Studio::open();
     for path in [
         "/api/agents/configs/",
@@ -47,7 +47,7 @@ fn a_path_is_exact_to_the_letter() {
 }
 
 #[test]
-fn a_method_that_a_path_does_not_have_is_405_and_allow_says_which_it_has() {
+fn an_unsupported_method_is_405_and_allow_lists_the_supported_ones() {
     for route in ROUTES {
         let has = |method: &str| {
             ROUTES

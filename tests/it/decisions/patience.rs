@@ -1,4 +1,4 @@
-//! How long the server waits for others, and for how many.
+//! Timeouts for slow clients, and the limit of connections.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use agentcfg_tests::harness::{Server, Studio, Wire};
 
 #[test]
-fn a_head_that_does_not_come_closes_the_connection() {
+fn an_incomplete_head_closes_the_connection_after_its_timeout() {
     let server = Server::builder().set("header_timeout", "1").start();
     let began = Instant::now();
     let mut silent = Wire::connect(server.address());
@@ -22,7 +22,7 @@ fn a_head_that_does_not_come_closes_the_connection() {
 }
 
 #[test]
-fn a_body_that_does_not_come_is_408_and_changes_nothing() {
+fn an_incomplete_body_is_408_and_changes_nothing() {
     let server = Server::builder().set("body_timeout", "1").start();
     let studio = Studio::on(&server);
     let body = studio.agent("late", &serde_json::Value::Null);
@@ -39,7 +39,7 @@ fn a_body_that_does_not_come_is_408_and_changes_nothing() {
 }
 
 #[test]
-fn an_idle_connection_is_closed_in_the_end() {
+fn an_idle_connection_is_closed_after_its_timeout() {
     let server = Server::builder().set("idle_timeout", "1").start();
     let mut wire = Wire::connect(server.address());
     server.get("/healthz").send_on(&mut wire).expect(200);
@@ -47,7 +47,7 @@ fn an_idle_connection_is_closed_in_the_end() {
 }
 
 #[test]
-fn slow_clients_do_not_hold_up_the_others() {
+fn slow_clients_do_not_delay_others() {
     let server = Server::start();
     let slow: Vec<_> = (0..200)
         .map(|_| TcpStream::connect(server.address()).unwrap())
@@ -63,7 +63,7 @@ fn slow_clients_do_not_hold_up_the_others() {
 }
 
 #[test]
-fn more_connections_than_allowed_wait_for_their_turn() {
+fn connections_over_the_limit_wait_for_a_free_slot() {
     let server = Server::builder().set("max_connections", "2").start();
     let mut first = Wire::connect(server.address());
     let mut second = Wire::connect(server.address());

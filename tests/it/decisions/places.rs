@@ -1,11 +1,11 @@
-//! In which workspace a request acts.
+//! The workspace that a request acts in.
 
 use agentcfg_client::model::{AgentPatch, NewAgent, Precondition, StatusReport};
 use agentcfg_tests::harness::{Studio, unique};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn an_api_key_means_its_own_workspace() {
+async fn an_api_key_implies_its_own_workspace() {
     let studio = Studio::open();
     let client = studio.server.client(&studio.key("write").key);
     client.create_agent(&NewAgent::new(studio.id, "a", "A")).await.unwrap();
@@ -42,7 +42,7 @@ fn an_api_key_that_names_another_workspace_is_403() {
 }
 
 #[test]
-fn a_session_with_one_membership_means_that_workspace() {
+fn a_session_with_one_membership_implies_that_workspace() {
     let studio = Studio::open();
     studio.create("a", &Value::Null).expect(201);
     let token = studio.member("member");
@@ -98,7 +98,7 @@ fn a_session_with_several_memberships_or_none_must_name_the_workspace() {
 }
 
 #[test]
-fn only_the_agent_endpoints_guess_the_workspace() {
+fn only_the_agent_endpoints_infer_the_workspace() {
     let studio = Studio::open();
     let key = studio.key("admin").key;
     for path in [

@@ -49,7 +49,7 @@ fn a_uuid_is_hyphenated_in_any_case_and_answered_in_lower_case() {
         .json();
     assert_eq!(created["workspace_id"], id);
     let bare = id.replace('-', "");
-    let disguises = [
+    let other_notations = [
         format!("{{{id}}}"),
         format!("urn:uuid:{id}"),
         bare,
@@ -57,15 +57,15 @@ fn a_uuid_is_hyphenated_in_any_case_and_answered_in_lower_case() {
         format!("%20{id}"),
         "%00".into(),
     ];
-    for disguise in disguises {
-        let target = format!("/api/agents/configs?workspace_id={disguise}");
+    for notation in other_notations {
+        let target = format!("/api/agents/configs?workspace_id={notation}");
         studio
             .server
             .get(target)
             .bearer(&studio.owner)
             .send()
             .refused(400, &["workspace_id"]);
-        let body = studio.agent("other", &json!({"workspace_id": disguise}));
+        let body = studio.agent("other", &json!({"workspace_id": notation}));
         let request = studio
             .server
             .post("/api/agents/configs")
@@ -76,7 +76,7 @@ fn a_uuid_is_hyphenated_in_any_case_and_answered_in_lower_case() {
 }
 
 #[test]
-fn limit_and_offset_cut_the_list() {
+fn limit_and_offset_select_a_page() {
     let studio = Studio::open();
     for number in 0..5 {
         studio.create(&format!("a{number}"), &Value::Null).expect(201);

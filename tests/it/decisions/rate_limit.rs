@@ -1,4 +1,4 @@
-//! The rate limit.
+//! The rate limit: fixed windows for keys and users.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -44,7 +44,7 @@ fn thirty_two_threads_get_exactly_as_many_requests_as_the_limit_allows() {
 }
 
 #[test]
-fn every_request_with_a_good_credential_counts_whatever_comes_of_it() {
+fn every_authenticated_request_counts_whatever_its_status() {
     let studio = Studio::open();
     let key = key_with_limit(&studio, 100);
     let list = format!("/api/agents/configs?workspace_id={}", studio.id);
@@ -77,7 +77,7 @@ fn every_request_with_a_good_credential_counts_whatever_comes_of_it() {
 }
 
 #[test]
-fn what_is_refused_before_the_credential_is_known_counts_for_nobody() {
+fn a_request_without_a_valid_credential_counts_in_no_window() {
     let studio = Studio::open();
     let key = key_with_limit(&studio, 50);
     let request = studio.server.get("/api/workspaces");
@@ -110,7 +110,7 @@ fn the_window_ends_a_minute_after_the_first_request_and_its_end_does_not_move() 
 }
 
 #[test]
-fn whoever_is_over_the_limit_is_told_when_to_come_back() {
+fn a_request_over_the_limit_gets_429_with_retry_after() {
     let studio = Studio::open();
     let key = key_with_limit(&studio, 1);
     let request = studio.server.get("/api/workspaces").bearer(&key);
@@ -127,13 +127,13 @@ fn whoever_is_over_the_limit_is_told_when_to_come_back() {
 }
 
 #[test]
-fn a_user_has_one_limit_for_all_sessions_and_workspaces() {
+fn all_sessions_and_workspaces_of_a_user_share_one_limit() {
     let server = Server::builder().set("session_rate_limit", "10").start();
     let studio = Studio::on(&server);
     let other = server.fresh_token(&studio.user, 600);
     let request = server.get("/api/workspaces");
     let mut left = remaining(&request.clone().bearer(&studio.owner).send());
-    assert_eq!(left, 8, "one request made the workspace");
+    assert_eq!(left, 8, "one request created the workspace");
     for token in [&other, &studio.owner, &other] {
         left -= 1;
         assert_eq!(remaining(&request.clone().bearer(token).send()), left);

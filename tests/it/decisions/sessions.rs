@@ -6,7 +6,7 @@ use agentcfg_tests::harness::{Server, base64url, forged, unsigned};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 
-/// Claims that are good, with these changes; `null` takes one away.
+/// Valid claims with these changes; `null` removes a claim.
 fn claims(changes: &Value) -> Value {
     let mut claims = json!({
         "sub": "mallory", "iss": "agentcfg", "aud": "agentcfg", "iat": 1_700_000_000, "exp": 4_000_000_000_i64,
@@ -20,9 +20,9 @@ fn claims(changes: &Value) -> Value {
 struct Signer(Vec<u8>);
 
 impl Signer {
-    /// Signs as the server does, with the secret from its data directory.
+    /// Signs like the server, with the secret of its data directory.
     fn of(server: &Server) -> Self {
-        // The directory gets its secret with the first token.
+        // The first token creates the secret in the directory.
         server.token("anybody");
         Self(fs::read(server.data().join("session.key")).unwrap())
     }
@@ -37,7 +37,7 @@ fn status(server: &Server, token: &str) -> u16 {
 }
 
 #[test]
-fn a_token_must_be_right_in_every_claim() {
+fn every_claim_of_a_token_is_validated() {
     let server = Server::shared();
     let signer = Signer::of(server);
     let with = |changes: Value| status(server, &signer.sign(Algorithm::HS256, &claims(&changes)));
@@ -66,7 +66,7 @@ fn a_token_must_be_right_in_every_claim() {
 }
 
 #[test]
-fn a_token_is_not_good_one_moment_longer_than_it_says() {
+fn a_token_expires_exactly_at_exp() {
     let server = Server::shared();
     let signer = Signer::of(server);
     let now = chrono::DateTime::<chrono::Utc>::from(std::time::SystemTime::now()).timestamp();
@@ -91,7 +91,7 @@ fn a_token_is_not_good_one_moment_longer_than_it_says() {
 }
 
 #[test]
-fn the_algorithm_is_the_servers_choice_and_not_the_tokens() {
+fn the_server_and_not_the_token_chooses_the_algorithm() {
     let server = Server::shared();
     let signer = Signer::of(server);
     let good = signer.sign(Algorithm::HS256, &claims(&json!({})));
@@ -142,7 +142,7 @@ fn a_token_that_was_tampered_with_is_refused() {
 }
 
 #[test]
-fn claims_about_roles_and_workspaces_give_nobody_anything() {
+fn claims_about_roles_and_workspaces_grant_nothing() {
     let studio = agentcfg_tests::harness::Studio::open();
     let signer = Signer::of(studio.server);
     let grand = claims(&json!({"role": "owner", "workspace_id": studio.id, "scope": "admin", "admin": true}));

@@ -1,4 +1,4 @@
-//! Reports of live status.
+//! Live status reports.
 
 use agentcfg_client::model::{LiveStatus, NewAgent, Precondition, StatusReport};
 use agentcfg_tests::harness::{Response, Server, Studio, eventually};
@@ -10,7 +10,7 @@ fn report(studio: &Studio<'_>, agent: &str, body: &Value) -> Response {
 }
 
 #[test]
-fn working_takes_both_fields_of_the_task_and_the_others_take_none() {
+fn working_requires_both_task_fields_and_other_statuses_forbid_them() {
     let studio = Studio::open();
     studio.create("a", &Value::Null).expect(201);
     let (longest_id, longest_title) = ("🦀".repeat(100), "🦀".repeat(200));
@@ -54,7 +54,7 @@ fn working_takes_both_fields_of_the_task_and_the_others_take_none() {
 }
 
 #[test]
-fn the_answer_to_a_report_is_the_entry() {
+fn the_response_to_a_report_is_the_entry() {
     let studio = Studio::open();
     studio.create("a", &json!({"display_name": "Ada"})).expect(201);
     let entry = report(
@@ -69,7 +69,7 @@ fn the_answer_to_a_report_is_the_entry() {
 }
 
 #[tokio::test]
-async fn a_report_counts_for_its_time_to_live_and_then_the_agent_is_offline() {
+async fn a_report_expires_after_its_time_to_live_and_the_agent_is_offline() {
     let server = Server::builder().set("status_ttl", "1").start();
     let studio = Studio::on(&server);
     let client = studio.client();

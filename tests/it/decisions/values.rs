@@ -1,10 +1,10 @@
-//! Values of an agent's fields: what is kept as it was sent.
+//! Values of an agent's fields: stored exactly as sent.
 
 use agentcfg_tests::harness::Studio;
 use serde_json::{Value, json};
 
 #[test]
-fn left_out_lists_read_back_empty() {
+fn omitted_lists_read_back_empty() {
     let studio = Studio::open();
     let record = studio.create("writer", &Value::Null).json();
     assert_eq!(
@@ -73,7 +73,7 @@ fn a_text_may_be_empty_and_is_kept_as_it_was_sent() {
 }
 
 #[test]
-fn a_display_name_has_a_character_that_is_not_blank() {
+fn a_display_name_must_not_be_blank() {
     let studio = Studio::open();
     for blank in ["", " ", "\t\n", "\u{a0}\u{2003}\u{3000}", "\u{85}"] {
         studio
@@ -83,7 +83,7 @@ fn a_display_name_has_a_character_that_is_not_blank() {
             .create("a", &json!({"display_name": "A", "capabilities": [blank]}))
             .refused(400, &["capabilities[0]"]);
     }
-    // A space of no width is not white space to Unicode.
+    // Unicode does not classify the zero-width space as white space.
     studio.create("a", &json!({"display_name": "\u{200b}"})).expect(201);
 }
 
@@ -98,7 +98,7 @@ fn tags_keep_their_order_and_their_duplicates() {
 }
 
 #[test]
-fn there_may_be_a_hundred_tags_and_a_hundred_parameters() {
+fn an_agent_may_have_a_hundred_tags_and_a_hundred_parameters() {
     let studio = Studio::open();
     let tags = |count: usize| (0..count).map(|n| n.to_string()).collect::<Vec<_>>();
     let numbers = |count: usize| {
@@ -134,7 +134,7 @@ fn there_may_be_a_hundred_tags_and_a_hundred_parameters() {
 }
 
 #[test]
-fn null_means_left_out_where_a_field_may_be_null() {
+fn null_equals_an_omitted_nullable_field() {
     let studio = Studio::open();
     let nothing = json!({"role": null, "description": null, "model": null, "color": null, "persona_prompt": null});
     let record = studio.create("a", &nothing).expect(201).json();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 const ABSENT: &str = "018f2d7c-0000-7000-8000-000000000001";
 
 #[tokio::test]
-async fn whoever_makes_a_workspace_owns_it() {
+async fn the_creator_of_a_workspace_is_its_owner() {
     let server = Server::shared();
     let client = server.client(&server.token(&unique("founder")));
     assert_eq!(client.list_workspaces().await.unwrap(), []);
@@ -204,7 +204,7 @@ fn workspaces_are_listed_in_the_order_of_their_creation() {
 }
 
 #[test]
-fn no_api_key_makes_or_changes_a_workspace() {
+fn an_api_key_can_neither_create_nor_update_workspaces() {
     let studio = Studio::open();
     let key = studio.key("admin").key;
     studio

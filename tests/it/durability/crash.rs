@@ -9,12 +9,11 @@ use serde_json::{Value, json};
 
 const CYCLES: usize = 4;
 const WRITERS: usize = 8;
-/// So many changes are acknowledged before the blow.
+/// The number of acknowledged changes before the kill.
 const ACKNOWLEDGED: usize = 120;
 const LIMIT: usize = 60;
 
-/// What one writer knows of its agents: the actions that were acknowledged, and one whose answer
-/// never came.
+/// What one writer knows of its agents: the acknowledged actions, and one without a response.
 #[derive(Default)]
 struct Journal {
     acknowledged: HashMap<String, Vec<&'static str>>,
@@ -32,7 +31,7 @@ fn start(data: Option<&std::path::Path>) -> Server {
     }
 }
 
-/// The next change of an agent whose last one was this, and the request for it.
+/// The next change of an agent after these actions, and the request for it.
 fn next(studio: &Studio<'_>, id: &str, done: &[&str]) -> (&'static str, Request) {
     let target = format!("workspace_id={}&agent_id={id}", studio.id);
     let (action, request) = match (done.last().copied(), done.len()) {
@@ -82,8 +81,8 @@ fn write(studio: &Studio<'_>, writer: usize, journal: &mut Journal, acknowledged
     }
 }
 
-/// The actions on each agent, in their order, from the whole audit log.
-fn trail(studio: &Studio<'_>) -> HashMap<String, Vec<String>> {
+/// The actions on each agent, in order, from the whole audit log.
+fn actions_in_log(studio: &Studio<'_>) -> HashMap<String, Vec<String>> {
     let mut entries = Vec::new();
     loop {
         let target = format!(
@@ -105,26 +104,26 @@ fn trail(studio: &Studio<'_>) -> HashMap<String, Vec<String>> {
         entries.extend(page);
     }
     let ids: HashSet<_> = entries.iter().map(|entry| entry["id"].to_string()).collect();
-    assert_eq!(ids.len(), entries.len(), "every entry has an id of its own");
-    let mut trail: HashMap<String, Vec<String>> = HashMap::new();
+    assert_eq!(ids.len(), entries.len(), "every entry has a unique id");
+    let mut actions_in_log: HashMap<String, Vec<String>> = HashMap::new();
     for entry in entries.iter().rev().filter(|entry| entry["target"]["type"] == "agent") {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        trail
+        actions_in_log
             .entry(text(&entry["target"]["id"]))
             .or_default()
             .push(text(&entry["action"]));
     }
-    trail
+    actions_in_log
 }
 
-/// Holds what is there after a crash against what was acknowledged before it, and takes note of how
-/// the unknown ended.
+/// Compares the records after a crash with the changes acknowledged before it, and notes the
+/// outcome of the unknown ones.
 fn compare(studio: &Studio<'_>, journals: &mut [Journal]) {
-    let trail = trail(studio);
+    let actions_in_log = actions_in_log(studio);
     for journal in journals.iter_mut() {
         if let Some((id, action)) = journal.unknown.take() {
             let known = journal.acknowledged.entry(id.clone()).or_default();
-            if trail.get(&id).map_or(0, Vec::len) > known.len() {
+            if actions_in_log.get(&id).map_or(0, Vec::len) > known.len() {
                 known.push(action);
             }
         }
@@ -136,7 +135,7 @@ fn compare(studio: &Studio<'_>, journals: &mut [Journal]) {
         .map(|(id, actions)| (id.clone(), actions.iter().map(ToString::to_string).collect()))
         .collect();
     assert_eq!(
-        trail, known,
+        actions_in_log, known,
         "the log is what was acknowledged, without a gap and in order"
     );
     let mut active: Vec<_> = known
@@ -154,7 +153,7 @@ fn compare(studio: &Studio<'_>, journals: &mut [Journal]) {
         .iter()
         .map(|agent| agent["id"].to_string())
         .collect();
-    assert_eq!(ids.len(), listed.len(), "every record has an id of its own");
+    assert_eq!(ids.len(), listed.len(), "every record has a unique id");
     for agent in list.as_array().unwrap() {
         let actions = &known[agent["agent_id"].as_str().unwrap()];
         let last = actions.iter().rposition(|action| action == "agent.updated");
@@ -172,7 +171,7 @@ fn a_killed_server_has_lost_nothing_that_it_acknowledged() {
     let founder = Studio::on(&server);
     let (id, user, owner) = (founder.id, founder.user.clone(), founder.owner.clone());
     let mut journals: Vec<_> = (0..WRITERS).map(|_| Journal::default()).collect();
-    // The directory goes away with the guard of the first server.
+    // The guard of the first server owns the directory, so the servers are kept.
     let mut ended = Vec::new();
     let data = server.data().to_owned();
     for _ in 0..CYCLES {
@@ -188,7 +187,7 @@ fn a_killed_server_has_lost_nothing_that_it_acknowledged() {
                 let (studio, acknowledged) = (&studio, &acknowledged);
                 scope.spawn(move || write(studio, writer, journal, acknowledged));
             }
-            eventually("enough is written", || {
+            eventually("enough changes are acknowledged", || {
                 acknowledged.load(Ordering::Relaxed) >= ACKNOWLEDGED
             });
             server.kill();

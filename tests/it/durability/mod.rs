@@ -1,4 +1,4 @@
-//! What survives: a crash, a stop, and what was in flight.
+//! Durability: crashes, shutdowns, and requests in flight.
 
 mod crash;
 mod stop;

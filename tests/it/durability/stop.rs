@@ -1,4 +1,4 @@
-//! An orderly end.
+//! Orderly shutdown.
 
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 #[test]
-fn what_is_in_flight_is_finished_and_nothing_new_is_taken() {
+fn requests_in_flight_finish_and_new_connections_are_refused() {
     let server = Server::start();
     let studio = Studio::on(&server);
     let body = studio.agent("in-flight", &Value::Null);
@@ -22,11 +22,11 @@ fn what_is_in_flight_is_finished_and_nothing_new_is_taken() {
     let (first, rest) = bytes.split_at(bytes.len() - 10);
     let mut wire = Wire::connect(server.address());
     wire.send(first);
-    // Another connection's answer shows that the server had time to take this one.
+    // The response on another connection shows that the server had time to accept this one.
     server.get("/healthz").send().expect(200);
     server.signal(Signal::TERM);
     eventually("nothing new is taken", || TcpStream::connect(server.address()).is_err());
-    assert_eq!(server.ended(), None, "somebody is being served");
+    assert_eq!(server.ended(), None, "a request is in flight");
     assert_eq!(wire.send(rest).receive("POST").unwrap().status, 201);
     assert!(wire.is_closed());
     assert!(server.wait().success());
@@ -39,7 +39,7 @@ fn what_is_in_flight_is_finished_and_nothing_new_is_taken() {
 }
 
 #[test]
-fn a_stop_under_load_loses_nothing_acknowledged_and_cuts_no_answer() {
+fn a_shutdown_under_load_loses_no_acknowledged_change_and_truncates_no_response() {
     let server = Server::builder()
         .set("default_plan", "enterprise")
         .set("session_rate_limit", "1000000")
@@ -66,7 +66,9 @@ fn a_stop_under_load_loses_nothing_acknowledged_and_cuts_no_answer() {
                 })
             })
             .collect();
-        eventually("enough is written", || acknowledged.load(Ordering::Relaxed) > 100);
+        eventually("enough changes are acknowledged", || {
+            acknowledged.load(Ordering::Relaxed) > 100
+        });
         server.stop();
         writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
     });
@@ -78,14 +80,11 @@ fn a_stop_under_load_loses_nothing_acknowledged_and_cuts_no_answer() {
     let mut found = studio.agent_ids();
     found.sort();
     written.sort();
-    assert_eq!(
-        found, written,
-        "nothing is lost, and nothing was done that was not answered"
-    );
+    assert_eq!(found, written, "exactly the acknowledged creations are stored");
 }
 
 #[test]
-fn whoever_hangs_is_cut_off_after_the_time_that_was_set() {
+fn hanging_requests_are_cut_off_after_the_shutdown_timeout() {
     let server = Server::builder().set("shutdown_timeout", "1").start();
     let mut wire = Wire::connect(server.address());
     let request = server

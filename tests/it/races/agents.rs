@@ -1,11 +1,11 @@
-//! Races for agents.
+//! Races between changes of agents.
 
 use agentcfg_tests::harness::{Response, Studio, at_once};
 use serde_json::{Value, json};
 
 const MANY: usize = 16;
 
-/// How many of the answers have this status; the others must have that one.
+/// The number of responses with this status; all others must have the status `others`.
 #[track_caller]
 fn count(answers: &[Response], status: u16, others: u16) -> usize {
     for answer in answers {
@@ -15,7 +15,7 @@ fn count(answers: &[Response], status: u16, others: u16) -> usize {
 }
 
 #[test]
-fn of_many_creations_for_the_last_slot_one_succeeds() {
+fn one_concurrent_creation_takes_the_last_slot() {
     let studio = Studio::on_plan("free");
     for id in ["a", "b"] {
         studio.create(id, &Value::Null).expect(201);
@@ -49,7 +49,7 @@ fn creations_and_restorations_share_the_last_slot() {
 }
 
 #[test]
-fn of_many_creations_with_one_agent_id_one_succeeds() {
+fn one_concurrent_creation_takes_an_agent_id() {
     let studio = Studio::open();
     let answers = at_once(MANY, |_| studio.create("contested", &Value::Null));
     assert_eq!(count(&answers, 201, 409), 1);
@@ -58,7 +58,7 @@ fn of_many_creations_with_one_agent_id_one_succeeds() {
 }
 
 #[test]
-fn of_many_deletions_or_restorations_one_succeeds() {
+fn one_concurrent_deletion_or_restoration_succeeds() {
     let studio = Studio::open();
     studio.create("a", &Value::Null).expect(201);
     for _ in 0..3 {
@@ -68,7 +68,7 @@ fn of_many_deletions_or_restorations_one_succeeds() {
 }
 
 #[test]
-fn of_many_changes_of_one_version_one_succeeds() {
+fn one_concurrent_change_of_a_version_succeeds() {
     let studio = Studio::open();
     let mut tag = studio.create("a", &Value::Null).etag();
     for round in 0..5 {
@@ -104,11 +104,11 @@ fn changes_of_different_fields_lose_nothing() {
         .collect();
     times.sort_unstable();
     times.dedup();
-    assert_eq!(times.len(), MANY, "each change has a time of its own");
+    assert_eq!(times.len(), MANY, "each change has a unique time");
 }
 
 #[test]
-fn after_any_mixture_the_number_of_agents_is_exact() {
+fn the_plan_counter_is_exact_after_any_mixture_of_changes() {
     let studio = Studio::on_plan("free");
     at_once(MANY, |number| {
         let id = format!("a{}", number % 5);
@@ -125,7 +125,7 @@ fn after_any_mixture_the_number_of_agents_is_exact() {
 }
 
 #[test]
-fn each_of_many_changes_has_its_entry_in_the_log() {
+fn each_concurrent_change_has_its_entry_in_the_log() {
     let studio = Studio::open();
     let before = studio.audit().len();
     let changed: usize = at_once(MANY, |number| {

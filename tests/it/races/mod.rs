@@ -1,4 +1,4 @@
-//! Many at once over HTTP: rules that hold whoever is faster.
+//! Concurrent requests over HTTP: rules that hold in every interleaving.
 
 mod agents;
 mod rights;

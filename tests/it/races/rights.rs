@@ -1,4 +1,4 @@
-//! Races for rights: owners, keys and members.
+//! Races between uses and withdrawals of rights: owners, keys and members.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -7,7 +7,7 @@ use agentcfg_tests::harness::{Studio, Wire, at_once, unique};
 use serde_json::{Value, json};
 
 #[test]
-fn the_last_owner_stays_however_many_owners_leave_at_once() {
+fn an_owner_remains_when_all_owners_leave_concurrently() {
     for _ in 0..5 {
         let studio = Studio::open();
         let mut owners = vec![studio.user.clone()];
@@ -45,7 +45,7 @@ fn the_last_owner_stays_however_many_owners_leave_at_once() {
 }
 
 #[test]
-fn two_owners_who_unseat_each_other_leave_one_of_them() {
+fn two_owners_who_demote_each_other_leave_one_owner() {
     for _ in 0..5 {
         let studio = Studio::open();
         let second = unique("second");
@@ -85,8 +85,8 @@ fn two_owners_who_unseat_each_other_leave_one_of_them() {
     }
 }
 
-/// Changes an agent again and again with a credential, on several connections, while `end` takes the
-/// right to do so away. What begins after `end` has returned must be refused with `refusal`.
+/// Changes an agent repeatedly with a credential, on several connections, while `end` withdraws its
+/// right. Requests that start after `end` has returned must be refused with `refusal`.
 fn while_in_use(studio: &Studio<'_>, credential: &str, refusal: u16, end: impl Fn()) {
     let ended = AtomicBool::new(false);
     let target = format!("/api/agents/configs?workspace_id={}&agent_id=a", studio.id);
@@ -110,15 +110,15 @@ fn while_in_use(studio: &Studio<'_>, credential: &str, refusal: u16, end: impl F
             });
         }
         let entries = studio.audit().len();
-        // The end comes in the middle of it all.
-        agentcfg_tests::harness::eventually("it is in use", || studio.audit().len() > entries + 20);
+        // `end` runs in the middle of the load.
+        agentcfg_tests::harness::eventually("the credential is in use", || studio.audit().len() > entries + 20);
         end();
         ended.store(true, Ordering::SeqCst);
     });
 }
 
-/// Insists on no entry of an actor being newer than the entry of this action.
-fn is_last_word(studio: &Studio<'_>, actor: &str, action: &str) {
+/// Asserts that the log has no entry of the actor after the entry of this action.
+fn assert_no_entry_after(studio: &Studio<'_>, actor: &str, action: &str) {
     for entry in studio.audit() {
         assert_ne!(entry["actor"]["id"], actor, "after {action}: {entry}");
         if entry["action"] == action {
@@ -129,18 +129,18 @@ fn is_last_word(studio: &Studio<'_>, actor: &str, action: &str) {
 }
 
 #[test]
-fn nothing_is_accepted_from_a_key_after_its_revocation_was_answered() {
+fn a_key_is_refused_once_its_revocation_is_acknowledged() {
     for _ in 0..3 {
         let studio = Studio::open();
         studio.create("a", &Value::Null).expect(201);
         let key = studio.key_with(&json!({"rate_limit": 1_000_000}));
         while_in_use(&studio, &key.key, 401, || studio.revoke(&key));
-        is_last_word(&studio, &key.id, "api_key.revoked");
+        assert_no_entry_after(&studio, &key.id, "api_key.revoked");
     }
 }
 
 #[test]
-fn nothing_is_accepted_from_a_member_after_its_removal_was_answered() {
+fn a_member_is_refused_once_the_removal_is_acknowledged() {
     let server = agentcfg_tests::harness::Server::builder()
         .set("session_rate_limit", "1000000")
         .start();
@@ -153,6 +153,6 @@ fn nothing_is_accepted_from_a_member_after_its_removal_was_answered() {
             let target = format!("/api/workspaces/members?workspace_id={}&user_id={user}", studio.id);
             server.delete(target).bearer(&studio.owner).send().expect(200);
         });
-        is_last_word(&studio, &user, "member.removed");
+        assert_no_entry_after(&studio, &user, "member.removed");
     }
 }

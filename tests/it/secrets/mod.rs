@@ -1,6 +1,6 @@
-//! The canary: secrets are used in every way there is, and then looked for in every place there is.
+//! Canary secrets: the tests use them in every way, and then search for them in every place.
 
-mod disguises;
+mod encodings;
 
 use std::fs;
 use std::net::TcpListener;
@@ -9,19 +9,19 @@ use std::path::Path;
 use agentcfg_tests::harness::{Server, Studio, Wire, forged, run, scratch};
 use serde_json::json;
 
-use self::disguises::{contains, disguises};
+use self::encodings::{contains, encodings};
 
 const SESSION_SECRET: &str = "canary-of-the-session-secret-0123456789";
 const PROVIDER_KEY: &str = "sk-canary-of-a-provider-key-0123456789";
 const PROMPT: &str = "canary-of-a-persona-prompt";
 
-/// A secret, with the one place where it may stand.
+/// A secret, with the one place that may contain it.
 struct Canary {
     name: &'static str,
     text: String,
 }
 
-/// All files below a directory with their bytes, sockets left out.
+/// All files below a directory with their bytes, except sockets.
 fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap().flatten() {
@@ -34,7 +34,7 @@ fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Uses credentials well and badly, and gives every answer but those that exist to show a secret.
+/// Uses valid and invalid credentials, and returns every response except those whose purpose is to show a secret.
 fn use_everything(studio: &Studio<'_>, keys: &[String], tokens: &[String]) -> Vec<(String, Vec<u8>)> {
     let server = studio.server;
     let mut answers = Vec::new();
@@ -70,7 +70,7 @@ fn use_everything(studio: &Studio<'_>, keys: &[String], tokens: &[String]) -> Ve
                 .json(&json!({"role": "x"}))
                 .send(),
         );
-        // Twice, in another scheme, and with a typing error.
+        // Twice, with another scheme, and with a typing error.
         keep(
             server
                 .get("/api/workspaces")
@@ -90,8 +90,8 @@ fn use_everything(studio: &Studio<'_>, keys: &[String], tokens: &[String]) -> Ve
 }
 
 #[test]
-fn no_secret_is_found_anywhere_in_any_disguise() {
-    // The system gives out a free port; between here and the server's start nobody else is likely to take it.
+fn no_secret_is_found_anywhere_in_any_encoding() {
+    // The system assigns a free port; another process is unlikely to take it before the server starts.
     let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let builder = Server::builder()
         .set("log", "trace")
@@ -127,8 +127,8 @@ fn no_secret_is_found_anywhere_in_any_disguise() {
         .unwrap();
     places.push(("the metrics".into(), scrape.body));
 
-    let shelf = scratch();
-    let [copy, new] = ["copy", "new"].map(|name| shelf.path().join(name).to_str().unwrap().to_owned());
+    let backups = scratch();
+    let [copy, new] = ["copy", "new"].map(|name| backups.path().join(name).to_str().unwrap().to_owned());
     let data = server.data().to_str().unwrap();
     let mut said = run(["backup", "--data", data, "--out", &copy]).succeeded();
     let hot = files(server.data());
@@ -136,7 +136,7 @@ fn no_secret_is_found_anywhere_in_any_disguise() {
     said += &run(["restore", "--from", &copy, "--data", &new]).succeeded();
     said += &run(["check", "--data", data]).succeeded();
     let log = server.stderr().into_bytes();
-    assert!(contains(&log, b"shutting down"), "this is the log");
+    assert!(contains(&log, b"shutting down"), "the file is not the log");
     places.push(("the log".into(), log.clone()));
     places.push((
         "the commands' output".into(),
@@ -144,7 +144,7 @@ fn no_secret_is_found_anywhere_in_any_disguise() {
     ));
     places.extend(hot);
     places.extend(files(server.data()));
-    places.extend(files(shelf.path()));
+    places.extend(files(backups.path()));
 
     let secret = |key: &str| key[key.len() - 49..].to_owned();
     let mut canaries = vec![
@@ -184,12 +184,12 @@ fn no_secret_is_found_anywhere_in_any_disguise() {
     }
     assert_is_nowhere("a body", PROMPT.as_bytes(), &[("the log".into(), log)]);
 
-    // Whoever looks must be able to find: the prompt lies in the store and in its copies.
+    // The search itself works: it finds the prompt in the store and its copies.
     let found = places.iter().filter(|(_, bytes)| contains(bytes, PROMPT.as_bytes()));
-    assert!(found.count() >= 3, "the search is blind");
+    assert!(found.count() >= 3, "the search does not find the prompt");
 }
 
-/// The one key in the file of the master keys, which has it as hexadecimal digits.
+/// The only key in the file of the master keys, which stores it as hexadecimal digits.
 fn master_key(file: &[u8]) -> Vec<u8> {
     let digits = std::str::from_utf8(file).unwrap().lines().last().unwrap();
     let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
@@ -198,12 +198,12 @@ fn master_key(file: &[u8]) -> Vec<u8> {
 
 #[track_caller]
 fn assert_is_nowhere(name: &str, secret: &[u8], places: &[(String, Vec<u8>)]) {
-    for disguise in disguises(secret) {
+    for encoding in encodings(secret) {
         for (place, bytes) in places {
             assert!(
-                !contains(bytes, &disguise),
+                !contains(bytes, &encoding),
                 "{name} is in {place} as {:?}",
-                String::from_utf8_lossy(&disguise)
+                String::from_utf8_lossy(&encoding)
             );
         }
     }
@@ -220,8 +220,8 @@ fn a_secret_from_the_environment_stays_out_of_log_data_and_backup() {
         .bearer(server.token("u"))
         .send()
         .expect(401);
-    let shelf = scratch();
-    let copy = shelf.path().join("copy");
+    let backups = scratch();
+    let copy = backups.path().join("copy");
     run([
         "backup",
         "--data",
@@ -232,7 +232,7 @@ fn a_secret_from_the_environment_stays_out_of_log_data_and_backup() {
     .succeeded();
     server.stop();
     let mut places = files(server.data());
-    places.extend(files(shelf.path()));
+    places.extend(files(backups.path()));
     places.push((
         "the log".into(),
         format!("{}{}", server.stdout(), server.stderr()).into_bytes(),
@@ -251,7 +251,7 @@ fn the_client_shows_no_credential_when_it_is_printed() {
 }
 
 #[test]
-fn a_stored_key_is_its_identifier_and_a_hash() {
+fn a_key_is_stored_as_its_identifier_and_a_hash() {
     let server = Server::start();
     let studio = Studio::on(&server);
     let key = studio.key("admin");

@@ -1,4 +1,4 @@
-//! API keys: what they are made of, what they look like, how they end.
+//! API keys: attributes, text, rotation and revocation.
 
 use agentcfg_client::AgentFilter;
 use agentcfg_client::model::{Environment, NewApiKey, Scope};
@@ -18,7 +18,7 @@ fn new(studio: &Studio<'_>, environment: Environment) -> NewApiKey {
 }
 
 #[tokio::test]
-async fn the_prefix_tells_the_environment() {
+async fn the_prefix_of_a_key_is_its_environment() {
     let studio = Studio::open();
     let client = studio.client();
     for (environment, prefix) in [
@@ -61,7 +61,7 @@ fn name_environment_and_scope_are_required_and_the_rest_is_not() {
 }
 
 #[test]
-fn the_plaintext_shows_once_when_the_key_is_made() {
+fn only_the_response_to_the_creation_contains_the_plaintext() {
     let studio = Studio::open();
     let key = studio.key("admin");
     let secret = key.key.trim_start_matches("svc_test_").trim_start_matches(&key.id);
@@ -106,7 +106,7 @@ fn an_expired_key_is_refused() {
         assert!(matches!(answer.status, 200 | 401), "{answer:?}");
         answer.status == 401
     });
-    assert!(SystemClock.now() >= ends, "not before its time");
+    assert!(SystemClock.now() >= ends, "refused before its expiry");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ fn every_path_of_the_api_begins_with_api() {
     assert_eq!(
         outside,
         ["/openapi.json", "/healthz", "/readyz"],
-        "what is no API is for operators and tools"
+        "paths outside the API are for operators and tools"
     );
 }
 

@@ -22,7 +22,7 @@ async fn a_creation_is_answered_with_201_and_the_record() {
 }
 
 #[tokio::test]
-async fn agent_type_is_ai_unless_told() {
+async fn agent_type_is_ai_by_default() {
     let studio = Studio::open();
     let record = studio.create("writer", &json!({})).expect(201).json();
     assert_eq!(record["agent_type"], AgentType::Ai.as_str());

@@ -3,7 +3,7 @@
 use agentcfg_tests::harness::{Response, Studio};
 use serde_json::{Value, json};
 
-/// One refusal of each status that a request can bring about.
+/// One refused request for each status that a request can cause.
 fn refusals() -> Vec<(u16, Response)> {
     let studio = Studio::on_plan("free");
     let limited = studio.key_with(&json!({"rate_limit": 1})).key;
@@ -29,7 +29,7 @@ fn refusals() -> Vec<(u16, Response)> {
 }
 
 #[test]
-fn each_known_trigger_has_its_status_and_a_message_in_error_alone() {
+fn each_cause_has_its_status_and_a_message_in_error_alone() {
     for (status, response) in refusals() {
         let response = response.expect(status);
         assert!(response.error().chars().count() > 8, "{response:?}");

@@ -6,7 +6,7 @@ use agentcfg_tests::harness::Studio;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_key_may_make_a_hundred_requests_a_minute_unless_told() {
+async fn a_key_may_make_a_hundred_requests_a_minute_by_default() {
     let studio = Studio::open();
     let client = studio.server.client(&studio.key("read").key);
     let everything = AgentFilter::default();
@@ -44,7 +44,7 @@ fn a_key_may_have_a_limit_of_its_own() {
 }
 
 #[test]
-fn a_limit_is_counted_for_each_key_apart() {
+fn each_key_has_its_own_rate_window() {
     let studio = Studio::open();
     let target = format!("/api/agents/configs?workspace_id={}", studio.id);
     let [first, second] = [(); 2].map(|()| studio.key_with(&json!({"rate_limit": 1})).key);
@@ -54,7 +54,7 @@ fn a_limit_is_counted_for_each_key_apart() {
 }
 
 #[test]
-fn the_three_headers_tell_limit_rest_and_the_end_of_the_window() {
+fn the_three_headers_have_limit_remaining_and_the_end_of_the_window() {
     let studio = Studio::open();
     let answer = studio.list();
     assert_eq!(answer.number("x-ratelimit-limit"), 600);
@@ -74,7 +74,7 @@ fn each_text_may_be_as_long_as_its_limit_and_no_longer() {
         ("persona_prompt", 5000),
     ];
     for (number, (field, max)) in limits.into_iter().enumerate() {
-        // Each crab is one character and four bytes.
+        // Each crab is one character of four bytes.
         let (longest, longer) = ("🦀".repeat(max), "🦀".repeat(max + 1));
         let id = format!("agent-{number}");
         let said = format!("{field} must be at most {max} characters, got {}", max + 1);

@@ -49,7 +49,7 @@ async fn the_list_is_in_the_order_of_creation() {
 }
 
 #[tokio::test]
-async fn the_list_is_whole_in_one_answer() {
+async fn the_list_is_complete_in_one_response() {
     let studio = Studio::open();
     let client = studio.client();
     for number in 0..150 {
@@ -107,7 +107,7 @@ fn the_list_without_a_credential_is_401_and_without_a_right_403() {
 }
 
 #[test]
-fn a_workspace_shows_nothing_of_another() {
+fn the_list_contains_no_agent_of_another_workspace() {
     let studio = Studio::open();
     let sibling = studio.sibling();
     let only_here = unique("only-here");

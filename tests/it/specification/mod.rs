@@ -1,4 +1,4 @@
-//! The interface specification, chapter by chapter: each test's name is one of its statements.
+//! The interface specification, chapter by chapter: each test name is one of its statements.
 
 mod agent_record;
 mod api_keys;

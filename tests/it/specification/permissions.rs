@@ -1,4 +1,4 @@
-//! Authentication: scopes, permissions and the two ways to fail.
+//! Authentication: scopes, permissions, and the two statuses of refusal.
 
 use agentcfg_client::AgentFilter;
 use agentcfg_client::model::{NewAgent, Permission, Scope};

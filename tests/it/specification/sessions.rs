@@ -5,7 +5,7 @@ use agentcfg_tests::harness::{Run, Server, Studio, eventually};
 use serde_json::Value;
 
 fn claims(token: &str) -> Value {
-    // The library refuses to read claims that it has not verified, so this takes them as they are.
+    // The library refuses to read unverified claims, so this decodes them itself.
     let part = token.split('.').nth(1).unwrap();
     let value = |byte: u8| {
         let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

@@ -1,4 +1,4 @@
-//! The service against a plain map: every answer of a history compared.
+//! The service against a reference model: every result of a history is compared.
 
 mod reference;
 mod step;
@@ -9,7 +9,7 @@ use agentcfg_core::model::{NewAgent, Plan, PlanLimits, Tag, WorkspaceId, Workspa
 use agentcfg_core::service::AgentFilter;
 use agentcfg_core::{Caller, Error, ErrorKind, Settings};
 
-use self::reference::{Condition, Reference, moved, patched};
+use self::reference::{Condition, Reference, next_updated_at, patched};
 pub use self::step::any_step;
 use self::step::{Step, WORKSPACES, agent_id};
 use super::support::World;
@@ -27,7 +27,7 @@ pub fn settings() -> Settings {
     }
 }
 
-/// A service and the map that it is held against.
+/// A service and its reference models.
 struct Pair {
     world: World,
     ada: Caller,
@@ -69,7 +69,7 @@ impl Pair {
                     let agent = &created.value;
                     assert_eq!((&agent.agent_id, &agent.role), (&agent_id(a), &role));
                     assert_eq!((agent.created_at, agent.updated_at, agent.is_active), (now, now, true));
-                    reference.hold(created.value, created.tag);
+                    reference.store(created.value, created.tag);
                 }
             }
             Step::Update(w, a, patch, condition) => {
@@ -83,7 +83,7 @@ impl Pair {
                 let updated = kind(updated);
                 assert_eq!(updated.clone().map(|tagged| tagged.value), expected);
                 if let Ok(updated) = updated {
-                    reference.hold(updated.value, updated.tag);
+                    reference.store(updated.value, updated.tag);
                 }
             }
             Step::Delete(w, a, condition) => {
@@ -100,7 +100,7 @@ impl Pair {
             }
             Step::Restore(w, a, condition) => {
                 let (id, reference) = &mut self.workspaces[w];
-                // The tag of a deleted record is shown to nobody: naming the current one is stale.
+                // No response shows the tag of a deleted record, so naming the current one counts as stale.
                 let deleted = reference.active(&agent_id(a)).is_none();
                 let condition = match condition {
                     Condition::Current if deleted => Condition::Stale,
@@ -109,7 +109,7 @@ impl Pair {
                 let expected = reference.restore(&agent_id(a), condition, &self.limits).map(|held| {
                     let mut agent = held.agent.clone();
                     agent.is_active = true;
-                    agent.updated_at = moved(agent.updated_at, now);
+                    agent.updated_at = next_updated_at(agent.updated_at, now);
                     agent
                 });
                 let condition = reference.condition(&agent_id(a), condition);
@@ -119,7 +119,7 @@ impl Pair {
                 let restored = kind(restored);
                 assert_eq!(restored.clone().map(|tagged| tagged.value), expected);
                 if let Ok(restored) = restored {
-                    reference.hold(restored.value, restored.tag);
+                    reference.store(restored.value, restored.tag);
                 }
             }
             Step::Report(w, a, report) => {
@@ -183,7 +183,7 @@ impl Pair {
         }
     }
 
-    /// Holds everything that can be read against the map, on this instance and on a fresh one.
+    /// Compares everything that can be read with the model, on this instance and on a new one.
     async fn compare(&self) {
         let mut epochs = HashSet::new();
         for service in [&self.world.service, &self.world.another_instance()] {
@@ -214,7 +214,7 @@ impl Pair {
     }
 }
 
-/// Puts a service that is nobody else's through a history.
+/// Runs a history on a service that no other test uses.
 pub async fn run(world: World, steps: Vec<Step>) {
     Pair::new(world).await.check(steps).await;
 }

@@ -1,4 +1,4 @@
-//! What the service should do, as plainly as it can be said.
+//! The reference model: the rules of the service over plain collections.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,10 +9,10 @@ use agentcfg_core::model::{
 
 use crate::support::unknown_tag;
 
-/// How long a report is live.
+/// How long a status report is live.
 pub const TTL_MILLIS: i64 = 120_000;
 
-/// What a condition refers to.
+/// The version that a condition names.
 #[derive(Debug, Clone, Copy)]
 pub enum Condition {
     None,
@@ -21,19 +21,19 @@ pub enum Condition {
     Stale,
 }
 
-/// An agent's record with what belongs to it.
-pub struct Held {
+/// An agent's record with its current tag and live status.
+pub struct AgentState {
     pub agent: Agent,
     pub tag: Tag,
     pub report: Option<(StatusReport, Timestamp)>,
 }
 
-/// A workspace: its agents, and how many changes it has seen.
+/// A workspace: its agents, and the number of its changes.
 pub struct Reference {
     pub plan: Plan,
-    pub agents: BTreeMap<String, Held>,
+    pub agents: BTreeMap<String, AgentState>,
     pub revision: u64,
-    /// Every tag that any record ever had.
+    /// Every tag that any record has ever had.
     tags: HashSet<Tag>,
 }
 
@@ -53,7 +53,7 @@ impl Reference {
         match (condition, self.agents.get(agent_id)) {
             (Condition::None, _) => Precondition::None,
             (Condition::Exists, _) => Precondition::Exists,
-            (Condition::Current, Some(held)) => Precondition::matches(held.tag),
+            (Condition::Current, Some(state)) => Precondition::matches(state.tag),
             (Condition::Current | Condition::Stale, _) => Precondition::matches(unknown_tag()),
         }
     }
@@ -66,22 +66,22 @@ impl Reference {
     }
 
     /// Whether an active agent can be changed under this condition.
-    pub fn change(&self, agent_id: &str, condition: Condition) -> Result<&Held, ErrorKind> {
-        let held = self.active(agent_id).ok_or(ErrorKind::NotFound)?;
-        met(condition).map(|()| held)
+    pub fn change(&self, agent_id: &str, condition: Condition) -> Result<&AgentState, ErrorKind> {
+        let state = self.active(agent_id).ok_or(ErrorKind::NotFound)?;
+        check_condition(condition).map(|()| state)
     }
 
-    pub fn restore(&self, agent_id: &str, condition: Condition, limits: &PlanLimits) -> Result<&Held, ErrorKind> {
-        let held = self.agents.get(agent_id).ok_or(ErrorKind::NotFound)?;
-        met(condition)?;
-        if held.agent.is_active {
+    pub fn restore(&self, agent_id: &str, condition: Condition, limits: &PlanLimits) -> Result<&AgentState, ErrorKind> {
+        let state = self.agents.get(agent_id).ok_or(ErrorKind::NotFound)?;
+        check_condition(condition)?;
+        if state.agent.is_active {
             return Err(ErrorKind::Conflict);
         }
-        self.room(limits).map(|()| held)
+        self.room(limits).map(|()| state)
     }
 
-    pub fn active(&self, agent_id: &str) -> Option<&Held> {
-        self.agents.get(agent_id).filter(|held| held.agent.is_active)
+    pub fn active(&self, agent_id: &str) -> Option<&AgentState> {
+        self.agents.get(agent_id).filter(|state| state.agent.is_active)
     }
 
     /// The active agents in the order of the list.
@@ -89,7 +89,7 @@ impl Reference {
         let active = self
             .agents
             .values()
-            .map(|held| &held.agent)
+            .map(|state| &state.agent)
             .filter(|agent| agent.is_active);
         let mut list: Vec<Agent> = active.cloned().collect();
         list.sort_by_key(|agent| (agent.created_at, agent.id));
@@ -114,24 +114,25 @@ impl Reference {
         self.list().into_iter().map(entry).collect()
     }
 
-    /// Takes over a record as the service gave it, with a tag that no record had before.
-    pub fn hold(&mut self, agent: Agent, tag: Tag) {
+    /// Stores a record as the service returned it, with a tag that no record had before.
+    pub fn store(&mut self, agent: Agent, tag: Tag) {
         assert!(self.tags.insert(tag), "the tag {tag} was given twice");
         self.revision += 1;
-        let report = self.agents.remove(&agent.agent_id).and_then(|held| held.report);
+        let report = self.agents.remove(&agent.agent_id).and_then(|state| state.report);
         let report = report.filter(|(report, _)| agent.is_active && report.status != LiveStatus::Offline);
-        self.agents.insert(agent.agent_id.clone(), Held { agent, tag, report });
+        self.agents
+            .insert(agent.agent_id.clone(), AgentState { agent, tag, report });
     }
 
-    /// Deletes; the service shows the new tag to nobody.
+    /// Deletes an agent. No response shows the new tag.
     pub fn delete(&mut self, agent_id: &str, now: Timestamp) {
         self.revision += 1;
-        if let Some(held) = self.agents.get_mut(agent_id) {
-            held.agent.is_active = false;
-            held.agent.updated_at = moved(held.agent.updated_at, now);
-            held.report = None;
-            // No condition but `*` can be met until it is shown again.
-            held.tag = unknown_tag();
+        if let Some(state) = self.agents.get_mut(agent_id) {
+            state.agent.is_active = false;
+            state.agent.updated_at = next_updated_at(state.agent.updated_at, now);
+            state.report = None;
+            // Only `*` can match until a response shows a tag again.
+            state.tag = unknown_tag();
         }
     }
 
@@ -143,22 +144,22 @@ impl Reference {
     }
 }
 
-fn met(condition: Condition) -> Result<(), ErrorKind> {
+fn check_condition(condition: Condition) -> Result<(), ErrorKind> {
     match condition {
         Condition::Stale => Err(ErrorKind::Precondition),
         Condition::None | Condition::Exists | Condition::Current => Ok(()),
     }
 }
 
-/// When a record that last changed then is changed now.
-pub fn moved(last: Timestamp, now: Timestamp) -> Timestamp {
+/// The new `updated_at` of a record: the clock, but always later than before.
+pub fn next_updated_at(last: Timestamp, now: Timestamp) -> Timestamp {
     now.max(last.plus_millis(1))
 }
 
 /// The record after an update.
 pub fn patched(agent: &Agent, patch: &AgentPatch, now: Timestamp) -> Agent {
     let mut agent = agent.clone();
-    agent.updated_at = moved(agent.updated_at, now);
+    agent.updated_at = next_updated_at(agent.updated_at, now);
     patch.clone().apply(&mut agent);
     agent
 }

@@ -5,10 +5,10 @@ use proptest::prelude::*;
 
 use super::reference::{Condition, TTL_MILLIS};
 
-/// In how many workspaces a history happens.
+/// The number of workspaces in a history.
 pub const WORKSPACES: usize = 2;
 
-/// One step of a history; the first numbers say in which workspace and with which agent.
+/// One step of a history. The leading numbers choose the workspace and the agent.
 #[derive(Debug, Clone)]
 pub enum Step {
     Create(usize, usize, Option<String>),

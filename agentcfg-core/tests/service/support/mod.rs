@@ -1,6 +1,6 @@
-//! A service on a clock that stands still, and the callers that use it.
+//! A service on a clock that the test controls, and the callers that use it.
 
-mod held;
+mod gated;
 pub mod race;
 mod store;
 
@@ -16,17 +16,17 @@ use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 use agentcfg_core::store::{MemoryStore, Store};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, Settings};
 
-pub use self::held::Held;
+pub use self::gated::GatedStore;
 use self::store::Yielding;
 pub use self::store::{Fault, Faulty};
 
 /// The secret of the local identity provider.
 pub const SECRET: &[u8; 32] = &[7; 32];
 
-/// When the clock starts.
+/// The start time of the clock.
 pub const START: &str = "2026-11-20T09:30:00Z";
 
-/// Any condition will do.
+/// No condition.
 pub const ANY: &Precondition = &Precondition::None;
 
 /// A tag that no record has.
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// A service on a file.
+    /// A service on a file store.
     pub fn on_disk(settings: Settings) -> Self {
         let place = tempfile::tempdir().unwrap();
         let store = RedbStore::open(place.path().join("store.redb"), RedbOptions::default()).unwrap();
@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// The same service on the same records behind another store.
+    /// Another service over the same records, through another store.
     pub fn behind(&self, store: Arc<dyn Store>) -> AgentCfg {
         instance(&store, &self.clock, &self.settings)
     }
@@ -99,7 +99,7 @@ impl World {
         self.service.trusted_user(user_id).unwrap()
     }
 
-    /// A workspace of its own for this owner.
+    /// Creates a workspace for this owner.
     pub async fn workspace(&self, owner: &str) -> WorkspaceId {
         let new = NewWorkspace {
             name: format!("{owner}'s"),
@@ -142,7 +142,7 @@ impl World {
             .unwrap()
     }
 
-    /// A key and the caller who has it.
+    /// Creates a key and authenticates with it.
     pub async fn key_caller(&self, workspace: WorkspaceId, owner: &str, scope: Scope) -> (CreatedApiKey, Caller) {
         let key = self.key(workspace, owner, scope).await;
         let caller = self.service.authenticate(&key.key).await.unwrap();
@@ -170,7 +170,7 @@ impl World {
         list.value.agents().iter().map(|agent| agent.agent_id.clone()).collect()
     }
 
-    /// Where the records are, when they are on disk.
+    /// The file of the store, if it is on disk.
     pub fn path(&self) -> Option<&std::path::Path> {
         self.place.as_ref().map(tempfile::TempDir::path)
     }
@@ -184,7 +184,7 @@ fn instance(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, settings: &Setting
         .build()
 }
 
-/// What creates a key of this scope.
+/// The request that creates a key of this scope.
 pub fn new_key(workspace: WorkspaceId, scope: Scope) -> NewApiKey {
     NewApiKey {
         workspace_id: workspace,
@@ -210,13 +210,13 @@ pub fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// The kind of a failure; a success fails the test.
+/// The kind of an error; panics on success.
 #[track_caller]
 pub fn kind<T>(result: Result<T, Error>) -> ErrorKind {
     result.err().expect("this should have failed").kind()
 }
 
-/// The kind and the message of a failure.
+/// The kind and the message of an error; panics on success.
 #[track_caller]
 pub fn failure<T>(result: Result<T, Error>) -> (ErrorKind, String) {
     let error = result.err().expect("this should have failed");

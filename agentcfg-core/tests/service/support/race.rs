@@ -1,4 +1,4 @@
-//! Many tasks at once, in many orders.
+//! Concurrent tasks, in many interleavings.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn settings(limit: Option<u32>) -> Settings {
     }
 }
 
-/// Runs a scenario on threads over both stores, and on one thread in a hundred orders.
+/// Runs a scenario on threads with both stores, and on one thread in a hundred interleavings.
 pub fn everywhere<F: Future<Output = ()>>(limit: Option<u32>, scenario: impl Fn(Arc<World>) -> F) {
     let threads = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(4)
@@ -38,7 +38,7 @@ pub fn everywhere<F: Future<Output = ()>>(limit: Option<u32>, scenario: impl Fn(
     }
 }
 
-/// Runs these at once and gives what each answered, in their order.
+/// Runs these tasks concurrently; returns the result of each in the order of their numbers.
 pub async fn at_once<T, F>(count: usize, task: impl Fn(usize) -> F) -> Vec<Result<T, ErrorKind>>
 where
     T: Send + 'static,

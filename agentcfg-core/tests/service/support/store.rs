@@ -1,4 +1,4 @@
-//! Stores that misbehave on request, and one that lets others go first.
+//! Stores that fail on request, and one that yields before every call.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -10,21 +10,21 @@ use agentcfg_core::store::{Batch, CommitError, Committed, Key, Record, Scan, Sca
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What happens to one commit.
+/// The fate of one commit.
 pub enum Fault {
-    /// It is refused and nothing changed.
+    /// Refused; nothing changed.
     Unavailable,
-    /// It is lost, and the store does not know.
+    /// Not applied, and the store reports an unknown outcome.
     Lost,
-    /// It is made, and the store does not know.
+    /// Applied, and the store reports an unknown outcome.
     Made,
-    /// It is refused as if the check with this index had not held.
+    /// Refused as if the check with this index had failed.
     Conflict(usize),
-    /// Something else happens first.
+    /// Applied after this work has run.
     After(Work),
 }
 
-/// A store whose commits fail as a script says.
+/// A store whose commits fail according to a script.
 pub struct Faulty {
     inner: Arc<dyn Store>,
     script: Mutex<VecDeque<Fault>>,
@@ -42,7 +42,7 @@ impl Faulty {
         })
     }
 
-    /// What happens to the next commits; those behind the last one are fine.
+    /// Sets the fate of the next commits; those after the script succeed.
     pub fn script(&self, faults: impl IntoIterator<Item = Fault>) {
         *self.script.lock().unwrap() = faults.into_iter().collect();
     }
@@ -51,7 +51,7 @@ impl Faulty {
         *self.reads_fail.lock().unwrap() = fail;
     }
 
-    /// How many commits were asked for so far.
+    /// The number of commits so far.
     pub fn commits(&self) -> usize {
         self.commits.load(Ordering::SeqCst)
     }
@@ -104,8 +104,8 @@ impl Store for Faulty {
     }
 }
 
-/// A store that gives way before each call, differently often each time: tasks on one thread then
-/// meet between every read and its commit, in an order that a seed decides.
+/// A store that yields a pseudo-random number of times before each call. Tasks on one thread then
+/// interleave between every read and its commit, in an order that the seed determines.
 pub struct Yielding {
     inner: Arc<dyn Store>,
     state: AtomicU64,
@@ -119,7 +119,7 @@ impl Yielding {
         })
     }
 
-    async fn give_way(&self) {
+    async fn yield_some(&self) {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let state = self.state.fetch_add(STEP, Ordering::Relaxed);
         let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -132,17 +132,17 @@ impl Yielding {
 #[async_trait::async_trait]
 impl Store for Yielding {
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        self.give_way().await;
+        self.yield_some().await;
         self.inner.get(keys).await
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
-        self.give_way().await;
+        self.yield_some().await;
         self.inner.scan(scan).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
-        self.give_way().await;
+        self.yield_some().await;
         self.inner.commit(batch).await
     }
 

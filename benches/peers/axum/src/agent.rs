@@ -1,4 +1,4 @@
-//! Agents as they come, as they go, and as they are stored.
+//! Agents: the create request, the response, and the table row.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The key of a request: its record is read every time, and its rate window counts.
+//! API keys: every request reads the key's record and counts in its rate window.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

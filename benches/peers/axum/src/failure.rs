@@ -1,4 +1,4 @@
-//! What can go wrong, and the answer to it.
+//! Errors and their responses.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -24,7 +24,7 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-/// Faults that are nobody's but this server's.
+/// Internal errors of the server.
 macro_rules! internal {
     ($($fault:ty),*) => {
         $(impl From<$fault> for Failure {

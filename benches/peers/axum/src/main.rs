@@ -1,5 +1,5 @@
-//! The same authenticated list and durable create, as one would write them with axum and SQLite: extractors, a
-//! middleware for the key and its rate window, and pools of connections whose work runs on blocking threads.
+//! The same authenticated list and durable create, as written with axum and SQLite in the usual way:
+//! extractors, a middleware for the key and its rate window, and connection pools whose work runs on blocking threads.
 //!
 //! `axum-sqlite-peer FILE` prints `workspace=`, `key=` and `listening on http://…`.
 
@@ -59,14 +59,14 @@ async fn main() -> Result<(), Failure> {
 }
 
 #[derive(Deserialize)]
-struct Listed {
+struct ListQuery {
     workspace_id: String,
 }
 
 async fn list(
     State(shared): State<Arc<Shared>>,
     Extension(key): Extension<Arc<KeyRecord>>,
-    Query(query): Query<Listed>,
+    Query(query): Query<ListQuery>,
 ) -> Result<Json<Vec<Agent>>, Failure> {
     key.owns(&query.workspace_id)?;
     Ok(Json(shared.store.list(query.workspace_id).await?))

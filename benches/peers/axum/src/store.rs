@@ -1,4 +1,4 @@
-//! The database: one connection that writes, as SQLite has one writer at a time, and some that read.
+//! The database: one connection for writes, because SQLite has a single writer, and a pool for reads.
 
 use chrono::{SecondsFormat, Utc};
 use r2d2::Pool;
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 const READERS: u32 = 4;
 const SCHEMA: &str = include_str!("schema.sql");
-/// Each commit is on disk before it is answered; the WAL's usual NORMAL would not promise that.
+/// Each commit is on disk before its response; the usual `NORMAL` of a WAL does not guarantee that.
 const SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;";
 const NO_LIMIT: u32 = 1_000_000_000;
 
@@ -84,7 +84,7 @@ impl Store {
         .await
     }
 
-    /// Takes a slot of the plan, stores the agent and notes it, in one transaction.
+    /// Takes a slot of the plan, stores the agent and writes the audit entry, in one transaction.
     pub async fn create(&self, actor: String, agent: Agent) -> Result<Agent, Failure> {
         on(&self.writer, move |connection| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -114,7 +114,7 @@ impl Store {
     }
 }
 
-/// Runs work with a connection on a thread that may block.
+/// Runs work with a pooled connection on a blocking thread.
 async fn on<T: Send + 'static>(
     pool: &Connections,
     work: impl FnOnce(&mut Connection) -> Result<T, Failure> + Send + 'static,

@@ -1,4 +1,4 @@
-//! A store whose scans wait until a test lets them go on.
+//! A store whose scans wait for the test.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use agentcfg_core::store::{Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Stamp, Store, StoreError};
 use tokio::sync::Semaphore;
 
-/// A store that counts the scans of agents and lets each begin only when the test says what becomes of it.
-pub struct Held {
+/// A store that counts the scans of agents; each waits until the test lets it succeed or fail.
+pub struct GatedStore {
     inner: Arc<dyn Store>,
     scans: AtomicUsize,
     gets: AtomicUsize,
@@ -15,7 +15,7 @@ pub struct Held {
     bad: Semaphore,
 }
 
-impl Held {
+impl GatedStore {
     pub fn new(inner: &Arc<dyn Store>) -> Arc<Self> {
         Arc::new(Self {
             inner: Arc::clone(inner),
@@ -26,29 +26,29 @@ impl Held {
         })
     }
 
-    /// Lets so many scans of agents go on.
+    /// Lets this many scans of agents proceed.
     pub fn release(&self, scans: usize) {
         self.good.add_permits(scans);
     }
 
-    /// Has so many scans of agents fail.
+    /// Lets this many scans of agents fail.
     pub fn fail(&self, scans: usize) {
         self.bad.add_permits(scans);
     }
 
-    /// How many scans of agents were asked for so far.
+    /// The number of scans of agents that have begun.
     pub fn scans(&self) -> usize {
         self.scans.load(Ordering::SeqCst)
     }
 
-    /// How many other reads were asked for so far.
+    /// The number of other reads that have begun.
     pub fn gets(&self) -> usize {
         self.gets.load(Ordering::SeqCst)
     }
 }
 
 #[async_trait::async_trait]
-impl Store for Held {
+impl Store for GatedStore {
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         self.gets.fetch_add(1, Ordering::SeqCst);
         self.inner.get(keys).await
@@ -73,7 +73,7 @@ impl Store for Held {
         self.inner.commit(batch).await
     }
 
-    /// None, so that every request reads and can be counted.
+    /// Without stamps every request reads, so that its reads can be counted.
     fn stamp(&self, _: &Key) -> Option<Stamp> {
         None
     }
