@@ -102,6 +102,6 @@ pub(super) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
         let text = text
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_default();
-        format!("the engine panicked: {text}")
+        format!("the engine failed with an internal error: {text}")
     })
 }

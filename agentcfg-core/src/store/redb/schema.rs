@@ -49,7 +49,7 @@ pub(super) fn verify_format(database: &impl ReadableDatabase) -> Result<(), Open
         Some(found) => return Err(OpenError::Damaged(format!("format {found} does not exist"))),
         None => {
             return Err(OpenError::Damaged(
-                "the file is a redb database, but not a store of agentcfg".into(),
+                "the file is a database, but not a store of agentcfg".into(),
             ));
         }
     }
