@@ -26,7 +26,7 @@ const SECRET: &[u8] = b"an example is no place for a secret";
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let service = AgentCfg::builder(MemoryStore::new())
-        .sessions(LocalSessions::new(SECRET))
+        .sessions(LocalSessions::new(SECRET)?)
         .build();
     let app = Router::new()
         .route("/", get(async || "the host's own page"))
@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = tokio::spawn(axum::serve(listener, app).into_future());
 
     // Here your app would go on. The example asks itself for something and ends.
-    let token = LocalSessions::new(SECRET).issue("ada", 60, SystemClock.now())?;
+    let token = LocalSessions::new(SECRET)?.issue("ada", 60, SystemClock.now())?;
     let client = Client::builder(format!("{url}/agentcfg"))
         .session_token(token)
         .build()?;

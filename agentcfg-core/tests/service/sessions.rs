@@ -62,7 +62,7 @@ async fn is_good(world: &World, token: &str) -> bool {
 #[tokio::test]
 async fn a_token_is_good_until_its_last_second() {
     let world = World::new();
-    let sessions = LocalSessions::new(SECRET);
+    let sessions = LocalSessions::new(SECRET).unwrap();
     let token = sessions.issue("ada", 3600, at(START)).unwrap();
     assert!(is_good(&world, &token).await);
     world.clock.advance_millis(3_599_999);
