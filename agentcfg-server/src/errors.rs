@@ -1,5 +1,7 @@
 //! From failures to status codes: the only place that chooses them.
 
+use agentcfg_core::rate_limit::RateLimited;
+use agentcfg_core::service::EntryError;
 use agentcfg_core::validate::Invalid;
 use agentcfg_core::{Error, ErrorKind};
 use hyper::StatusCode;
@@ -63,6 +65,24 @@ impl From<Error> for Failure {
             status: status(error.kind()),
             message: error.message().to_owned(),
             cause,
+        }
+    }
+}
+
+impl From<EntryError> for Failure {
+    fn from(error: EntryError) -> Self {
+        match error {
+            EntryError::Credential(error) => error.into(),
+            EntryError::RateLimited(limited) => limited.into(),
+        }
+    }
+}
+
+impl From<RateLimited> for Failure {
+    fn from(limited: RateLimited) -> Self {
+        Self {
+            retry_after: u32::try_from(limited.retry_after_seconds()).ok(),
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, limited.to_string())
         }
     }
 }

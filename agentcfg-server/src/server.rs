@@ -8,7 +8,7 @@ use agentcfg_core::model::{PlanLimits, Provider};
 use agentcfg_core::routing::{Catalogue, InvalidCatalogue};
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::service::RewrapProgress;
-use agentcfg_core::session::LocalSessions;
+use agentcfg_core::session::{LocalSessions, ShortSecret};
 use agentcfg_core::store::postgres::ConnectError;
 use agentcfg_core::store::redb::OpenError;
 use agentcfg_core::{AgentCfg, Settings};
@@ -61,6 +61,9 @@ pub enum StartError {
          random bytes or more to a file, the same for every server, and name it in AGENTCFG_SESSION_SECRET_FILE"
     )]
     NoSessionSecret,
+    /// The secret of session tokens can be guessed.
+    #[error(transparent)]
+    ShortSecret(#[from] ShortSecret),
     /// The master keys cannot be used, or are not those of the store.
     #[error(transparent)]
     MasterKeys(#[from] MasterKeyFault),
@@ -157,7 +160,7 @@ impl Server {
             builder = builder.vault(vault);
         }
         if let Some(limiter) = backend.take_limiter() {
-            builder = builder.rate_limiter(limiter).distant_store(true);
+            builder = builder.rate_limiter(limiter).remote_store(true);
         }
         let service = builder.build();
         master_keys::fit(&service, &config, backend.dir()).await?;
@@ -310,8 +313,8 @@ async fn maintain(service: AgentCfg, keeper: Keeper, metrics: Arc<Metrics>, stop
 /// When there is neither a secret in the configuration nor a data directory, or the one there cannot be had.
 pub fn local_sessions(config: &Config, dir: Option<&DataDir>) -> Result<LocalSessions, StartError> {
     Ok(match (&config.session_secret, dir) {
-        (Some(secret), _) => LocalSessions::new(secret.expose().as_bytes()),
-        (None, Some(dir)) => LocalSessions::new(dir.session_secret()?.as_bytes()),
+        (Some(secret), _) => LocalSessions::new(secret.expose().as_bytes())?,
+        (None, Some(dir)) => LocalSessions::new(dir.session_secret()?.as_bytes())?,
         (None, None) => return Err(StartError::NoSessionSecret),
     })
 }

@@ -145,6 +145,9 @@ async fn reports_leave_no_trace_in_records_and_log() {
         .await
         .unwrap();
     let after = list().await;
-    assert_eq!((after.tag, after.value.agents()), (before.tag, before.value.agents()));
+    assert_eq!(
+        (after.tag, after.value.agents().unwrap()),
+        (before.tag, before.value.agents().unwrap())
+    );
     assert_eq!(world.log(workspace, "ada").await.len(), entries);
 }

@@ -18,7 +18,7 @@ use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, Settings};
 
 pub use self::held::Held;
 use self::store::Yielding;
-pub use self::store::{Fault, Faulty};
+pub use self::store::{Fault, Faulty, Unstamped};
 
 /// The secret of the local identity provider.
 pub const SECRET: &[u8; 32] = &[7; 32];
@@ -162,7 +162,12 @@ impl World {
             .list_agents(&self.user(owner), workspace, &Default::default())
             .await
             .unwrap();
-        list.value.agents().iter().map(|agent| agent.agent_id.clone()).collect()
+        list.value
+            .agents()
+            .unwrap()
+            .iter()
+            .map(|agent| agent.agent_id.clone())
+            .collect()
     }
 
     /// Where the records are, when they are on disk.
@@ -174,7 +179,7 @@ impl World {
 fn instance(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, settings: &Settings) -> AgentCfg {
     AgentCfg::builder_on(Arc::clone(store))
         .clock(Arc::clone(clock) as _)
-        .sessions(LocalSessions::new(SECRET))
+        .sessions(LocalSessions::new(SECRET).unwrap())
         .settings(settings.clone())
         .build()
 }
