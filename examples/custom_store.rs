@@ -1,4 +1,4 @@
-//! A store of your own, without stamps, put through the conformance suite, with the service on top.
+//! A store of your own in three methods, put through the conformance suite, with the service on top.
 //!
 //! This one keeps everything in a map behind a lock, so that each call is one moment. On an engine
 //! with transactions, each call is one transaction.
@@ -16,7 +16,7 @@ use agentcfg_core::model::{NewAgent, NewWorkspace};
 use agentcfg_core::service::AgentFilter;
 use agentcfg_core::store::conformance;
 use agentcfg_core::store::{
-    Batch, Check, CommitError, Committed, Direction, Key, Record, Scan, Scanned, Stamp, Store, StoreError, Write,
+    Batch, Check, CommitError, Committed, Direction, Key, Record, Scan, Scanned, Store, StoreError, Write,
 };
 use async_trait::async_trait;
 
@@ -83,15 +83,6 @@ impl Store for MapStore {
         }
         *state = next;
         Ok(Committed { numbers })
-    }
-
-    // Stamps spare reads. A store may go without them: every look is a read then.
-    fn stamp(&self, _: &Key) -> Option<Stamp> {
-        None
-    }
-
-    fn is_current(&self, _: Stamp) -> bool {
-        false
     }
 }
 

@@ -174,7 +174,7 @@ impl Keeper {
     /// Whether the store answers, once what no request does is done.
     pub async fn look_after(&self) -> bool {
         match self {
-            Self::Embedded(store) => store.ready(),
+            Self::Embedded(store) => store.is_ready(),
             Self::Postgres(store) => {
                 let swept = store.sweep().await;
                 if let Err(error) = &swept {

@@ -149,7 +149,7 @@ impl Server {
         }
         let mut backend = Backend::open(&config).await?;
         let identity = Identity::new(&config, backend.dir())?;
-        let mut builder = AgentCfg::builder_on(backend.store())
+        let mut builder = AgentCfg::builder(backend.store())
             .settings(settings(&config))
             .sessions(identity.verifier())
             .catalogue(catalogue(&config)?);

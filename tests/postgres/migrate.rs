@@ -111,8 +111,8 @@ async fn a_store_moves_there_and_back_and_its_versions_go_on() {
         Key::global("x", Kind::Meta, "kept"),
     );
     let store = open(&first);
-    let workspaces = fill(&AgentCfg::builder_on(Arc::clone(&store)).build()).await;
-    let before = seen(&AgentCfg::builder_on(Arc::clone(&store)).build(), &workspaces).await;
+    let workspaces = fill(&AgentCfg::builder(Arc::clone(&store)).build()).await;
+    let before = seen(&AgentCfg::builder(Arc::clone(&store)).build(), &workspaces).await;
     let kept_version = put(&*store, &kept).await;
     let gone_version = put(&*store, &gone).await;
     let writes = vec![Write::Delete(gone.clone())];
@@ -124,7 +124,7 @@ async fn a_store_moves_there_and_back_and_its_versions_go_on() {
     succeeds(&migrate(&from, &url), "already in the database");
 
     let store = Arc::new(PostgresStore::connect(&PostgresOptions::new(&url)).await.unwrap());
-    let service = AgentCfg::builder_on(Arc::clone(&store) as _).build();
+    let service = AgentCfg::builder(Arc::clone(&store)).build();
     assert_eq!(seen(&service, &workspaces).await, before);
     assert_eq!(version(&*store, &kept).await, kept_version);
     let again = put(&*store, &gone).await;
@@ -156,7 +156,7 @@ async fn a_store_moves_there_and_back_and_its_versions_go_on() {
     fails(&migrate(&url, &from), "first");
     let store = open(&second);
     assert_eq!(
-        seen(&AgentCfg::builder_on(Arc::clone(&store)).build(), &workspaces).await,
+        seen(&AgentCfg::builder(Arc::clone(&store)).build(), &workspaces).await,
         after
     );
     assert!(put(&*store, &gone).await > again);

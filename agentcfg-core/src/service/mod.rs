@@ -23,6 +23,7 @@ mod tests;
 mod workspaces;
 mod written;
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -42,7 +43,7 @@ use crate::rate_limit::{MemoryLimiter, RateLimiter};
 use crate::routing::Catalogue;
 use crate::secret::ProviderCredential;
 use crate::session::{Session, SessionError, SessionVerifier};
-use crate::store::{Key, Kind, Store};
+use crate::store::Store;
 use crate::token::HashError;
 use crate::vault::{SealError, Vault};
 
@@ -241,13 +242,13 @@ impl Builder {
 }
 
 impl AgentCfg {
-    /// Starts a service on a store.
+    /// Starts a service on a store. A store that is shared, or chosen at run time, comes as an `Arc`.
     pub fn builder(store: impl Store) -> Builder {
-        Self::builder_on(Arc::new(store))
-    }
-
-    /// Starts a service on a store that others share.
-    pub fn builder_on(store: Arc<dyn Store>) -> Builder {
+        let store = match (&store as &dyn Any).downcast_ref::<Arc<dyn Store>>() {
+            // As it is: a second `Arc` around it would add a call to each use.
+            Some(shared) => Arc::clone(shared),
+            None => Arc::new(store),
+        };
         Builder {
             store,
             clock: Arc::new(SystemClock),
@@ -294,10 +295,7 @@ impl AgentCfg {
     ///
     /// [`ErrorKind::Unavailable`] when not.
     pub async fn ready(&self) -> Result<(), Error> {
-        self.inner
-            .store
-            .get(&[Key::global("store", Kind::Meta, "ready")])
-            .await?;
+        self.store().ready().await?;
         self.inner.sessions.ready().map_err(|error| {
             let why = match error {
                 SessionError::Unavailable(why) => why,

@@ -1,5 +1,6 @@
 //! The storage contract: three methods that fit an embedded file, SQL and a distributed key-value
-//! engine alike, and two that spare a read where an engine can tell that nothing changed.
+//! engine alike. Two more, with default bodies, spare a read where an engine can tell that nothing
+//! changed.
 //!
 //! A store keeps [`Record`]s under [`Key`]s. It knows nothing of agents or permissions: the rules
 //! live in the `service` module, which turns each mutation into exactly one [`Batch`].
@@ -247,9 +248,56 @@ pub trait Store: Send + Sync + 'static {
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError>;
 
     /// A stamp for what is read under a key from now on; `None` when this store gives none, or not now.
-    fn stamp(&self, key: &Key) -> Option<Stamp>;
+    ///
+    /// The default gives none, so that the service reads each time.
+    fn stamp(&self, key: &Key) -> Option<Stamp> {
+        let _ = key;
+        None
+    }
 
     /// Whether what was read after this stamp was taken is what a read would find now. This must be far
     /// cheaper than a read, and never wait.
-    fn is_current(&self, stamp: Stamp) -> bool;
+    ///
+    /// The default says no, which is always right.
+    fn is_current(&self, stamp: Stamp) -> bool {
+        let _ = stamp;
+        false
+    }
+
+    /// Whether the store can serve now. The default reads a key.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] when it cannot.
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.get(&[Key::global("store", Kind::Meta, "ready")]).await.map(drop)
+    }
+}
+
+/// A store that several owners share.
+#[async_trait]
+impl<S: Store + ?Sized> Store for Arc<S> {
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        (**self).get(keys).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+        (**self).scan(scan).await
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        (**self).commit(batch).await
+    }
+
+    fn stamp(&self, key: &Key) -> Option<Stamp> {
+        (**self).stamp(key)
+    }
+
+    fn is_current(&self, stamp: Stamp) -> bool {
+        (**self).is_current(stamp)
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        (**self).ready().await
+    }
 }

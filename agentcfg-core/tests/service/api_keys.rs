@@ -197,7 +197,7 @@ async fn uses(service: &AgentCfg, caller: &Caller, workspace: WorkspaceId) -> Ve
 /// A service on a store that gives stamps, one on a store that gives none, and one that reads ahead.
 fn each_kind_of_service(world: &World) -> [AgentCfg; 3] {
     let unstamped = || Unstamped::new(&world.store);
-    let remote = AgentCfg::builder_on(unstamped())
+    let remote = AgentCfg::builder(unstamped())
         .clock(std::sync::Arc::clone(&world.clock) as _)
         .remote_store(true);
     [world.another_instance(), world.behind(unstamped()), remote.build()]

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agentcfg_core::model::{AgentPatch, NewAgent, Plan, Scope, Tagged, WorkspaceId};
 use agentcfg_core::service::{AgentFilter, AgentList};
-use agentcfg_core::store::Store;
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use bytes::Bytes;
 use tokio::task::{JoinHandle, yield_now};
@@ -38,7 +37,7 @@ impl Setting {
         world.agent(workspace, "ada", "editor").await;
         let (_, caller) = world.key_caller(workspace, "ada", Scope::Write).await;
         let held = Held::new(&world.store);
-        let service = AgentCfg::builder_on(Arc::clone(&held) as Arc<dyn Store>)
+        let service = AgentCfg::builder(Arc::clone(&held))
             .clock(Arc::clone(&world.clock) as _)
             .list_cache_bytes(bytes)
             .build();

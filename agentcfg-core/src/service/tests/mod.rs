@@ -33,8 +33,8 @@ fn credential(text: &str) -> ProviderCredential {
     ProviderCredential::new(text).unwrap()
 }
 
-pub(super) fn builder(store: Arc<dyn Store>) -> Builder {
-    AgentCfg::builder_on(store)
+fn builder(store: Arc<dyn Store>) -> Builder {
+    AgentCfg::builder(store)
         .clock(Arc::new(ManualClock::at("2026-11-20T09:30:00Z".parse().unwrap())))
         .settings(Settings {
             default_plan: Plan::Pro,

@@ -1,8 +1,10 @@
-//! The store contract as tests, for whoever writes a [`Store`].
+//! The store contract as tests, for authors of a [`Store`].
 //!
 //! [`run`] puts an implementation through all of it. Each test is also a function of its own, which
 //! takes one fresh, empty store, so that a test runner can name what failed. A test reports a
 //! failure by panicking.
+//!
+//! A store that leaves [`Store::stamp`], [`Store::is_current`] and [`Store::ready`] at their default bodies passes too.
 //!
 //! The races are real only on a runtime of several threads; on one thread the tests hold too, but
 //! find less.

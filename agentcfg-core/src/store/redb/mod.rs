@@ -129,7 +129,7 @@ impl RedbStore {
     }
 
     /// Whether reads and commits are served right now.
-    pub fn ready(&self) -> bool {
+    pub fn is_ready(&self) -> bool {
         self.status() == Status::Ready
     }
 

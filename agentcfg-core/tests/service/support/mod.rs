@@ -177,7 +177,7 @@ impl World {
 }
 
 fn instance(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, settings: &Settings) -> AgentCfg {
-    AgentCfg::builder_on(Arc::clone(store))
+    AgentCfg::builder(Arc::clone(store))
         .clock(Arc::clone(clock) as _)
         .sessions(LocalSessions::new(SECRET).unwrap())
         .settings(settings.clone())

@@ -144,7 +144,7 @@ async fn faults_of_input_and_output_are_told_apart() {
     let place = tempfile::tempdir().unwrap();
     let store = open(&place.path().join("store.redb"));
     assert!(matches!(store.backup(Broken), Err(BackupError::Output(_))));
-    assert!(store.ready(), "that is no failure of the store");
+    assert!(store.is_ready(), "that is no failure of the store");
     assert!(matches!(
         restore(Broken, place.path().join("new.redb")),
         Err(RestoreError::Input(_))

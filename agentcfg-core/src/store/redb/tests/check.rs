@@ -115,6 +115,6 @@ async fn every_fault_of_a_record_has_its_problem() {
     assert!(store.get(&[agent("agent-1")]).await.is_ok());
     let touching = batch([Check::Absent(agent("another-place"))], []);
     assert!(store.commit(touching).await.is_err());
-    assert!(store.ready());
+    assert!(store.is_ready());
     assert!(store.backup(Vec::new()).is_err());
 }
