@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::backend::{Backend, Keeper};
+use crate::backend::{self, Backend, Keeper};
 use crate::compression::Compression;
 use crate::config::{Config, ConfigError, IdentityProvider};
 use crate::cors::Cors;
@@ -151,6 +151,7 @@ impl Server {
         let identity = Identity::new(&config, backend.dir())?;
         let mut builder = AgentCfg::builder(backend.store())
             .settings(settings(&config))
+            .list_cache_bytes(backend::cache_share(config.cache_mb))
             .sessions(identity.verifier())
             .catalogue(catalogue(&config)?);
         for (provider, credential) in managed_credentials(&config)? {

@@ -177,12 +177,4 @@ impl Store for Unstamped {
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
         self.0.commit(batch).await
     }
-
-    fn stamp(&self, _: &Key) -> Option<Stamp> {
-        None
-    }
-
-    fn is_current(&self, _: Stamp) -> bool {
-        false
-    }
 }
