@@ -272,7 +272,14 @@ async fn a_kept_caller_has_the_scope_that_its_key_has_now() {
         let created = world.key(workspace, "ada", Scope::Admin).await;
         let kept = service.authenticate(&created.key).await.unwrap();
         let key = Key::global(&*created.record.id, Kind::ApiKey, "");
-        let record = world.store.get(&[key.clone()]).await.unwrap().pop().flatten().unwrap();
+        let record = world
+            .store
+            .get(std::slice::from_ref(&key))
+            .await
+            .unwrap()
+            .pop()
+            .flatten()
+            .unwrap();
         let narrowed = String::from_utf8(record.value.to_vec()).unwrap();
         let narrowed = narrowed.replace(r#""scope":"admin""#, r#""scope":"read""#);
         let batch = Batch {

@@ -47,7 +47,7 @@ async fn a_wrong_secret_costs_no_slow_hash() {
 }
 
 #[tokio::test]
-async fn those_who_come_with_a_new_key_at_the_same_time_share_one_slow_hash() {
+async fn requests_with_a_new_key_at_the_same_time_share_one_slow_hash() {
     let (key, service) = unseen().await;
     let mut callers = JoinSet::new();
     for _ in 0..64 {
@@ -63,9 +63,9 @@ async fn is_pending<F: Future>(mut future: Pin<&mut F>) -> bool {
 }
 
 #[tokio::test]
-async fn who_leaves_during_the_slow_hash_leaves_it_to_the_next() {
+async fn a_request_that_is_cancelled_in_the_slow_hash_leaves_it_to_the_next() {
     let (key, service) = unseen().await;
-    // All threads that hash stand still meanwhile, so that no hash is done before somebody leaves.
+    // All hashing threads are busy, so that no hash is done before the first request is cancelled.
     let (open, gate) = std::sync::mpsc::channel::<()>();
     let gate = Arc::new(std::sync::Mutex::new(gate));
     let mut still = Vec::new();
@@ -94,7 +94,7 @@ async fn last_uses_are_written_where_the_app_never_flushes() {
     service.authenticate(&key).await.unwrap();
     let id = token::parse(&key).unwrap();
     let record = crate::store::Key::global(id, crate::store::Kind::KeyUse, "");
-    while store.get(&[record.clone()]).await.unwrap() == [None] {
+    while store.get(std::slice::from_ref(&record)).await.unwrap() == [None] {
         tokio::task::yield_now().await;
     }
 }
