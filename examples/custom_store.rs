@@ -143,6 +143,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .create_agent(&ada, NewAgent::new(studio.id, "writer", "Writer"))
         .await?;
     let agents = service.list_agents(&ada, studio.id, &AgentFilter::default()).await?;
-    println!("{} agent on it", agents.value.agents().len());
+    println!("{} agent on it", agents.value.agents()?.len());
     Ok(())
 }

@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .create_agent(&ada, NewAgent::new(studio.id, "writer", "Writer"))
         .await?;
     let agents = service.list_agents(&ada, studio.id, &AgentFilter::default()).await?;
-    for agent in agents.value.agents() {
+    for agent in agents.value.agents()? {
         println!("{} since {}", agent.agent_id, agent.created_at);
     }
     Ok(())

@@ -25,7 +25,7 @@ const SECRET: &[u8] = b"an example is no place for a secret";
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let service = AgentCfg::builder(MemoryStore::new())
-        .sessions(LocalSessions::new(SECRET))
+        .sessions(LocalSessions::new(SECRET)?)
         .build();
     let app = Router::new()
         .route("/", get(async || "the host's own page"))
@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = tokio::spawn(axum::serve(listener, app).into_future());
 
     // Your app would go on here. The example sends itself one request and ends.
-    let token = LocalSessions::new(SECRET).issue("ada", 60, SystemClock.now())?;
+    let token = LocalSessions::new(SECRET)?.issue("ada", 60, SystemClock.now())?;
     let client = Client::builder(format!("{url}/agentcfg"))
         .session_token(token)
         .build()?;

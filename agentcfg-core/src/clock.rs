@@ -11,8 +11,60 @@ use crate::model::Timestamp;
 
 /// A source of the current time.
 pub trait Clock: Send + Sync + 'static {
-    /// The current time.
+    /// The current time. An operator or a time service can set this clock, so it may step back.
     fn now(&self) -> Timestamp;
+
+    /// Milliseconds on a clock that nothing can set: it never steps back, and its zero means nothing. The default is the
+    /// machine's, to a few milliseconds.
+    fn steady_millis(&self) -> i64 {
+        machine_steady_millis()
+    }
+}
+
+/// One moment on both clocks, for what must end in time even if the wall clock is set.
+///
+/// ```
+/// use agentcfg_core::clock::{ManualClock, Moment};
+/// let clock = ManualClock::at("2026-11-20T09:30:00Z".parse()?);
+/// let before = Moment::of(&clock);
+/// clock.advance_millis(-3_600_000);
+/// let after = Moment::of(&clock);
+/// assert!(after.now < before.now);
+/// assert_eq!(after.steady_millis, before.steady_millis);
+/// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// [`Clock::now`].
+    pub now: Timestamp,
+    /// [`Clock::steady_millis`].
+    pub steady_millis: i64,
+}
+
+impl Moment {
+    /// Reads both clocks.
+    pub fn of(clock: &dyn Clock) -> Self {
+        Self {
+            now: clock.now(),
+            steady_millis: clock.steady_millis(),
+        }
+    }
+}
+
+/// Linux keeps a reading that is a few milliseconds old at most. It costs a sixth of an exact one, and every request
+/// takes one.
+#[cfg(target_os = "linux")]
+fn machine_steady_millis() -> i64 {
+    let reading = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+    reading.tv_sec * 1000 + reading.tv_nsec / 1_000_000
+}
+
+#[cfg(not(target_os = "linux"))]
+#[allow(clippy::disallowed_methods, reason = "this is the one place that reads the time")]
+fn machine_steady_millis() -> i64 {
+    static ORIGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    let elapsed = ORIGIN.get_or_init(std::time::Instant::now).elapsed();
+    i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A source of random bytes.
@@ -57,6 +109,9 @@ impl Entropy for SystemEntropy {
 
 /// A clock for tests, which changes only when it is moved.
 ///
+/// Moving it forward also moves its steady reading. Moving it back is what setting a wall clock is: the steady reading
+/// stays.
+///
 /// ```
 /// use agentcfg_core::clock::{Clock, ManualClock};
 /// let clock = ManualClock::at("2026-11-20T09:30:00Z".parse()?);
@@ -65,23 +120,39 @@ impl Entropy for SystemEntropy {
 /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
 /// ```
 #[derive(Debug)]
-pub struct ManualClock(AtomicI64);
+pub struct ManualClock {
+    now: AtomicI64,
+    steady: AtomicI64,
+}
 
 impl ManualClock {
     /// A clock that shows this time.
     pub fn at(time: Timestamp) -> Self {
-        Self(AtomicI64::new(time.unix_millis()))
+        Self {
+            now: AtomicI64::new(time.unix_millis()),
+            steady: AtomicI64::new(0),
+        }
     }
 
     /// Moves the clock; a negative number moves it back.
     pub fn advance_millis(&self, millis: i64) {
-        self.0.fetch_add(millis, Ordering::SeqCst);
+        self.now.fetch_add(millis, Ordering::SeqCst);
+        self.steady.fetch_add(millis.max(0), Ordering::SeqCst);
+    }
+
+    /// Sets the wall clock, forward or back, in no time.
+    pub fn step_millis(&self, millis: i64) {
+        self.now.fetch_add(millis, Ordering::SeqCst);
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_unix_millis(self.0.load(Ordering::SeqCst))
+        Timestamp::from_unix_millis(self.now.load(Ordering::SeqCst))
+    }
+
+    fn steady_millis(&self) -> i64 {
+        self.steady.load(Ordering::SeqCst)
     }
 }
 

@@ -10,7 +10,7 @@
 //! let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
 //! service.create_agent(&ada, NewAgent::new(studio.id, "writer", "Writer")).await?;
 //! let agents = service.list_agents(&ada, studio.id, &Default::default()).await?;
-//! assert_eq!(agents.value.agents()[0].agent_id, "writer");
+//! assert_eq!(agents.value.agents()?[0].agent_id, "writer");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

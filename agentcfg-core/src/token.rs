@@ -113,16 +113,31 @@ pub fn parse(text: &str) -> Option<&str> {
     well_formed.then(|| &text[PREFIX..PREFIX + ID])
 }
 
+/// Why a key could not be hashed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HashError {
+    /// There is no randomness for the salt.
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+    /// The hash itself failed.
+    #[error("argon2 failed: {0}")]
+    Argon2(String),
+}
+
 /// The slow hash of a key as a PHC string with a random salt.
 ///
 /// # Errors
 ///
-/// When there is no randomness, or no memory for the hash.
-pub fn hash(plaintext: &str, entropy: &dyn Entropy) -> Result<String, EntropyError> {
+/// See [`HashError`].
+pub fn hash(plaintext: &str, entropy: &dyn Entropy) -> Result<String, HashError> {
+    hash_with(plaintext, Params::new(ARGON2_KIB, 1, 1, None), entropy)
+}
+
+fn hash_with(plaintext: &str, params: argon2::Result<Params>, entropy: &dyn Entropy) -> Result<String, HashError> {
     let salt = salt::make(plaintext.as_bytes(), entropy)?;
-    let failed = |error: &dyn std::fmt::Display| EntropyError(format!("argon2: {error}"));
-    let params = Params::new(ARGON2_KIB, 1, 1, None).map_err(|error| failed(&error))?;
-    slow::hash(plaintext.as_bytes(), &salt, params).map_err(|error| failed(&error))
+    let params = params.map_err(|error| HashError::Argon2(error.to_string()))?;
+    slow::hash(plaintext.as_bytes(), &salt, params).map_err(|error| HashError::Argon2(error.to_string()))
 }
 
 /// Whether a key may be the one that was hashed, by its check value: a pre-filter that costs one fast
@@ -230,6 +245,15 @@ mod tests {
             assert_eq!(parse(&forged), Some(key.id.as_str()));
             assert!(!verify(&forged, &phc));
         }
+    }
+
+    #[test]
+    fn a_hash_that_fails_is_not_a_lack_of_randomness() {
+        let refused = Params::new(0, 1, 1, None);
+        let error = hash_with("text", refused, &SystemEntropy).unwrap_err();
+        assert!(matches!(error, HashError::Argon2(_)), "{error}");
+        let error = crate::Error::from(error);
+        assert_eq!(error.message(), "the API key could not be hashed");
     }
 
     #[test]

@@ -88,6 +88,18 @@ pub enum OpenError {
     Refused(KeyId),
 }
 
+/// Why a text could not be sealed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SealError {
+    /// There is no randomness for the nonce.
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+    /// The cipher refused the text: it is longer than 256 GiB.
+    #[error("the cipher refused the text")]
+    Cipher,
+}
+
 impl Vault {
     /// A keyring of these keys. The first one seals.
     ///
@@ -120,14 +132,14 @@ impl Vault {
     ///
     /// # Errors
     ///
-    /// When there is no randomness for the nonce.
+    /// See [`SealError`].
     pub fn seal(
         &self,
         workspace: WorkspaceId,
         provider: Provider,
         credential: &ProviderCredential,
         entropy: &dyn Entropy,
-    ) -> Result<Sealed, EntropyError> {
+    ) -> Result<Sealed, SealError> {
         let purpose = Purpose::ProviderKey(workspace, provider);
         seal(&self.keys[0], purpose, credential.expose().as_bytes(), entropy)
     }
@@ -140,7 +152,7 @@ impl Vault {
         provider: Provider,
         credential: &ProviderCredential,
         entropy: &dyn Entropy,
-    ) -> Result<Option<Sealed>, EntropyError> {
+    ) -> Result<Option<Sealed>, SealError> {
         let purpose = Purpose::ProviderKey(workspace, provider);
         let key = self.keys.iter().find(|key| key.id() == id);
         key.map(|key| seal(key, purpose, credential.expose().as_bytes(), entropy))
@@ -173,8 +185,8 @@ impl Vault {
     ///
     /// # Errors
     ///
-    /// When there is no randomness for the nonce.
-    pub fn check_value(&self, entropy: &dyn Entropy) -> Result<Sealed, EntropyError> {
+    /// See [`SealError`].
+    pub fn check_value(&self, entropy: &dyn Entropy) -> Result<Sealed, SealError> {
         seal(&self.keys[0], Purpose::Check, CHECK_TEXT, entropy)
     }
 
@@ -236,7 +248,7 @@ impl Purpose {
     }
 }
 
-fn seal(key: &MasterKey, purpose: Purpose, text: &[u8], entropy: &dyn Entropy) -> Result<Sealed, EntropyError> {
+fn seal(key: &MasterKey, purpose: Purpose, text: &[u8], entropy: &dyn Entropy) -> Result<Sealed, SealError> {
     let mut nonce = [0; NONCE];
     entropy.fill(&mut nonce)?;
     let head = sealed::head(FORMAT, key.id());
@@ -246,8 +258,7 @@ fn seal(key: &MasterKey, purpose: Purpose, text: &[u8], entropy: &dyn Entropy) -
     buffer.extend_from_slice(text);
     XChaCha20Poly1305::new(key.bytes().into())
         .encrypt_in_place(&XNonce::from(nonce), &purpose.associated_data(&head), &mut *buffer)
-        // The cipher fails only for texts of more than 256 GiB.
-        .map_err(|error| EntropyError(format!("cannot seal: {error}")))?;
+        .map_err(|_| SealError::Cipher)?;
     Ok(Sealed::from_parts(head, nonce, &buffer))
 }
 

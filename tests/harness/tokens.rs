@@ -7,7 +7,9 @@ use super::base64url;
 
 /// A valid token but for the secret that signed it.
 pub fn forged(user: &str) -> String {
-    let token = LocalSessions::new(&[42; 32]).issue(user, SESSION_SECONDS, SystemClock.now());
+    let token = LocalSessions::new(&[42; 32])
+        .expect("a long secret")
+        .issue(user, SESSION_SECONDS, SystemClock.now());
     token.expect("a token can be issued")
 }
 

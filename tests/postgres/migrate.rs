@@ -93,7 +93,12 @@ async fn visible_state(service: &AgentCfg, workspaces: &[WorkspaceId]) -> Vec<Vi
             .unwrap();
         let members = service.list_members(&ada, *workspace).await.unwrap();
         let log = service.audit_log(&ada, *workspace, 0, 1000).await.unwrap();
-        all.push((list.value.agents().to_vec(), list.tag, members.len(), log.len()));
+        all.push((
+            list.value.agents().unwrap().to_vec(),
+            list.tag,
+            members.len(),
+            log.len(),
+        ));
     }
     all
 }

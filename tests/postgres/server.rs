@@ -45,6 +45,7 @@ pub fn binary() -> PathBuf {
 /// A session token of the local identity provider.
 pub fn token(user: &str) -> String {
     LocalSessions::new(SECRET.as_bytes())
+        .unwrap()
         .issue(user, 3600, SystemClock.now())
         .unwrap()
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 
 use super::{RateDecision, RateLimiter, Subject, Window};
-use crate::model::Timestamp;
+use crate::clock::Moment;
 
 const SHARDS: usize = 64;
 /// A shard is swept of ended windows when it has grown to this, and again at each doubling.
@@ -40,7 +40,7 @@ impl Default for MemoryLimiter {
 
 impl MemoryLimiter {
     /// Counts one request; see [`RateLimiter::hit`].
-    pub fn count(&self, subject: Subject<'_>, limit: u32, now: Timestamp) -> RateDecision {
+    pub fn count(&self, subject: Subject<'_>, limit: u32, at: Moment) -> RateDecision {
         // A key's identifier has 20 characters of base 62; the mark keeps users apart from keys.
         let owned;
         let name = match subject {
@@ -60,38 +60,39 @@ impl MemoryLimiter {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(window) = shard.windows.get_mut(name) {
-            return window.hit(limit, now);
+            return window.hit(limit, at);
         }
-        shard.sweep(now);
-        shard.windows.entry(name.into()).or_default().hit(limit, now)
+        shard.sweep(at);
+        shard.windows.entry(name.into()).or_default().hit(limit, at)
     }
 }
 
 impl Shard {
-    fn sweep(&mut self, now: Timestamp) {
+    fn sweep(&mut self, at: Moment) {
         if self.windows.len() < self.sweep_at {
             return;
         }
-        self.windows.retain(|_, window| !window.has_ended(now.unix_millis()));
+        self.windows.retain(|_, window| !window.has_ended(at));
         self.sweep_at = (self.windows.len() * 2).max(SWEEP_AT);
     }
 }
 
 #[async_trait]
 impl RateLimiter for MemoryLimiter {
-    async fn hit(&self, subject: Subject<'_>, limit: u32, now: Timestamp) -> RateDecision {
-        self.count(subject, limit, now)
+    async fn hit(&self, subject: Subject<'_>, limit: u32, at: Moment) -> RateDecision {
+        self.count(subject, limit, at)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rate_limit::window::tests::at;
 
     #[test]
     fn a_key_and_a_user_of_one_name_have_a_window_each() {
         let limiter = MemoryLimiter::default();
-        let now = Timestamp::from_unix_millis(1_800_000_000_000);
+        let now = at(0);
         assert!(limiter.count(Subject::ApiKey("x"), 1, now).allowed);
         assert!(limiter.count(Subject::User("x"), 1, now).allowed);
         assert!(!limiter.count(Subject::ApiKey("x"), 1, now).allowed);
@@ -100,9 +101,8 @@ mod tests {
     #[test]
     fn ended_windows_are_swept() {
         let limiter = MemoryLimiter::default();
-        let start = Timestamp::from_unix_millis(1_800_000_000_000);
         for i in 0..20 * SHARDS * SWEEP_AT / 4 {
-            limiter.count(Subject::ApiKey(&format!("k{i}")), 1, start.plus_millis(i as i64 * 100));
+            let _ = limiter.count(Subject::ApiKey(&format!("k{i}")), 1, at(i as i64 * 100));
         }
         let kept: usize = limiter
             .shards

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use async_trait::async_trait;
 
 use super::{MemoryLimiter, RateDecision, RateLimiter, Subject, WINDOW_MILLIS};
-use crate::model::{RateStatus, Timestamp};
+use crate::clock::Moment;
+use crate::model::RateStatus;
 use crate::store::StoreError;
 
 /// A window as it is after a request was counted in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedWindow {
-    /// When it ends, in milliseconds since the Unix epoch by the clock of whoever keeps it.
+    /// When it ends, in milliseconds since the Unix epoch by the clock of the shared place.
     pub ends_at_millis: i64,
     /// How many requests it has seen, this one included.
     pub used: u64,
@@ -54,7 +55,7 @@ pub struct SharedLimiter {
 pub struct SharedState {
     is_alone: AtomicBool,
     counted_alone: AtomicU64,
-    /// When to ask the shared place again, in milliseconds since the Unix epoch.
+    /// When to ask the shared place again, on the steady clock: one that is set back would put it off.
     ask_again_at: AtomicI64,
 }
 
@@ -106,11 +107,11 @@ impl SharedLimiter {
 
 #[async_trait]
 impl RateLimiter for SharedLimiter {
-    async fn hit(&self, subject: Subject<'_>, limit: u32, now: Timestamp) -> RateDecision {
+    async fn hit(&self, subject: Subject<'_>, limit: u32, at: Moment) -> RateDecision {
         /// How long not to ask a place that did not answer, so that requests do not wait for it one by one.
         const PAUSE: i64 = 1000;
         let state = &*self.state;
-        if now.unix_millis() >= state.ask_again_at.load(Ordering::Relaxed) || !state.is_alone() {
+        if at.steady_millis >= state.ask_again_at.load(Ordering::Relaxed) || !state.is_alone() {
             match self.hit_shared(subject, limit).await {
                 Ok(decision) => {
                     if state.is_alone.swap(false, Ordering::Relaxed) {
@@ -119,7 +120,7 @@ impl RateLimiter for SharedLimiter {
                     return decision;
                 }
                 Err(error) => {
-                    state.ask_again_at.store(now.unix_millis() + PAUSE, Ordering::Relaxed);
+                    state.ask_again_at.store(at.steady_millis + PAUSE, Ordering::Relaxed);
                     if !state.is_alone.swap(true, Ordering::Relaxed) {
                         tracing::warn!(%error, "rate limits are counted by this instance alone for now");
                     }
@@ -127,7 +128,7 @@ impl RateLimiter for SharedLimiter {
             }
         }
         state.counted_alone.fetch_add(1, Ordering::Relaxed);
-        self.alone.count(subject, limit, now)
+        self.alone.count(subject, limit, at)
     }
 }
 
@@ -137,6 +138,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::rate_limit::window::tests::at;
 
     /// A place that answers with what it is given.
     struct Place(Mutex<Vec<Option<u64>>>);
@@ -163,16 +165,15 @@ mod tests {
         let place = Arc::new(Place(Mutex::new(vec![Some(2), Some(3), None, Some(1)])));
         let limiter = SharedLimiter::new(place);
         let state = limiter.state();
-        let now = Timestamp::from_unix_millis(1_800_000_000_000);
         let key = Subject::ApiKey("k");
-        let decision = limiter.hit(key, 2, now).await;
+        let decision = limiter.hit(key, 2, at(0)).await;
         assert!(decision.allowed && decision.status.remaining == 0 && decision.retry_after_millis == 59_999);
-        assert!(!limiter.hit(key, 2, now).await.allowed);
+        assert!(!limiter.hit(key, 2, at(0)).await.allowed);
         for passed in [0, 10, 999] {
-            assert_eq!(limiter.hit(key, 2, now.plus_millis(passed)).await.allowed, passed < 999);
+            assert_eq!(limiter.hit(key, 2, at(passed)).await.allowed, passed < 999);
             assert!(state.is_alone());
         }
-        assert!(limiter.hit(key, 2, now.plus_millis(1000)).await.allowed);
+        assert!(limiter.hit(key, 2, at(1000)).await.allowed);
         assert!(!state.is_alone());
         assert_eq!(state.counted_alone(), 3);
     }

@@ -1,27 +1,40 @@
-//! The fixed window as a pure function of the time, and one that many count in at once.
+//! The fixed window as a pure function of the time, and one that many threads count in.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::RateDecision;
-use crate::model::{RateStatus, Timestamp};
+use crate::clock::Moment;
+use crate::model::RateStatus;
 
 /// How long a window lasts.
 pub const WINDOW_MILLIS: i64 = 60_000;
+/// How long by the steady clock. While the wall clock is not set, that one decides: readings of the steady clock are a few
+/// milliseconds old, and a time service may slow the wall clock down a little.
+const STEADY_MILLIS: i64 = WINDOW_MILLIS + 50;
 
 /// The state of one window: when it ends and how many requests it has seen.
 ///
+/// A window ends when either clock says so. By the wall clock alone, one that is set back by hours would keep the window
+/// open for hours; the steady clock bounds it to 60 s. Within a window the end that callers are told stays the same.
+///
 /// ```
-/// use agentcfg_core::model::Timestamp;
+/// use agentcfg_core::clock::{ManualClock, Moment};
 /// use agentcfg_core::rate_limit::Window;
+/// let clock = ManualClock::at("2026-11-20T09:30:00Z".parse()?);
 /// let mut window = Window::default();
-/// let now = Timestamp::from_unix_millis(1_000_000);
-/// assert!(window.hit(1, now).allowed);
-/// assert!(!window.hit(1, now).allowed);
-/// assert!(window.hit(1, now.plus_millis(60_000)).allowed);
+/// assert!(window.hit(1, Moment::of(&clock)).allowed);
+/// assert!(!window.hit(1, Moment::of(&clock)).allowed);
+/// clock.advance_millis(60_000);
+/// assert!(window.hit(1, Moment::of(&clock)).allowed);
+/// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    ends_at_millis: i64,
+    /// In milliseconds since the Unix epoch.
+    ends_at: i64,
+    /// On the steady clock.
+    steady_end: i64,
     used: u32,
 }
 
@@ -29,7 +42,8 @@ impl Default for Window {
     /// A window that has ended long ago.
     fn default() -> Self {
         Self {
-            ends_at_millis: i64::MIN,
+            ends_at: i64::MIN,
+            steady_end: i64::MIN,
             used: 0,
         }
     }
@@ -39,30 +53,35 @@ impl Window {
     /// Counts one request at this time.
     ///
     /// A clock that steps back stays in the window and refills nothing.
-    pub fn hit(&mut self, limit: u32, now: Timestamp) -> RateDecision {
-        let now = now.unix_millis();
-        if self.has_ended(now) {
-            *self = Self {
-                ends_at_millis: now + WINDOW_MILLIS,
-                used: 0,
-            };
+    pub fn hit(&mut self, limit: u32, at: Moment) -> RateDecision {
+        if self.has_ended(at) {
+            *self = Self::opened(at);
         }
         let allowed = self.used < limit;
         self.used = self.used.saturating_add(1);
+        let left = (self.ends_at - at.now.unix_millis()).min(self.steady_end - at.steady_millis);
         RateDecision {
             allowed,
             status: RateStatus {
                 limit,
                 remaining: limit.saturating_sub(self.used),
-                reset_unix_millis: self.ends_at_millis,
+                reset_unix_millis: self.ends_at,
             },
-            retry_after_millis: (self.ends_at_millis - now).max(1),
+            retry_after_millis: left.max(1),
         }
     }
 
     /// Whether the window is over at this time.
-    pub(super) fn has_ended(&self, now_millis: i64) -> bool {
-        now_millis >= self.ends_at_millis
+    pub(super) fn has_ended(&self, at: Moment) -> bool {
+        at.now.unix_millis() >= self.ends_at || at.steady_millis >= self.steady_end
+    }
+
+    fn opened(at: Moment) -> Self {
+        Self {
+            ends_at: at.now.unix_millis() + WINDOW_MILLIS,
+            steady_end: at.steady_millis + STEADY_MILLIS,
+            used: 0,
+        }
     }
 }
 
@@ -72,123 +91,226 @@ const USED_MAX: u32 = (1 << USED_BITS) - 1;
 /// The rest holds the end, in milliseconds since the Unix epoch, up to the year 2248.
 const END_MAX: i64 = (1 << (u64::BITS - USED_BITS)) - 1;
 
-/// A [`Window`] in one atomic word: counting in it takes no lock.
+/// A [`Window`] that threads share. Counting takes no lock.
+///
+/// One word holds the end by the wall clock and the count. The end by the steady clock is beside it: whenever a new
+/// window shows in the word, its steady end was stored before, so a thread that sees the window never takes it for ended.
 ///
 /// ```
-/// use agentcfg_core::model::Timestamp;
+/// use agentcfg_core::clock::{Moment, SystemClock};
 /// use agentcfg_core::rate_limit::AtomicWindow;
 /// let window = AtomicWindow::default();
-/// let now = Timestamp::from_unix_millis(1_000_000);
+/// let now = Moment::of(&SystemClock);
 /// assert!(window.hit(1, now).allowed);
 /// assert!(!window.hit(1, now).allowed);
 /// ```
-#[derive(Debug, Default)]
-pub struct AtomicWindow(AtomicU64);
+#[derive(Debug)]
+pub struct AtomicWindow {
+    word: AtomicU64,
+    /// It only grows.
+    steady_end: AtomicI64,
+}
+
+impl Default for AtomicWindow {
+    fn default() -> Self {
+        Self {
+            word: AtomicU64::new(0),
+            steady_end: AtomicI64::new(i64::MIN),
+        }
+    }
+}
+
+/// One thread at a time ends a window that only the steady clock ends. The word does not show that such a window was
+/// replaced in between, as it does with one that ended by the wall clock. It happens once after a clock was set back.
+static ENDING_BY_STEADY_CLOCK: Mutex<()> = Mutex::new(());
 
 impl AtomicWindow {
     /// Counts one request at this time; see [`Window::hit`].
-    pub fn hit(&self, limit: u32, now: Timestamp) -> RateDecision {
-        let mut word = self.0.load(Ordering::Relaxed);
+    pub fn hit(&self, limit: u32, at: Moment) -> RateDecision {
+        let mut window = self.load();
         loop {
-            let mut window = Window::from_word(word);
-            let decision = window.hit(limit, now);
-            match self
-                .0
-                .compare_exchange_weak(word, window.to_word(), Ordering::Relaxed, Ordering::Relaxed)
-            {
-                Ok(_) => return decision,
-                Err(current) => word = current,
+            let before = window.to_word();
+            let ends_by_wall_clock = at.now.unix_millis() >= window.ends_at;
+            if !ends_by_wall_clock && window.has_ended(at) {
+                let _one = ENDING_BY_STEADY_CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(decision) = self.replace(limit, at) {
+                    return decision;
+                }
+                window = self.load();
+                continue;
+            }
+            let decision = window.hit(limit, at);
+            if ends_by_wall_clock {
+                self.steady_end.fetch_max(window.steady_end, Ordering::Release);
+            }
+            if self.exchange(before, window) {
+                return decision;
+            }
+            window = self.load();
+        }
+    }
+
+    /// Opens a window in place of one that ended by the steady clock; `None` if another thread did.
+    fn replace(&self, limit: u32, at: Moment) -> Option<RateDecision> {
+        loop {
+            let mut window = self.load();
+            if !window.has_ended(at) {
+                return None;
+            }
+            let before = window.to_word();
+            let decision = window.hit(limit, at);
+            if self.exchange(before, window) {
+                // Last here, unlike above: until then other threads see that the old end has passed, and wait for the lock.
+                self.steady_end.fetch_max(window.steady_end, Ordering::Release);
+                return Some(decision);
             }
         }
     }
 
     /// Whether the window is over at this time.
-    pub(crate) fn has_ended(&self, now_millis: i64) -> bool {
-        Window::from_word(self.0.load(Ordering::Relaxed)).has_ended(now_millis)
+    pub(crate) fn has_ended(&self, at: Moment) -> bool {
+        self.load().has_ended(at)
     }
-}
 
-impl Window {
-    fn from_word(word: u64) -> Self {
-        Self {
-            ends_at_millis: (word >> USED_BITS) as i64,
+    fn load(&self) -> Window {
+        // The word first: the steady end is then that of the window in the word, or a later one.
+        let word = self.word.load(Ordering::Acquire);
+        Window {
+            ends_at: (word >> USED_BITS) as i64,
+            steady_end: self.steady_end.load(Ordering::Acquire),
             used: word as u32 & USED_MAX,
         }
     }
 
+    fn exchange(&self, before: u64, window: Window) -> bool {
+        self.word
+            .compare_exchange_weak(before, window.to_word(), Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+}
+
+impl Window {
     fn to_word(self) -> u64 {
-        (self.ends_at_millis.clamp(0, END_MAX) as u64) << USED_BITS | u64::from(self.used.min(USED_MAX))
+        (self.ends_at.clamp(0, END_MAX) as u64) << USED_BITS | u64::from(self.used.min(USED_MAX))
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::model::Timestamp;
+
+    const START: i64 = 1_800_000_000_000;
+
+    /// A moment on clocks that nothing has set.
+    pub(in crate::rate_limit) fn at(millis: i64) -> Moment {
+        after_step(millis, 0)
+    }
+
+    /// A moment after so much time, on a wall clock that was set by so much.
+    fn after_step(millis: i64, step: i64) -> Moment {
+        Moment {
+            now: Timestamp::from_unix_millis(START + millis + step),
+            steady_millis: millis,
+        }
+    }
 
     proptest! {
         /// Whatever the clock does, a window lets through at most its limit, its end never moves
         /// while it lasts, and what remains never rises within it.
         #[test]
-        fn a_window_is_exact(limit in 1_u32..6, steps in proptest::collection::vec(-30_000_i64..30_000, 1..200)) {
+        fn a_window_is_exact(
+            limit in 1_u32..6,
+            steps in proptest::collection::vec((0_i64..20_000, -30_000_i64..30_000), 1..200),
+        ) {
             let mut window = Window::default();
             let atomic = AtomicWindow::default();
-            let mut now = Timestamp::from_unix_millis(1_800_000_000_000);
-            let mut last: Option<RateStatus> = None;
+            let (mut passed, mut stepped) = (0, 0);
+            let mut last: Option<(RateStatus, i64)> = None;
             let mut allowed_in_window = 0;
-            for step in steps {
-                now = now.plus_millis(step);
+            for (millis, step) in steps {
+                (passed, stepped) = (passed + millis, stepped + step);
+                let now = after_step(passed, stepped);
                 let decision = window.hit(limit, now);
                 prop_assert_eq!(atomic.hit(limit, now), decision);
                 let status = decision.status;
                 match last {
-                    Some(previous) if now.unix_millis() < previous.reset_unix_millis => {
+                    Some((previous, opened))
+                        if now.now.unix_millis() < previous.reset_unix_millis && passed < opened + STEADY_MILLIS =>
+                    {
                         prop_assert_eq!(status.reset_unix_millis, previous.reset_unix_millis);
                         prop_assert!(status.remaining <= previous.remaining);
+                        last = Some((status, opened));
                     }
                     _ => {
-                        prop_assert_eq!(status.reset_unix_millis, now.unix_millis() + WINDOW_MILLIS);
+                        prop_assert_eq!(status.reset_unix_millis, now.now.unix_millis() + WINDOW_MILLIS);
                         allowed_in_window = 0;
+                        last = Some((status, passed));
                     }
                 }
                 allowed_in_window += u32::from(decision.allowed);
                 prop_assert!(allowed_in_window <= limit);
                 prop_assert_eq!(status.remaining, limit - allowed_in_window);
-                prop_assert!(decision.retry_after_millis >= 1);
-                last = Some(status);
+                prop_assert!((1..=STEADY_MILLIS).contains(&decision.retry_after_millis));
             }
         }
     }
 
     #[test]
-    fn many_who_count_at_once_get_through_exactly_as_often_as_allowed() {
-        const LIMIT: u32 = 1000;
+    fn a_clock_that_was_set_by_hours_keeps_no_window_open() {
+        const HOURS: i64 = 3 * 3_600_000;
         let window = AtomicWindow::default();
-        let now = Timestamp::from_unix_millis(1_800_000_000_000);
-        let allowed: usize = std::thread::scope(|scope| {
-            let count = || (0..LIMIT).filter(|_| window.hit(LIMIT, now).allowed).count();
+        // The wall clock runs ahead when the window opens, and then somebody sets it right.
+        let first = window.hit(1, after_step(0, HOURS));
+        assert!(first.allowed);
+        let back = window.hit(1, at(10));
+        assert!(!back.allowed, "a clock that steps back refills nothing");
+        assert_eq!(back.status.reset_unix_millis, first.status.reset_unix_millis);
+        assert_eq!(back.retry_after_millis, STEADY_MILLIS - 10);
+        assert!(!window.hit(1, at(STEADY_MILLIS - 1)).allowed);
+        let next = window.hit(1, at(STEADY_MILLIS));
+        assert!(next.allowed);
+        assert_eq!(next.status.reset_unix_millis, START + STEADY_MILLIS + WINDOW_MILLIS);
+        assert!(!window.hit(1, at(STEADY_MILLIS + 1)).allowed);
+    }
+
+    /// How many of the requests that threads make at once get through.
+    fn allowed_at_once(window: &AtomicWindow, limit: u32, at: Moment) -> usize {
+        std::thread::scope(|scope| {
+            let count = || (0..limit).filter(|_| window.hit(limit, at).allowed).count();
             let threads: Vec<_> = std::iter::repeat_with(|| scope.spawn(count)).take(4).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
-        });
-        assert_eq!(allowed, LIMIT as usize);
+        })
+    }
+
+    #[test]
+    fn threads_that_count_at_once_get_through_exactly_as_often_as_allowed() {
+        const LIMIT: u32 = 1000;
+        let window = AtomicWindow::default();
+        assert_eq!(allowed_at_once(&window, LIMIT, at(0)), LIMIT as usize);
+        // The next window opens by the wall clock, and the one after it by the steady clock alone.
+        assert_eq!(allowed_at_once(&window, LIMIT, at(WINDOW_MILLIS)), LIMIT as usize);
+        let set_back = after_step(WINDOW_MILLIS + STEADY_MILLIS, -3_600_000);
+        assert_eq!(allowed_at_once(&window, LIMIT, set_back), LIMIT as usize);
     }
 
     #[test]
     fn a_full_word_stays_full() {
         let word = Window {
-            ends_at_millis: i64::MAX,
+            ends_at: i64::MAX,
+            steady_end: i64::MAX,
             used: u32::MAX,
         }
         .to_word();
         assert_eq!(word, u64::MAX);
-        let full = AtomicWindow(AtomicU64::new(word));
+        let full = AtomicWindow {
+            word: AtomicU64::new(word),
+            steady_end: AtomicI64::new(i64::MAX),
+        };
         for _ in 0..2 {
-            assert!(
-                !full
-                    .hit(1_000_000, Timestamp::from_unix_millis(1_800_000_000_000))
-                    .allowed
-            );
+            assert!(!full.hit(1_000_000, at(0)).allowed);
         }
     }
 

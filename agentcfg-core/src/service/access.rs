@@ -3,28 +3,27 @@
 use std::sync::Arc;
 
 use super::AgentCfg;
-use super::ahead::{Ahead, WorkspaceRecords};
-use super::authn::{Caller, Kind};
-use super::schema;
+use super::entry::{ApiKeyCaller, Caller, KeyFacts, Kind, Prefetch, unauthorized};
+use super::records::{self, Encoded, Entries, Membership, WorkspacePlan};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Actor, ActorType, Member, Permission, PermissionSet, Role, WorkspaceId};
-use crate::store::{Check, Direction, Scan};
+use crate::model::{Actor, ActorType, Permission, PermissionSet, Role, WorkspaceId};
+use crate::store::Check;
 use crate::token;
 
 /// The proof that a caller may act in a workspace. Only authorisation makes one, and every access to
 /// a workspace's records takes its workspace from here.
 pub(super) struct Access {
     workspace: WorkspaceId,
-    ground: Ground,
-    /// Another name in the audit log than the ground's own.
+    basis: Basis,
+    /// Another name in the audit log than the basis has.
     acting_as: Option<Actor>,
     pub(super) role: Option<Role>,
     permissions: PermissionSet,
-    ahead: Option<Arc<Ahead>>,
+    prefetch: Option<Arc<Prefetch>>,
 }
 
-/// What a decision rests on.
-enum Ground {
+/// What an authorisation rests on.
+enum Basis {
     /// An API key's record, at this version.
     ApiKey { id: token::Id, version: u64 },
     /// A user's membership, at this version.
@@ -43,11 +42,26 @@ impl Access {
     pub(super) fn without_membership(workspace: WorkspaceId, actor: Actor, guard: Check) -> Self {
         Self {
             workspace,
-            ground: Ground::Other(guard, actor),
+            basis: Basis::Other(guard, actor),
             acting_as: None,
             role: None,
             permissions: PermissionSet::default(),
-            ahead: None,
+            prefetch: None,
+        }
+    }
+
+    /// The access of an API key whose facts are current.
+    fn by_key_with(id: token::Id, facts: &KeyFacts, prefetch: Option<Arc<Prefetch>>) -> Self {
+        Self {
+            workspace: facts.workspace_id,
+            basis: Basis::ApiKey {
+                id,
+                version: facts.version,
+            },
+            acting_as: None,
+            role: None,
+            permissions: facts.permissions,
+            prefetch,
         }
     }
 
@@ -59,38 +73,45 @@ impl Access {
         }
     }
 
-    /// What was read along with the credential, if nobody took it yet.
-    pub(super) fn take_ahead(&self) -> Option<WorkspaceRecords> {
-        self.ahead.as_ref()?.take()
+    /// The workspace's revision as it was read on entry, once.
+    pub(super) fn take_revision(&self) -> Option<u64> {
+        self.prefetch.as_ref()?.take_revision()
+    }
+
+    /// The workspace's plan as it was read on entry, once.
+    pub(super) fn take_plan(&self) -> Option<Encoded<WorkspacePlan>> {
+        self.prefetch.as_ref()?.take_plan()
     }
 
     /// Who acts, for the audit log.
     pub(super) fn actor(&self) -> Actor {
-        match (&self.acting_as, &self.ground) {
-            (Some(actor), _) | (None, Ground::Other(_, actor)) => actor.clone(),
-            (None, Ground::ApiKey { id, .. }) => Actor {
+        match (&self.acting_as, &self.basis) {
+            (Some(actor), _) | (None, Basis::Other(_, actor)) => actor.clone(),
+            (None, Basis::ApiKey { id, .. }) => Actor {
                 kind: ActorType::ApiKey,
                 id: id.as_str().to_owned(),
             },
-            (None, Ground::Member { user_id, .. }) => Actor {
+            (None, Basis::Member { user_id, .. }) => Actor {
                 kind: ActorType::User,
                 id: user_id.to_string(),
             },
         }
     }
 
-    /// What a mutation checks in its commit: that the ground of the decision still stands.
+    /// What a mutation checks in its commit: that the basis of the decision still stands.
     pub(super) fn guard(&self) -> Check {
-        match &self.ground {
-            Ground::ApiKey { id, version } => Check::Version(schema::api_key(id.as_str()), *version),
-            Ground::Member { user_id, version } => Check::Version(schema::member(self.workspace, user_id), *version),
-            Ground::Other(guard, _) => guard.clone(),
+        match &self.basis {
+            Basis::ApiKey { id, version } => Check::Version(records::api_key(id.as_str()).into(), *version),
+            Basis::Member { user_id, version } => {
+                Check::Version(records::member(self.workspace, user_id).into(), *version)
+            }
+            Basis::Other(guard, _) => guard.clone(),
         }
     }
 
     /// Whether a failed guard means that the credential itself is gone.
     pub(super) fn by_key(&self) -> bool {
-        matches!(self.ground, Ground::ApiKey { .. })
+        matches!(self.basis, Basis::ApiKey { .. })
     }
 
     /// Whether the permission is among the caller's.
@@ -148,81 +169,84 @@ impl AgentCfg {
     ) -> Result<Access, Error> {
         let workspace = match (workspace, &caller.0) {
             (Some(workspace), _) => workspace,
-            (None, Kind::ApiKey { known, .. }) => known.workspace_id,
+            (None, Kind::ApiKey(key)) => key.facts.workspace_id,
             (None, Kind::User { user_id }) => self.only_workspace(user_id).await?,
         };
         self.access(caller, workspace, permission).await
     }
 
-    /// What a caller is in a workspace, whatever that allows.
+    /// What a caller is in a workspace, whatever that allows: decided on the current record of the key or the membership.
     pub(super) async fn membership(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Access, Error> {
-        match &caller.0 {
-            Kind::ApiKey { id, known, ahead } => {
-                if known.workspace_id != workspace {
-                    return Err(Error::new(
-                        ErrorKind::Forbidden,
-                        "the API key belongs to another workspace",
-                    ));
-                }
-                Ok(Access {
-                    workspace,
-                    ground: Ground::ApiKey {
-                        id: *id,
-                        version: known.version,
-                    },
-                    acting_as: None,
-                    role: None,
-                    permissions: known.permissions,
-                    ahead: ahead.clone(),
-                })
-            }
-            Kind::User { user_id } => {
-                let key = schema::member(workspace, user_id);
-                let record = self.store().get(std::slice::from_ref(&key)).await?.pop().flatten();
-                let Some(record) = record else {
-                    return Err(Error::new(
-                        ErrorKind::Forbidden,
-                        "you are not a member of this workspace",
-                    ));
-                };
-                let member: Member = schema::decode(&key, &record)?;
-                Ok(Access {
-                    workspace,
-                    ground: Ground::Member {
-                        user_id: Arc::clone(user_id),
-                        version: record.version,
-                    },
-                    acting_as: None,
-                    role: Some(member.role),
-                    permissions: member.role.permissions(),
-                    ahead: None,
-                })
-            }
+        let access = match &caller.0 {
+            Kind::ApiKey(key) => self.access_of_key(key).await?,
+            Kind::User { user_id } => return self.access_of_user(user_id, workspace).await,
+        };
+        if access.workspace != workspace {
+            return Err(Error::new(
+                ErrorKind::Forbidden,
+                "the API key belongs to another workspace",
+            ));
         }
+        Ok(access)
+    }
+
+    /// An API key in its own workspace. While the stamp of its record is current, and in the first method after an entry on
+    /// a remote store, this reads nothing.
+    pub(super) async fn access_of_key(&self, key: &ApiKeyCaller) -> Result<Access, Error> {
+        let ApiKeyCaller { id, facts, prefetch } = key;
+        let claimed = prefetch
+            .as_ref()
+            .filter(|prefetch| prefetch.claim(self.inner.clock.steady_millis()));
+        let is_current = claimed.is_some() || facts.are_current(self.store());
+        if is_current && !facts.are_expired(|| self.now()) {
+            return Ok(Access::by_key_with(*id, facts, claimed.cloned()));
+        }
+        // Boxed, because a future that holds it too would be moved about on every request.
+        Box::pin(self.access_by_record(*id)).await
+    }
+
+    async fn access_by_record(&self, id: token::Id) -> Result<Access, Error> {
+        let stored = self
+            .read(records::api_key(id.as_str()))
+            .await?
+            .ok_or_else(unauthorized)?;
+        if !stored.value.is_good(self.now()) {
+            return Err(unauthorized());
+        }
+        let facts = KeyFacts::of(&stored.value, stored.version, None, self.settings());
+        Ok(Access::by_key_with(id, &facts, None))
+    }
+
+    async fn access_of_user(&self, user_id: &Arc<str>, workspace: WorkspaceId) -> Result<Access, Error> {
+        let found = self.read(records::member(workspace, user_id)).await?;
+        let member = found.ok_or_else(super::no_member)?;
+        Ok(Access {
+            workspace,
+            basis: Basis::Member {
+                user_id: Arc::clone(user_id),
+                version: member.version,
+            },
+            acting_as: None,
+            role: Some(member.value.role),
+            permissions: member.value.role.permissions(),
+            prefetch: None,
+        })
     }
 
     async fn only_workspace(&self, user_id: &str) -> Result<WorkspaceId, Error> {
-        let scan = Scan {
-            limit: 2,
-            direction: Direction::Ascending,
-            ..Scan::all(schema::memberships(user_id), crate::store::Kind::Membership)
-        };
-        let entries = self.store().scan(&scan).await?.entries;
-        let why = match &entries[..] {
-            [(key, _)] => return membership_workspace(key),
-            [] => "you are a member of no workspace",
+        let entries = Entries::<Membership>::of(records::memberships(user_id)).limit(2);
+        let found = self.scan(entries).await?;
+        let why = match found.len() {
+            0 => "you are a member of no workspace",
+            1 => "",
             _ => "you are a member of several workspaces",
         };
-        Err(Error::new(
-            ErrorKind::Invalid,
-            format!("workspace_id is required: {why}"),
-        ))
+        match found.into_keys().next() {
+            Some(membership) if why.is_empty() => membership.workspace(),
+            _ => Err(Error::new(
+                ErrorKind::Invalid,
+                format!("workspace_id is required: {why}"),
+            )),
+        }
     }
-}
-
-/// The workspace that a membership's key names.
-pub(super) fn membership_workspace(key: &crate::store::Key) -> Result<WorkspaceId, Error> {
-    key.item().parse().map_err(|error| {
-        Error::new(ErrorKind::Internal, "stored data could not be read").because(format!("{key:?}: {error}"))
-    })
 }

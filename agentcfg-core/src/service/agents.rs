@@ -330,8 +330,8 @@ impl AgentCfg {
     /// The workspace's plan. When its record was read along with the credential, this reads nothing.
     async fn plan_of(&self, access: &Access) -> Result<Stored<WorkspacePlan>, Error> {
         let key = records::workspace_plan(access.workspace());
-        let found = match access.take_ahead().and_then(|ahead| ahead.workspace) {
-            Some(record) => Some(key.with(record).decode()?),
+        let found = match access.take_plan() {
+            Some(plan) => Some(plan.decode()?),
             None => self.read(key).await?,
         };
         found.ok_or_else(super::no_member)

@@ -54,14 +54,7 @@ impl AgentCfg {
         // Refuse before the work of hashing is done.
         self.access(caller, new.workspace_id, Permission::ApiKeysManage).await?;
         let minted = token::mint(new.environment, self.entropy())?;
-        let plaintext = minted.plaintext.clone();
-        let inner = std::sync::Arc::clone(&self.inner);
-        let hash = self
-            .inner
-            .authenticator
-            .hashing
-            .run(move || token::hash(&plaintext, &*inner.entropy))
-            .await??;
+        let hash = self.hash_plaintext(&minted.plaintext).await?;
         let record = self
             .settle(|| self.try_create_api_key(caller, &new, &minted.id, &hash))
             .await?;

@@ -4,7 +4,6 @@ use super::records::{self, Entries};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
 use crate::model::{AuditEntry, Permission, WorkspaceId};
-use crate::store::Key;
 
 impl AgentCfg {
     /// The entries of a workspace's audit log, newest first: at most `limit` after skipping `offset`.
@@ -20,8 +19,7 @@ impl AgentCfg {
         limit: usize,
     ) -> Result<Vec<AuditEntry>, Error> {
         let access = self.access(caller, workspace, Permission::AuditLogRead).await?;
-        let head = Key::log_head(access.workspace());
-        let last = self.revision(&access, &head).await?;
+        let last = self.revision(&access).await?;
         if offset >= last {
             return Ok(Vec::new());
         }

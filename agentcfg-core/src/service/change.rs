@@ -4,7 +4,6 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::access::Access;
-pub(super) use super::records::failed;
 use super::records::{self, Entity, EntityKey, NumberKey, Outcome, Stored, Transaction};
 use super::written::Written;
 use super::{AgentCfg, diff};

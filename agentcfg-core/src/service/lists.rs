@@ -1,47 +1,65 @@
-//! The agents of a workspace as one list, kept ready while the workspace's revision stands.
+//! The agents of a workspace as one list, kept while the workspace's revision stands.
+//!
+//! A list is read and encoded once for each revision. Requests that find none that is current share the work of one of them
+//! (single-flight), and take its list if that is not older than the revision that they saw.
 
-mod desk;
+mod cache;
 mod list;
+mod single_flight;
 mod write;
 
 use std::sync::Arc;
 
-use self::desk::Kept;
-pub(super) use self::desk::Lists;
+use tokio::runtime::Handle;
+
+use self::cache::Cached;
+pub(super) use self::cache::Lists;
 pub use self::list::AgentList;
+use self::single_flight::SingleFlight;
 pub(super) use self::write::Writer;
 use super::AgentCfg;
 use super::access::Access;
-use super::schema;
-use crate::error::Error;
+use super::records::{self, Entries};
+use crate::error::{Error, ErrorKind};
 use crate::model::Agent;
-use crate::store::{Key, Kind, Partition, Scan};
 
-/// So many attempts of others to make a list may fail before a waiting request tries on its own: where each failure
-/// is a timeout, one after the other would take too long.
+/// After so many failures of other requests, a waiting request reads on its own: where each failure is a timeout, one after
+/// the other would take too long.
 const PATIENCE: u64 = 2;
+
+/// Records of this length together are encoded on the blocking pool. It takes about a millisecond, in which the other
+/// requests of an async worker would wait.
+const LONG: usize = 256 << 10;
 
 impl AgentCfg {
     /// All active agents of the workspace.
     pub(super) async fn agent_list(&self, access: &Access) -> Result<AgentList, Error> {
-        let kept = self.inner.lists.get(access.workspace());
-        if let Some(kept) = &kept
-            && kept.stamp.is_some_and(|stamp| self.store().is_current(stamp))
+        let cached = self.inner.lists.get(access.workspace());
+        if let Some(cached) = &cached
+            && cached.stamp.is_some_and(|stamp| self.store().is_current(stamp))
         {
-            return Ok(kept.list());
+            return Ok(cached.list());
         }
-        // The rest is rarer, and a future that holds it too would be moved about on every request.
-        Box::pin(self.agent_list_at_revision(access, kept)).await
+        // Rarer. Boxed, because a future that holds it too would be moved about on every request.
+        Box::pin(self.agent_list_at_revision(access, cached)).await
     }
 
-    /// The list at the revision that the store says is the current one: what was kept, or one made anew.
-    async fn agent_list_at_revision(&self, access: &Access, kept: Option<Kept>) -> Result<AgentList, Error> {
+    /// The list at the revision that the store says is the current one: the cached one, or one that is read now.
+    async fn agent_list_at_revision(&self, access: &Access, cached: Option<Cached>) -> Result<AgentList, Error> {
         let workspace = access.workspace();
-        let head = Key::log_head(workspace);
-        let stamp = self.store().stamp(&head);
-        let revision = self.revision(access, &head).await?;
-        let Some(list) = kept.map(|kept| kept.list()).filter(|list| list.revision() == revision) else {
-            return self.make_list(access, revision).await;
+        let (revision, stamp) = match access.take_revision() {
+            // It was read a moment ago: a stamp of now could hide a change since.
+            Some(revision) => (revision, None),
+            None => {
+                let stamp = self.store().stamp(records::revision(workspace).raw());
+                (self.revision(access).await?, stamp)
+            }
+        };
+        let Some(list) = cached
+            .map(|cached| cached.list())
+            .filter(|list| list.revision() == revision)
+        else {
+            return self.shared_list(access, revision).await;
         };
         if stamp.is_some() {
             self.inner.lists.keep(workspace, &list, stamp);
@@ -50,37 +68,36 @@ impl AgentCfg {
     }
 
     /// The number of the last entry in the workspace's log.
-    pub(super) async fn revision(&self, access: &Access, head: &Key) -> Result<u64, Error> {
-        let record = match access.take_ahead() {
-            Some(ahead) => ahead.head,
-            None => self.store().get(std::slice::from_ref(head)).await?.pop().flatten(),
-        };
-        schema::number(head, record.as_ref())
+    pub(super) async fn revision(&self, access: &Access) -> Result<u64, Error> {
+        match access.take_revision() {
+            Some(revision) => Ok(revision),
+            None => self.read(records::revision(access.workspace())).await,
+        }
     }
 
-    /// Makes the list for all who want it now: one request reads it, and the others wait for that.
-    async fn make_list(&self, access: &Access, seen: u64) -> Result<AgentList, Error> {
+    /// The list for all requests that want it now: one reads it, and the others wait for that.
+    async fn shared_list(&self, access: &Access, seen: u64) -> Result<AgentList, Error> {
         let workspace = access.workspace();
-        let desk = self.inner.lists.desk(workspace);
-        let failures = desk.failures();
-        let mut last = desk.turn().await;
+        let flight = self.inner.lists.flight(workspace);
+        let failures = flight.failures();
+        let mut last = flight.lead().await;
         if let Some(list) = last.since(seen)
             && (list.revision() == seen || self.still_stands(access, &list).await?)
         {
             return Ok(list);
         }
-        if desk.failures() - failures >= PATIENCE {
+        if flight.failures() - failures >= PATIENCE {
             drop(last);
             return self.read_list(access, None).await;
         }
-        let stamp = self.store().stamp(&Key::log_head(workspace));
-        let list = self.read_list(access, Some(Arc::clone(&desk))).await;
+        let stamp = self.store().stamp(records::revision(workspace).raw());
+        let list = self.read_list(access, Some(Arc::clone(&flight))).await;
         match &list {
             Ok(list) => {
                 last.set(list);
                 self.inner.lists.keep(workspace, list, stamp);
             }
-            Err(_) => desk.failed(),
+            Err(_) => flight.failed(),
         }
         list
     }
@@ -88,24 +105,30 @@ impl AgentCfg {
     /// Whether a list is one of this store. Revisions only grow, unless somebody restores an older state of a
     /// database under a running server.
     async fn still_stands(&self, access: &Access, list: &AgentList) -> Result<bool, Error> {
-        let now = self.revision(access, &Key::log_head(access.workspace())).await?;
-        Ok(now >= list.revision())
+        Ok(self.revision(access).await? >= list.revision())
     }
 
-    async fn read_list(&self, access: &Access, desk: Option<Arc<desk::Desk>>) -> Result<AgentList, Error> {
+    async fn read_list(&self, access: &Access, flight: Option<Arc<SingleFlight>>) -> Result<AgentList, Error> {
         let workspace = access.workspace();
-        let head = Key::log_head(workspace);
-        let scan = Scan::all(Partition::Workspace(workspace), Kind::Agent).with([head.clone()]);
-        let scanned = self.store().scan(&scan).await?;
-        let revision = schema::number(&head, scanned.with.first().and_then(Option::as_ref))?;
-        // An agent's text is as long as its record.
-        let mut list = Writer::new(scanned.entries.iter().map(|(_, record)| record.value.len()).sum());
-        for (key, record) in scanned.entries {
-            let agent: Agent = schema::decode(&key, &record)?;
-            if agent.is_active {
-                list.push(agent)?;
+        let entries = Entries::<Agent>::in_workspace(workspace);
+        let (found, revision) = self.scan_with(entries, records::revision(workspace)).await?;
+        let length = found.bytes();
+        let encode = move || {
+            // An agent's text is as long as its record.
+            let mut list = Writer::new(length);
+            for record in found {
+                let agent = record.value()?;
+                if agent.is_active {
+                    list.push(agent)?;
+                }
             }
+            Ok(list.finish(revision, flight))
+        };
+        match Handle::try_current() {
+            Ok(runtime) if length >= LONG => runtime.spawn_blocking(encode).await.unwrap_or_else(|error| {
+                Err(Error::new(ErrorKind::Internal, "the list could not be encoded").because(error))
+            }),
+            _ => encode(),
         }
-        Ok(list.finish(revision, desk))
     }
 }

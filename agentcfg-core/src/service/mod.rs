@@ -6,26 +6,21 @@
 
 mod access;
 mod agents;
-mod ahead;
 mod api_keys;
 mod audit;
-mod authn;
 mod change;
 mod diff;
+mod entry;
 mod epoch;
-mod hashing;
-mod known_keys;
 mod lists;
 mod master_keys;
 mod members;
 mod models;
 mod provider_keys;
 mod records;
-mod schema;
 mod status;
 #[cfg(test)]
 mod tests;
-mod uses;
 mod workspaces;
 mod written;
 
@@ -37,13 +32,12 @@ use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 pub use self::agents::AgentFilter;
-use self::authn::Authenticator;
-pub use self::authn::Caller;
+pub use self::entry::{Caller, Entry, EntryError};
+use self::entry::{KeyTable, LastUses, Plaintexts};
 pub use self::lists::AgentList;
 use self::lists::Lists;
 pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
 pub use self::models::{ModelCall, ModelRoute};
-use self::uses::KeyUses;
 use crate::clock::{Clock, Entropy, EntropyError, Ids, SystemClock, SystemEntropy};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Epoch, Plan, PlanLimits, Provider, Timestamp};
@@ -52,7 +46,8 @@ use crate::routing::Catalogue;
 use crate::secret::ProviderCredential;
 use crate::session::{Session, SessionError, SessionVerifier};
 use crate::store::Store;
-use crate::vault::Vault;
+use crate::token::HashError;
+use crate::vault::{SealError, Vault};
 
 /// What a deployment chooses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,11 +110,12 @@ struct Inner {
     managed: Managed,
     vault: RwLock<Option<Arc<Vault>>>,
     ids: Ids,
-    authenticator: Authenticator,
+    keys: KeyTable,
+    plaintexts: Plaintexts,
+    uses: LastUses,
     lists: Arc<Lists>,
     epoch: OnceCell<Epoch>,
-    uses: KeyUses,
-    distant_store: bool,
+    remote_store: bool,
 }
 
 /// Puts a service together; see [`AgentCfg::builder`].
@@ -134,7 +130,7 @@ pub struct Builder {
     managed: Managed,
     vault: Option<Vault>,
     list_cache_bytes: u64,
-    distant_store: bool,
+    remote_store: bool,
 }
 
 /// Where requests are counted.
@@ -217,10 +213,10 @@ impl Builder {
     }
 
     /// Says that each call of the store is a round trip over a network. [`AgentCfg::enter`] then reads what the
-    /// request is likely to need along with its credential, and counts the request at the same time.
+    /// request is likely to need together with the record of its API key, and counts the request at the same time.
     #[must_use]
-    pub fn distant_store(mut self, distant: bool) -> Self {
-        self.distant_store = distant;
+    pub fn remote_store(mut self, remote: bool) -> Self {
+        self.remote_store = remote;
         self
     }
 
@@ -238,11 +234,12 @@ impl Builder {
                 managed: self.managed,
                 vault: RwLock::new(self.vault.map(Arc::new)),
                 ids: Ids::default(),
-                authenticator: Authenticator::default(),
+                keys: KeyTable::default(),
+                plaintexts: Plaintexts::default(),
+                uses: LastUses::default(),
                 lists: Lists::new(self.list_cache_bytes),
                 epoch: OnceCell::new(),
-                uses: KeyUses::default(),
-                distant_store: self.distant_store,
+                remote_store: self.remote_store,
             }),
         }
     }
@@ -267,7 +264,7 @@ impl AgentCfg {
             managed: Managed::default(),
             vault: None,
             list_cache_bytes: 64 << 20,
-            distant_store: false,
+            remote_store: false,
         }
     }
 
@@ -339,6 +336,24 @@ impl AgentCfg {
 impl From<EntropyError> for Error {
     fn from(error: EntropyError) -> Self {
         Self::new(ErrorKind::Internal, "the server could not draw randomness").because(error)
+    }
+}
+
+impl From<HashError> for Error {
+    fn from(error: HashError) -> Self {
+        match error {
+            HashError::Entropy(error) => error.into(),
+            error => Self::new(ErrorKind::Internal, "the API key could not be hashed").because(error),
+        }
+    }
+}
+
+impl From<SealError> for Error {
+    fn from(error: SealError) -> Self {
+        match error {
+            SealError::Entropy(error) => error.into(),
+            error => Self::new(ErrorKind::Internal, "the provider key could not be sealed").because(error),
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Workspaces.
 
 use super::access::Access;
-use super::authn::Kind as CallerKind;
 use super::change::{Attempt, Change};
+use super::entry::Kind as CallerKind;
 use super::records::{self, Entries, Membership, Outcome, Stored};
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
@@ -70,8 +70,9 @@ impl AgentCfg {
     /// When storage fails.
     pub async fn list_workspaces(&self, caller: &Caller) -> Result<Vec<WorkspaceView>, Error> {
         let mut views = match &caller.0 {
-            CallerKind::ApiKey { known, .. } => {
-                let found = self.read(records::workspace(known.workspace_id)).await?;
+            CallerKind::ApiKey(key) => {
+                let access = self.access_of_key(key).await?;
+                let found = self.read(records::workspace(access.workspace())).await?;
                 found.into_iter().map(|found| view(found, None)).collect()
             }
             CallerKind::User { user_id } => self.workspaces_of(user_id).await?,

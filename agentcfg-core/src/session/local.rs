@@ -16,6 +16,9 @@ pub const SESSION_SECONDS: u32 = 3600;
 /// The longest life of a token: one day.
 pub const MAX_SESSION_SECONDS: u32 = 86_400;
 
+/// The shortest secret, in bytes: as many as a tag of HS256 has (RFC 7518, section 3.2).
+pub const MIN_SECRET_BYTES: usize = 32;
+
 const NAME: &str = "agentcfg";
 const EXPECTED: Expected<'static> = Expected {
     issuer: NAME,
@@ -23,13 +26,18 @@ const EXPECTED: Expected<'static> = Expected {
     leeway_seconds: 0,
 };
 
+/// A session secret of too few bytes. A secret that can be guessed lets anybody sign in as any user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the session secret must be at least {MIN_SECRET_BYTES} bytes, got {0}")]
+pub struct ShortSecret(pub usize);
+
 /// Issues and verifies session tokens with HS256 and one secret.
 ///
 /// ```
 /// use agentcfg_core::clock::{Clock, SystemClock};
 /// use agentcfg_core::session::{LocalSessions, SESSION_SECONDS, SessionVerifier};
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-/// let sessions = LocalSessions::new(&[7; 32]);
+/// let sessions = LocalSessions::new(&[7; 32])?;
 /// let now = SystemClock.now();
 /// let token = sessions.issue("ada", SESSION_SECONDS, now)?;
 /// assert_eq!(sessions.verify(&token, now).await?.user_id, "ada");
@@ -43,12 +51,19 @@ pub struct LocalSessions {
 }
 
 impl LocalSessions {
-    /// Sessions signed with this secret, which should be 32 random bytes.
-    pub fn new(secret: &[u8]) -> Self {
-        Self {
+    /// Sessions signed with this secret, which should be random.
+    ///
+    /// # Errors
+    ///
+    /// [`ShortSecret`] for fewer than [`MIN_SECRET_BYTES`].
+    pub fn new(secret: &[u8]) -> Result<Self, ShortSecret> {
+        if secret.len() < MIN_SECRET_BYTES {
+            return Err(ShortSecret(secret.len()));
+        }
+        Ok(Self {
             encoding: EncodingKey::from_secret(secret),
             decoding: DecodingKey::from_secret(secret),
-        }
+        })
     }
 
     /// A token for this user, good from now on for so many seconds.
@@ -87,5 +102,25 @@ impl SessionVerifier for LocalSessions {
 
     fn ready(&self) -> Result<(), SessionError> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_that_is_too_short_is_refused() {
+        for short in [0, 1, 31] {
+            let error = LocalSessions::new(&vec![7; short]).err().unwrap();
+            assert_eq!(error, ShortSecret(short));
+        }
+        assert_eq!(
+            ShortSecret(31).to_string(),
+            "the session secret must be at least 32 bytes, got 31"
+        );
+        for long in [32, 33, 200] {
+            assert!(LocalSessions::new(&vec![7; long]).is_ok());
+        }
     }
 }

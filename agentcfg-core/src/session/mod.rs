@@ -20,7 +20,7 @@ use async_trait::async_trait;
 pub use self::answer::{AnswerRules, read_introspection, read_user_info};
 #[cfg(feature = "jwks")]
 pub use self::jwks::{FetchError, FetchJwks, JwksSessions};
-pub use self::local::{LocalSessions, MAX_SESSION_SECONDS, SESSION_SECONDS};
+pub use self::local::{LocalSessions, MAX_SESSION_SECONDS, MIN_SECRET_BYTES, SESSION_SECONDS, ShortSecret};
 use crate::model::Timestamp;
 
 /// The longest token that is looked at.

@@ -1,10 +1,11 @@
 //! The life cycle of API keys: creation, use, expiry, revocation.
 
-use agentcfg_core::ErrorKind;
-use agentcfg_core::model::{AgentPatch, Environment, NewAgent, NewApiKey, Role, Scope};
-use agentcfg_core::token;
+use agentcfg_core::model::{AgentPatch, Environment, NewAgent, NewApiKey, Permission, Role, Scope, WorkspaceId};
+use agentcfg_core::service::AgentFilter;
+use agentcfg_core::store::{Batch, Key, Kind, Write};
+use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, token};
 
-use super::support::{ANY, World, at, failure, kind, new_key};
+use super::support::{ANY, Unstamped, World, at, failure, kind, new_key};
 
 #[tokio::test]
 async fn a_new_key_shows_its_plaintext_once_and_works() {
@@ -168,6 +169,156 @@ async fn revocation_takes_effect_at_once_on_every_instance() {
     assert!(listed[0].revoked_at.is_some());
 }
 
+/// Reads of each kind and two writes. None of them leaves anything that would make the next ones fail.
+async fn uses(service: &AgentCfg, caller: &Caller, workspace: WorkspaceId) -> Vec<Result<(), Error>> {
+    let one = AgentFilter {
+        agent_id: Some("writer".into()),
+        ..AgentFilter::default()
+    };
+    let patch = AgentPatch::default();
+    vec![
+        service
+            .list_agents(caller, workspace, &AgentFilter::default())
+            .await
+            .map(drop),
+        service.list_agents(caller, workspace, &one).await.map(drop),
+        service.list_workspaces(caller).await.map(drop),
+        service.agent_status(caller, workspace).await.map(drop),
+        service.audit_log(caller, workspace, 0, 10).await.map(drop),
+        service.list_api_keys(caller, workspace).await.map(drop),
+        service.list_models(caller, workspace).await.map(drop),
+        service.authorize(caller, workspace, Permission::AgentsRead).await,
+        service.delete_agent(caller, None, "writer", ANY).await.map(drop),
+        service.restore_agent(caller, None, "writer", ANY).await.map(drop),
+        service.update_agent(caller, None, "writer", patch, ANY).await.map(drop),
+    ]
+}
+
+/// A service on a store that gives stamps, one on a store that gives none, and one that reads ahead.
+fn each_kind_of_service(world: &World) -> [AgentCfg; 3] {
+    let unstamped = || Unstamped::new(&world.store);
+    let remote = AgentCfg::builder(unstamped())
+        .clock(std::sync::Arc::clone(&world.clock) as _)
+        .remote_store(true);
+    [world.another_instance(), world.behind(unstamped()), remote.build()]
+}
+
+#[tokio::test]
+async fn a_kept_caller_does_nothing_after_the_revocation_of_its_key() {
+    for number in 0..3 {
+        let world = World::new();
+        let service = &each_kind_of_service(&world)[number];
+        let workspace = world.workspace("ada").await;
+        world.agent(workspace, "ada", "writer").await;
+        let created = world.key(workspace, "ada", Scope::Admin).await;
+        let mut kept = vec![service.authenticate(&created.key).await.unwrap()];
+        for _ in 0..2 {
+            kept.push(service.enter(&created.key).await.unwrap().caller);
+        }
+        for caller in &kept {
+            for result in uses(service, caller, workspace).await {
+                result.unwrap();
+            }
+        }
+        world
+            .service
+            .revoke_api_key(&world.user("ada"), &created.record.id)
+            .await
+            .unwrap();
+        for caller in &kept {
+            for (number, result) in uses(service, caller, workspace).await.into_iter().enumerate() {
+                assert_eq!(kind(result), ErrorKind::Unauthorized, "use {number}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_kept_caller_does_nothing_after_its_key_expired() {
+    for number in 0..3 {
+        let world = World::new();
+        let service = &each_kind_of_service(&world)[number];
+        let workspace = world.workspace("ada").await;
+        world.agent(workspace, "ada", "writer").await;
+        let new = NewApiKey {
+            expires_at: Some(at("2026-11-20T09:30:01Z")),
+            ..new_key(workspace, Scope::Admin)
+        };
+        let created = world.service.create_api_key(&world.user("ada"), new).await.unwrap();
+        let kept = [
+            service.authenticate(&created.key).await.unwrap(),
+            service.enter(&created.key).await.unwrap().caller,
+        ];
+        world.clock.advance_millis(999);
+        for result in uses(service, &kept[0], workspace).await {
+            result.unwrap();
+        }
+        world.clock.advance_millis(1);
+        for caller in &kept {
+            for (number, result) in uses(service, caller, workspace).await.into_iter().enumerate() {
+                assert_eq!(kind(result), ErrorKind::Unauthorized, "use {number}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_kept_caller_has_the_scope_that_its_key_has_now() {
+    for number in 0..3 {
+        let world = World::new();
+        let service = &each_kind_of_service(&world)[number];
+        let workspace = world.workspace("ada").await;
+        world.agent(workspace, "ada", "writer").await;
+        let created = world.key(workspace, "ada", Scope::Admin).await;
+        let kept = service.authenticate(&created.key).await.unwrap();
+        let key = Key::global(&*created.record.id, Kind::ApiKey, "");
+        let record = world
+            .store
+            .get(std::slice::from_ref(&key))
+            .await
+            .unwrap()
+            .pop()
+            .flatten()
+            .unwrap();
+        let narrowed = String::from_utf8(record.value.to_vec()).unwrap();
+        let narrowed = narrowed.replace(r#""scope":"admin""#, r#""scope":"read""#);
+        let batch = Batch {
+            writes: vec![Write::Put(key, narrowed.into())],
+            ..Batch::default()
+        };
+        world.store.commit(batch).await.unwrap();
+        let results = uses(service, &kept, workspace).await;
+        assert!(results[0].is_ok());
+        for result in results.into_iter().skip(8) {
+            assert_eq!(kind(result), ErrorKind::Forbidden);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_read_ahead_serves_one_method_and_not_for_long() {
+    let world = World::new();
+    let [_, _, service] = each_kind_of_service(&world);
+    let workspace = world.workspace("ada").await;
+    let created = world.key(workspace, "ada", Scope::Read).await;
+    service.authenticate(&created.key).await.unwrap();
+    let listed = async |caller: &Caller| service.list_agents(caller, workspace, &AgentFilter::default()).await;
+    let used = service.enter(&created.key).await.unwrap().caller;
+    listed(&used).await.unwrap();
+    let (young, old) = (
+        service.enter(&created.key).await.unwrap().caller,
+        service.enter(&created.key).await.unwrap().caller,
+    );
+    let ada = world.user("ada");
+    world.service.revoke_api_key(&ada, &created.record.id).await.unwrap();
+    // This request had begun before the revocation.
+    listed(&young).await.unwrap();
+    assert_eq!(kind(listed(&young).await), ErrorKind::Unauthorized);
+    assert_eq!(kind(listed(&used).await), ErrorKind::Unauthorized);
+    world.clock.advance_millis(1001);
+    assert_eq!(kind(listed(&old).await), ErrorKind::Unauthorized);
+}
+
 #[tokio::test]
 async fn revocation_needs_the_permission_and_an_active_key() {
     let world = World::new();
@@ -284,4 +435,21 @@ async fn last_used_at_is_visible_at_once_and_durable_after_a_flush() {
         last_used(&world.service).await,
         last_used(&world.another_instance()).await
     );
+}
+
+#[tokio::test]
+async fn the_last_use_never_moves_back_between_servers() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    let created = world.key(workspace, "ada", Scope::Read).await;
+    let (early, late) = (world.another_instance(), world.another_instance());
+    early.authenticate(&created.key).await.unwrap();
+    world.clock.advance_millis(20_000);
+    late.authenticate(&created.key).await.unwrap();
+    // The server that saw the later use writes first.
+    late.flush().await.unwrap();
+    early.flush().await.unwrap();
+    let listed = world.service.list_api_keys(&ada, workspace).await.unwrap();
+    assert_eq!(listed[0].last_used_at, Some(world.now()));
 }

@@ -262,8 +262,43 @@ async fn decoded_agents_are_shared_between_requests() {
     let setting = Setting::new().await;
     setting.gated.release(10);
     let (one, two) = (setting.list().await, setting.list().await);
-    assert_eq!(one.agents().as_ptr(), two.agents().as_ptr());
-    assert_eq!(one.agents()[0].agent_id, "writer");
+    assert_eq!(one.agents().unwrap().as_ptr(), two.agents().unwrap().as_ptr());
+    assert_eq!(one.agents().unwrap()[0].agent_id, "writer");
     assert_eq!((one.len(), one.is_empty()), (2, false));
     assert_eq!(setting.gated.scans(), 1);
+}
+
+#[test]
+fn a_long_list_is_encoded_away_from_the_async_workers() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let setting = Setting::new().await;
+        setting.gated.release(10);
+        let short = setting.list().await;
+        assert_eq!(short.len(), 2);
+        setting.world.set_plan(setting.workspace, Plan::Enterprise).await;
+        for i in 0..16 {
+            let long = NewAgent {
+                persona_prompt: Some("\u{10ffff}".repeat(5000)),
+                ..NewAgent::new(setting.workspace, format!("long-{i}"), "Long")
+            };
+            let ada = setting.world.user("ada");
+            setting.world.service.create_agent(&ada, long).await.unwrap();
+        }
+        // The only thread of the blocking pool is busy.
+        let (open, gate) = std::sync::mpsc::channel::<()>();
+        let busy = tokio::task::spawn_blocking(move || gate.recv().is_err());
+        let long = setting.ask();
+        setting.scans(2).await;
+        for _ in 0..100 {
+            yield_now().await;
+        }
+        assert!(!long.is_finished());
+        drop(open);
+        assert_eq!(listed(long).await.value.len(), 18);
+        assert!(busy.await.unwrap());
+    });
 }

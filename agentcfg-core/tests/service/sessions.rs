@@ -56,7 +56,7 @@ async fn is_good(world: &World, token: &str) -> bool {
 #[tokio::test]
 async fn a_token_is_valid_until_its_expiry() {
     let world = World::new();
-    let sessions = LocalSessions::new(SECRET);
+    let sessions = LocalSessions::new(SECRET).unwrap();
     let token = sessions.issue("ada", 3600, at(START)).unwrap();
     assert!(is_good(&world, &token).await);
     world.clock.advance_millis(3_599_999);

@@ -145,6 +145,9 @@ async fn a_report_changes_neither_record_nor_audit_log() {
         .await
         .unwrap();
     let after = list().await;
-    assert_eq!((after.tag, after.value.agents()), (before.tag, before.value.agents()));
+    assert_eq!(
+        (after.tag, after.value.agents().unwrap()),
+        (before.tag, before.value.agents().unwrap())
+    );
     assert_eq!(world.log(workspace, "ada").await.len(), entries);
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use agentcfg_core::model::RateStatus;
+use agentcfg_core::service::EntryError;
 use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
 use hyper::body::Body as HttpBody;
@@ -149,10 +150,7 @@ impl App {
             tracing::debug!(method = %head.method, path, status = response.status().as_u16(), ?request_id, "answered");
             let headers = response.headers_mut();
             if let Some(rate) = &exchange.rate {
-                add_rate(headers, &rate.status);
-                if let Some(seconds) = rate.retry_after {
-                    headers.insert(header::RETRY_AFTER, seconds.into());
-                }
+                add_rate(headers, rate);
             }
             headers.insert(REQUEST_ID, request_id);
             shared.cors.expose(&head.headers, headers);
@@ -172,19 +170,12 @@ impl App {
     }
 }
 
-/// What the rate limit says of this request.
-struct Rate {
-    status: RateStatus,
-    /// Seconds to wait, when the request is refused.
-    retry_after: Option<i64>,
-}
-
 /// A request, and what is known of it besides the answer.
 struct Exchange<'a, B> {
     head: &'a Parts,
     fields: Fields<'a>,
     body: &'a mut B,
-    rate: Option<Rate>,
+    rate: Option<RateStatus>,
 }
 
 /// Route, credential, rate limit, scope, query, body, operation: in this order.
@@ -210,19 +201,14 @@ where
         let reply = reply.encoded(&shared.compression, &head.method, fields, headers).await;
         return Ok(reply.into_response());
     }
-    let (caller, decision) = service.enter(fields.bearer()?).await?;
-    let retry_after = (!decision.allowed).then(|| (decision.retry_after_millis + 999) / 1000);
-    *rate = Some(Rate {
-        status: decision.status,
-        retry_after,
-    });
-    if let Some(seconds) = retry_after {
-        let message = format!(
-            "rate limit of {} requests per minute exceeded, try again in {seconds} s",
-            decision.status.limit
-        );
-        return Err(Failure::too_many_requests(message));
-    }
+    let entry = service.enter(fields.bearer()?).await;
+    // Also of a request that is refused because its limit is used up, but of none whose credential is not good.
+    *rate = match &entry {
+        Ok(entry) => Some(entry.rate),
+        Err(EntryError::RateLimited(limited)) => Some(limited.status),
+        Err(EntryError::Credential(_)) => None,
+    };
+    let caller = entry?.caller;
     check_needs(route.needs, &caller)?;
     let query = Query::parse(head.uri.query())?;
     fields.check_encoding()?;

@@ -1,5 +1,7 @@
 //! From failures to status codes: the only place of the server that chooses them.
 
+use agentcfg_core::rate_limit::RateLimited;
+use agentcfg_core::service::EntryError;
 use agentcfg_core::validate::Invalid;
 use agentcfg_core::{Error, ErrorKind};
 use hyper::StatusCode;
@@ -161,6 +163,24 @@ impl From<Error> for Failure {
             // A change whose outcome is unknown must not be repeated without a look at what is stored.
             retry_after: (error.kind() == ErrorKind::Unavailable).then_some(1),
             ..Self::new(status(error.kind()), error.message())
+        }
+    }
+}
+
+impl From<EntryError> for Failure {
+    fn from(error: EntryError) -> Self {
+        match error {
+            EntryError::Credential(error) => error.into(),
+            EntryError::RateLimited(limited) => limited.into(),
+        }
+    }
+}
+
+impl From<RateLimited> for Failure {
+    fn from(limited: RateLimited) -> Self {
+        Self {
+            retry_after: u32::try_from(limited.retry_after_seconds()).ok(),
+            ..Self::too_many_requests(limited.to_string())
         }
     }
 }

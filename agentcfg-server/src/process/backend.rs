@@ -260,17 +260,21 @@ pub async fn connect(config: &Config, url: &Secret) -> Result<PostgresStore, Bac
     Ok(PostgresStore::connect(&options).await?)
 }
 
+/// The bytes of each of the three caches: pages of the file, records that are read often, and lists of agents.
+pub fn cache_share(cache_mb: u64) -> u64 {
+    (cache_mb << 20) / 3
+}
+
 /// Opens the store in a data directory that this process holds.
 ///
 /// # Errors
 ///
 /// [`BackendError::Store`] with the way out.
 pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, BackendError> {
-    // One half for pages of the file, the other for records that are read often.
-    let half = usize::try_from(cache_mb << 19).unwrap_or(usize::MAX);
+    let share = usize::try_from(cache_share(cache_mb)).unwrap_or(usize::MAX);
     let options = RedbOptions {
-        cache_bytes: half,
-        hot_bytes: half,
+        cache_bytes: share,
+        hot_bytes: share,
         ..RedbOptions::default()
     };
     RedbStore::open(lock.dir().store_path(), options).map_err(|source| BackendError::Store {
@@ -306,5 +310,56 @@ fn executor(
             }
             runtime.block_on(rotation)?.map_err(io::Error::other)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use agentcfg_core::model::{NewAgent, NewWorkspace, Plan};
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::process::server::Server;
+
+    /// Whether a list of 200 KB is still in memory once its reader is gone.
+    async fn keeps_a_long_list(cache_mb: u64) -> bool {
+        let place = tempfile::tempdir().unwrap();
+        let config = Config {
+            data: place.path().join("data"),
+            cache_mb,
+            default_plan: Plan::Enterprise,
+            ..Config::default()
+        };
+        let server = Server::open(config).await.unwrap();
+        let service = server.service();
+        let ada = service.trusted_user("ada").unwrap();
+        let new = NewWorkspace { name: "Studio".into() };
+        let workspace = service.create_workspace(&ada, new).await.unwrap().id;
+        for number in 0..10 {
+            let mut agent = NewAgent::new(workspace, format!("a{number}"), "A");
+            agent.persona_prompt = Some("\u{10ffff}".repeat(5000));
+            service.create_agent(&ada, agent).await.unwrap();
+        }
+        // Another form of the list is made once, as long as the list is there.
+        let made = AtomicUsize::new(0);
+        for _ in 0..2 {
+            let list = service.list_agents(&ada, workspace, &Default::default()).await.unwrap();
+            let make = |_| async {
+                made.fetch_add(1, Ordering::Relaxed);
+                Ok::<_, Infallible>(Bytes::new())
+            };
+            list.value.encoded(make).await.unwrap();
+        }
+        made.into_inner() == 1
+    }
+
+    #[tokio::test]
+    async fn the_cache_setting_bounds_the_lists_too() {
+        assert_eq!(3 * cache_share(192), 192 << 20);
+        assert!(keeps_a_long_list(192).await);
+        assert!(!keeps_a_long_list(1).await);
     }
 }

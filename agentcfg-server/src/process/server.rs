@@ -14,7 +14,7 @@ use crate::api::{App, ModelCalls, Patience};
 use crate::http::{Compression, Cors};
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits};
-use crate::process::backend::Backend;
+use crate::process::backend::{self, Backend};
 use crate::process::config::Config;
 use crate::process::datadir::DataDir;
 use crate::process::maintenance::{finish_rotation, maintain};
@@ -58,6 +58,7 @@ impl Server {
         let identity = identity(&config, backend.dir())?;
         let mut builder = AgentCfg::builder(backend.store())
             .settings(settings(&config))
+            .list_cache_bytes(backend::cache_share(config.cache_mb))
             .sessions(identity.verifier())
             .catalogue(catalogue(&config)?);
         for (provider, credential) in managed_credentials(&config)? {
@@ -67,7 +68,7 @@ impl Server {
             builder = builder.vault(vault);
         }
         if let Some(limiter) = backend.take_limiter() {
-            builder = builder.rate_limiter(limiter).distant_store(true);
+            builder = builder.rate_limiter(limiter).remote_store(true);
         }
         let service = builder.build();
         master_keys::fit(&service, &config, backend.dir()).await?;
@@ -192,8 +193,8 @@ fn identity(config: &Config, dir: Option<&DataDir>) -> Result<Identity, StartErr
 /// When there is neither a secret in the configuration nor a data directory, or the one there cannot be had.
 pub fn local_sessions(config: &Config, dir: Option<&DataDir>) -> Result<LocalSessions, StartError> {
     Ok(match (&config.session_secret, dir) {
-        (Some(secret), _) => LocalSessions::new(secret.expose().as_bytes()),
-        (None, Some(dir)) => LocalSessions::new(dir.session_secret()?.as_bytes()),
+        (Some(secret), _) => LocalSessions::new(secret.expose().as_bytes())?,
+        (None, Some(dir)) => LocalSessions::new(dir.session_secret()?.as_bytes())?,
         (None, None) => return Err(StartError::NoSessionSecret),
     })
 }

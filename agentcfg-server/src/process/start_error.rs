@@ -4,6 +4,7 @@ use std::io;
 
 use agentcfg_core::model::Provider;
 use agentcfg_core::routing::InvalidCatalogue;
+use agentcfg_core::session::ShortSecret;
 
 use crate::process::backend::BackendError;
 use crate::process::config::ConfigError;
@@ -29,6 +30,9 @@ pub enum StartError {
          random bytes or more to a file, the same for every server, and name it in AGENTCFG_SESSION_SECRET_FILE"
     )]
     NoSessionSecret,
+    /// The secret of session tokens is too short.
+    #[error(transparent)]
+    ShortSecret(#[from] ShortSecret),
     /// The master keys cannot be used, or are not those of the store.
     #[error(transparent)]
     MasterKeys(#[from] MasterKeyFault),

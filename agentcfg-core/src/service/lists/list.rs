@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use tokio::sync::OnceCell;
 
-use super::desk::Desk;
+use super::single_flight::SingleFlight;
+use crate::error::{Error, ErrorKind};
 use crate::model::Agent;
 
 /// Texts from this length on are worth an allocation that keeps them shared.
@@ -34,12 +35,12 @@ pub(super) struct Whole {
     pub(super) rows: Box<[Row]>,
     /// The identifiers and display names of all the agents, one behind the other.
     pub(super) names: Box<str>,
-    /// The decoded agents, once somebody asked for them.
+    /// The decoded agents, once they were asked for.
     pub(super) agents: OnceLock<Vec<Agent>>,
-    /// Another form of `json`, once somebody asked for it.
+    /// Another form of `json`, once it was asked for.
     pub(super) encoded: OnceCell<Bytes>,
-    /// Where lists of the workspace are made, if this one may be kept for others.
-    pub(super) desk: Option<Arc<Desk>>,
+    /// The reading that it came out of, if it may be cached and shared.
+    pub(super) flight: Option<Arc<SingleFlight>>,
 }
 
 /// Where one agent's texts end. Each starts where the one before ends; in `json` there is one byte between two.
@@ -120,19 +121,22 @@ impl AgentList {
     /// The agents.
     ///
     /// They are decoded from the JSON text when they are first asked for, and then shared like it.
-    pub fn agents(&self) -> &[Agent] {
-        let mut decoded_now = false;
-        let agents = self.whole.agents.get_or_init(|| {
-            decoded_now = true;
-            serde_json::from_slice(&self.whole.json).unwrap_or_else(|error| {
-                // What `Agent` wrote, `Agent` reads, so that this is a fault of ours.
-                tracing::error!(%error, "a list that was written cannot be read");
-                Vec::new()
-            })
-        });
-        if decoded_now {
-            self.grew();
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`] when the text cannot be decoded, which is a fault of this library or of the machine.
+    pub fn agents(&self) -> Result<&[Agent], Error> {
+        if let Some(agents) = self.whole.agents.get() {
+            return Ok(self.shown(agents));
         }
+        let decoded = serde_json::from_slice(&self.whole.json)
+            .map_err(|error| Error::new(ErrorKind::Internal, "the list of agents could not be read").because(error))?;
+        let agents = self.whole.agents.get_or_init(|| decoded);
+        self.grew();
+        Ok(self.shown(agents))
+    }
+
+    fn shown<'a>(&self, agents: &'a [Agent]) -> &'a [Agent] {
         agents.get(self.range.clone()).unwrap_or_default()
     }
 
@@ -141,7 +145,7 @@ impl AgentList {
     /// Of a whole list nothing is copied; for a part of one see [`Self::json_parts`].
     pub fn json(&self) -> Bytes {
         if self.is_whole() {
-            return self.lend(self.whole.json.clone());
+            return self.shared(self.whole.json.clone());
         }
         Bytes::from([b"[", &self.whole.json[self.whole.span(&self.range)], b"]"].concat())
     }
@@ -152,7 +156,7 @@ impl AgentList {
             return vec![self.json()];
         }
         let agents = self.whole.json.slice(self.whole.span(&self.range));
-        vec![Bytes::from_static(b"["), self.lend(agents), Bytes::from_static(b"]")]
+        vec![Bytes::from_static(b"["), self.shared(agents), Bytes::from_static(b"]")]
     }
 
     /// The length of the JSON array.
@@ -177,7 +181,7 @@ impl AgentList {
             return make(self.json_parts()).await;
         }
         if let Some(encoded) = self.whole.encoded.get() {
-            return Ok(self.lend(encoded.clone()));
+            return Ok(self.shared(encoded.clone()));
         }
         let mut made_now = false;
         let making = self.whole.encoded.get_or_try_init(|| {
@@ -188,28 +192,28 @@ impl AgentList {
         if made_now {
             self.grew();
         }
-        Ok(self.lend(encoded))
+        Ok(self.shared(encoded))
     }
 
     fn is_whole(&self) -> bool {
         self.range.len() == self.whole.rows.len()
     }
 
-    /// Has a list that takes more memory now weighed again.
+    /// Tells the cache that the list takes more memory now.
     fn grew(&self) {
-        if let Some(desk) = &self.whole.desk {
-            desk.weigh_again(&self.whole);
+        if let Some(flight) = &self.whole.flight {
+            flight.update_size(&self.whole);
         }
     }
 
-    /// A text of this list for a caller who may hold it for long. As long as it is held, others find a list that is
-    /// too large to be kept.
-    fn lend(&self, text: Bytes) -> Bytes {
-        let Some(desk) = &self.whole.desk else { return text };
-        if text.len() < LARGE || desk.keeps(&self.whole) {
+    /// A text of this list for a response, which may hold it for long. Until it is dropped, other requests find a list
+    /// that is too large for the cache.
+    fn shared(&self, text: Bytes) -> Bytes {
+        let Some(flight) = &self.whole.flight else { return text };
+        if text.len() < LARGE || flight.is_cached(&self.whole) {
             return text;
         }
-        Bytes::from_owner(Lent {
+        Bytes::from_owner(SharedText {
             text,
             _list: Arc::clone(&self.whole),
         })
@@ -217,13 +221,37 @@ impl AgentList {
 }
 
 /// A text that keeps its list alive.
-struct Lent {
+struct SharedText {
     text: Bytes,
     _list: Arc<Whole>,
 }
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for SharedText {
     fn as_ref(&self) -> &[u8] {
         &self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_cannot_be_decoded_is_an_error_and_not_empty() {
+        let damaged = Whole {
+            revision: 1,
+            json: Bytes::from_static(b"[{}]"),
+            rows: Box::new([Row {
+                json: 3,
+                agent_id: 0,
+                display_name: 0,
+            }]),
+            names: "".into(),
+            agents: OnceLock::new(),
+            encoded: OnceCell::new(),
+            flight: None,
+        };
+        let error = AgentList::new(Arc::new(damaged)).agents().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Internal);
     }
 }

@@ -1,4 +1,4 @@
-//! Writing a list: agents come in any order and are gone when their text is written.
+//! Writing a list: agents are pushed in any order, and dropped once their text is written.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use super::desk::Desk;
 use super::list::{AgentList, Row, Whole};
+use super::single_flight::SingleFlight;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Agent, Timestamp};
 
@@ -48,8 +48,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The list in its order. With a desk it may be kept for others.
-    pub(in crate::service) fn finish(mut self, revision: u64, desk: Option<Arc<Desk>>) -> AgentList {
+    /// The list in its order. One that came out of a single-flight reading may be cached and shared.
+    pub(in crate::service) fn finish(mut self, revision: u64, flight: Option<Arc<SingleFlight>>) -> AgentList {
         self.pieces.sort_unstable_by_key(|piece| piece.order);
         let mut json = Vec::with_capacity(self.text.len() + self.pieces.len().max(1) + 1);
         let mut names = String::with_capacity(self.pieces.iter().map(Piece::names).sum());
@@ -77,7 +77,7 @@ impl Writer {
             names: names.into(),
             agents: OnceLock::new(),
             encoded: OnceCell::new(),
-            desk,
+            flight,
         }))
     }
 }

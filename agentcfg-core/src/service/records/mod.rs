@@ -14,8 +14,10 @@ mod kinds;
 mod read;
 mod transaction;
 
-pub(super) use self::codec::{decode, encode, not_written, number};
-pub(super) use self::entity::{Entity, EntityKey, NumberKey, Stored};
+#[cfg(test)]
+pub(super) use self::codec::encode;
+pub(super) use self::codec::not_written;
+pub(super) use self::entity::{Encoded, Entity, EntityKey, NumberKey, Stored};
 pub(super) use self::kinds::*;
 pub(super) use self::read::{Entries, Lookup};
-pub(super) use self::transaction::{Outcome, Transaction, failed};
+pub(super) use self::transaction::{Outcome, Transaction};

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind};
 use crate::model::WorkspaceId;
 use crate::service::AgentCfg;
 use crate::service::access::Access;
-use crate::store::{Batch, Check, CommitError, StoreError, Write};
+use crate::store::{Batch, Check, CommitError, Write};
 
 /// Checks and writes that happen together or not at all.
 #[derive(Default)]
@@ -135,13 +135,5 @@ impl AgentCfg {
         Ok(Outcome::Done(Done {
             version: version.unwrap_or_default(),
         }))
-    }
-}
-
-/// The error of a commit that has no checks to fail.
-pub(in crate::service) fn failed(error: CommitError) -> Error {
-    match error {
-        CommitError::Store(error) => error.into(),
-        other => StoreError::Unavailable(other.to_string()).into(),
     }
 }

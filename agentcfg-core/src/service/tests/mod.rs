@@ -1,7 +1,6 @@
 //! Tests of what only the inside of the service can see.
 #![allow(clippy::unwrap_used)]
 
-mod authn;
 mod models;
 mod provider_keys;
 mod rotation;
@@ -44,19 +43,19 @@ fn builder(store: Arc<dyn Store>) -> Builder {
         })
 }
 
-fn service(store: &Arc<dyn Store>, keys: &[u8]) -> AgentCfg {
+pub(super) fn service(store: &Arc<dyn Store>, keys: &[u8]) -> AgentCfg {
     builder(Arc::clone(store)).vault(vault(keys)).build()
 }
 
-fn memory() -> Arc<dyn Store> {
+pub(super) fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new())
 }
 
-fn ada(service: &AgentCfg) -> Caller {
+pub(super) fn ada(service: &AgentCfg) -> Caller {
     service.trusted_user("ada").unwrap()
 }
 
-async fn workspace(service: &AgentCfg) -> Workspace {
+pub(super) async fn workspace(service: &AgentCfg) -> Workspace {
     let new = NewWorkspace { name: "Studio".into() };
     service.create_workspace(&ada(service), new).await.unwrap()
 }

@@ -18,7 +18,7 @@ use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, Settings};
 
 pub use self::gated::GatedStore;
 use self::store::Yielding;
-pub use self::store::{Fault, Faulty};
+pub use self::store::{Fault, Faulty, Unstamped};
 
 /// The secret of the local identity provider.
 pub const SECRET: &[u8; 32] = &[7; 32];
@@ -167,7 +167,12 @@ impl World {
             .list_agents(&self.user(owner), workspace, &Default::default())
             .await
             .unwrap();
-        list.value.agents().iter().map(|agent| agent.agent_id.clone()).collect()
+        list.value
+            .agents()
+            .unwrap()
+            .iter()
+            .map(|agent| agent.agent_id.clone())
+            .collect()
     }
 
     /// The file of the store, if it is on disk.
@@ -179,7 +184,7 @@ impl World {
 fn instance(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, settings: &Settings) -> AgentCfg {
     AgentCfg::builder(Arc::clone(store))
         .clock(Arc::clone(clock) as _)
-        .sessions(LocalSessions::new(SECRET))
+        .sessions(LocalSessions::new(SECRET).unwrap())
         .settings(settings.clone())
         .build()
 }

@@ -154,3 +154,27 @@ impl Store for Yielding {
         self.inner.is_current(stamp)
     }
 }
+
+/// A store that gives no stamps, as one that other servers share.
+pub struct Unstamped(Arc<dyn Store>);
+
+impl Unstamped {
+    pub fn new(inner: &Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self(Arc::clone(inner)))
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for Unstamped {
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        self.0.get(keys).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+        self.0.scan(scan).await
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        self.0.commit(batch).await
+    }
+}

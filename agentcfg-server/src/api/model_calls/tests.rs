@@ -42,7 +42,7 @@ async fn a_key_that_does_not_open_is_told_and_nothing_else_is_used() {
             operators: ["ada".to_owned()].into(),
             ..agentcfg_core::Settings::default()
         })
-        .sessions(LocalSessions::new(SECRET))
+        .sessions(LocalSessions::new(SECRET).unwrap())
         .catalogue(catalogue)
         .managed_credential(Provider::OpenAi, ProviderCredential::new("sk-managed").unwrap())
         .vault(vault(1))
@@ -68,6 +68,7 @@ async fn a_key_that_does_not_open_is_told_and_nothing_else_is_used() {
         .unwrap();
 
     let token = LocalSessions::new(SECRET)
+        .unwrap()
         .issue(
             "ada",
             60,

@@ -115,7 +115,7 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// Time that requests in flight get to finish at shutdown.
     pub shutdown_timeout: Duration,
-    /// Cache of the store, in MiB.
+    /// Memory for what is read often, in MiB; a third for each of its three caches.
     pub cache_mb: u64,
 }
 
@@ -165,7 +165,7 @@ impl Default for Config {
             body_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(75),
             shutdown_timeout: Duration::from_secs(30),
-            cache_mb: 128,
+            cache_mb: 192,
         }
     }
 }

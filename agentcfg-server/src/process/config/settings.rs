@@ -236,9 +236,11 @@ pub const SETTINGS: &[Setting] = &[
         "seconds that requests in flight get to finish at shutdown",
         |c, v| put(&mut c.shutdown_timeout, v.seconds(0, DAY)),
     ),
-    setting("cache_mb", "cache of the store in MiB", |c, v| {
-        put(&mut c.cache_mb, v.integer(1, 1_048_576))
-    }),
+    setting(
+        "cache_mb",
+        "memory for what is read often in MiB: pages of the store, records and lists, a third each",
+        |c, v| put(&mut c.cache_mb, v.integer(1, 1_048_576)),
+    ),
 ];
 
 const MANY: u64 = 1_000_000_000;

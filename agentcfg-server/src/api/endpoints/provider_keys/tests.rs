@@ -31,7 +31,7 @@ struct Answer {
 
 impl Api {
     async fn new(vault: bool) -> Self {
-        let sessions = || LocalSessions::new(&[7; 32]);
+        let sessions = || LocalSessions::new(&[7; 32]).unwrap();
         let mut builder = AgentCfg::builder(MemoryStore::new())
             .settings(agentcfg_core::Settings {
                 operators: ["olga".to_owned()].into(),

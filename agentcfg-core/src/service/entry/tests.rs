@@ -1,15 +1,17 @@
-//! What a credential costs.
+//! What a credential costs, and when last uses are written.
 
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio::task::JoinSet;
 
-use super::*;
-use crate::ErrorKind;
 use crate::model::{Environment, NewApiKey, Scope};
-use crate::token;
+use crate::service::AgentCfg;
+use crate::service::tests::{ada, memory, service, workspace};
+use crate::{ErrorKind, token};
 
-/// A key, and a service that was started anew since: it has seen no key.
+/// A key, and a service that was started since: it has seen no key.
 async fn unseen() -> (String, AgentCfg) {
     let store = memory();
     let first = service(&store, &[1]);
@@ -26,7 +28,7 @@ async fn unseen() -> (String, AgentCfg) {
 }
 
 fn hashes(service: &AgentCfg) -> usize {
-    service.inner.authenticator.hashing.asked.load(Ordering::Relaxed)
+    service.inner.plaintexts.hashing.asked.load(Ordering::Relaxed)
 }
 
 async fn is_refused(service: &AgentCfg, key: &str) -> bool {
@@ -45,7 +47,7 @@ async fn a_wrong_secret_costs_no_slow_hash() {
 }
 
 #[tokio::test]
-async fn those_who_come_with_a_new_key_at_the_same_time_share_one_slow_hash() {
+async fn requests_with_a_new_key_at_the_same_time_share_one_slow_hash() {
     let (key, service) = unseen().await;
     let mut callers = JoinSet::new();
     for _ in 0..64 {
@@ -61,14 +63,14 @@ async fn is_pending<F: Future>(mut future: Pin<&mut F>) -> bool {
 }
 
 #[tokio::test]
-async fn who_leaves_during_the_slow_hash_leaves_it_to_the_next() {
+async fn a_request_that_is_cancelled_in_the_slow_hash_leaves_it_to_the_next() {
     let (key, service) = unseen().await;
-    // All threads that hash stand still meanwhile, so that no hash is done before somebody leaves.
+    // All hashing threads are busy, so that no hash is done before the first request is cancelled.
     let (open, gate) = std::sync::mpsc::channel::<()>();
     let gate = Arc::new(std::sync::Mutex::new(gate));
     let mut still = Vec::new();
     for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-        let (gate, hashing) = (Arc::clone(&gate), &service.inner.authenticator.hashing);
+        let (gate, hashing) = (Arc::clone(&gate), &service.inner.plaintexts.hashing);
         let mut hash = Box::pin(hashing.run(move || gate.lock().unwrap().recv().is_err()));
         assert!(is_pending(hash.as_mut()).await);
         still.push(hash);
@@ -81,4 +83,18 @@ async fn who_leaves_during_the_slow_hash_leaves_it_to_the_next() {
     drop(first);
     drop(open);
     assert!(second.await.is_ok());
+}
+
+#[tokio::test]
+async fn last_uses_are_written_where_the_app_never_flushes() {
+    let (key, mut service) = unseen().await;
+    let inner = Arc::get_mut(&mut service.inner).unwrap();
+    inner.uses.write_every = std::time::Duration::from_millis(1);
+    let store = Arc::clone(&inner.store);
+    service.authenticate(&key).await.unwrap();
+    let id = token::parse(&key).unwrap();
+    let record = crate::store::Key::global(id, crate::store::Kind::KeyUse, "");
+    while store.get(std::slice::from_ref(&record)).await.unwrap() == [None] {
+        tokio::task::yield_now().await;
+    }
 }

@@ -1,7 +1,7 @@
-//! The slow hash of API keys, kept from taking the machine away from those who are known already.
+//! The slow hash of API keys, on threads that give way to the requests with known keys.
 //!
 //! Every key that is made or seen for the first time costs one, and a pipeline may bring hundreds at once. So they run on
-//! threads of their own: few, with a bounded queue, and behind everything else that wants a processor. Wrong secrets do not
+//! threads of their own: few, with a bounded queue, and at a lower priority than every other thread. Wrong secrets do not
 //! get here; see [`token::fits`](crate::token::fits).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,7 +28,7 @@ pub(super) struct Hashing {
 }
 
 impl Hashing {
-    /// Runs a hash when it is its turn, unless nobody waits for it any more.
+    /// Runs a hash in its turn, unless its request was cancelled before.
     pub(super) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
         let failed = |why| Error::new(ErrorKind::Internal, "the credential could not be hashed").because(why);
         #[cfg(test)]
@@ -56,7 +56,7 @@ impl Hashing {
 fn start() -> SyncSender<Job> {
     let (sender, queue) = sync_channel(QUEUE);
     let queue = Arc::new(Mutex::new(queue));
-    // Keys that are new take up half the machine at most.
+    // New keys take up half the machine at most.
     let threads = thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
     for _ in 0..threads {
         let queue = Arc::clone(&queue);
@@ -71,22 +71,22 @@ fn start() -> SyncSender<Job> {
 }
 
 fn hash_all(queue: &Mutex<Receiver<Job>>) {
-    stand_back();
+    lower_priority();
     loop {
         // The lock is free again before the job runs.
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = next else { return };
-        // Whoever waits for a hash that panics is told by the silence.
+        // After a panic the answer's sender is dropped, which its request gets as an error.
         let _ = catch_unwind(AssertUnwindSafe(job));
     }
 }
 
 /// Lets every other thread go first.
-fn stand_back() {
+fn lower_priority() {
     #[cfg(target_os = "linux")]
     {
-        // A thread that wakes goes first, and on a busy machine hashing still gets about a tenth of a processor, so that
-        // keys that are good are not kept waiting for ever.
+        // Other threads go first when they wake. On a busy machine hashing still gets about a tenth of a processor, so that
+        // good keys do not wait for ever.
         const LOWER: i32 = 10;
         // To Linux a thread is a process of its own here. Where this is not allowed, hashing takes its share as others do.
         if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), LOWER) {
@@ -122,7 +122,7 @@ mod tests {
         };
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unavailable);
         assert!(waiting.len() >= QUEUE);
-        // Those who leave are skipped, and the rest goes on.
+        // Hashes of cancelled requests are skipped, and the others run.
         drop(open);
         assert!(waiting.join_all().await.into_iter().all(Result::unwrap));
     }

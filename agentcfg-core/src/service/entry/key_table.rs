@@ -1,0 +1,320 @@
+//! The API keys that this process has verified, each with its rate window.
+//!
+//! All that a request needs of its key lies in one place: the facts of its record, the window, and when a use was last
+//! noted. With many keys, each further place in memory would cost a request as much as all of its arithmetic.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+
+use foldhash::fast::RandomState;
+use subtle::ConstantTimeEq;
+
+use super::KeyFacts;
+use crate::clock::Moment;
+use crate::rate_limit::{AtomicWindow, RateDecision, WINDOW_MILLIS};
+use crate::store::Store;
+use crate::token::{Fingerprint, Id, Parts};
+
+const SHARDS: usize = 64;
+/// So many keys are kept before any is forgotten.
+const KEYS: usize = 200_000;
+/// A use of a key is noted again after so many milliseconds.
+const NOTE_EVERY: i64 = 15_000;
+
+/// The table; see the [module's text](self).
+pub(in crate::service) struct KeyTable {
+    shards: Box<[RwLock<Shard>]>,
+    /// A shard is swept of keys that are out of use when it has grown to this, and again at each doubling.
+    sweep_at: usize,
+}
+
+struct Shard {
+    slots: HashMap<Id, Slot, RandomState>,
+    sweep_at: usize,
+}
+
+/// A key whose plaintext was verified against its record.
+#[derive(Clone, Copy)]
+pub(super) struct Verified {
+    pub(super) facts: KeyFacts,
+    pub(super) fingerprint: Fingerprint,
+}
+
+impl Verified {
+    /// Whether a text with the key's identifier is its plaintext.
+    pub(super) fn is_plaintext(&self, fingerprint: &Fingerprint) -> bool {
+        self.fingerprint.ct_eq(fingerprint).into()
+    }
+}
+
+/// What the table says of a text that looks like an API key.
+pub(super) enum Known {
+    /// Nothing: the key was not verified, or its record may have changed since. Read the record.
+    Unknown,
+    /// It is not the key's plaintext, or the key has expired.
+    Refused,
+    /// The key is good.
+    Good {
+        id: Id,
+        facts: KeyFacts,
+        /// The request, if it was counted here.
+        rate: Option<RateDecision>,
+        /// Whether to note this use.
+        note: bool,
+    },
+}
+
+/// What is kept of one key.
+struct Slot {
+    window: AtomicWindow,
+    /// When a use was last noted, on the steady clock.
+    noted: AtomicI64,
+    /// `None` for a key that was counted after it had been forgotten.
+    verified: Option<Verified>,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self {
+            window: AtomicWindow::default(),
+            noted: AtomicI64::new(i64::MIN),
+            verified: None,
+        }
+    }
+}
+
+impl Slot {
+    /// Whether to note a use. Of several threads that ask at once, one gets `true`.
+    fn is_use_due(&self, at: Moment) -> bool {
+        let at = at.steady_millis;
+        let last = self.noted.load(Ordering::Relaxed);
+        let is_due = last == i64::MIN || at.saturating_sub(last) >= NOTE_EVERY;
+        is_due
+            && self
+                .noted
+                .compare_exchange(last, at, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// Whether the key is out of use. Its window has ended then, so that nothing is forgotten that still counts.
+    fn is_idle(&self, at: Moment) -> bool {
+        let is_out_of_use = match self.noted.load(Ordering::Relaxed) {
+            // What was verified this moment is about to be used.
+            i64::MIN => self.verified.is_none(),
+            noted => at.steady_millis.saturating_sub(noted) >= WINDOW_MILLIS,
+        };
+        is_out_of_use && self.window.has_ended(at)
+    }
+}
+
+impl Default for KeyTable {
+    fn default() -> Self {
+        Self::new(KEYS / SHARDS)
+    }
+}
+
+impl KeyTable {
+    fn new(sweep_at: usize) -> Self {
+        let shard = || {
+            RwLock::new(Shard {
+                slots: HashMap::default(),
+                sweep_at,
+            })
+        };
+        Self {
+            shards: std::iter::repeat_with(shard).take(SHARDS).collect(),
+            sweep_at,
+        }
+    }
+
+    /// The fast path of an entry: all of it for a key that is known and whose record has not changed.
+    pub(super) fn enter(&self, text: Parts<'_>, at: Moment, store: &dyn Store, counts: bool) -> Known {
+        // Before the lock, which other keys wait for.
+        let (id, fingerprint) = (text.id(), text.fingerprint());
+        let known = self.look(&id, |slot| {
+            let Some(verified) = slot.verified.as_ref().filter(|known| known.facts.are_current(store)) else {
+                return Known::Unknown;
+            };
+            if !verified.is_plaintext(&fingerprint) || verified.facts.are_expired(|| at.now) {
+                return Known::Refused;
+            }
+            let facts = verified.facts;
+            Known::Good {
+                id,
+                facts,
+                rate: counts.then(|| slot.window.hit(facts.rate_limit, at)),
+                note: slot.is_use_due(at),
+            }
+        });
+        known.unwrap_or(Known::Unknown)
+    }
+
+    /// A key that was verified with this plaintext, as it was then.
+    pub(super) fn verified(&self, text: Parts<'_>) -> Option<KeyFacts> {
+        let (id, fingerprint) = (text.id(), text.fingerprint());
+        let verified = self.look(&id, |slot| slot.verified)??;
+        verified.is_plaintext(&fingerprint).then_some(verified.facts)
+    }
+
+    /// A key that was verified at this version of its record.
+    pub(super) fn verified_at(&self, id: &Id, version: u64) -> Option<Verified> {
+        let verified = self.look(id, |slot| slot.verified)??;
+        (verified.facts.version == version).then_some(verified)
+    }
+
+    /// Keeps what was verified of a key, in place of what was known before. The window stays.
+    pub(super) fn remember(&self, id: Id, verified: Verified, at: Moment) {
+        self.write(&id, at).slots.entry(id).or_default().verified = Some(verified);
+    }
+
+    /// Counts one request of a key.
+    pub(super) fn count(&self, id: &Id, limit: u32, at: Moment) -> RateDecision {
+        self.look(id, |slot| slot.window.hit(limit, at))
+            .unwrap_or_else(|| self.write(id, at).slots.entry(*id).or_default().window.hit(limit, at))
+    }
+
+    /// Whether to note a use of a key that is known.
+    pub(super) fn is_use_due(&self, id: &Id, at: Moment) -> bool {
+        self.look(id, |slot| slot.is_use_due(at)).unwrap_or(false)
+    }
+
+    /// Shows what is kept of a key, under the lock of its shard.
+    fn look<R>(&self, id: &Id, look: impl FnOnce(&Slot) -> R) -> Option<R> {
+        let shard = self.shard(id).read().unwrap_or_else(PoisonError::into_inner);
+        shard.slots.get(id).map(look)
+    }
+
+    fn write(&self, id: &Id, at: Moment) -> RwLockWriteGuard<'_, Shard> {
+        let mut shard = self.shard(id).write().unwrap_or_else(PoisonError::into_inner);
+        shard.sweep(self.sweep_at, at);
+        shard
+    }
+
+    fn shard(&self, id: &Id) -> &RwLock<Shard> {
+        &self.shards[id.spread() % SHARDS]
+    }
+}
+
+impl Shard {
+    fn sweep(&mut self, at_least: usize, at: Moment) {
+        if self.slots.len() < self.sweep_at {
+            return;
+        }
+        self.slots.retain(|_, slot| !slot.is_idle(at));
+        self.sweep_at = (self.slots.len() * 2).max(at_least);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemEntropy;
+    use crate::model::{Environment, Scope, Timestamp, WorkspaceId};
+    use crate::service::Settings;
+    use crate::service::records::StoredApiKey;
+    use crate::token;
+
+    const SWEEP_AT: usize = 8;
+    const START: i64 = 1_800_000_000_000;
+
+    fn at(millis: i64) -> Moment {
+        Moment {
+            now: Timestamp::from_unix_millis(START + millis),
+            steady_millis: millis,
+        }
+    }
+
+    /// A key and what is known of it.
+    fn key() -> (Id, Verified) {
+        key_at_version(1)
+    }
+
+    fn key_at_version(version: u64) -> (Id, Verified) {
+        let minted = token::mint(Environment::Production, &SystemEntropy).unwrap();
+        let text = Parts::of(&minted.plaintext).unwrap();
+        let stored = StoredApiKey {
+            id: minted.id,
+            workspace_id: WorkspaceId::new(uuid::Uuid::nil()),
+            name: "ci".into(),
+            environment: Environment::Production,
+            scope: Scope::Read,
+            rate_limit: 1,
+            expires_at: None,
+            created_at: at(0).now,
+            revoked_at: None,
+            hash: String::new(),
+        };
+        let verified = Verified {
+            facts: KeyFacts::of(&stored, version, None, &Settings::default()),
+            fingerprint: text.fingerprint(),
+        };
+        (text.id(), verified)
+    }
+
+    fn version(keys: &KeyTable, id: &Id) -> Option<u64> {
+        keys.look(id, |slot| slot.verified)?
+            .map(|verified| verified.facts.version)
+    }
+
+    /// Fills a table until each shard was swept more than once.
+    fn fill(keys: &KeyTable, now: Moment) {
+        for _ in 0..4 * SHARDS * SWEEP_AT {
+            let _ = keys.count(&key().0, 1, now);
+        }
+    }
+
+    fn len(keys: &KeyTable) -> usize {
+        let shards = keys.shards.iter();
+        shards.map(|shard| shard.read().unwrap().slots.len()).sum()
+    }
+
+    #[test]
+    fn a_key_that_is_verified_again_keeps_its_window() {
+        let keys = KeyTable::new(SWEEP_AT);
+        let (id, first) = key();
+        assert_eq!(version(&keys, &id), None);
+        assert!(keys.count(&id, 1, at(0)).allowed, "also of a key that is not known");
+        keys.remember(id, first, at(1));
+        let (_, second) = key_at_version(2);
+        keys.remember(id, second, at(2));
+        assert_eq!(version(&keys, &id), Some(2));
+        assert!(!keys.count(&id, 1, at(3)).allowed);
+    }
+
+    #[test]
+    fn what_still_counts_is_never_forgotten() {
+        let keys = KeyTable::new(SWEEP_AT);
+        let (id, verified) = key();
+        keys.remember(id, verified, at(0));
+        assert!(keys.count(&id, 1, at(0)).allowed);
+        fill(&keys, at(WINDOW_MILLIS - 1));
+        assert!(!keys.count(&id, 1, at(WINDOW_MILLIS - 1)).allowed);
+    }
+
+    #[test]
+    fn keys_in_use_stay_and_the_others_go() {
+        let keys = KeyTable::new(SWEEP_AT);
+        let ((used, verified), (idle, _)) = (key(), key());
+        for id in [used, idle] {
+            keys.remember(id, verified, at(0));
+            assert!(keys.is_use_due(&id, at(0)));
+        }
+        assert!(keys.is_use_due(&used, at(50_000)));
+        fill(&keys, at(100_000));
+        assert_eq!(version(&keys, &used), Some(1));
+        assert_eq!(version(&keys, &idle), None);
+        // All those that were counted go too, once their windows have ended.
+        fill(&keys, at(1_000_000));
+        assert!(len(&keys) < 9 * SHARDS * SWEEP_AT, "{}", len(&keys));
+    }
+
+    #[test]
+    fn a_use_is_due_once_in_a_while() {
+        let slot = Slot::default();
+        assert!(slot.is_use_due(at(0)));
+        assert!(!slot.is_use_due(at(14_999)));
+        assert!(slot.is_use_due(at(15_000)));
+    }
+}

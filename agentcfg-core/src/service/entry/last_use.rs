@@ -1,0 +1,158 @@
+//! When API keys were last used: noted in memory, written now and then.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock, PoisonError, Weak};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use crate::clock::Moment;
+use crate::error::Error;
+use crate::model::Timestamp;
+use crate::service::change::Rounds;
+use crate::service::records::{self, Outcome, StoredUse, Transaction};
+use crate::service::{AgentCfg, Inner};
+use crate::token;
+
+/// How often the service writes on its own.
+const WRITE_EVERY: Duration = Duration::from_secs(30);
+/// At most so many uses are written in one commit.
+const BATCH: usize = 256;
+
+/// Uses that are not written yet, and the thread that writes them.
+pub(in crate::service) struct LastUses {
+    pending: Mutex<HashMap<String, Timestamp>>,
+    writer: OnceLock<Option<Thread>>,
+    pub(in crate::service) write_every: Duration,
+}
+
+impl Default for LastUses {
+    fn default() -> Self {
+        Self {
+            pending: Mutex::default(),
+            writer: OnceLock::new(),
+            write_every: WRITE_EVERY,
+        }
+    }
+}
+
+impl LastUses {
+    /// What is noted and not yet written.
+    pub(in crate::service) fn pending(&self, key_id: &str) -> Option<Timestamp> {
+        self.lock().get(key_id).copied()
+    }
+
+    fn put(&self, key_id: String, at: Timestamp) {
+        let mut pending = self.lock();
+        let noted = pending.entry(key_id).or_insert(at);
+        *noted = at.max(*noted);
+    }
+
+    /// Forgets what is written, unless a later use was noted meanwhile.
+    fn forget(&self, written: &[(String, Timestamp)]) {
+        let mut pending = self.lock();
+        for (key_id, at) in written {
+            if pending.get(key_id) == Some(at) {
+                pending.remove(key_id);
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Timestamp>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for LastUses {
+    /// The writer finds that the service is gone, and ends.
+    fn drop(&mut self) {
+        if let Some(Some(writer)) = self.writer.get() {
+            writer.unpark();
+        }
+    }
+}
+
+impl AgentCfg {
+    /// Notes that a key is used now. The first note starts the thread that writes.
+    pub(super) fn note_use(&self, id: &token::Id, at: Moment) {
+        let uses = &self.inner.uses;
+        uses.put(id.as_str().to_owned(), at.now);
+        uses.writer.get_or_init(|| {
+            // The store may need the runtime. Where there is none, only `flush` writes.
+            let runtime = Handle::try_current().ok()?;
+            let (every, service) = (uses.write_every, std::sync::Arc::downgrade(&self.inner));
+            let writer = thread::Builder::new().name("agentcfg-uses".into());
+            match writer.spawn(move || write_now_and_then(every, &service, &runtime)) {
+                Ok(writer) => Some(writer.thread().clone()),
+                Err(error) => {
+                    tracing::error!(%error, "the thread that writes last uses of API keys could not be started");
+                    None
+                }
+            }
+        });
+    }
+
+    /// Writes down when API keys were last used. The service does so by itself twice a minute; call this before the end,
+    /// because what is not written by then is lost, and nothing else.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// // … until the app is asked to end, and then:
+    /// service.flush().await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When storage fails; what was not written is kept for the next call.
+    pub async fn flush(&self) -> Result<(), Error> {
+        let uses = &self.inner.uses;
+        let noted: Vec<_> = uses.lock().iter().map(|(key_id, at)| (key_id.clone(), *at)).collect();
+        for some in noted.chunks(BATCH) {
+            let mut rounds = Rounds::default();
+            while !self.write_uses(some).await? {
+                rounds.lost().await?;
+            }
+            uses.forget(some);
+        }
+        Ok(())
+    }
+
+    /// Writes the uses that are later than the stored ones: another server on the same store may have seen a later one.
+    /// `false` when such a server wrote in between.
+    async fn write_uses(&self, uses: &[(String, Timestamp)]) -> Result<bool, Error> {
+        let keys: Vec<_> = uses.iter().map(|(key_id, _)| records::key_use(key_id)).collect();
+        let stored = self.read(keys.clone()).await?;
+        let mut transaction = Transaction::default();
+        for ((key, stored), (_, at)) in keys.into_iter().zip(stored).zip(uses) {
+            if stored.as_ref().is_some_and(|stored| stored.value.last_used_at >= *at) {
+                continue;
+            }
+            let unchanged = key.unchanged(stored.as_ref());
+            transaction = transaction
+                .check(unchanged)
+                .put(key, &StoredUse { last_used_at: *at })?;
+        }
+        if transaction.is_empty() {
+            return Ok(true);
+        }
+        Ok(matches!(self.commit(transaction).await?, Outcome::Done(_)))
+    }
+}
+
+/// Writes until the service is gone.
+fn write_now_and_then(every: Duration, service: &Weak<Inner>, runtime: &Handle) {
+    let _runtime = runtime.enter();
+    loop {
+        thread::park_timeout(every);
+        let Some(inner) = service.upgrade() else { return };
+        if let Err(error) = runtime.block_on(AgentCfg { inner }.flush()) {
+            tracing::warn!(?error, "could not write when API keys were last used, trying again");
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The way in: from the credential of a request to its caller.
+//!
+//! [`AgentCfg::enter`] is the whole sequence, for servers. [`AgentCfg::authenticate`] is the same without the rate window.
+//!
+//! 1. **Read the credential.** A text that starts with `svc_` is an API key, any other is a session token, which the
+//!    [`SessionVerifier`](crate::session::SessionVerifier) judges. A malformed key costs no read.
+//! 2. **Known key.** A key that was verified before is in the key table. If the validity stamp of its record is current, the
+//!    table answers alone: fingerprint, expiry, rate window and last use, in one look ([`key_table`]).
+//! 3. **Record.** Otherwise the record is read. A key that is missing, revoked or expired ends here.
+//! 4. **Slow check.** A plaintext that was not verified against this version of the record is hashed: once for all requests
+//!    that bring it at the same time, on threads apart ([`plaintext`]).
+//! 5. **Rate window.** Only requests with a good credential count.
+//! 6. **Last use.** It is noted in memory, and written now and then ([`last_use`]).
+//!
+//! On a store that is a network away, steps 3 and 5 run at the same time for a key that was verified before, and the records
+//! that the request is likely to need come along ([`prefetch`]).
+//!
+//! Nothing here outlives a revocation. What a [`Caller`] may do is decided again in each method of the service, on the
+//! current record ([`access`](super::access)).
+
+mod caller;
+mod hashing;
+mod key_facts;
+mod key_table;
+pub(super) mod last_use;
+mod plaintext;
+mod prefetch;
+#[cfg(test)]
+mod tests;
+
+pub use self::caller::Caller;
+pub(super) use self::caller::{ApiKeyCaller, Kind};
+pub(super) use self::key_facts::KeyFacts;
+pub(super) use self::key_table::KeyTable;
+use self::key_table::{Known, Verified};
+pub(super) use self::last_use::LastUses;
+pub(super) use self::plaintext::Plaintexts;
+pub(super) use self::prefetch::Prefetch;
+use super::records::{self, Encoded, StoredApiKey};
+use super::{AgentCfg, Counting};
+use crate::clock::Moment;
+use crate::error::{Error, ErrorKind};
+use crate::model::RateStatus;
+use crate::rate_limit::{RateDecision, RateLimited, Subject};
+use crate::session::SessionError;
+use crate::store::Stamp;
+use crate::token::{self, Parts};
+use crate::validate::{self, Faults};
+
+/// A request that may go on: who makes it, and the figures of its rate window.
+#[derive(Debug)]
+pub struct Entry {
+    /// Who makes the request.
+    pub caller: Caller,
+    /// The window after this request was counted.
+    pub rate: RateStatus,
+}
+
+/// Why a request may not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum EntryError {
+    /// The credential is not good, or that cannot be found out now. The request did not count.
+    #[error(transparent)]
+    Credential(#[from] Error),
+    /// The credential is good and its limit is used up.
+    #[error(transparent)]
+    RateLimited(#[from] RateLimited),
+}
+
+/// The one message for every credential that is not good, so that an attacker learns nothing from it.
+pub(super) fn unauthorized() -> Error {
+    Error::new(ErrorKind::Unauthorized, "invalid credentials")
+}
+
+impl AgentCfg {
+    /// Takes a request in: [authenticates](Self::authenticate) its credential and [counts](Self::admit) it. A server
+    /// calls this once for each request.
+    ///
+    /// On a [remote store](super::Builder::remote_store) the first service method that is called with this caller, within
+    /// a second, decides on what was read here; each further call reads again.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Environment, NewApiKey, NewWorkspace, Scope};
+    /// use agentcfg_core::service::EntryError;
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let ada = service.trusted_user("ada")?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// let new = NewApiKey {
+    ///     workspace_id: studio.id,
+    ///     name: "ci".into(),
+    ///     environment: Environment::Production,
+    ///     scope: Scope::Read,
+    ///     expires_at: None,
+    ///     rate_limit: Some(1),
+    /// };
+    /// let key = service.create_api_key(&ada, new).await?.key;
+    ///
+    /// let entry = service.enter(&key).await?;
+    /// assert_eq!(entry.rate.remaining, 0);
+    /// service.list_agents(&entry.caller, studio.id, &Default::default()).await?;
+    /// match service.enter(&key).await {
+    ///     Err(EntryError::RateLimited(limited)) => assert_eq!(limited.retry_after_seconds(), 60),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`EntryError::Credential`] as [`Self::authenticate`]; [`EntryError::RateLimited`] over the limit, with the figures
+    /// to answer with.
+    pub async fn enter(&self, credential: &str) -> Result<Entry, EntryError> {
+        let at = self.moment();
+        if self.inner.remote_store {
+            return Box::pin(self.enter_from_afar(credential, at)).await;
+        }
+        let counts_here = matches!(self.inner.counting, Counting::Here(_));
+        let (caller, counted) = self.identify(credential, at, counts_here).await?;
+        let decision = match counted {
+            Some(decision) => decision,
+            None => self.count(&caller, at).await,
+        };
+        let rate = decision.into_result()?;
+        Ok(Entry { caller, rate })
+    }
+
+    /// Finds out who is behind a credential: an API key or a session token.
+    ///
+    /// The caller may be kept. Each method that it is given to decides on the current state: a revoked or expired key
+    /// does nothing any more. (Interface specification, *Authentication*.)
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unauthorized`] with one same message for every credential that is not good;
+    /// [`ErrorKind::Unavailable`] when that cannot be found out now.
+    pub async fn authenticate(&self, credential: &str) -> Result<Caller, Error> {
+        let (caller, _) = self.identify(credential, self.moment(), false).await?;
+        Ok(caller)
+    }
+
+    /// The caller for a user whom the embedding app has authenticated by itself.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] when this cannot be a user's identifier.
+    pub fn trusted_user(&self, user_id: &str) -> Result<Caller, Error> {
+        let mut faults = Faults::default();
+        validate::user_id(user_id, &mut faults);
+        faults.into_result()?;
+        Ok(Caller::user(user_id))
+    }
+
+    /// Counts one request of this caller against the caller's limit, and gives the figures of the window.
+    ///
+    /// [`Self::enter`] has counted its request already.
+    ///
+    /// # Errors
+    ///
+    /// [`RateLimited`] over the limit, with the figures to answer with.
+    pub async fn admit(&self, caller: &Caller) -> Result<RateStatus, RateLimited> {
+        self.count(caller, self.moment()).await.into_result()
+    }
+
+    /// Steps 1 to 4 and 6. Of a key that the table knows, the request is counted too if `counts`.
+    async fn identify(
+        &self,
+        credential: &str,
+        at: Moment,
+        counts: bool,
+    ) -> Result<(Caller, Option<RateDecision>), Error> {
+        if !credential.starts_with(token::MARK) {
+            return Ok((Box::pin(self.identify_session(credential, at)).await?, None));
+        }
+        let text = Parts::of(credential).ok_or_else(unauthorized)?;
+        match self.inner.keys.enter(text, at, self.store(), counts) {
+            Known::Good { id, facts, rate, note } => {
+                if note {
+                    self.note_use(&id, at);
+                }
+                Ok((Caller::by_key(id, facts), rate))
+            }
+            Known::Refused => Err(unauthorized()),
+            // Rare. Boxed, because a future that holds it too would be moved about on every request.
+            Known::Unknown => Ok((Box::pin(self.identify_by_record(credential, at)).await?, None)),
+        }
+    }
+
+    /// The caller behind a key, by its record as it is stored now.
+    async fn identify_by_record(&self, plaintext: &str, at: Moment) -> Result<Caller, Error> {
+        let key_id = token::parse(plaintext).ok_or_else(unauthorized)?;
+        let key = records::api_key(key_id);
+        // Before the record, so that a change after the read shows.
+        let stamp = self.store().stamp(key.raw());
+        let record = self.read(key.encoded()).await?;
+        self.check_record(plaintext, record, stamp, at).await
+    }
+
+    /// Decides on a plaintext by the key's record. The stamp is older than the record.
+    async fn check_record(
+        &self,
+        plaintext: &str,
+        record: Option<Encoded<StoredApiKey>>,
+        stamp: Option<Stamp>,
+        at: Moment,
+    ) -> Result<Caller, Error> {
+        let text = Parts::of(plaintext).ok_or_else(unauthorized)?;
+        let record = record.ok_or_else(unauthorized)?;
+        let (id, fingerprint) = (text.id(), text.fingerprint());
+        let known = self.inner.keys.verified_at(&id, record.version());
+        let facts = match known {
+            Some(verified) if verified.is_plaintext(&fingerprint) => verified.facts.with_stamp(stamp),
+            Some(_) => return Err(unauthorized()),
+            None => {
+                let stored = record.decode()?;
+                if !stored.value.is_good(at.now) {
+                    return Err(unauthorized());
+                }
+                let version = (id, stored.version);
+                let plaintexts = &self.inner.plaintexts;
+                plaintexts
+                    .check(plaintext, fingerprint, version, &stored.value.hash)
+                    .await?;
+                KeyFacts::of(&stored.value, stored.version, stamp, self.settings())
+            }
+        };
+        if facts.are_expired(|| at.now) {
+            return Err(unauthorized());
+        }
+        if known.is_none() || stamp.is_some() {
+            self.inner.keys.remember(id, Verified { facts, fingerprint }, at);
+        }
+        if self.inner.keys.is_use_due(&id, at) {
+            self.note_use(&id, at);
+        }
+        Ok(Caller::by_key(id, facts))
+    }
+
+    async fn identify_session(&self, token: &str, at: Moment) -> Result<Caller, Error> {
+        let verified = self.inner.sessions.verify(token, at.now).await;
+        let session = verified.map_err(|error| match error {
+            SessionError::Invalid(_) => unauthorized().because(error),
+            SessionError::Unavailable(_) => Error::new(
+                ErrorKind::Unavailable,
+                "the identity provider is unavailable, try again",
+            )
+            .because(error),
+        })?;
+        self.trusted_user(&session.user_id)
+            .map_err(|error| unauthorized().because(error))
+    }
+
+    /// Step 5.
+    async fn count(&self, caller: &Caller, at: Moment) -> RateDecision {
+        match &caller.0 {
+            Kind::ApiKey(key) => self.count_key(&key.id, key.facts.rate_limit, at).await,
+            Kind::User { user_id } => {
+                let limit = self.settings().session_rate_limit;
+                match &self.inner.counting {
+                    Counting::Here(users) => users.count(Subject::User(user_id), limit, at),
+                    Counting::Elsewhere(limiter) => limiter.hit(Subject::User(user_id), limit, at).await,
+                }
+            }
+        }
+    }
+
+    async fn count_key(&self, id: &token::Id, limit: u32, at: Moment) -> RateDecision {
+        match &self.inner.counting {
+            Counting::Here(_) => self.inner.keys.count(id, limit, at),
+            Counting::Elsewhere(limiter) => limiter.hit(Subject::ApiKey(id.as_str()), limit, at).await,
+        }
+    }
+
+    fn moment(&self) -> Moment {
+        Moment::of(&*self.inner.clock)
+    }
+}

@@ -1,0 +1,105 @@
+//! Entry where each call of the store is a round trip over a network: the records that a request is likely to need are read
+//! together with its key's record, and the request is counted at the same time.
+//!
+//! Both are safe only for a credential that this process has verified before. Its plaintext is known then, so only a
+//! revocation or its expiry can make it bad, and both are final. A request that was counted and is then refused takes
+//! nothing from any other, because that key never opens anything again. For any other credential, counting waits for the
+//! verdict.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Entry, EntryError, Kind};
+use crate::clock::Moment;
+use crate::service::records::{self, Encoded, WorkspacePlan};
+use crate::service::{AgentCfg, Caller};
+use crate::token::Parts;
+
+/// How long after the entry of its request a snapshot is used, in milliseconds of the steady clock.
+const MAX_AGE: i64 = 1000;
+
+/// What was read on entry, in the snapshot of the key's record. One service method uses it, because the next one must see
+/// what has changed since.
+pub(in crate::service) struct Prefetch {
+    read_at: i64,
+    is_claimed: AtomicBool,
+    records: Mutex<WorkspaceRecords>,
+}
+
+/// Records of the key's workspace, each until it is taken.
+#[derive(Default)]
+struct WorkspaceRecords {
+    revision: Option<u64>,
+    plan: Option<Encoded<WorkspacePlan>>,
+}
+
+impl Prefetch {
+    fn new(at: Moment, records: WorkspaceRecords) -> Arc<Self> {
+        Arc::new(Self {
+            read_at: at.steady_millis,
+            is_claimed: AtomicBool::new(false),
+            records: Mutex::new(records),
+        })
+    }
+
+    /// Whether the key's record was read so short a time ago, and for the first time, that a method may rest on it.
+    pub(in crate::service) fn claim(&self, steady_millis: i64) -> bool {
+        steady_millis - self.read_at <= MAX_AGE && !self.is_claimed.swap(true, Ordering::Relaxed)
+    }
+
+    /// The workspace's revision, once.
+    pub(in crate::service) fn take_revision(&self) -> Option<u64> {
+        self.lock().revision.take()
+    }
+
+    /// The workspace's plan, once.
+    pub(in crate::service) fn take_plan(&self) -> Option<Encoded<WorkspacePlan>> {
+        self.lock().plan.take()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, WorkspaceRecords> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AgentCfg {
+    /// [`AgentCfg::enter`] on a remote store.
+    pub(super) async fn enter_from_afar(&self, credential: &str, at: Moment) -> Result<Entry, EntryError> {
+        let known = Parts::of(credential).and_then(|text| Some((text.id(), self.inner.keys.verified(text)?)));
+        let (caller, decision, records) = match known {
+            Some((id, facts)) => {
+                let query = (
+                    records::api_key(id.as_str()).encoded(),
+                    records::revision(facts.workspace_id),
+                    records::workspace_plan(facts.workspace_id).encoded(),
+                );
+                let (read, decision) = tokio::join!(self.read(query), self.count_key(&id, facts.rate_limit, at));
+                let (record, revision, plan) = read?;
+                let caller = self.check_record(credential, record, None, at).await?;
+                let records = WorkspaceRecords {
+                    revision: Some(revision),
+                    plan,
+                };
+                (caller, decision, records)
+            }
+            None => {
+                let (caller, _) = self.identify(credential, at, false).await?;
+                let decision = self.count(&caller, at).await;
+                (caller, decision, WorkspaceRecords::default())
+            }
+        };
+        let rate = decision.into_result()?;
+        let Caller(kind) = caller;
+        let kind = match kind {
+            Kind::ApiKey(key) => Kind::ApiKey(super::ApiKeyCaller {
+                prefetch: Some(Prefetch::new(at, records)),
+                ..key
+            }),
+            user @ Kind::User { .. } => user,
+        };
+        Ok(Entry {
+            caller: Caller(kind),
+            rate,
+        })
+    }
+}
