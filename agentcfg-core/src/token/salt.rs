@@ -1,9 +1,9 @@
 //! The salt of a slow hash: random, with a check value of the key that was hashed.
 //!
-//! Wrong keys would cost a slow hash each, and whoever knows a key's identifier could keep the processors busy with
+//! Wrong keys would cost a slow hash each, and an attacker who knows a key's identifier could keep the processors busy with
 //! them. The check value tells all but one in 2³² of them at the cost of one fast hash. It is made with the random part,
-//! which only the store knows, so that nobody outside can choose texts that pass; and of the 256 bits of a
-//! secret it leaves 224 to whoever has stolen the store.
+//! which only the store knows, so that an attacker cannot choose texts that pass; and of the 256 bits of a
+//! secret it leaves 224 to a thief of the store.
 
 use argon2::password_hash::phc::PasswordHash;
 use sha2::{Digest, Sha256};
