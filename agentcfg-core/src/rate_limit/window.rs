@@ -262,7 +262,7 @@ pub(super) mod tests {
     fn a_clock_that_was_set_by_hours_keeps_no_window_open() {
         const HOURS: i64 = 3 * 3_600_000;
         let window = AtomicWindow::default();
-        // The wall clock runs ahead when the window opens, and then somebody sets it right.
+        // The wall clock runs ahead when the window opens, and is then set right.
         let first = window.hit(1, after_step(0, HOURS));
         assert!(first.allowed);
         let back = window.hit(1, at(10));

@@ -102,8 +102,8 @@ impl AgentCfg {
         list
     }
 
-    /// Whether a list is one of this store. Revisions only grow, unless somebody restores an older state of a
-    /// database under a running server.
+    /// Whether a list is one of this store. Revisions only grow, unless an older state of a
+    /// database is restored under a running server.
     async fn still_stands(&self, access: &Access, list: &AgentList) -> Result<bool, Error> {
         Ok(self.revision(access).await? >= list.revision())
     }
