@@ -338,7 +338,10 @@ impl AgentCfg {
             Applied::Raced => Attempt::Raced,
             Applied::Limit => {
                 let limit = limit.unwrap_or_default();
-                let message = format!("the plan {plan} allows {limit} active agents, and they exist already");
+                let message = format!(
+                    "the plan {plan} of this workspace allows {limit} active agents, and all of them exist; an operator of \
+                     this service can change the plan"
+                );
                 return Err(Error::new(ErrorKind::PlanLimit, message));
             }
         })

@@ -43,6 +43,23 @@ fn members_go_behind_the_opening_brace() {
 }
 
 #[test]
+fn an_empty_string_counts_as_absent() {
+    assert_eq!(
+        fill(Format::Responses, r#"{"model":"","instructions":""}"#),
+        format!(r#"{{"model":"gpt-5","instructions":{}}}"#, persona())
+    );
+    assert_eq!(
+        fill(Format::Messages, r#"{"model":"x","system":""}"#),
+        format!(r#"{{"model":"x","system":{}}}"#, persona())
+    );
+    assert_eq!(requested(r#"{"model":""}"#), None);
+    assert_eq!(
+        Draft::opaque(&Bytes::from_static(br#"{"model":""}"#)).requested_model(),
+        None
+    );
+}
+
+#[test]
 fn a_persona_is_the_first_message() {
     let message = format!(r#"{{"role":"system","content":{}}}"#, persona());
     assert_eq!(
