@@ -17,7 +17,7 @@ async fn whoever_makes_a_workspace_owns_it() {
         .unwrap();
     assert_eq!(
         (&*made.name, made.plan, made.created_at),
-        ("Studio", Plan::Free, made.updated_at)
+        ("Studio", Plan::Enterprise, made.updated_at)
     );
     let views = client.list_workspaces().await.unwrap();
     assert_eq!(views.len(), 1);

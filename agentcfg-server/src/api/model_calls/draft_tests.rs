@@ -87,7 +87,7 @@ fn what_the_request_has_stays() {
         r#"{"model":"m","messages":[{"role":"user"},{"content":"x","role":"developer"}]}"#,
         r#"{"model":"m","messages":[{"r\u006fle":"s\u0079stem"}]}"#,
         r#"{"model":"m","messages":[{"role":"user","role":"system"}]}"#,
-        r#"{"model":"","messages":[{"role":"system"}]}"#,
+        r#"{"model":" ","messages":[{"role":"system"}]}"#,
         r#"{"model":5,"messages":"none"}"#,
         r#"{"mod\u0065l":"m","messages":{}}"#,
         r#"{"model":"m"}"#,
@@ -95,7 +95,7 @@ fn what_the_request_has_stays() {
     ] {
         assert_eq!(fill(Format::ChatCompletions, body), body);
     }
-    let body = r#"{"model":"m","instructions":""}"#;
+    let body = r#"{"model":"m","instructions":" "}"#;
     assert_eq!(fill(Format::Responses, body), body);
 }
 
@@ -117,7 +117,7 @@ fn odd_texts_survive() {
     assert_eq!(fill(Format::Messages, odd), odd);
     let depth = 100_000;
     let deep = format!(
-        r#"{{"model":"m","system":"","x":{}{}}}"#,
+        r#"{{"model":"m","system":"s","x":{}{}}}"#,
         "[".repeat(depth),
         "]".repeat(depth)
     );
