@@ -31,6 +31,8 @@ cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 for features in "" engine redb postgres jwks conformance; do
     cargo clippy -p agentcfg-core --locked --no-default-features --features "$features" -- -D warnings
 done
+cargo clippy -p agentcfg-server --locked --no-default-features --all-targets -- -D warnings
+cargo clippy -p agentcfg-server --locked -- -D warnings
 
 step "dependencies"
 scripts/check-dependencies.sh

@@ -36,6 +36,7 @@ pub struct CatalogueModel {
 pub struct Catalogue {
     base_urls: [Arc<str>; Provider::ALL.len()],
     models: Vec<CatalogueModel>,
+    managed_paths: Vec<String>,
 }
 
 /// Why a catalogue is invalid.
@@ -71,7 +72,8 @@ impl Catalogue {
     }
 
     /// The same catalogue with another base URL of a provider: `http` or `https`, a host, and optionally a
-    /// port and a path; trailing slashes are removed.
+    /// port and a path; trailing slashes are removed. The path must not end in `/v1`, because the paths of
+    /// calls begin with it.
     ///
     /// # Errors
     ///
@@ -79,6 +81,28 @@ impl Catalogue {
     pub fn with_base_url(mut self, provider: Provider, url: &str) -> Result<Self, InvalidCatalogue> {
         self.base_urls[provider as usize] = base_url(url).map_err(|rule| InvalidCatalogue(rule.into()))?.into();
         Ok(self)
+    }
+
+    /// The same catalogue with other paths that managed credentials pay for. Any other path needs the workspace's own
+    /// provider key: a managed credential must not list files, start batches or train models for one workspace in the
+    /// account that all of them share.
+    ///
+    /// # Errors
+    ///
+    /// When a path has a slash at either end, or an empty segment, or anything in it but letters, digits and `-._~`.
+    pub fn with_managed_paths(mut self, paths: Vec<String>) -> Result<Self, InvalidCatalogue> {
+        if let Some(path) = paths.iter().find(|path| !path.split('/').all(is_segment)) {
+            return Err(InvalidCatalogue(format!(
+                "{path:?} must be a path such as v1/responses, without a slash at either end"
+            )));
+        }
+        self.managed_paths = paths;
+        Ok(self)
+    }
+
+    /// The paths below a provider's address that managed credentials pay for.
+    pub fn managed_paths(&self) -> &[String] {
+        &self.managed_paths
     }
 
     /// The base URL of a provider's API, without a trailing slash.
@@ -124,8 +148,26 @@ impl Default for Catalogue {
             ]
             .map(model)
             .into(),
+            managed_paths: MANAGED_PATHS.map(str::to_owned).into(),
         }
     }
+}
+
+/// What managed credentials pay for by default: calls whose costs are those of their own tokens.
+const MANAGED_PATHS: [&str; 5] = [
+    "v1/chat/completions",
+    "v1/responses",
+    "v1/embeddings",
+    "v1/messages",
+    "v1/messages/count_tokens",
+];
+
+/// Whether this can be between two slashes: a name, in which no reader of URLs sees anything else.
+fn is_segment(part: &str) -> bool {
+    part.bytes().any(|byte| byte != b'.')
+        && part
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
 }
 
 /// Validates and normalises a provider's base URL; the error is the rule that it breaks.
@@ -156,13 +198,10 @@ fn base_url(text: &str) -> Result<&str, &'static str> {
     let port_fits = port.is_none_or(|port| {
         port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0)
     });
-    let path_fits = path.is_empty()
-        || path.split('/').all(|part| {
-            !matches!(part, "" | "." | "..")
-                && part
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
-        });
+    let path_fits = path.is_empty() || path.split('/').all(is_segment);
+    if path.rsplit('/').next() == Some("v1") {
+        return Err("must not end in /v1, because the paths of model calls begin with it");
+    }
     if (is_name || is_v6) && port_fits && path_fits {
         Ok(&text[..text.len() - (rest.len() - trimmed.len())])
     } else {
@@ -205,6 +244,31 @@ pub(crate) fn check_model(catalogue: &Catalogue, provider: Provider, model: Opti
     Ok(())
 }
 
+/// Decides whose credential the call of a path takes, and says why.
+///
+/// # Errors
+///
+/// [`ErrorKind::Forbidden`] for a path that managed credentials do not pay for, without a key of the workspace.
+pub(crate) fn credential_for(
+    catalogue: &Catalogue,
+    facts: Facts,
+    path: &str,
+) -> Result<(CredentialSource, String), Error> {
+    let (source, reason) = credential(facts);
+    if source == CredentialSource::Workspace || catalogue.managed_paths().iter().any(|managed| managed == path) {
+        return Ok((source, reason));
+    }
+    Err(Error::new(
+        ErrorKind::Forbidden,
+        format!(
+            "calls of {path} need the workspace's own key for {}, managed access is for {} alone: {}",
+            facts.provider,
+            catalogue.managed_paths().join(", "),
+            own_key(facts)
+        ),
+    ))
+}
+
 /// Chooses whose credential the next call uses, and returns the reason.
 pub(crate) fn credential(facts: Facts) -> (CredentialSource, String) {
     let Facts {
@@ -217,15 +281,20 @@ pub(crate) fn credential(facts: Facts) -> (CredentialSource, String) {
         let why = format!("the workspace has saved a key for {provider} and its plan {plan} allows that");
         return (CredentialSource::Workspace, why);
     }
-    let own = if has_key {
-        format!("the workspace has saved a key for {provider}, but its plan {plan} does not allow to use it")
-    } else {
-        format!("the workspace has saved no key for {provider}")
-    };
+    let own = own_key(facts);
     if is_managed {
         (CredentialSource::Managed, format!("{own}; managed access is used"))
     } else {
         let why = format!("{own}, and this server has no managed access to {provider}");
         (CredentialSource::None, why)
+    }
+}
+
+/// Why the workspace's own key is not used.
+fn own_key(facts: Facts) -> String {
+    let Facts { provider, plan, .. } = facts;
+    match facts.has_key {
+        true => format!("the workspace has saved a key for {provider}, but its plan {plan} does not allow to use it"),
+        false => format!("the workspace has saved no key for {provider}"),
     }
 }

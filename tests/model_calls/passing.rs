@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use crate::stage::{MANAGED, stage};
+use crate::calls::Call;
+use crate::stage::{MANAGED, new_key, save_key, stage};
 use crate::upstream::whole;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -173,7 +174,7 @@ async fn long_bodies_are_forwarded_in_both_directions() {
     const LONGEST: usize = 10 << 20;
     let stage = stage().await;
     let key = stage.key();
-    let mut body = br#"{"model":"m","instructions":"","input":""#.to_vec();
+    let mut body = br#"{"model":"m","instructions":"i","input":""#.to_vec();
     body.resize(LONGEST - 2, b'x');
     body.extend_from_slice(b"\"}");
     let long: &'static [u8] = vec![b'y'; 32 << 20].leak();
@@ -195,7 +196,11 @@ async fn long_bodies_are_forwarded_in_both_directions() {
 #[tokio::test(flavor = "multi_thread")]
 async fn other_paths_are_forwarded_unchanged() {
     let stage = stage().await;
-    let key = stage.key();
+    let studio = stage.studio();
+    for provider in ["openai", "anthropic"] {
+        save_key(&studio, provider, &new_key());
+    }
+    let key = studio.key_with(&json!({"scope": "write", "rate_limit": 100_000})).key;
     let form = &b"--b\r\ncontent-disposition: form-data; name=\"file\"\r\n\r\n\xff\x00\r\n--b--"[..];
     for (path, content_type, body) in [
         (
@@ -240,5 +245,38 @@ async fn other_paths_are_forwarded_unchanged() {
     assert_eq!(
         (seen.header("content-length"), seen.header("content-type")),
         (Some("0"), None)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_passes_whatever_model_the_agent_has() {
+    let stage = stage().await;
+    let studio = stage.studio();
+    save_key(&studio, "openai", &new_key());
+    studio.create("early", &json!({"model": "gpt-6"})).expect(201);
+    for agent in ["poet", "early"] {
+        let target = format!("/api/agents/model-calls/openai/v1/audio/transcriptions?agent_id={agent}");
+        let call = Call::to(stage.server.address(), &target).bearer(&studio.owner);
+        let call = call.header("content-type", "multipart/form-data; boundary=b");
+        call.bytes(&b"--b--"[..]).send().await.whole().await.expect(200);
+        assert_eq!(stage.upstream.seen().await.body, b"--b--"[..]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_encoded_slash_is_a_slash() {
+    let stage = stage().await;
+    stage
+        .call("openai/v1%2Fresponses")
+        .json(&json!({}))
+        .send()
+        .await
+        .whole()
+        .await
+        .expect(200);
+    let seen = stage.upstream.seen().await;
+    assert_eq!(
+        (seen.target.as_str(), &seen.json()["model"]),
+        ("/v1/responses", &json!("gpt-5"))
     );
 }

@@ -29,7 +29,8 @@ async fn a_path_that_could_escape_the_provider_is_404() {
         "/openai/v1/%2e%2e/admin",
         "/openai/v1/%2E%2E/admin",
         "/openai/v1/.%2e/admin",
-        "/openai/v1%2fresponses",
+        "/openai%2fv1/responses",
+        "/openai/v1%2f..%2fresponses",
         "/openai/v1%5cresponses",
         "/openai/v1/%252e%252e/admin",
         "/openai/v1/responses%00",
@@ -188,4 +189,15 @@ async fn a_call_counts_once_in_the_rate_window_and_changes_nothing() {
 
 fn call(stage: &Stage, key: &str) -> crate::calls::Call {
     stage.call_with("openai/v1/responses", key).json(&json!({}))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn managed_credentials_pay_for_their_paths_alone() {
+    let stage = stage().await;
+    let studio = stage.studio();
+    for path in ["openai/v1/files", "anthropic/v1/messages/batches"] {
+        let call = stage.call_with(path, &studio.owner).json(&json!({}));
+        call.refused(403, &["own key", path.split_once('/').unwrap().1]).await;
+    }
+    assert!(stage.upstream.has_no_unseen_request().await);
 }

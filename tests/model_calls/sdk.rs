@@ -250,7 +250,7 @@ async fn other_resources_work_as_well() {
     if !are_installed() {
         return;
     }
-    let stage = stage().await;
+    let stage = stage_with(|builder| builder.set("managed_paths", "v1/embeddings,v1/files")).await;
     let mut program = Program::part(&stage, "others").await;
     assert_eq!(
         program.json().await,

@@ -290,7 +290,10 @@ impl AgentCfg {
             Outcome::Limit => {
                 let plan = plan.value.plan;
                 let limit = limit.unwrap_or_default();
-                let message = format!("the plan {plan} allows {limit} active agents, and they exist already");
+                let message = format!(
+                    "the plan {plan} of this workspace allows {limit} active agents, and all of them exist; an operator of \
+                     this service can change the plan"
+                );
                 return Err(Error::new(ErrorKind::PlanLimit, message));
             }
         })

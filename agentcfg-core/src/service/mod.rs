@@ -37,7 +37,7 @@ use self::entry::{KeyTable, LastUses, Plaintexts};
 pub use self::lists::AgentList;
 use self::lists::Lists;
 pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
-pub use self::models::{ModelCall, ModelRoute};
+pub use self::models::{ModelCall, ModelRequest, ModelRoute};
 use crate::clock::{Clock, Entropy, EntropyError, Ids, SystemClock, SystemEntropy};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Epoch, Plan, PlanLimits, Provider, Timestamp};
@@ -70,7 +70,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             plan_limits: PlanLimits::default(),
-            default_plan: Plan::Free,
+            default_plan: Plan::Enterprise,
             session_rate_limit: 600,
             status_ttl_seconds: 120,
             write_scope_configures_agents: true,

@@ -11,6 +11,39 @@ use crate::routing::{self, Facts};
 use crate::secret::ProviderCredential;
 use crate::vault::{OpenError, Sealed};
 
+/// What a model call asks for.
+///
+/// ```
+/// use agentcfg_core::model::Provider;
+/// use agentcfg_core::service::ModelRequest;
+/// let request = ModelRequest { model: Some("gpt-5"), ..ModelRequest::new(Provider::OpenAi, "v1/responses") };
+/// assert_eq!(request.path, "v1/responses");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelRequest<'a> {
+    /// Whose API is called.
+    pub provider: Provider,
+    /// The path below the provider's address, without a slash at either end.
+    pub path: &'a str,
+    /// The model that the request names.
+    pub model: Option<&'a str>,
+    /// Whether the request has a place for the agent's model. Where it has none, such as in a form with a file, the agent's
+    /// model is not looked at.
+    pub takes_agent_model: bool,
+}
+
+impl<'a> ModelRequest<'a> {
+    /// A request that names no model and takes the agent's.
+    pub fn new(provider: Provider, path: &'a str) -> Self {
+        Self {
+            provider,
+            path,
+            model: None,
+            takes_agent_model: true,
+        }
+    }
+}
+
 /// Everything that a call to a provider needs to be sent.
 ///
 /// `Debug` does not show the credential.
@@ -114,20 +147,21 @@ impl AgentCfg {
     /// Decides on current state what a model call of an agent needs: address, credential, and the
     /// agent's model and persona to fill in.
     ///
-    /// `workspace` may be left out where the caller has just one. `requested_model` is the model that
-    /// the request names. A workspace key that does not open is an error, never a reason to take
+    /// `workspace` may be left out where the caller has just one. A workspace key that does not open is an error, never a reason to take
     /// another credential.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`] without `models:invoke`, [`ErrorKind::NotFound`] for an unknown or
     /// deleted agent, [`ErrorKind::Invalid`] for a model that is coming soon or another provider's,
-    /// [`ErrorKind::NotConfigured`] when there is no credential, [`ErrorKind::Internal`] when the
+    /// [`ErrorKind::NotConfigured`] when there is no credential, [`ErrorKind::Forbidden`] also for a path
+    /// that needs the workspace's own key when there is none, [`ErrorKind::Internal`] when the
     /// workspace's key does not open.
     ///
     /// ```
     /// use agentcfg_core::model::{CredentialSource, NewAgent, NewWorkspace, Provider};
     /// use agentcfg_core::secret::ProviderCredential;
+    /// use agentcfg_core::service::ModelRequest;
     /// use agentcfg_core::{AgentCfg, store::MemoryStore};
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
     /// let service = AgentCfg::builder(MemoryStore::new())
@@ -139,12 +173,12 @@ impl AgentCfg {
     /// writer.model = Some("gpt-5".into());
     /// service.create_agent(&ada, writer).await?;
     ///
-    /// let call = service.resolve_model_call(&ada, None, "writer", Provider::OpenAi, None).await?;
+    /// let call = service.resolve_model_call(&ada, None, "writer", &ModelRequest::new(Provider::OpenAi, "v1/responses")).await?;
     /// assert_eq!(call.model.as_deref(), Some("gpt-5"));
     /// assert_eq!(call.source, CredentialSource::Managed);
     /// assert_eq!(call.credential.expose(), "sk-managed");
     ///
-    /// let other = service.resolve_model_call(&ada, None, "writer", Provider::Anthropic, None).await;
+    /// let other = service.resolve_model_call(&ada, None, "writer", &ModelRequest::new(Provider::Anthropic, "v1/messages")).await;
     /// assert!(other.is_err(), "the agent's model is not one of Anthropic");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
@@ -155,14 +189,13 @@ impl AgentCfg {
         caller: &Caller,
         workspace: Option<WorkspaceId>,
         agent_id: &str,
-        provider: Provider,
-        requested_model: Option<&str>,
+        request: &ModelRequest<'_>,
     ) -> Result<ModelCall, Error> {
         let access = self.access_default(caller, workspace, Permission::ModelsInvoke).await?;
         let mut rounds = ROUNDS;
         let mut last_version = None;
         loop {
-            let decision = self.decide(&access, agent_id, provider, requested_model).await?;
+            let decision = self.decide(&access, agent_id, request).await?;
             let version = decision.sealed.as_ref().map(|(_, version)| *version);
             match self.credential(&decision) {
                 Ok(credential) => return Ok(decision.into_call(credential)),
@@ -187,32 +220,29 @@ impl AgentCfg {
         caller: &Caller,
         workspace: Option<WorkspaceId>,
         agent_id: &str,
-        provider: Provider,
-        requested_model: Option<&str>,
+        request: &ModelRequest<'_>,
     ) -> Result<ModelRoute, Error> {
         let access = self.access_default(caller, workspace, Permission::ModelsInvoke).await?;
-        let decision = self.decide(&access, agent_id, provider, requested_model).await?;
+        let decision = self.decide(&access, agent_id, request).await?;
         Ok(decision.route)
     }
 
-    async fn decide(
-        &self,
-        access: &Access,
-        agent_id: &str,
-        provider: Provider,
-        requested_model: Option<&str>,
-    ) -> Result<Decision, Error> {
+    async fn decide(&self, access: &Access, agent_id: &str, request: &ModelRequest<'_>) -> Result<Decision, Error> {
+        let provider = request.provider;
         let more = (
             records::workspace_plan(access.workspace()),
             records::provider_key(access.workspace(), provider).encoded(),
         );
         let (agent, plan, own_key) = self.active_agent_and(access, agent_id, more).await?;
-        let agent_model = agent.model.filter(|model| !model.is_empty());
-        let model = requested_model.or(agent_model.as_deref());
+        let agent_model = agent
+            .model
+            .filter(|model| request.takes_agent_model && !model.is_empty());
+        let model = request.model.or(agent_model.as_deref());
         routing::check_model(self.catalogue(), provider, model)?;
 
         let plan = plan.ok_or_else(no_member)?.value.plan;
-        let (source, reason) = routing::credential(self.facts(provider, plan, own_key.is_some()));
+        let facts = self.facts(provider, plan, own_key.is_some());
+        let (source, reason) = routing::credential_for(self.catalogue(), facts, request.path)?;
         let sealed = match (own_key, source) {
             (Some(own_key), CredentialSource::Workspace) => Some((own_key.value()?.sealed, own_key.version())),
             _ => None,
@@ -225,7 +255,7 @@ impl AgentCfg {
                 source,
                 reason,
             },
-            model: agent_model.filter(|_| requested_model.is_none()),
+            model: agent_model.filter(|_| request.model.is_none()),
             persona_prompt: agent.persona_prompt.filter(|persona| !persona.is_empty()),
             workspace: access.workspace(),
             sealed,

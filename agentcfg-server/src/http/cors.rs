@@ -1,11 +1,12 @@
 //! Calls from web pages of other origins, as far as they are allowed.
 
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 
 use crate::http::body::Body;
 use crate::http::response::insert;
 
+/// The fields that are granted to a preflight that asks for none by name.
 const ALLOWED_HEADERS: &str = "Authorization, Content-Type, If-Match, If-None-Match, X-Request-Id";
 const EXPOSED_HEADERS: &str = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, ETag, X-Request-Id, \
                                Retry-After, Location";
@@ -14,6 +15,23 @@ const EXPOSED_HEADERS: &str = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateL
 #[derive(Debug, Clone, Default)]
 pub struct Cors {
     origins: Vec<String>,
+}
+
+/// The header fields that a page may send: those that it asks for. SDKs send fields of their own, such as `x-stainless-os`,
+/// and a field that the API does not know is ignored.
+fn granted(headers: &HeaderMap) -> HeaderValue {
+    let asked = headers.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS);
+    let names: Vec<String> = asked
+        .iter()
+        .filter_map(|field| field.to_str().ok())
+        .flat_map(|field| field.split(','))
+        .filter_map(|name| name.trim().parse::<HeaderName>().ok())
+        .map(|name| name.to_string())
+        .collect();
+    match HeaderValue::from_str(&names.join(", ")) {
+        Ok(granted) if !names.is_empty() => granted,
+        _ => HeaderValue::from_static(ALLOWED_HEADERS),
+    }
 }
 
 impl Cors {
@@ -42,10 +60,7 @@ impl Cors {
         *response.status_mut() = StatusCode::NO_CONTENT;
         let fields = response.headers_mut();
         insert(fields, header::ACCESS_CONTROL_ALLOW_METHODS, allowed);
-        fields.insert(
-            header::ACCESS_CONTROL_ALLOW_HEADERS,
-            HeaderValue::from_static(ALLOWED_HEADERS),
-        );
+        fields.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, granted(headers));
         fields.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
         Some(response)
     }
@@ -62,6 +77,36 @@ impl Cors {
                 header::ACCESS_CONTROL_EXPOSE_HEADERS,
                 HeaderValue::from_static(EXPOSED_HEADERS),
             );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn granted_to(asked: &[&'static str]) -> String {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ORIGIN, HeaderValue::from_static("https://app.example.com"));
+        headers.insert(header::ACCESS_CONTROL_REQUEST_METHOD, HeaderValue::from_static("POST"));
+        for field in asked {
+            headers.append(header::ACCESS_CONTROL_REQUEST_HEADERS, HeaderValue::from_static(field));
+        }
+        let cors = Cors::new(vec!["https://app.example.com".to_owned()]);
+        let response = cors.preflight(&Method::OPTIONS, "POST", &headers).unwrap();
+        let granted = &response.headers()[header::ACCESS_CONTROL_ALLOW_HEADERS];
+        granted.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_preflight_grants_the_header_names_that_were_asked_for() {
+        assert_eq!(
+            granted_to(&["authorization,Content-Type, x-stainless-os", "x-stainless-lang"]),
+            "authorization, content-type, x-stainless-os, x-stainless-lang"
+        );
+        assert_eq!(granted_to(&["x-a, no name, x-b"]), "x-a, x-b");
+        for nothing in [&[][..], &[""], &[" , "]] {
+            assert_eq!(granted_to(nothing), ALLOWED_HEADERS);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The server as a whole: data directory, store, core, listener, and their orderly end.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use agentcfg_core::model::{PlanLimits, Provider};
@@ -7,7 +9,7 @@ use agentcfg_core::routing::{Catalogue, InvalidCatalogue};
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::session::LocalSessions;
 use agentcfg_core::{AgentCfg, Settings};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 use crate::api::{App, ModelCalls, Patience};
@@ -22,17 +24,32 @@ use crate::process::master_keys;
 pub use crate::process::start_error::StartError;
 use crate::process::telemetry::{self, Metrics};
 
+/// Connections that the system keeps until they are accepted. Clients that come all at once, such as after a restart, must not
+/// be turned away; the system lowers the number to its own limit (`net.core.somaxconn`).
+const BACKLOG: u32 = 1024;
+
 /// Listens on an address.
 ///
 /// # Errors
 ///
 /// [`StartError::Listen`] with the way out.
-pub async fn bind(address: std::net::SocketAddr, setting: &'static str) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).await.map_err(|source| StartError::Listen {
+pub async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener, StartError> {
+    listen_on(address).map_err(|source| StartError::Listen {
         address,
         setting,
         source,
     })
+}
+
+fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A restarted server takes the address over although connections of the old one are still in TIME_WAIT.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// A server that has its data and does not listen yet.
@@ -110,7 +127,7 @@ impl Server {
     pub async fn run(
         mut self,
         listener: TcpListener,
-        ready: impl FnOnce(std::net::SocketAddr),
+        ready: impl FnOnce(SocketAddr),
         shutdown: impl Future<Output = ()>,
     ) -> Result<Drained, StartError> {
         let address = listener.local_addr()?;
@@ -215,7 +232,8 @@ fn catalogue(config: &Config) -> Result<Catalogue, InvalidCatalogue> {
     Catalogue::default()
         .with_models(config.models.clone())?
         .with_base_url(Provider::OpenAi, &config.openai_base_url)?
-        .with_base_url(Provider::Anthropic, &config.anthropic_base_url)
+        .with_base_url(Provider::Anthropic, &config.anthropic_base_url)?
+        .with_managed_paths(config.managed_paths.clone())
 }
 
 fn managed_credentials(config: &Config) -> Result<Vec<(Provider, ProviderCredential)>, StartError> {
@@ -250,5 +268,24 @@ fn settings(config: &Config) -> Settings {
         status_ttl_seconds: u32::try_from(config.status_ttl.as_secs()).unwrap_or(u32::MAX),
         write_scope_configures_agents: config.write_scope_configures_agents,
         operators: config.operators.iter().cloned().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn many_connections_wait_to_be_accepted() {
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0)), "listen").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let connected: Vec<_> = (0..400)
+            .map(|_| TcpStream::connect_timeout(&address, Duration::from_millis(900)))
+            .collect();
+        let refused = connected.iter().filter(|connection| connection.is_err()).count();
+        assert_eq!(refused, 0);
     }
 }

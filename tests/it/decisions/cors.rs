@@ -52,6 +52,21 @@ fn a_preflight_from_an_allowed_origin_is_204_without_a_credential() {
 }
 
 #[test]
+fn a_preflight_grants_the_header_names_that_were_asked_for() {
+    let server = with_origins();
+    let request = server.request("OPTIONS", "/api/agents/model-calls/openai/v1/responses");
+    let request = request
+        .header("Origin", APP)
+        .header("Access-Control-Request-Method", "POST");
+    let names = "authorization, x-stainless-lang, x-stainless-os";
+    let answer = request
+        .header("Access-Control-Request-Headers", names)
+        .send()
+        .expect(204);
+    assert_eq!(answer.need("access-control-allow-headers"), names);
+}
+
+#[test]
 fn another_origin_gets_no_cors_headers() {
     let server = with_origins();
     for origin in [

@@ -17,7 +17,7 @@ async fn the_creator_of_a_workspace_is_its_owner() {
         .unwrap();
     assert_eq!(
         (&*made.name, made.plan, made.created_at),
-        ("Studio", Plan::Free, made.updated_at)
+        ("Studio", Plan::Enterprise, made.updated_at)
     );
     let views = client.list_workspaces().await.unwrap();
     assert_eq!(views.len(), 1);

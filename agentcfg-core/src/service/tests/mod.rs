@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 
-use super::{AgentCfg, Builder, Caller, Settings};
+use super::{AgentCfg, Builder, Caller, ModelRequest, Settings};
 use crate::clock::ManualClock;
 use crate::model::{NewAgent, NewWorkspace, Plan, Provider, Workspace, WorkspaceId, WorkspacePatch};
 use crate::secret::ProviderCredential;
@@ -79,7 +79,12 @@ async fn set_plan(service: &AgentCfg, workspace: WorkspaceId, plan: Plan) {
 /// The credential that the next call takes.
 async fn next(service: &AgentCfg, workspace: WorkspaceId, provider: Provider) -> Result<String, crate::Error> {
     let call = service
-        .resolve_model_call(&ada(service), Some(workspace), "writer", provider, None)
+        .resolve_model_call(
+            &ada(service),
+            Some(workspace),
+            "writer",
+            &ModelRequest::new(provider, "v1/responses"),
+        )
         .await?;
     Ok(call.credential.expose().to_owned())
 }

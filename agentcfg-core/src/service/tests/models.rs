@@ -19,7 +19,15 @@ async fn resolve(
     model: Option<&str>,
 ) -> Result<super::super::ModelCall, crate::Error> {
     service
-        .resolve_model_call(&ada(service), None, agent_id, provider, model)
+        .resolve_model_call(
+            &ada(service),
+            None,
+            agent_id,
+            &ModelRequest {
+                model,
+                ..ModelRequest::new(provider, "v1/responses")
+            },
+        )
         .await
 }
 
@@ -87,7 +95,15 @@ async fn without_any_credential_the_error_says_why() {
     assert!(error.message().contains("no managed access"), "{error}");
 
     let route = service
-        .explain_model_call(&ada(&service), None, "writer", Provider::OpenAi, Some("gpt-5"))
+        .explain_model_call(
+            &ada(&service),
+            None,
+            "writer",
+            &ModelRequest {
+                model: Some("gpt-5"),
+                ..ModelRequest::new(Provider::OpenAi, "v1/responses")
+            },
+        )
         .await
         .unwrap();
     assert_eq!((route.source, route.model.as_deref()), (Source::None, Some("gpt-5")));
@@ -104,7 +120,12 @@ async fn only_who_may_invoke_models_of_an_active_agent_gets_through() {
     }
     let stranger = service.trusted_user("eve").unwrap();
     let foreign = service
-        .resolve_model_call(&stranger, Some(studio.id), "writer", Provider::OpenAi, None)
+        .resolve_model_call(
+            &stranger,
+            Some(studio.id),
+            "writer",
+            &ModelRequest::new(Provider::OpenAi, "v1/responses"),
+        )
         .await;
     assert_eq!(foreign.unwrap_err().kind(), ErrorKind::Forbidden);
     for (scope, allowed) in [(Scope::Read, false), (Scope::Write, true), (Scope::Admin, true)] {
@@ -119,7 +140,12 @@ async fn only_who_may_invoke_models_of_an_active_agent_gets_through() {
         let created = service.create_api_key(&ada(&service), new).await.unwrap();
         let caller = service.authenticate(&created.key).await.unwrap();
         let call = service
-            .resolve_model_call(&caller, None, "writer", Provider::OpenAi, None)
+            .resolve_model_call(
+                &caller,
+                None,
+                "writer",
+                &ModelRequest::new(Provider::OpenAi, "v1/responses"),
+            )
             .await;
         assert_eq!(call.is_ok(), allowed, "{scope}");
     }
@@ -173,4 +199,63 @@ async fn the_list_shows_what_the_next_call_takes() {
             .count(),
         3
     );
+}
+
+#[tokio::test]
+async fn the_agents_model_is_not_held_against_a_request_that_has_no_place_for_it() {
+    let (service, studio) = setup(true).await;
+    agent(&service, studio.id, "writer", Some("claude-haiku-4-5")).await;
+    service
+        .save_provider_key(&ada(&service), studio.id, Provider::OpenAi, &credential(CANARY))
+        .await
+        .unwrap();
+    let form = ModelRequest {
+        takes_agent_model: false,
+        ..ModelRequest::new(Provider::OpenAi, "v1/files")
+    };
+    let call = service.resolve_model_call(&ada(&service), None, "writer", &form).await;
+    assert_eq!(call.unwrap().model, None);
+    let named = ModelRequest {
+        model: Some("gpt-6"),
+        ..form
+    };
+    let error = service.resolve_model_call(&ada(&service), None, "writer", &named).await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[tokio::test]
+async fn managed_credentials_pay_for_their_paths_alone() {
+    let (service, studio) = setup(true).await;
+    agent(&service, studio.id, "writer", None).await;
+    let call = async |path| {
+        let request = ModelRequest::new(Provider::OpenAi, path);
+        service
+            .resolve_model_call(&ada(&service), None, "writer", &request)
+            .await
+            .map(|call| call.source)
+    };
+    for path in ["v1/chat/completions", "v1/responses", "v1/embeddings"] {
+        assert_eq!(call(path).await.unwrap(), Source::Managed, "{path}");
+    }
+    for path in [
+        "v1/files",
+        "v1/responses/r1",
+        "chat/completions",
+        "V1/responses",
+        "v1/batches",
+    ] {
+        let error = call(path).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Forbidden, "{path}");
+        assert!(
+            error.message().contains(path) && error.message().contains("own key for openai"),
+            "{error}"
+        );
+    }
+    service
+        .save_provider_key(&ada(&service), studio.id, Provider::OpenAi, &credential(CANARY))
+        .await
+        .unwrap();
+    assert_eq!(call("v1/files").await.unwrap(), Source::Workspace);
+    set_plan(&service, studio.id, Plan::Free).await;
+    assert_eq!(call("v1/files").await.unwrap_err().kind(), ErrorKind::Forbidden);
 }

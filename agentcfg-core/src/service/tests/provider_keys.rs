@@ -240,7 +240,12 @@ async fn no_record_holds_the_plaintext_in_any_form() {
     store.backup(&mut backup).unwrap();
     let file = std::fs::read(&path).unwrap();
     let call = service
-        .resolve_model_call(&ada(&service), None, "writer", Provider::OpenAi, None)
+        .resolve_model_call(
+            &ada(&service),
+            None,
+            "writer",
+            &ModelRequest::new(Provider::OpenAi, "v1/responses"),
+        )
         .await
         .unwrap();
     let shown = format!("{call:?} {:?}", service.vault());

@@ -1,5 +1,7 @@
 //! Model calls.
 
+use agentcfg_core::service::ModelRequest;
+use agentcfg_core::{Error, ErrorKind};
 use bytes::Bytes;
 
 use super::{Answer, Call};
@@ -23,10 +25,15 @@ pub(super) async fn call(call: &Call<'_>) -> Answer {
             call.caller,
             workspace,
             agent_id,
-            target.provider,
-            draft.requested_model(),
+            &ModelRequest {
+                provider: target.provider,
+                path: &target.path,
+                model: draft.requested_model(),
+                takes_agent_model: draft.takes_model(),
+            },
         )
-        .await?;
+        .await
+        .map_err(refused)?;
     let Some(calls) = call.model_calls else {
         let message = "model calls are not set up on this server";
         return Err(Failure::unavailable(message).and_final());
@@ -40,6 +47,16 @@ pub(super) async fn call(call: &Call<'_>) -> Answer {
     };
     let response = calls.send(&decided, sent, call.leaving).await?;
     Ok(Reply::relayed(response))
+}
+
+/// Without a credential the same call fails until somebody saves or configures one.
+fn refused(error: Error) -> Failure {
+    let is_final = error.kind() == ErrorKind::NotConfigured;
+    let failure = Failure::from(error);
+    match is_final {
+        true => failure.and_final(),
+        false => failure,
+    }
 }
 
 /// Reads the body; a long one where it keeps no other request waiting.

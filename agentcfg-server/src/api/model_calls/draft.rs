@@ -34,8 +34,8 @@ pub struct Draft {
 enum Place {
     /// The member of this name, which is not there.
     Member(&'static str),
-    /// A value that stands for nothing.
-    Null(Range<usize>),
+    /// A value that stands for nothing: null or the empty string.
+    Blank(Range<usize>),
     /// The beginning of the list of messages.
     Message { at: usize, is_only: bool },
 }
@@ -59,7 +59,7 @@ impl Draft {
         };
         Ok(Self {
             body: body.clone(),
-            requested_model: members.model.and_then(string),
+            requested_model: members.model.and_then(model),
             model: missing(text, "model", members.model),
             persona,
             opening: text.find('{').map_or(0, |brace| brace + 1),
@@ -73,7 +73,7 @@ impl Draft {
             body: body.clone(),
             requested_model: object(body, None)
                 .ok()
-                .and_then(|(_, members)| members.model.and_then(string)),
+                .and_then(|(_, members)| members.model.and_then(model)),
             model: None,
             persona: None,
             opening: 0,
@@ -84,6 +84,11 @@ impl Draft {
     /// The model that the body names.
     pub fn requested_model(&self) -> Option<&str> {
         self.requested_model.as_deref()
+    }
+
+    /// Whether the agent's model has a place in this body.
+    pub fn takes_model(&self) -> bool {
+        self.model.is_some()
     }
 
     /// The body with the agent's model and persona where it has none of its own.
@@ -97,7 +102,7 @@ impl Draft {
             let text = serde_json::Value::from(text).to_string();
             match place {
                 Place::Member(name) => members.push(format!("\"{name}\":{text}")),
-                Place::Null(range) => edits.push((range.clone(), text)),
+                Place::Blank(range) => edits.push((range.clone(), text)),
                 Place::Message { at, is_only } => {
                     let comma = if *is_only { "" } else { "," };
                     edits.push((*at..*at, format!("{{\"role\":\"system\",\"content\":{text}}}{comma}")));
@@ -136,11 +141,11 @@ struct Members<'a> {
     twice: Option<&'static str>,
 }
 
-/// The place of a member that is absent or null.
+/// The place of a member that is absent or stands for nothing.
 fn missing(text: &str, name: &'static str, value: Option<&RawValue>) -> Option<Place> {
     match value {
         None => Some(Place::Member(name)),
-        Some(value) if value.get() == "null" => Some(Place::Null(range(text, value))),
+        Some(value) if matches!(value.get(), "null" | "\"\"") => Some(Place::Blank(range(text, value))),
         Some(_) => None,
     }
 }
@@ -153,6 +158,11 @@ fn first_message(text: &str, list: &RawValue) -> Option<Place> {
         at: range(text, list).start + 1,
         is_only: messages.is_empty,
     })
+}
+
+/// The model that is named; the empty string names none.
+fn model(value: &RawValue) -> Option<String> {
+    string(value).filter(|model| !model.is_empty())
 }
 
 fn string(value: &RawValue) -> Option<String> {

@@ -43,6 +43,23 @@ fn members_go_behind_the_opening_brace() {
 }
 
 #[test]
+fn an_empty_string_counts_as_absent() {
+    assert_eq!(
+        fill(Format::Responses, r#"{"model":"","instructions":""}"#),
+        format!(r#"{{"model":"gpt-5","instructions":{}}}"#, persona())
+    );
+    assert_eq!(
+        fill(Format::Messages, r#"{"model":"x","system":""}"#),
+        format!(r#"{{"model":"x","system":{}}}"#, persona())
+    );
+    assert_eq!(requested(r#"{"model":""}"#), None);
+    assert_eq!(
+        Draft::opaque(&Bytes::from_static(br#"{"model":""}"#)).requested_model(),
+        None
+    );
+}
+
+#[test]
 fn a_persona_is_the_first_message() {
     let message = format!(r#"{{"role":"system","content":{}}}"#, persona());
     assert_eq!(
@@ -70,7 +87,7 @@ fn what_the_request_has_stays() {
         r#"{"model":"m","messages":[{"role":"user"},{"content":"x","role":"developer"}]}"#,
         r#"{"model":"m","messages":[{"r\u006fle":"s\u0079stem"}]}"#,
         r#"{"model":"m","messages":[{"role":"user","role":"system"}]}"#,
-        r#"{"model":"","messages":[{"role":"system"}]}"#,
+        r#"{"model":" ","messages":[{"role":"system"}]}"#,
         r#"{"model":5,"messages":"none"}"#,
         r#"{"mod\u0065l":"m","messages":{}}"#,
         r#"{"model":"m"}"#,
@@ -78,7 +95,7 @@ fn what_the_request_has_stays() {
     ] {
         assert_eq!(fill(Format::ChatCompletions, body), body);
     }
-    let body = r#"{"model":"m","instructions":""}"#;
+    let body = r#"{"model":"m","instructions":" "}"#;
     assert_eq!(fill(Format::Responses, body), body);
 }
 
@@ -100,7 +117,7 @@ fn odd_texts_survive() {
     assert_eq!(fill(Format::Messages, odd), odd);
     let depth = 100_000;
     let deep = format!(
-        r#"{{"model":"m","system":"","x":{}{}}}"#,
+        r#"{{"model":"m","system":"s","x":{}{}}}"#,
         "[".repeat(depth),
         "]".repeat(depth)
     );

@@ -125,7 +125,7 @@ fn request(call: &ModelCall, sent: Sent<'_>) -> Result<Request<Full<Bytes>>, Cal
     }
     let mut request = Request::new(Full::new(sent.body));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = address(&call.base_url, sent.target.path, sent.query)?;
+    *request.uri_mut() = address(&call.base_url, &sent.target.path, sent.query)?;
     *request.headers_mut() = headers;
     Ok(request)
 }

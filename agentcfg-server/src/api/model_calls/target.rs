@@ -1,16 +1,18 @@
 //! Where a model call goes: the part of the path that the caller chooses, and what is known of it.
 
+use std::borrow::Cow;
+
 use agentcfg_core::model::Provider;
 
 /// A provider and a path below its base URL.
 ///
 /// What [`Self::parse`] lets through has one reading: joined with the base URL it stays below it, whoever parses it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target<'a> {
     /// Whose API is called.
     pub provider: Provider,
     /// The path, without a slash at either end.
-    pub path: &'a str,
+    pub path: Cow<'a, str>,
 }
 
 /// The bodies in which the agent's model and persona have a place.
@@ -27,11 +29,15 @@ pub enum Format {
 impl<'a> Target<'a> {
     /// Reads `{provider}/{path}`; `None` when that is no place that a call can go to.
     ///
-    /// Segments consist of letters, digits and `-._~`. So there is no way to write another host, to climb up, or to hide
+    /// An encoded slash counts as a slash, as some SDKs write it. Segments consist of letters, digits and `-._~`. So there is no way to write another host, to climb up, or to hide
     /// either in an encoding.
     pub fn parse(text: &'a str) -> Option<Self> {
         let (provider, path) = text.split_once('/')?;
         let provider = provider.parse().ok()?;
+        let path = match path.contains('%') {
+            true => path.replace("%2F", "/").replace("%2f", "/").into(),
+            false => Cow::Borrowed(path),
+        };
         path.split('/').all(is_segment).then_some(Self { provider, path })
     }
 
@@ -39,7 +45,7 @@ impl<'a> Target<'a> {
     pub fn format(&self) -> Option<Format> {
         let path = match self.path.split_once('/') {
             Some((version, rest)) if is_version(version) => rest,
-            _ => self.path,
+            _ => &self.path,
         };
         match (self.provider, path) {
             (Provider::OpenAi, "chat/completions") => Some(Format::ChatCompletions),
@@ -102,6 +108,15 @@ mod tests {
     }
 
     #[test]
+    fn an_encoded_slash_is_a_slash() {
+        for text in ["openai/v1%2Fchat%2fcompletions", "openai/v1/chat%2Fcompletions"] {
+            let target = Target::parse(text).unwrap();
+            assert_eq!(target.path, "v1/chat/completions");
+            assert_eq!(target.format(), Some(Format::ChatCompletions));
+        }
+    }
+
+    #[test]
     fn what_could_lead_elsewhere_is_no_target() {
         for text in [
             "",
@@ -119,7 +134,12 @@ mod tests {
             "openai/v1/./responses",
             "openai/v1/...",
             "openai/v1/%2e%2e/admin",
-            "openai/v1%2fresponses",
+            "openai%2fv1/responses",
+            "openai/v1%2f",
+            "openai/%2fv1",
+            "openai/v1%2f%2fresponses",
+            "openai/v1%2f..%2fadmin",
+            "openai/v1%252fresponses",
             "openai/v1/%5cadmin",
             "openai/v1/\\admin",
             "openai/v1/%00",

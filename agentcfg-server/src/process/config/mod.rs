@@ -71,6 +71,8 @@ pub struct Config {
     pub openai_base_url: String,
     /// Address of Anthropic's API.
     pub anthropic_base_url: String,
+    /// Paths below the providers' addresses that managed credentials pay for.
+    pub managed_paths: Vec<String>,
     /// Managed credential for OpenAI.
     pub openai_api_key: Option<Secret>,
     /// Managed credential for Anthropic.
@@ -129,7 +131,7 @@ impl Default for Config {
             database_statements: Statements::Prepared,
             database_wait: Duration::ZERO,
             operators: Vec::new(),
-            default_plan: Plan::Free,
+            default_plan: Plan::Enterprise,
             plan_limit_free: 3,
             plan_limit_pro: 25,
             plan_limit_team: 100,
@@ -143,6 +145,7 @@ impl Default for Config {
             models: Catalogue::default().models().to_vec(),
             openai_base_url: Catalogue::default().base_url(Provider::OpenAi).to_owned(),
             anthropic_base_url: Catalogue::default().base_url(Provider::Anthropic).to_owned(),
+            managed_paths: Catalogue::default().managed_paths().to_vec(),
             openai_api_key: None,
             anthropic_api_key: None,
             master_keys: Vec::new(),

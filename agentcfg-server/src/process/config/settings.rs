@@ -131,6 +131,11 @@ pub const SETTINGS: &[Setting] = &[
     setting("anthropic_base_url", "address of Anthropic's API", |c, v| {
         put(&mut c.anthropic_base_url, base_url(v))
     }),
+    setting(
+        "managed_paths",
+        "paths of model calls that managed credentials pay for",
+        |c, v| put(&mut c.managed_paths, v.list("paths such as v1/responses", call_path)),
+    ),
     secret("openai_api_key", "managed credential for OpenAI", |c, v| {
         put(&mut c.openai_api_key, provider_key(v))
     }),
@@ -292,7 +297,7 @@ fn put<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
 
 fn base_url(value: &Value<'_>) -> Result<String, String> {
     const RULE: &str = "an address such as https://api.example.com or http://127.0.0.1:8080/prefix, without credentials, \
-                        query or fragment";
+                        query or fragment, and without /v1 at the end, which the paths of model calls bring along";
     let normal = |text: &str| {
         let catalogue = Catalogue::default().with_base_url(Provider::OpenAi, text).ok()?;
         Some(catalogue.base_url(Provider::OpenAi).to_owned())
@@ -304,6 +309,10 @@ fn base_url(value: &Value<'_>) -> Result<String, String> {
         Ok((None, _)) => value.text(RULE, |_| false),
         Err(fault) => Err(fault),
     }
+}
+
+fn call_path(text: &str) -> bool {
+    Catalogue::default().with_managed_paths(vec![text.to_owned()]).is_ok()
 }
 
 fn provider_key(value: &Value<'_>) -> Result<Option<Secret>, String> {

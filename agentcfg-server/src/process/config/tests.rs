@@ -314,7 +314,8 @@ fn addresses_of_providers_lead_to_one_place() {
     for (text, kept) in [
         ("https://api.example.com", "https://api.example.com"),
         ("http://127.0.0.1:8080//", "http://127.0.0.1:8080"),
-        ("http://[::1]:9/openai/v1/", "http://[::1]:9/openai/v1"),
+        ("http://[::1]:9/openai/v2/", "http://[::1]:9/openai/v2"),
+        ("https://v1", "https://v1"),
         ("https://gateway.internal/a-b_c.d", "https://gateway.internal/a-b_c.d"),
     ] {
         assert_eq!(
@@ -327,6 +328,9 @@ fn addresses_of_providers_lead_to_one_place() {
         "ftp://a",
         "https://",
         "https:///v1",
+        "https://a/v1",
+        "https://a/v1/",
+        "https://a/openai/v1",
         "https://a b",
         "https://a/?q=1",
         "https://a/#f",

@@ -5,6 +5,7 @@ use std::path::Path;
 use agentcfg_core::Caller;
 use agentcfg_core::model::{NewAgent, NewWorkspace, Plan, Provider, WorkspaceId};
 use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::service::ModelRequest;
 use tokio::sync::oneshot;
 
 use super::*;
@@ -47,7 +48,12 @@ async fn fill(service: &AgentCfg) -> WorkspaceId {
 
 async fn opens(service: &AgentCfg) -> bool {
     let call = service
-        .resolve_model_call(&ada(service), None, "writer", Provider::OpenAi, None)
+        .resolve_model_call(
+            &ada(service),
+            None,
+            "writer",
+            &ModelRequest::new(Provider::OpenAi, "v1/responses"),
+        )
         .await;
     call.is_ok_and(|call| call.credential.expose() == CANARY)
 }

@@ -2,6 +2,7 @@
 
 use agentcfg_core::model::{NewAgent, NewWorkspace, Plan, Provider};
 use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::service::ModelRequest;
 
 use super::*;
 use crate::process::server::Server;
@@ -67,7 +68,12 @@ fn saved_key(server: &Server) -> Option<String> {
         let ada = server.service().trusted_user("ada").unwrap();
         let call = server
             .service()
-            .resolve_model_call(&ada, None, "writer", Provider::OpenAi, None)
+            .resolve_model_call(
+                &ada,
+                None,
+                "writer",
+                &ModelRequest::new(Provider::OpenAi, "v1/responses"),
+            )
             .await;
         call.ok().map(|call| call.credential.expose().to_owned())
     })

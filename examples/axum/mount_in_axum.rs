@@ -1,7 +1,7 @@
 //! The REST API under a prefix of your own axum app, next to your own routes.
 //!
 //! ```text
-//! cargo run -p agentcfg-examples --example mount_in_axum
+//! cargo run -p agentcfg-example-axum --example mount_in_axum
 //! ```
 //!
 //! axum strips the prefix before the API sees a path, so clients put it into their base URL.

@@ -1,0 +1,1 @@
+//! Nothing: the example is beside.
