@@ -6,16 +6,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use agentcfg_core::model::RateStatus;
+use agentcfg_core::rate_limit::RateDecision;
 use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
 use hyper::body::Body as HttpBody;
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
-use crate::api::endpoints::{self, Call};
+use crate::api::call::{Call, Content, Received};
+use crate::api::endpoint::Run;
+use crate::api::endpoints;
 use crate::api::model_calls::{self, ModelCalls};
-use crate::api::routes::{self, Content, Match, Needs};
+use crate::api::routes::{self, Needs, Place};
 use crate::http::compression::Compression;
 use crate::http::cors::Cors;
 use crate::http::errors::Failure;
@@ -126,14 +129,13 @@ impl App {
         // they are captured.
         let (head, mut body) = request.into_parts();
         async move {
+            let counted = shared.metrics.as_deref().map(|metrics| (metrics, metrics.start()));
             let path = head.uri.path();
-            let counted = shared
-                .metrics
-                .as_deref()
-                .map(|metrics| (metrics, metrics.start(), routes::template(path)));
+            let place = routes::find(path);
             let fields = Fields::of(&head.headers);
             let request_id = fields.request_id.cloned().unwrap_or_else(|| shared.request_ids.next());
             let mut exchange = Exchange {
+                place,
                 head: &head,
                 fields,
                 body: &mut body,
@@ -143,7 +145,7 @@ impl App {
                 Ok(response) => response,
                 Err(failure) => {
                     log(&failure, &head.method, path, &request_id);
-                    Box::pin(refuse(&failure, &head, exchange.body)).await
+                    Box::pin(refuse(&failure, place, &head, exchange.body)).await
                 }
             };
             tracing::debug!(method = %head.method, path, status = response.status().as_u16(), ?request_id, "answered");
@@ -159,7 +161,8 @@ impl App {
             if head.method == Method::HEAD {
                 response = without_body(response);
             }
-            if let Some((metrics, started, route)) = counted {
+            if let Some((metrics, started)) = counted {
+                let route = place.map_or("none", |place| place.template);
                 metrics.answered(&head.method, route, response.status().as_u16(), started.elapsed());
             }
             Ok(response)
@@ -176,86 +179,84 @@ struct Rate {
 
 /// A request, and what is known of it besides the answer.
 struct Exchange<'a, B> {
+    place: Option<&'static Place>,
     head: &'a Parts,
     fields: Fields<'a>,
     body: &'a mut B,
     rate: Option<Rate>,
 }
 
-/// Route, credential, rate limit, scope, query, body, operation: in this order.
+/// Route → credential → rate window → scope → query and body → endpoint → answer.
 async fn answer<B>(shared: &Shared, exchange: &mut Exchange<'_, B>) -> Result<Response<Body>, Failure>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
 {
     let Exchange {
+        place,
         head,
         fields,
         body,
         rate,
     } = exchange;
-    let (service, headers, path) = (&shared.service, &head.headers, head.uri.path());
+    let (service, headers) = (&shared.service, &head.headers);
+
     fields.check_head(&head.method, &head.uri)?;
-    let route = match routes::find(&head.method, path) {
-        Match::Route(route) => route,
-        other => return unrouted(other, &shared.cors, &head.method, path, headers),
+    let endpoint = match place.and_then(|place| place.endpoint(&head.method)) {
+        Some(endpoint) => endpoint,
+        None => return unrouted(*place, &shared.cors, head),
     };
-    if route.needs == Needs::Nothing {
-        let reply = Box::pin(endpoints::run_open(route.operation, service)).await?;
-        return Ok(shared
-            .compression
-            .apply(route, fields, headers, reply)
-            .await
-            .into_response());
-    }
-    let (caller, decision) = service.enter(fields.bearer()?).await?;
-    let retry_after = (!decision.allowed).then(|| (decision.retry_after_millis + 999) / 1000);
-    *rate = Some(Rate {
-        status: decision.status,
-        retry_after,
-    });
-    if let Some(seconds) = retry_after {
-        let message = format!(
-            "rate limit of {} requests per minute exceeded, try again in {seconds} s",
-            decision.status.limit
-        );
-        return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, message));
-    }
-    check_needs(route.needs, &caller)?;
-    let query = Query::parse(head.uri.query())?;
-    fields.check_encoding()?;
-    let body = match route.content {
-        Content::Nothing => Bytes::new(),
-        content => Box::pin(read_body(content, head, *body)).await?,
+
+    let reply = if let Run::Open(run) = endpoint.run {
+        run(service).await?
+    } else {
+        let (caller, decision) = service.enter(fields.bearer()?).await?;
+        count(decision, rate)?;
+        check_needs(endpoint.route.needs, &caller)?;
+
+        let query = Query::parse(head.uri.query())?;
+        fields.check_encoding()?;
+        let body = match &endpoint.content {
+            Content::Nothing => Bytes::new(),
+            content => Box::pin(read_body(content, head, *body)).await?,
+        };
+        let received = Received {
+            uri: &head.uri,
+            query,
+            headers,
+            body,
+        };
+        let mut call = Call::new(service, &caller, received);
+        call.model_calls = shared.model_calls.as_ref();
+        call.leaving = head.extensions.get::<Leaving>();
+        endpoints::run(endpoint, &call).await?
     };
-    let call = Call {
-        service,
-        caller: &caller,
-        query,
-        uri: &head.uri,
-        headers,
-        body,
-        model_calls: shared.model_calls.as_ref(),
-        leaving: head.extensions.get::<Leaving>(),
-    };
-    let reply = endpoints::run(route.operation, &call).await?;
-    Ok(shared
-        .compression
-        .apply(route, fields, headers, reply)
-        .await
-        .into_response())
+
+    let reply = shared.compression.apply(&endpoint.route, fields, headers, reply).await;
+    Ok(reply.into_response())
 }
 
-async fn read_body<B>(content: Content, head: &Parts, body: &mut B) -> Result<Bytes, Failure>
+/// Notes what the rate window says, and refuses the request when the window is full.
+fn count(decision: RateDecision, rate: &mut Option<Rate>) -> Result<(), Failure> {
+    let status = decision.status;
+    let retry_after = (!decision.allowed).then(|| (decision.retry_after_millis + 999) / 1000);
+    *rate = Some(Rate { status, retry_after });
+    let Some(seconds) = retry_after else { return Ok(()) };
+    let limit = status.limit;
+    let message = format!("rate limit of {limit} requests per minute exceeded, try again in {seconds} s");
+    Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, message))
+}
+
+async fn read_body<B>(content: &Content, head: &Parts, body: &mut B) -> Result<Bytes, Failure>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
 {
     match content {
         Content::Nothing => Ok(Bytes::new()),
-        Content::Json => request::json_body(&head.headers, body).await,
+        Content::Json(_) => request::json_body(&head.headers, body).await,
         Content::ModelCall => {
-            // Elsewhere providers take other things too, such as files in a form.
+            // At the other paths providers take other content types too, such as forms with files.
             let format = routes::target(head.uri.path()).and_then(|target| target.format());
             if format.is_some() {
                 request::check_json(&head.headers)?;
@@ -266,15 +267,17 @@ where
 }
 
 /// The response to a request that failed.
-async fn refuse<B>(failure: &Failure, head: &Parts, body: &mut B) -> Response<Body>
+async fn refuse<B>(failure: &Failure, place: Option<&Place>, head: &Parts, body: &mut B) -> Response<Body>
 where
     B: HttpBody<Data = Bytes> + Unpin,
 {
     let mut response = failure.to_response();
-    if failure.status == StatusCode::METHOD_NOT_ALLOWED {
-        response::insert(response.headers_mut(), header::ALLOW, &routes::allowed(head.uri.path()));
+    if failure.status == StatusCode::METHOD_NOT_ALLOWED
+        && let Some(place) = place
+    {
+        response::insert(response.headers_mut(), header::ALLOW, place.allowed());
     }
-    // A client that waits for leave to send its body has sent none.
+    // A client that sends `Expect: 100-continue` has not sent its body yet.
     if head.headers.contains_key(header::EXPECT) || !request::discard(body).await {
         response
             .headers_mut()
@@ -286,7 +289,7 @@ where
 fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
     match needs {
         Needs::Nothing | Needs::Credential => {}
-        Needs::Session => {
+        Needs::Session | Needs::SessionUnless(..) => {
             caller.user_id()?;
         }
         Needs::Permission(permission) => caller.could(permission)?,
@@ -298,27 +301,20 @@ fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The answer where no route fits: a preflight, 405 or 404.
-fn unrouted(
-    found: Match,
-    cors: &Cors,
-    method: &Method,
-    path: &str,
-    headers: &HeaderMap,
-) -> Result<Response<Body>, Failure> {
-    match found {
-        Match::OtherMethods => cors.preflight(method, path, headers).ok_or_else(|| {
-            let message = format!("{method} is not allowed here, use {}", routes::allowed(path));
-            Failure::new(StatusCode::METHOD_NOT_ALLOWED, message)
-        }),
-        Match::Route(_) | Match::Nothing => Err(Failure::new(
-            StatusCode::NOT_FOUND,
-            "there is nothing at this path, see /openapi.json for what there is",
-        )),
-    }
+/// The answer to a request that no endpoint has: a preflight, 405 or 404.
+fn unrouted(place: Option<&Place>, cors: &Cors, head: &Parts) -> Result<Response<Body>, Failure> {
+    let Some(place) = place else {
+        let message = "there is nothing at this path, see /openapi.json for what there is";
+        return Err(Failure::new(StatusCode::NOT_FOUND, message));
+    };
+    let preflight = cors.preflight(&head.method, head.uri.path(), &head.headers);
+    preflight.ok_or_else(|| {
+        let message = format!("{} is not allowed here, use {}", head.method, place.allowed());
+        Failure::new(StatusCode::METHOD_NOT_ALLOWED, message)
+    })
 }
 
-/// Failures of this side go to the log, with the cause that the caller is not told.
+/// Logs a failure of the server, with the cause that the answer does not show.
 fn log(failure: &Failure, method: &Method, path: &str, request_id: &HeaderValue) {
     if !failure.status.is_server_error() {
         return;

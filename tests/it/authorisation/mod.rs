@@ -7,7 +7,7 @@ mod credentials;
 mod requests;
 mod table;
 
-use agentcfg_server::api::routes::ROUTES;
+use agentcfg_server::api::routes;
 use agentcfg_tests::harness::{Response, Server, Studio};
 
 use self::credentials::{Credential, credentials};
@@ -22,7 +22,7 @@ const PLACES: [&str; 3] = ["own", "foreign", "absent"];
 fn every_route_has_its_expectations_and_every_expectation_its_route() {
     let table = expected();
     let mut missing = Vec::new();
-    for route in ROUTES {
+    for route in routes::all() {
         let name = format!("{} {}", route.method, route.path);
         for place in PLACES {
             if !table.has(&name, place) {
@@ -33,8 +33,7 @@ fn every_route_has_its_expectations_and_every_expectation_its_route() {
             missing.push(format!("requests.rs says nothing of {name}"));
         }
     }
-    let known: Vec<_> = ROUTES
-        .iter()
+    let known: Vec<_> = routes::all()
         .map(|route| format!("{} {}", route.method, route.path))
         .collect();
     missing.extend(
@@ -64,7 +63,7 @@ fn every_credential_may_do_in_every_workspace_what_the_table_says() {
         credentials.iter().map(|credential| credential.name).collect::<Vec<_>>()
     );
     let mut wrong = Vec::new();
-    for route in ROUTES {
+    for route in routes::all() {
         let recipe = recipe(route.method, route.path).expect("another test sees to that");
         for place in PLACES {
             let place = Place::new(place, &own, &foreign);

@@ -1,6 +1,6 @@
 //! Which paths and methods there are.
 
-use agentcfg_server::api::routes::ROUTES;
+use agentcfg_server::api::routes;
 use agentcfg_tests::harness::{Server, Studio};
 
 #[test]
@@ -48,12 +48,8 @@ fn a_path_is_exact_to_the_letter() {
 
 #[test]
 fn a_method_that_a_path_does_not_have_is_405_and_allow_says_which_it_has() {
-    for route in ROUTES {
-        let has = |method: &str| {
-            ROUTES
-                .iter()
-                .any(|other| other.path == route.path && other.method == method)
-        };
+    for route in routes::all() {
+        let has = |method: &str| routes::all().any(|other| other.path == route.path && other.method == method);
         for method in [
             "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW",
         ] {
@@ -70,7 +66,7 @@ fn a_method_that_a_path_does_not_have_is_405_and_allow_says_which_it_has() {
             allowed.retain(|method| *method != "HEAD");
             assert_eq!(
                 allowed.len(),
-                ROUTES.iter().filter(|other| other.path == route.path).count()
+                routes::all().filter(|other| other.path == route.path).count()
             );
             assert_eq!(answer.need("allow").contains("HEAD"), has("GET"));
         }
@@ -81,7 +77,7 @@ fn a_method_that_a_path_does_not_have_is_405_and_allow_says_which_it_has() {
 fn head_is_answered_as_get_without_the_body() {
     let studio = Studio::open();
     studio.create("writer", &serde_json::Value::Null).expect(201);
-    for route in ROUTES.iter().filter(|route| route.method == "GET") {
+    for route in routes::all().filter(|route| route.method == "GET") {
         let target = format!("{}?workspace_id={}", route.path, studio.id);
         let get = studio.server.get(&target).bearer(&studio.owner).send().expect(200);
         let head = studio
