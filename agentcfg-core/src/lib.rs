@@ -43,6 +43,7 @@
 //! | `postgres` | the store that several servers share |
 //! | `jwks` | sessions of OpenID Connect providers |
 //! | `conformance` | tests for your own store |
+//! | `schema` | JSON Schemas of the types of the API, for an OpenAPI document |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
@@ -53,6 +54,7 @@ pub mod secret;
 pub mod validate;
 
 mod body;
+mod rules;
 
 #[cfg(feature = "engine")]
 pub mod clock;

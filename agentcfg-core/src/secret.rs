@@ -4,7 +4,12 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-use crate::validate::{self, Faults, Invalid};
+use crate::body::{self, Body, Fields};
+use crate::rules::{self, Rule};
+use crate::validate::{Faults, Invalid};
+
+/// The field of a body that has a credential.
+const FIELD: &str = "api_key";
 
 /// A provider's credential in plaintext, such as `sk-…`.
 ///
@@ -41,16 +46,61 @@ impl ProviderCredential {
     ///
     /// When it is none; the message names the field `api_key` and the rule, and nothing of the text.
     pub fn new(plaintext: impl Into<String>) -> Result<Self, Invalid> {
-        let plaintext = Zeroizing::new(plaintext.into());
-        let mut faults = Faults::default();
-        validate::provider_key(&plaintext, &mut faults);
-        faults.into_result()?;
-        Ok(Self(plaintext))
+        let credential = Self(Zeroizing::new(plaintext.into()));
+        body::check(&credential)?;
+        Ok(credential)
     }
 
     /// The plaintext. Every use of it is a place to look at in a review.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+}
+
+impl ProviderCredential {
+    /// Reads the body that saves a provider key: `{"api_key": "…"}`.
+    ///
+    /// # Errors
+    ///
+    /// Every fault of the body, in the order of the fields. None of them shows the key.
+    ///
+    /// ```
+    /// use agentcfg_core::secret::ProviderCredential;
+    /// let key = ProviderCredential::from_json(br#"{"api_key":"sk-canary"}"#)?;
+    /// assert_eq!(key.expose(), "sk-canary");
+    /// let fault = ProviderCredential::from_json(br#"{"api_key":"sk canary"}"#).unwrap_err();
+    /// assert_eq!(fault.to_string(), "api_key must have visible ASCII characters only");
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
+    /// ```
+    pub fn from_json(bytes: &[u8]) -> Result<Self, Invalid> {
+        body::from_json(bytes)
+    }
+}
+
+// Not declared by `body!`: its one field must neither be public nor be serialised.
+impl Body for ProviderCredential {
+    const READ_ONLY: &'static [&'static str] = &["provider", "created_at", "updated_at"];
+
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let plaintext = body::create::required::<rules::Credential>(fields, FIELD)?;
+        Some(Self(Zeroizing::new(plaintext)))
+    }
+
+    fn check(&self, faults: &mut Faults) {
+        rules::Credential::check(&self.0, FIELD, faults);
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for ProviderCredential {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "NewProviderKey".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let documentation = "The provider's key: visible ASCII characters.";
+        let key = body::schema::create::required::<rules::Credential>(generator, documentation);
+        crate::model::schema::object("A credential to save.", [(FIELD, key)], serde_json::json!([]))
     }
 }
 

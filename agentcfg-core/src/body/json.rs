@@ -10,11 +10,11 @@ use serde_json::Number;
 use crate::validate::Invalid;
 
 /// The entries of an object, in their order.
-pub(super) type Entries<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
+pub(crate) type Entries<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
 
 /// A JSON value whose objects keep every entry in order.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Json<'a> {
+pub(crate) enum Json<'a> {
     Null,
     Bool,
     Number(Number),

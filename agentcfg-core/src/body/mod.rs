@@ -1,35 +1,68 @@
-//! Reading the body of a request: every fault of it in one message, in the order of the fields.
+//! Bodies of requests: each is declared once, by [`body!`](declare).
 //!
-//! The rules for values are those of [`validate`](crate::validate), so that a record made in Rust
-//! and one read from JSON get the same answer. (Interface specification, *Endpoints*.)
+//! Reading reports every fault in one message, in the order of the fields. A value that was made in Rust is checked by
+//! the same rules. (Interface specification, *Endpoints*.)
 
+pub(crate) mod change;
+pub(crate) mod create;
+mod declare;
+mod field;
 mod json;
-mod requests;
+#[cfg(feature = "schema")]
+pub(crate) mod schema;
 #[cfg(test)]
 mod tests;
 mod value;
 
 use std::borrow::Cow;
 
+pub(crate) use self::declare::{body, field_type, name, record, rule, schema};
+pub(crate) use self::field::{Change, Field};
 use self::json::Json;
-use self::value::FromJson;
-use crate::model::Patch;
+pub(crate) use self::value::FromJson;
+use crate::rules::Rule;
 use crate::validate::{Faults, Invalid, shown};
 
+/// The body of a request.
+pub(crate) trait Body: Sized {
+    /// Fields of the resource that a body must not name.
+    const READ_ONLY: &'static [&'static str];
+
+    /// Takes every field. `None` where a required one is missing or wrong, which is noted.
+    fn read(fields: &mut Fields<'_>) -> Option<Self>;
+
+    /// Notes every fault, in the order of the fields.
+    fn check(&self, faults: &mut Faults);
+}
+
+/// Reads a body from its JSON text.
+pub(crate) fn from_json<T: Body>(bytes: &[u8]) -> Result<T, Invalid> {
+    let mut fields = Fields::parse(bytes)?;
+    let body = T::read(&mut fields);
+    fields.finish(T::READ_ONLY, body)
+}
+
+/// Checks a body that was made in Rust.
+pub(crate) fn check<T: Body>(body: &T) -> Result<(), Invalid> {
+    let mut faults = Faults::default();
+    body.check(&mut faults);
+    faults.into_result()
+}
+
 /// The fields of a JSON object, taken one by one, with the faults found on the way.
-struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     /// What was taken is gone from its place.
     entries: Vec<(Cow<'a, str>, Option<Json<'a>>)>,
     faults: Faults,
 }
 
-/// What stands under a name.
-enum Found<'a> {
+/// What is under a name.
+pub(crate) enum Found<T> {
     Absent,
     Null,
-    Value(Json<'a>),
-    /// More than once: that is already a fault.
-    Twice,
+    Value(T),
+    /// Given twice, of the wrong type or against the rule: the fault is noted.
+    Wrong,
 }
 
 impl<'a> Fields<'a> {
@@ -54,7 +87,7 @@ impl<'a> Fields<'a> {
             .any(|(key, value)| key == name && value.as_ref().is_some_and(|value| *value != Json::Null))
     }
 
-    fn take(&mut self, name: &str) -> Found<'a> {
+    fn take(&mut self, name: &str) -> Found<Json<'a>> {
         let mut under = self.entries.iter_mut().filter(|(key, _)| key == name);
         let Some((_, value)) = under.next() else {
             return Found::Absent;
@@ -62,7 +95,7 @@ impl<'a> Fields<'a> {
         let value = value.take();
         if under.fold(false, |twice, (_, value)| value.take().is_some() || twice) {
             self.faults.push(name, "must not appear more than once");
-            return Found::Twice;
+            return Found::Wrong;
         }
         match value {
             None => Found::Absent,
@@ -71,54 +104,43 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn read<T: FromJson>(&mut self, name: &str, json: Json<'a>, rule: impl Fn(&T, &mut Faults)) -> Option<T> {
-        let value = T::from_json(json, &name, &mut self.faults)?;
-        rule(&value, &mut self.faults);
-        Some(value)
+    /// Whether a field may be there, or left out, beside the value of another one.
+    pub(crate) fn fits<T: Copy>(&mut self, name: &str, other: &Option<T>, fits: fn(T, &str, bool, &mut Faults)) {
+        if let Some(other) = *other {
+            fits(other, name, self.is_given(name), &mut self.faults);
+        }
     }
 
-    /// A field that must be there.
-    fn required<T: FromJson>(&mut self, name: &str, rule: impl Fn(&T, &mut Faults)) -> Option<T> {
-        match self.take(name) {
-            Found::Absent => {
-                self.faults.push(name, "is required");
-                None
-            }
+    /// Notes a fault of a field.
+    fn fault(&mut self, name: &str, rule: &str) {
+        self.faults.push(name, rule);
+    }
+
+    /// Takes a field and holds its value against a rule.
+    fn read<R: Rule>(&mut self, name: &str) -> Found<R::Value> {
+        let json = match self.take(name) {
+            Found::Value(json) => json,
+            Found::Absent => return Found::Absent,
+            Found::Null => return Found::Null,
+            Found::Wrong => return Found::Wrong,
+        };
+        let Some(value) = R::Value::from_json(json, &name, &mut self.faults) else {
+            return Found::Wrong;
+        };
+        R::check(&value, name, &mut self.faults);
+        Found::Value(value)
+    }
+
+    /// A field that must not be null. `None` where it is, or is wrong: the fault is noted.
+    fn not_null<R: Rule>(&mut self, name: &str) -> Option<Option<R::Value>> {
+        match self.read::<R>(name) {
+            Found::Value(value) => Some(Some(value)),
+            Found::Absent => Some(None),
             Found::Null => {
-                self.faults.push(name, "must not be null");
+                self.fault(name, "must not be null");
                 None
             }
-            Found::Twice => None,
-            Found::Value(json) => self.read(name, json, rule),
-        }
-    }
-
-    /// A field that may be left out but not be null.
-    fn optional<T: FromJson>(&mut self, name: &str, rule: impl Fn(&T, &mut Faults)) -> Option<T> {
-        match self.take(name) {
-            Found::Absent | Found::Twice => None,
-            Found::Null => {
-                self.faults.push(name, "must not be null");
-                None
-            }
-            Found::Value(json) => self.read(name, json, rule),
-        }
-    }
-
-    /// A field that may be left out, or be null and mean the same.
-    fn nullable<T: FromJson>(&mut self, name: &str, rule: impl Fn(&T, &mut Faults)) -> Option<T> {
-        match self.patch(name, rule) {
-            Patch::Set(value) => Some(value),
-            Patch::Absent | Patch::Null => None,
-        }
-    }
-
-    /// A nullable field of a partial update.
-    fn patch<T: FromJson>(&mut self, name: &str, rule: impl Fn(&T, &mut Faults)) -> Patch<T> {
-        match self.take(name) {
-            Found::Absent | Found::Twice => Patch::Absent,
-            Found::Null => Patch::Null,
-            Found::Value(json) => self.read(name, json, rule).map_or(Patch::Absent, Patch::Set),
+            Found::Wrong => None,
         }
     }
 

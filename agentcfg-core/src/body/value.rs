@@ -9,7 +9,7 @@ use crate::model::{AgentType, Environment, LiveStatus, Parameters, Plan, Role, S
 use crate::validate::{Faults, shown};
 
 /// A type that a field of a body can have. A fault is noted under the field's name.
-pub(super) trait FromJson: Sized {
+pub(crate) trait FromJson: Sized {
     fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self>;
 }
 

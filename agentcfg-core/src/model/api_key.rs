@@ -6,9 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::named::named;
 use super::{Scope, Timestamp, WorkspaceId};
+use crate::body::{body, record};
+use crate::rules;
+use crate::validate::MAX_NAME;
 
 named! {
-    /// Where an API key is meant to be used. (Interface specification, *API key*.)
+    /// Where an API key is used. Plaintexts begin with `svc_test_` for development and with `svc_live_` for production.
+    ///
+    /// (Interface specification, *API key*.)
     Environment {
         /// Keys start with `svc_test_`.
         Development = "development",
@@ -30,51 +35,83 @@ impl Environment {
 /// Requests per minute of a key that has no limit of its own. (Interface specification, *Rate limit*.)
 pub const DEFAULT_KEY_RATE_LIMIT: u32 = 100;
 
-/// An API key as it is listed: everything but the secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ApiKey {
-    /// The identifier, 20 characters; it is part of the key's plaintext.
-    pub id: String,
-    /// The workspace that it opens.
-    pub workspace_id: WorkspaceId,
-    /// A label for people.
-    pub name: String,
-    /// Where it is meant to be used.
-    pub environment: Environment,
-    /// How much it may do.
-    pub scope: Scope,
-    /// Requests per minute.
-    pub rate_limit: u32,
-    /// When it ends by itself.
-    pub expires_at: Option<Timestamp>,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// When it was last used; may lag by a minute.
-    pub last_used_at: Option<Timestamp>,
-    /// When it was revoked.
-    pub revoked_at: Option<Timestamp>,
+record! {
+    /// An API key without its secret.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    ApiKey {
+        /// Key identifier. It is also part of the plaintext, right behind the prefix.
+        id: required String as rules::KeyId,
+        /// The workspace that the key opens.
+        workspace_id: required WorkspaceId,
+        /// Label for people.
+        name: required String as rules::TextFromOne<MAX_NAME>,
+        /// Where the key is used.
+        environment: required Environment,
+        /// How much the key may do.
+        scope: required Scope,
+        /// Requests that the key may make per minute.
+        rate_limit: required u32 as rules::RequestsPerMinute,
+        /// When the key stops working by itself; null for never.
+        expires_at: nullable Timestamp,
+        /// Creation time.
+        created_at: required Timestamp,
+        /// Latest known use, up to a minute behind; null when it was never used.
+        last_used_at: nullable Timestamp,
+        /// When the key was revoked; null while it was not.
+        revoked_at: nullable Timestamp,
+    }
+    examples: [{
+        "id": "4fQ8mZr2LkV7xN0bTy6W",
+        "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+        "name": "Nightly build",
+        "environment": "production",
+        "scope": "write",
+        "rate_limit": 250,
+        "expires_at": null,
+        "created_at": "2026-11-20T09:30:00.123Z",
+        "last_used_at": "2026-11-20T10:05:41.007Z",
+        "revoked_at": null,
+    }],
 }
 
-/// What creates an API key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NewApiKey {
-    /// The workspace that it opens.
-    pub workspace_id: WorkspaceId,
-    /// A label for people, 1–100 characters.
-    pub name: String,
-    /// Where it is meant to be used.
-    pub environment: Environment,
-    /// How much it may do.
-    pub scope: Scope,
-    /// When it ends by itself; in the future.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Timestamp>,
-    /// Requests per minute, 1–1000000; 100 when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate_limit: Option<u32>,
+body! {
+    /// What a new API key is to be.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    create NewApiKey {
+        /// The workspace that the key is to open.
+        workspace_id: required WorkspaceId,
+        /// Label for people.
+        name: required String as rules::TextFromOne<MAX_NAME>,
+        /// Where the key is to be used.
+        environment: required Environment,
+        /// How much the key may do.
+        scope: required Scope,
+        /// When the key is to stop working: a moment in the future, with any UTC offset. Null or left out: never.
+        expires_at: nullable Timestamp as rules::Moment,
+        /// Requests per minute. Null or left out: 100.
+        rate_limit: nullable u32 as rules::RequestsPerMinute,
+    }
+    read_only: &["id", "key", "created_at", "last_used_at", "revoked_at"],
+    examples: [
+        {
+            "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+            "name": "Nightly build",
+            "environment": "production",
+            "scope": "write",
+            "rate_limit": 250,
+        },
+        {
+            "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+            "name": "Nightly build",
+            "environment": "development",
+            "scope": "read",
+            "rate_limit": 250,
+            "expires_at": "2099-01-31T18:00:00+01:00",
+        },
+    ],
 }
 
-/// A new API key with its plaintext, which is shown this once and stored nowhere.
+/// A new API key together with its plaintext, which no other answer ever shows.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CreatedApiKey {
     /// The record.
@@ -90,5 +127,24 @@ impl fmt::Debug for CreatedApiKey {
             .field("record", &self.record)
             .field("key", &"[redacted]")
             .finish()
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for CreatedApiKey {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "CreatedApiKey".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        use crate::body::schema::record;
+        let about = "A new API key together with its plaintext, which no other answer ever shows.";
+        let documentation = "The plaintext to send as bearer credential. Only a hash of it is kept.";
+        let key = record::required::<rules::KeyText>(generator, documentation);
+        let example = serde_json::json!({
+            "last_used_at": null,
+            "key": "svc_live_4fQ8mZr2LkV7xN0bTy6WEXAMPLEexampleEXAMPLEexampleEXAMPLEexample0000000",
+        });
+        super::schema::extended::<ApiKey>(generator, about, ("key", key), &[example])
     }
 }

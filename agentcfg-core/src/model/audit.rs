@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::named::named;
 use super::{Timestamp, WorkspaceId};
+use crate::body::record;
+use crate::rules;
 
 named! {
-    /// What kind of caller did something.
+    /// What kind of caller acted: an API key, a signed-in user, or an operator of the deployment.
     ActorType {
         /// An API key; the identifier is the key's.
         ApiKey = "api_key",
@@ -21,14 +22,16 @@ named! {
     }
 }
 
-/// Who did something.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Actor {
-    /// What kind of caller.
-    #[serde(rename = "type")]
-    pub kind: ActorType,
-    /// Which one.
-    pub id: String,
+record! {
+    /// Who acted.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    Actor {
+        /// What kind of caller acted.
+        kind "type": required ActorType,
+        /// Identifier of the key or of the user.
+        id: required String,
+    }
+    examples: [{ "type": "user", "id": "user_71" }],
 }
 
 named! {
@@ -77,43 +80,59 @@ named! {
     }
 }
 
-/// What was acted on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Target {
-    /// What kind of thing.
-    #[serde(rename = "type")]
-    pub kind: TargetType,
-    /// Which one.
-    pub id: String,
+record! {
+    /// What was acted on.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    Target {
+        /// What kind of thing was acted on.
+        kind "type": required TargetType,
+        /// Its identifier: a workspace's UUID, a user's or a key's identifier, or an agent's `agent_id`.
+        id: required String,
+    }
+    examples: [{ "type": "agent", "id": "release-writer" }],
 }
 
-/// A field's value before and after.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Change {
-    /// Before; `null` when there was none.
-    pub from: Value,
-    /// After; `null` when there is none.
-    pub to: Value,
+record! {
+    /// One field before and after. Either side may be any JSON value.
+    #[derive(Debug, Clone, PartialEq)]
+    Change {
+        /// Value before; null when there was none.
+        from: required Value,
+        /// Value after; null when there is none.
+        to: required Value,
+    }
+    examples: [{ "from": "gpt-5", "to": "claude-sonnet-4-5" }],
 }
 
 /// The changed fields by name.
 pub type Changes = BTreeMap<String, Change>;
 
-/// One entry of a workspace's audit log.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AuditEntry {
-    /// The entry's identifier.
-    pub id: Uuid,
-    /// The workspace.
-    pub workspace_id: WorkspaceId,
-    /// Who.
-    pub actor: Actor,
-    /// What was done.
-    pub action: Action,
-    /// To what.
-    pub target: Target,
-    /// When.
-    pub created_at: Timestamp,
-    /// Which fields changed; secrets never appear.
-    pub changes: Changes,
+record! {
+    /// The record of one change.
+    #[derive(Debug, Clone, PartialEq)]
+    AuditEntry {
+        /// Identifier of the entry.
+        id: required Uuid as rules::RecordId,
+        /// The workspace in which it happened.
+        workspace_id: required WorkspaceId,
+        /// Who acted.
+        actor: required Actor,
+        /// What was done.
+        action: required Action,
+        /// What was acted on.
+        target: required Target,
+        /// When it happened.
+        created_at: required Timestamp,
+        /// The fields that changed, by name. Credentials are never among them.
+        changes: required Changes,
+    }
+    examples: [{
+        "id": "0192f0a4-10bc-7044-b1d7-9e2c4a6f8b10",
+        "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+        "actor": { "type": "user", "id": "user_71" },
+        "action": "agent.updated",
+        "target": { "type": "agent", "id": "release-writer" },
+        "created_at": "2026-11-20T10:05:41.007Z",
+        "changes": { "model": { "from": "gpt-5", "to": "claude-sonnet-4-5" } },
+    }],
 }

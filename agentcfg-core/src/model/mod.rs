@@ -3,6 +3,7 @@
 //! Nothing here needs an engine; the client uses exactly these types.
 
 mod agent;
+mod agent_fields;
 mod api_key;
 mod audit;
 mod ids;
@@ -11,6 +12,8 @@ mod patch;
 mod permission;
 mod provider;
 mod rate;
+#[cfg(feature = "schema")]
+pub mod schema;
 mod status;
 mod tag;
 mod time;

@@ -2,8 +2,8 @@
 
 /// Defines an enum whose values are words: `as_str`, `ALL`, `Display`, `FromStr`, serde.
 macro_rules! named {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ }) => {
-        $(#[$doc])*
+    ($(#[doc = $doc:literal])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[doc = $doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
             $($(#[$vdoc])* $variant,)+
@@ -36,6 +36,21 @@ macro_rules! named {
                     .copied()
                     .find(|known| known.as_str() == word)
                     .ok_or($crate::model::UnknownWord { known: &[$($word,)+] })
+            }
+        }
+
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({
+                    "type": "string",
+                    "description": concat!($($doc, "\n"),*),
+                    "enum": [$($word),+],
+                })
             }
         }
 

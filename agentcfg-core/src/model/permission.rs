@@ -53,7 +53,9 @@ named! {
 }
 
 named! {
-    /// How much an API key may do. (Interface specification, *API keys*.)
+    /// How much an API key may do.
+    ///
+    /// (Interface specification, *API keys*.)
     Scope {
         /// Read-only.
         Read = "read",
@@ -65,7 +67,7 @@ named! {
 }
 
 named! {
-    /// What a member is in a workspace.
+    /// What a member may do in a workspace, from the least to the most.
     Role {
         /// Sees what a `read` key sees.
         Viewer = "viewer",

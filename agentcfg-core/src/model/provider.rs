@@ -1,12 +1,13 @@
 //! Model providers: whose models agents call, and with whose credential.
 
-use serde::{Deserialize, Serialize};
-
 use super::Timestamp;
 use super::named::named;
+use crate::body::record;
 
 named! {
-    /// A model provider. (Interface specification, *Provider key*.)
+    /// A model provider.
+    ///
+    /// (Interface specification, *Provider key*.)
     Provider {
         /// Anthropic.
         Anthropic = "anthropic",
@@ -26,7 +27,7 @@ named! {
 }
 
 named! {
-    /// Whose credential a model call takes.
+    /// Whose credential a model call uses.
     CredentialSource {
         /// The workspace's own provider key.
         Workspace = "workspace",
@@ -37,29 +38,36 @@ named! {
     }
 }
 
-/// A model as a workspace sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelInfo {
-    /// The identifier that the provider knows it by, and that an agent's `model` names.
-    pub id: String,
-    /// Who runs it.
-    pub provider: Provider,
-    /// The name for people.
-    pub display_name: String,
-    /// Whether it can be called.
-    pub status: ModelStatus,
-    /// Whose credential the workspace's next call to this provider takes.
-    pub credential: CredentialSource,
+record! {
+    /// A model on offer.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    ModelInfo {
+        /// What requests name.
+        id: required String,
+        /// The provider that runs the model.
+        provider: required Provider,
+        /// The name for people.
+        display_name: required String,
+        /// Whether the model can be called.
+        status: required ModelStatus,
+        /// Whose credential the workspace's next call to this provider uses.
+        credential: required CredentialSource,
+    }
+    examples: [],
 }
 
-/// A saved provider key as it is listed: everything but the key. (Interface specification, *Provider
-/// key*: its plaintext is never shown again.)
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProviderKeyInfo {
-    /// Whose key it is.
-    pub provider: Provider,
-    /// When a key for this provider was first saved.
-    pub created_at: Timestamp,
-    /// When the key was last replaced.
-    pub updated_at: Timestamp,
+record! {
+    /// A saved provider key, without the key.
+    ///
+    /// (Interface specification, *Provider key*: its plaintext is never shown again.)
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    ProviderKeyInfo {
+        /// The provider that the key is for.
+        provider: required Provider,
+        /// When a key for this provider was first saved.
+        created_at: required Timestamp,
+        /// When the key was last replaced.
+        updated_at: required Timestamp,
+    }
+    examples: [],
 }

@@ -1,11 +1,14 @@
 //! Live status of agents.
 
-use serde::{Deserialize, Serialize};
-
 use super::named::named;
+use crate::body::{body, record};
+use crate::rules;
+use crate::validate::{Faults, MAX_DISPLAY_NAME, MAX_NAME, MAX_TASK_TITLE};
 
 named! {
-    /// What an agent is doing. (Interface specification, *Agent live status*.)
+    /// What an agent is doing at the moment.
+    ///
+    /// (Interface specification, *Agent live status*.)
     LiveStatus {
         /// Up, without a task.
         Idle = "idle",
@@ -16,34 +19,78 @@ named! {
     }
 }
 
-/// The live status of one agent. (Interface specification, *Agent status entry*.)
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentStatus {
-    /// The agent's identifier within the workspace.
-    pub agent_id: String,
-    /// The agent's name for people.
-    pub display_name: String,
-    /// What it is doing.
-    pub status: LiveStatus,
-    /// The task it works on.
-    pub current_task_id: Option<String>,
-    /// That task's title.
-    pub current_task_title: Option<String>,
+record! {
+    /// What one agent is doing.
+    ///
+    /// (Interface specification, *Agent status entry*.)
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    AgentStatus {
+        /// Identifier within the workspace, fixed at creation.
+        agent_id: required String as rules::AgentId,
+        /// The agent's name for people.
+        display_name: required String as rules::NotBlank<MAX_DISPLAY_NAME>,
+        /// What the agent is doing.
+        status: required LiveStatus,
+        /// Identifier of the task being worked on. Null unless the status is `working`.
+        current_task_id: nullable String as rules::TextFromOne<MAX_NAME>,
+        /// Title of that task. Null unless the status is `working`.
+        current_task_title: nullable String as rules::TextFromOne<MAX_TASK_TITLE>,
+    }
+    examples: [
+        {
+            "agent_id": "release-writer",
+            "display_name": "Release writer",
+            "status": "working",
+            "current_task_id": "TASK-118",
+            "current_task_title": "Draft the notes for 2.4",
+        },
+        {
+            "agent_id": "reviewer_2",
+            "display_name": "Ana",
+            "status": "offline",
+            "current_task_id": null,
+            "current_task_title": null,
+        },
+    ],
 }
 
-/// A report of what an agent is doing now.
-///
-/// Only [`LiveStatus::Working`] names a task, and then both its fields are required.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StatusReport {
-    /// What it is doing.
-    pub status: LiveStatus,
-    /// The task's identifier, 1–100 characters.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub current_task_id: Option<String>,
-    /// The task's title, 1–200 characters.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub current_task_title: Option<String>,
+body! {
+    /// What an agent does now. `working` names a task by both fields; `idle` and `offline` name none.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    create StatusReport {
+        /// What the agent is doing.
+        status: required LiveStatus,
+        /// Identifier of the task being worked on.
+        current_task_id: nullable String as rules::TextFromOne<MAX_NAME> => task_fits(status),
+        /// Title of that task.
+        current_task_title: nullable String as rules::TextFromOne<MAX_TASK_TITLE> => task_fits(status),
+    }
+    read_only: &["agent_id", "display_name"],
+    examples: [
+        { "status": "working", "current_task_id": "TASK-118", "current_task_title": "Draft the notes for 2.4" },
+        { "status": "idle" },
+    ],
+    also: {
+        "if": { "properties": { "status": { "const": "working" } }, "required": ["status"] },
+        "then": {
+            "properties": { "current_task_id": { "type": "string" }, "current_task_title": { "type": "string" } },
+            "required": ["current_task_id", "current_task_title"],
+        },
+        "else": {
+            "properties": { "current_task_id": { "type": "null" }, "current_task_title": { "type": "null" } },
+        },
+    },
+}
+
+/// A field of a task is there when the status is `working`, and not else.
+fn task_fits(status: LiveStatus, field: &str, is_given: bool, faults: &mut Faults) {
+    match (status, is_given) {
+        (LiveStatus::Working, false) => faults.push(field, "is required when status is working"),
+        (LiveStatus::Idle | LiveStatus::Offline, true) => {
+            faults.push(field, format_args!("must be absent when status is {status}"));
+        }
+        (LiveStatus::Working, true) | (LiveStatus::Idle | LiveStatus::Offline, false) => {}
+    }
 }
 
 impl StatusReport {

@@ -1,19 +1,28 @@
 //! The smallest bodies.
 
-use serde::{Deserialize, Serialize};
+use crate::body::record;
+use crate::rules;
 
-/// The body of every answer that is not a success. (Interface specification, *Errors*.)
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ErrorBody {
-    /// What went wrong, for people.
-    pub error: String,
+record! {
+    /// Body of every answer that reports a failure.
+    ///
+    /// (Interface specification, *Errors*.)
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    ErrorBody "Error" {
+        /// What went wrong, for people to read. The wording may change between releases: rely on the status code.
+        error: required String,
+    }
+    examples: [{ "error": "display_name must be at most 100 characters, got 142" }],
 }
 
-/// The body of an answer that has nothing else to say: `{"success": true}`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Success {
-    /// Always true.
-    pub success: bool,
+record! {
+    /// Says that it is done, where there is no record to show.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    Success {
+        /// Always true.
+        success: required bool as rules::True,
+    }
+    examples: [{ "success": true }],
 }
 
 impl Success {

@@ -4,9 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::named::named;
 use super::{Role, Timestamp, WorkspaceId};
+use crate::body::{body, record};
+use crate::rules;
+use crate::validate::MAX_NAME;
 
 named! {
-    /// What a workspace pays for.
+    /// What a workspace subscribes to. The plan limits how many agents may be active.
     Plan {
         /// The free tier.
         Free = "free",
@@ -64,64 +67,102 @@ impl Default for PlanLimits {
     }
 }
 
-/// A workspace: what every other resource belongs to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Workspace {
-    /// The identifier.
-    pub id: WorkspaceId,
-    /// The name for people, 1–100 characters.
-    pub name: String,
-    /// What it pays for.
-    pub plan: Plan,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// When its record last changed.
-    pub updated_at: Timestamp,
+record! {
+    /// What all other records belong to.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    Workspace {
+        /// Workspace identifier.
+        id: required WorkspaceId,
+        /// Name for people.
+        name: required String as rules::NotBlank<MAX_NAME>,
+        /// What the workspace subscribes to.
+        plan: required Plan,
+        /// Creation time.
+        created_at: required Timestamp,
+        /// Time of the latest change of name or plan.
+        updated_at: required Timestamp,
+    }
+    examples: [{
+        "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+        "name": "Studio North",
+        "plan": "team",
+        "created_at": "2026-11-20T09:30:00.123Z",
+        "updated_at": "2026-11-20T09:30:00.123Z",
+    }],
 }
 
-/// A workspace as one caller sees it.
+/// A workspace as the caller sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceView {
     /// The workspace.
     #[serde(flatten)]
     pub workspace: Workspace,
-    /// The caller's role in it; API keys have none.
+    /// The calling user's role. Absent when an API key calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
 }
 
-/// What creates a workspace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NewWorkspace {
-    /// The name for people, 1–100 characters, not blank.
-    pub name: String,
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for WorkspaceView {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "WorkspaceView".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        use crate::body::schema::change;
+        let about = "A workspace as the caller sees it.";
+        let documentation = "The calling user's role. Absent when an API key calls.";
+        let role = change::required::<rules::Any<Role>>(generator, documentation);
+        let examples = [serde_json::json!({ "role": "owner" }), serde_json::json!({})];
+        super::schema::extended::<Workspace>(generator, about, ("role", role), &examples)
+    }
 }
 
-/// What changes a workspace.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct WorkspacePatch {
-    /// A new name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// A new plan; only operators set it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub plan: Option<Plan>,
+body! {
+    /// What a new workspace starts with.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    create NewWorkspace {
+        /// Name for people.
+        name: required String as rules::NotBlank<MAX_NAME>,
+    }
+    read_only: &["id", "created_at", "updated_at"],
+    examples: [{ "name": "Studio North" }],
 }
 
-/// A user's membership in a workspace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Member {
-    /// Who: the `sub` of the user's session tokens.
-    pub user_id: String,
-    /// As what.
-    pub role: Role,
-    /// Since when.
-    pub created_at: Timestamp,
+body! {
+    /// The fields to change; what is left out stays.
+    #[derive(Debug, Clone, PartialEq, Eq, Default)]
+    change WorkspacePatch {
+        /// New name.
+        name: required String as rules::NotBlank<MAX_NAME>,
+        /// New plan. Operators of the deployment alone may set it.
+        plan: required Plan,
+    }
+    read_only: &["id", "created_at", "updated_at"],
+    examples: [{ "name": "Studio South" }, { "plan": "team" }],
 }
 
-/// The role that a member is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct RoleChange {
-    /// The new role.
-    pub role: Role,
+record! {
+    /// A user's membership in a workspace.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    Member {
+        /// The user: the `sub` of the user's session tokens.
+        user_id: required String as rules::UserId,
+        /// What the member may do.
+        role: required Role,
+        /// When the user became a member.
+        created_at: required Timestamp,
+    }
+    examples: [{ "user_id": "user_71", "role": "member", "created_at": "2026-11-20T09:30:00.123Z" }],
+}
+
+body! {
+    /// The role to give.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    create RoleChange {
+        /// The new role.
+        role: required Role,
+    }
+    read_only: &["user_id", "created_at"],
+    examples: [{ "role": "member" }],
 }

@@ -10,7 +10,7 @@ use crate::model::{
     WorkspaceId,
 };
 use crate::store::{Check, Key, Record, Write};
-use crate::validate::{self, Invalid};
+use crate::validate::{self, IntoValid, Invalid};
 
 /// Which agents to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -106,26 +106,10 @@ impl AgentCfg {
     /// [`ErrorKind::Invalid`] for a field out of its bounds, [`ErrorKind::Forbidden`] without
     /// `agents:configure`, [`ErrorKind::Conflict`] when the identifier is taken, by a deleted agent
     /// too, [`ErrorKind::PlanLimit`] when the plan allows no more active agents.
-    pub async fn create_agent(&self, caller: &Caller, new: NewAgent) -> Result<Tagged<Agent>, Error> {
-        new.validate()?;
+    pub async fn create_agent(&self, caller: &Caller, new: impl IntoValid<NewAgent>) -> Result<Tagged<Agent>, Error> {
+        let new = new.into_valid()?.into_inner();
         let now = self.now();
-        let mut agent = Agent {
-            id: self.new_id(now)?,
-            workspace_id: new.workspace_id,
-            agent_id: new.agent_id,
-            display_name: new.display_name,
-            role: new.role,
-            description: new.description,
-            agent_type: new.agent_type,
-            model: new.model,
-            color: new.color,
-            persona_prompt: new.persona_prompt,
-            capabilities: new.capabilities,
-            parameters: new.parameters,
-            is_active: true,
-            created_at: now,
-            updated_at: now,
-        };
+        let mut agent = new.into_agent(self.new_id(now)?, now);
         let mut rounds = Rounds::default();
         loop {
             let attempt = self.try_create_agent(caller, &mut agent, rounds.is_first());
@@ -196,10 +180,10 @@ impl AgentCfg {
         caller: &Caller,
         workspace: Option<WorkspaceId>,
         agent_id: &str,
-        patch: AgentPatch,
+        patch: impl IntoValid<AgentPatch>,
         condition: &Precondition,
     ) -> Result<Tagged<Agent>, Error> {
-        patch.validate()?;
+        let patch = patch.into_valid()?;
         self.settle(|| self.try_update_agent(caller, workspace, agent_id, &patch, condition))
             .await
     }

@@ -9,7 +9,7 @@ use crate::model::{
 };
 use crate::store::{Check, Key, Kind, Partition, Scan};
 use crate::token;
-use crate::validate::Invalid;
+use crate::validate::{IntoValid, Invalid};
 
 impl AgentCfg {
     /// The API keys of a workspace in the order of their creation, revoked and expired ones too.
@@ -47,8 +47,12 @@ impl AgentCfg {
     ///
     /// [`ErrorKind::Invalid`] for a field out of its bounds or an expiry in the past,
     /// [`ErrorKind::Forbidden`] without `api_keys:manage` in the workspace.
-    pub async fn create_api_key(&self, caller: &Caller, new: NewApiKey) -> Result<CreatedApiKey, Error> {
-        new.validate()?;
+    pub async fn create_api_key(
+        &self,
+        caller: &Caller,
+        new: impl IntoValid<NewApiKey>,
+    ) -> Result<CreatedApiKey, Error> {
+        let new = new.into_valid()?.into_inner();
         if new.expires_at.is_some_and(|end| end <= self.now()) {
             return Err(Invalid::new("expires_at", "must be in the future").into());
         }

@@ -8,6 +8,7 @@ use super::{AgentCfg, Caller};
 use crate::error::Error;
 use crate::model::{AgentStatus, LiveStatus, Permission, StatusReport, Timestamp, WorkspaceId};
 use crate::store::{Batch, Kind, Partition, Scan, Write};
+use crate::validate::IntoValid;
 
 impl AgentCfg {
     /// The live status of every active agent, in the order of the list. (Interface specification,
@@ -50,9 +51,9 @@ impl AgentCfg {
         caller: &Caller,
         workspace: Option<WorkspaceId>,
         agent_id: &str,
-        report: StatusReport,
+        report: impl IntoValid<StatusReport>,
     ) -> Result<AgentStatus, Error> {
-        report.validate()?;
+        let report = report.into_valid()?;
         self.settle(|| self.try_report_status(caller, workspace, agent_id, &report))
             .await
     }

@@ -10,6 +10,7 @@ use crate::model::{
     WorkspacePatch, WorkspaceView,
 };
 use crate::store::{Check, Key, Kind, Scan};
+use crate::validate::IntoValid;
 
 impl AgentCfg {
     /// Creates a workspace; the user becomes its owner.
@@ -17,9 +18,13 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Invalid`] for the name, [`ErrorKind::Forbidden`] for an API key.
-    pub async fn create_workspace(&self, caller: &Caller, new: NewWorkspace) -> Result<Workspace, Error> {
+    pub async fn create_workspace(
+        &self,
+        caller: &Caller,
+        new: impl IntoValid<NewWorkspace>,
+    ) -> Result<Workspace, Error> {
         let user_id = caller.user_id()?;
-        new.validate()?;
+        let new = new.into_valid()?.into_inner();
         let now = self.now();
         let id = WorkspaceId::new(self.new_id(now)?);
         let plan = self.settings().default_plan;
@@ -112,10 +117,10 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: WorkspaceId,
-        patch: WorkspacePatch,
+        patch: impl IntoValid<WorkspacePatch>,
     ) -> Result<Workspace, Error> {
         let user_id = caller.user_id()?;
-        patch.validate()?;
+        let patch = patch.into_valid()?;
         let operator = self.settings().operators.contains(user_id);
         if operator && patch.plan.is_some() && patch.name.is_none() {
             return self.settle(|| self.try_change_plan(user_id, workspace, &patch)).await;

@@ -1,10 +1,18 @@
 //! The rules on records that were made in Rust.
 
 use super::*;
-use crate::model::{Environment, Patch, Scope, WorkspaceId};
+use crate::model::{
+    AgentPatch, Environment, LiveStatus, NewAgent, NewApiKey, Patch, Scope, StatusReport, WorkspaceId, WorkspacePatch,
+};
 
 fn workspace() -> WorkspaceId {
     WorkspaceId::new(uuid::Uuid::from_u128(1))
+}
+
+fn check(rules: impl FnOnce(&mut Faults)) -> Result<(), Invalid> {
+    let mut faults = Faults::default();
+    rules(&mut faults);
+    faults.into_result()
 }
 
 fn faults(result: Result<(), Invalid>) -> String {
@@ -114,4 +122,26 @@ fn reports_keys_and_workspaces() {
     };
     assert_eq!(faults(patch.validate()), "name must be at most 100 characters, got 101");
     assert_eq!(faults(WorkspacePatch::default().validate()), "");
+}
+
+#[test]
+fn each_fault_has_its_field_and_its_rule() {
+    let patch = AgentPatch {
+        display_name: Some(String::new()),
+        capabilities: Some(vec!["a".into(), " ".into()]),
+        ..AgentPatch::default()
+    };
+    let invalid = patch.validate().unwrap_err();
+    let faults: Vec<(&str, &str)> = invalid.faults().iter().map(|f| (f.field(), f.rule())).collect();
+    assert_eq!(
+        faults,
+        [
+            ("display_name", "must be 1 to 100 characters, got 0"),
+            ("capabilities[1]", "must not be blank"),
+        ]
+    );
+    assert_eq!(
+        invalid.to_string(),
+        "display_name must be 1 to 100 characters, got 0; capabilities[1] must not be blank"
+    );
 }

@@ -40,7 +40,11 @@ async fn mutate(service: &AgentCfg, ada: &Caller, workspace: WorkspaceId, number
         3 => drop(service.set_member(ada, workspace, "new", Role::Owner).await?),
         4 => drop(service.remove_member(ada, workspace, "mel").await?),
         5 => drop(service.create_api_key(ada, new_key(workspace, Scope::Read)).await?),
-        6 => drop(service.update_workspace(ada, workspace, Default::default()).await?),
+        6 => drop(
+            service
+                .update_workspace(ada, workspace, WorkspacePatch::default())
+                .await?,
+        ),
         7 => {
             service.report_status(ada, to, "writer", StatusReport::idle()).await?;
             return Ok(0);

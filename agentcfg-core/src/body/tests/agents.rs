@@ -253,7 +253,10 @@ fn what_is_left_out_gets_its_default() {
 
 #[test]
 fn an_update_tells_absent_null_and_set_apart() {
-    assert_eq!(AgentPatch::from_json(b"{}").unwrap(), AgentPatch::default());
+    assert_eq!(
+        AgentPatch::from_json(b"{}").unwrap().into_inner(),
+        AgentPatch::default()
+    );
     let patch = AgentPatch::from_json(br#" {"role":null,"model":"","capabilities":[]} "#).unwrap();
     let expected = AgentPatch {
         role: Patch::Null,
@@ -261,5 +264,5 @@ fn an_update_tells_absent_null_and_set_apart() {
         capabilities: Some(Vec::new()),
         ..AgentPatch::default()
     };
-    assert_eq!(patch, expected);
+    assert_eq!(patch.into_inner(), expected);
 }

@@ -107,7 +107,7 @@ proptest! {
         });
         if let Ok(patch) = AgentPatch::from_json(body.to_string().as_bytes()) {
             prop_assert!(patch.validate().is_ok());
-            let text = serde_json::to_vec(&patch).unwrap();
+            let text = serde_json::to_vec(&*patch).unwrap();
             prop_assert_eq!(AgentPatch::from_json(&text).unwrap(), patch);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{WORKSPACE, fault, text};
 use crate::model::{NewApiKey, NewWorkspace, Patch, RoleChange, StatusReport, WorkspacePatch};
-use crate::validate::Invalid;
+use crate::validate::{Invalid, Valid};
 
 fn check<T>(read: impl Fn(&[u8]) -> Result<T, Invalid>, table: &[(&str, &str)]) {
     for (body, message) in table {
@@ -124,7 +124,7 @@ fn roles() {
     );
 }
 
-fn key(more: &str) -> Result<NewApiKey, Invalid> {
+fn key(more: &str) -> Result<Valid<NewApiKey>, Invalid> {
     let comma = if more.is_empty() { "" } else { "," };
     let required = format!(r#""workspace_id":"{WORKSPACE}","name":"ci","environment":"production","scope":"read""#);
     NewApiKey::from_json(format!("{{{required}{comma}{more}}}").as_bytes())

@@ -1,0 +1,27 @@
+//! The fields of a body that creates something, by their presence. `None` is a field with a fault.
+
+use super::{Fields, Found};
+use crate::rules::Rule;
+
+/// Must be there.
+pub(crate) fn required<R: Rule>(fields: &mut Fields<'_>, name: &str) -> Option<R::Value> {
+    let value = fields.not_null::<R>(name)?;
+    if value.is_none() {
+        fields.fault(name, "is required");
+    }
+    value
+}
+
+/// May be left out, which means the default of its type.
+pub(crate) fn defaulted<R: Rule<Value: Default>>(fields: &mut Fields<'_>, name: &str) -> Option<R::Value> {
+    fields.not_null::<R>(name).map(Option::unwrap_or_default)
+}
+
+/// May be left out or null, which means the same.
+pub(crate) fn nullable<R: Rule>(fields: &mut Fields<'_>, name: &str) -> Option<Option<R::Value>> {
+    match fields.read::<R>(name) {
+        Found::Value(value) => Some(Some(value)),
+        Found::Absent | Found::Null => Some(None),
+        Found::Wrong => None,
+    }
+}

@@ -1,0 +1,187 @@
+//! The macro that declares a body: reading it, checking it, writing it and its schema follow from one list of fields.
+
+/// Declares the body of a request.
+///
+/// ```text
+/// body! {
+///     /// What a new workspace starts with.              the description
+///     #[derive(Debug, Clone)]
+///     create NewWorkspace {                              or `change`: see below
+///         /// Name for people.                           the field's description
+///         name: required String as NotBlank<MAX_NAME>,   presence, type, and the rule if there is one beside the type
+///     }
+///     read_only: ["id"],                                 fields of the resource that a body must not name
+///     examples: [{ "name": "Studio North" }],
+/// }
+/// ```
+///
+/// | presence | in a body that creates | in a body that changes |
+/// |---|---|---|
+/// | `required` | `T`, must be there | `Option<T>`, left out: stays |
+/// | `defaulted` | `T`, left out: `T::default()` | `Option<T>`, left out: stays |
+/// | `nullable` | `Option<T>`, null is the same as left out | [`Patch<T>`](crate::model::Patch) |
+///
+/// `also: { … }` adds keywords to the schema. A field may end with `=> fits(other)`, a function that refuses its presence or absence by the value of a field
+/// before it.
+macro_rules! body {
+    (
+        $(#[doc = $about:literal])*
+        #[derive($($derive:ident),+)]
+        $mode:ident $body:ident {
+            $(
+                $(#[doc = $doc:literal])*
+                $field:ident: $presence:ident $type:ty $(as $rule:ty)? $(=> $fits:ident($other:ident))?,
+            )+
+        }
+        read_only: $read_only:expr,
+        examples: $examples:tt,
+        $(also: $also:tt,)?
+    ) => {
+        $(#[doc = $about])*
+        #[derive($($derive),+, serde::Serialize)]
+        pub struct $body {
+            $(
+                $(#[doc = $doc])*
+                #[serde(skip_serializing_if = "crate::body::Field::is_absent")]
+                pub $field: $crate::body::field_type!($mode $presence $type),
+            )+
+        }
+
+        impl $body {
+            /// Reads the JSON text of a request.
+            ///
+            /// # Errors
+            ///
+            /// Every fault of the text, in the order of the fields.
+            pub fn from_json(bytes: &[u8]) -> Result<$crate::validate::Valid<Self>, $crate::validate::Invalid> {
+                $crate::validate::read(bytes)
+            }
+
+            /// Checks every field that is given.
+            ///
+            /// # Errors
+            ///
+            /// Every fault, in the order of the fields.
+            pub fn validate(&self) -> Result<(), $crate::validate::Invalid> {
+                $crate::body::check(self)
+            }
+        }
+
+        impl $crate::body::Body for $body {
+            const READ_ONLY: &'static [&'static str] = $read_only;
+
+            fn read(fields: &mut $crate::body::Fields<'_>) -> Option<Self> {
+                $(
+                    $(fields.fits(stringify!($field), &$other, $fits);)?
+                    let $field =
+                        $crate::body::$mode::$presence::<$crate::body::rule!($type $(as $rule)?)>(fields, stringify!($field));
+                )+
+                Some(Self { $($field: $field?,)+ })
+            }
+
+            fn check(&self, faults: &mut $crate::validate::Faults) {
+                $(
+                    let value = $crate::body::Field::value(&self.$field);
+                    $($fits(self.$other, stringify!($field), value.is_some(), faults);)?
+                    if let Some(value) = value {
+                        <$crate::body::rule!($type $(as $rule)?) as $crate::rules::Rule>::check(value, stringify!($field), faults);
+                    }
+                )+
+            }
+        }
+
+        $crate::body::schema! {
+            $mode $body stringify!($body), concat!($($about, "\n"),*), $examples, [$($also)?],
+            $(stringify!($field), $presence $crate::body::rule!($type $(as $rule)?), concat!($($doc, "\n"),*);)+
+        }
+    };
+}
+
+/// Declares a resource as it is shown and stored, with its schema, from a list of fields like those of [`body!`].
+macro_rules! record {
+    (
+        $(#[doc = $about:literal])*
+        #[derive($($derive:ident),+)]
+        $record:ident $($name:literal)? {
+            $(
+                $(#[doc = $doc:literal])*
+                $field:ident $($key:literal)?: $presence:ident $type:ty $(as $rule:ty)?,
+            )+
+        }
+        examples: $examples:tt,
+    ) => {
+        $(#[doc = $about])*
+        #[derive($($derive),+, serde::Serialize, serde::Deserialize)]
+        pub struct $record {
+            $(
+                $(#[doc = $doc])*
+                $(#[serde(rename = $key)])?
+                pub $field: $crate::body::field_type!(create $presence $type),
+            )+
+        }
+
+        $crate::body::schema! {
+            record $record $crate::body::name!($record $($name)?), concat!($($about, "\n"),*), $examples, [],
+            $($crate::body::name!($field $($key)?), $presence $crate::body::rule!($type $(as $rule)?), concat!($($doc, "\n"),*);)+
+        }
+    };
+}
+
+/// The schema of a body or a record.
+macro_rules! schema {
+    (
+        $mode:ident $type:ident $name:expr, $about:expr, $examples:tt, [$($also:tt)?],
+        $($field:expr, $presence:ident $rule:ty, $doc:expr;)+
+    ) => {
+        // Without the feature the rules of a record are named and nothing more, so that no import depends on it.
+        #[cfg(not(feature = "schema"))]
+        const _: () = {
+            $(let _ = ($field, std::marker::PhantomData::<$rule>);)+
+        };
+
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let properties = [$((
+                    $field,
+                    $crate::body::schema::$mode::$presence::<$rule>(generator, $doc),
+                )),+];
+                let schema = $crate::model::schema::object($about, properties, serde_json::json!($examples));
+                $(let schema = $crate::model::schema::extend(schema, serde_json::json!($also));)?
+                schema
+            }
+        }
+    };
+}
+
+/// The type of a field by its body's mode and its presence.
+macro_rules! field_type {
+    (create required $type:ty) => { $type };
+    (create defaulted $type:ty) => { $type };
+    (create nullable $type:ty) => { Option<$type> };
+    (change required $type:ty) => { Option<$type> };
+    (change defaulted $type:ty) => { Option<$type> };
+    (change nullable $type:ty) => { $crate::model::Patch<$type> };
+}
+
+/// The name in JSON: the one that is given, or that of the identifier.
+macro_rules! name {
+    ($ident:ident $name:literal) => {
+        $name
+    };
+    ($ident:ident) => {
+        stringify!($ident)
+    };
+}
+
+/// The rule of a field: what it names, or every value of its type.
+macro_rules! rule {
+    ($type:ty as $rule:ty) => { $rule };
+    ($type:ty) => { $crate::rules::Any<$type> };
+}
+
+pub(crate) use {body, field_type, name, record, rule, schema};

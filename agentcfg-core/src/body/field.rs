@@ -1,0 +1,72 @@
+//! A field of a body as a Rust value.
+
+use super::FromJson;
+use crate::model::Patch;
+
+/// A field of a body: a plain value, or one that may be left out.
+pub(crate) trait Field {
+    /// The type of its value.
+    type Value;
+
+    /// The value, if it has one.
+    fn value(&self) -> Option<&Self::Value>;
+
+    /// Whether it is left out of the JSON text.
+    fn is_absent(&self) -> bool;
+}
+
+impl<T: FromJson> Field for T {
+    type Value = T;
+
+    fn value(&self) -> Option<&T> {
+        Some(self)
+    }
+
+    fn is_absent(&self) -> bool {
+        false
+    }
+}
+
+impl<T> Field for Option<T> {
+    type Value = T;
+
+    fn value(&self) -> Option<&T> {
+        self.as_ref()
+    }
+
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+}
+
+impl<T> Field for Patch<T> {
+    type Value = T;
+
+    fn value(&self) -> Option<&T> {
+        Patch::value(self)
+    }
+
+    fn is_absent(&self) -> bool {
+        Patch::is_absent(self)
+    }
+}
+
+/// A field of a body that changes something.
+pub(crate) trait Change<T> {
+    /// Changes the field of the resource, or leaves it.
+    fn apply(self, field: &mut T);
+}
+
+impl<T> Change<T> for Option<T> {
+    fn apply(self, field: &mut T) {
+        if let Some(value) = self {
+            *field = value;
+        }
+    }
+}
+
+impl<T> Change<Option<T>> for Patch<T> {
+    fn apply(self, field: &mut Option<T>) {
+        Patch::apply(self, field);
+    }
+}

@@ -1,0 +1,154 @@
+//! The macro that makes the three types of an agent from one list of its configurable fields.
+
+/// Declares [`Agent`](super::Agent), [`NewAgent`](super::NewAgent) and [`AgentPatch`](super::AgentPatch).
+///
+/// A line is `name: presence Type as Rule, example value;` with the documentation above it. The presences are those of
+/// [`body!`](crate::body::body): `required` and `defaulted` fields always have a value, a `nullable` one may have none.
+macro_rules! agent_fields {
+    ($(
+        $(#[doc = $doc:literal])+
+        $field:ident: $presence:ident $type:ty as $rule:ty, example $example:tt;
+    )+) => {
+        crate::body::record! {
+            /// An agent configuration.
+            ///
+            /// (Interface specification, *Agent config*.)
+            #[derive(Debug, Clone, PartialEq)]
+            Agent {
+                /// Identifier of the record, a UUID of version 7.
+                id: required Uuid as rules::RecordId,
+                /// The workspace that the agent belongs to.
+                workspace_id: required WorkspaceId,
+                /// Identifier within the workspace, fixed at creation.
+                agent_id: required String as rules::AgentId,
+                $(
+                    $(#[doc = $doc])+
+                    $field: $presence $type as $rule,
+                )+
+                /// False once the agent was deleted, until it is restored.
+                is_active: required bool,
+                /// Creation time.
+                created_at: required Timestamp,
+                /// Time of the latest change; equals `created_at` until there is one.
+                updated_at: required Timestamp,
+            }
+            examples: [{
+                "id": "0192f0a4-10bb-7e91-8c02-5d7e9f1a2b33",
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "agent_id": "release-writer",
+                $((stringify!($field)): $example,)+
+                "is_active": true,
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "updated_at": "2026-11-20T10:05:41.007Z",
+            }],
+        }
+
+        crate::body::body! {
+            /// What a new agent starts with. Null in a nullable field means the same as leaving it out.
+            ///
+            /// (Interface specification, *Create agent*.)
+            ///
+            /// ```
+            /// use agentcfg_core::model::{NewAgent, WorkspaceId};
+            /// let workspace: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+            /// let agent = NewAgent { model: Some("gpt-5".into()), ..NewAgent::new(workspace, "writer", "Writer") };
+            /// assert!(agent.validate().is_ok());
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            #[derive(Debug, Clone, PartialEq)]
+            create NewAgent {
+                /// The workspace to create the agent in.
+                workspace_id: required WorkspaceId,
+                /// Identifier for the agent. One that a deleted agent had is not free again.
+                agent_id: required String as rules::AgentId,
+                $(
+                    $(#[doc = $doc])+
+                    $field: $presence $type as $rule,
+                )+
+            }
+            read_only: &["id", "is_active", "created_at", "updated_at"],
+            examples: [
+                {
+                    "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                    "agent_id": "release-writer",
+                    $((stringify!($field)): $example,)+
+                },
+                {
+                    "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                    "agent_id": "reviewer_2",
+                    "display_name": "Ana",
+                },
+            ],
+        }
+
+        crate::body::body! {
+            /// The fields to change. A field that is given is replaced as a whole, one that is left out stays, and null
+            /// empties a nullable one.
+            ///
+            /// (Interface specification, *Update agent*.)
+            ///
+            /// ```
+            /// use agentcfg_core::model::{AgentPatch, Patch};
+            /// let patch = AgentPatch { role: Patch::Null, model: Patch::Set("gpt-5".into()), ..AgentPatch::default() };
+            /// assert_eq!(serde_json::to_string(&patch)?, r#"{"role":null,"model":"gpt-5"}"#);
+            /// # Ok::<(), serde_json::Error>(())
+            /// ```
+            #[derive(Debug, Clone, PartialEq, Default)]
+            change AgentPatch {
+                /// Accepted only with the value that the record has.
+                workspace_id: required WorkspaceId,
+                /// Accepted only with the value that the record has.
+                agent_id: required String as rules::RepeatedAgentId,
+                $(
+                    $(#[doc = $doc])+
+                    $field: $presence $type as $rule,
+                )+
+            }
+            read_only: &["id", "is_active", "created_at", "updated_at"],
+            examples: [
+                { "model": "claude-sonnet-4-5", "role": null, "parameters": { "creativity": 0.4 } },
+                {},
+            ],
+        }
+
+        impl NewAgent {
+            /// An AI agent with the three required fields and nothing else.
+            pub fn new(
+                workspace_id: WorkspaceId,
+                agent_id: impl Into<String>,
+                display_name: impl Into<String>,
+            ) -> Self {
+                let mut new = Self {
+                    workspace_id,
+                    agent_id: agent_id.into(),
+                    $($field: Default::default(),)+
+                };
+                new.display_name = display_name.into();
+                new
+            }
+
+            /// The agent as it is stored first, with what the service gives it.
+            #[cfg(feature = "engine")]
+            pub(crate) fn into_agent(self, id: Uuid, now: Timestamp) -> Agent {
+                Agent {
+                    id,
+                    workspace_id: self.workspace_id,
+                    agent_id: self.agent_id,
+                    $($field: self.$field,)+
+                    is_active: true,
+                    created_at: now,
+                    updated_at: now,
+                }
+            }
+        }
+
+        impl AgentPatch {
+            /// Changes the agent's fields. The identity and the timestamps stay.
+            pub fn apply(self, agent: &mut Agent) {
+                $(crate::body::Change::apply(self.$field, &mut agent.$field);)+
+            }
+        }
+    };
+}
+
+pub(super) use agent_fields;

@@ -1,0 +1,214 @@
+//! The types of the API as JSON Schema (draft 2020-12), as an OpenAPI 3.1 document wants it.
+//!
+//! The summary of a type and of a field, up to the first blank line, is its description. Limits and patterns come from
+//! the rules that requests are checked with.
+//!
+//! ```
+//! use agentcfg_core::model::{Agent, schema};
+//! let mut generator = schema::generator();
+//! let reference = generator.subschema_for::<Agent>();
+//! assert_eq!(reference.get("$ref").unwrap(), "#/components/schemas/Agent");
+//! let definitions = generator.take_definitions(true);
+//! assert_eq!(definitions["Agent"]["properties"]["role"]["maxLength"], 100);
+//! // What `Agent` refers to is among them.
+//! assert!(definitions.contains_key("AgentType"));
+//! ```
+
+use std::borrow::Cow;
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{Transform, transform_subschemas};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value};
+
+use super::{Agent, ApiKey, Member, Workspace};
+use super::{
+    AgentPatch, AgentStatus, AuditEntry, CreatedApiKey, ErrorBody, ModelInfo, NewAgent, NewApiKey, NewWorkspace,
+    ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp, WorkspaceId, WorkspacePatch, WorkspaceView,
+};
+use crate::secret::ProviderCredential;
+
+/// A generator of schemas that refer to each other by `#/components/schemas/…`.
+///
+/// `subschema_for::<T>()` gives the schema of a type or a reference to it; `take_definitions(true)` gives all that was
+/// referred to, by name. Types of one's own can be added in the same way.
+pub fn generator() -> SchemaGenerator {
+    let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+    });
+    settings.with_transform(Summaries).into_generator()
+}
+
+/// The schema of every type that the API takes or shows, by its name.
+///
+/// ```
+/// let schemas = agentcfg_core::model::schema::definitions();
+/// assert_eq!(schemas["NewAgent"]["required"][1], "agent_id");
+/// ```
+pub fn definitions() -> Map<String, Value> {
+    macro_rules! all {
+        ($($name:ty),+ $(,)?) => {{
+            let mut generator = generator();
+            $(generator.subschema_for::<$name>();)+
+            generator.take_definitions(true)
+        }};
+    }
+    all!(
+        ErrorBody,
+        Success,
+        Agent,
+        NewAgent,
+        AgentPatch,
+        AgentStatus,
+        StatusReport,
+        Workspace,
+        WorkspaceView,
+        NewWorkspace,
+        WorkspacePatch,
+        Member,
+        RoleChange,
+        ApiKey,
+        NewApiKey,
+        CreatedApiKey,
+        AuditEntry,
+        ModelInfo,
+        ProviderKeyInfo,
+        ProviderCredential,
+    )
+}
+
+/// Keeps the first paragraph of each description, as one line. The others are for users of the library.
+#[derive(Debug, Clone)]
+struct Summaries;
+
+impl Transform for Summaries {
+    fn transform(&mut self, schema: &mut Schema) {
+        if let Some(Value::String(text)) = schema.get_mut("description") {
+            *text = summary(text);
+        }
+        transform_subschemas(self, schema);
+    }
+}
+
+/// The first paragraph of a documentation, as one line.
+pub(crate) fn summary(text: &str) -> String {
+    let lines = text.trim().lines().map(str::trim);
+    let first: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
+    first.join(" ")
+}
+
+/// The schema of an object.
+pub(crate) fn object(
+    description: &str,
+    properties: impl IntoIterator<Item = (&'static str, Property)>,
+    examples: Value,
+) -> Schema {
+    let mut all = Map::new();
+    let mut required = Vec::new();
+    for (name, Property { schema, is_required }) in properties {
+        all.insert(name.to_owned(), schema.into());
+        if is_required {
+            required.push(name);
+        }
+    }
+    let mut schema = json_schema!({
+        "type": "object",
+        "description": summary(description),
+        "properties": all,
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        schema.insert("required".into(), required.into());
+    }
+    if examples.as_array().is_some_and(|examples| !examples.is_empty()) {
+        schema.insert("examples".into(), examples);
+    }
+    schema
+}
+
+/// Adds keywords to a schema.
+pub(crate) fn extend(mut schema: Schema, keywords: Value) -> Schema {
+    if let Value::Object(keywords) = keywords {
+        schema.ensure_object().extend(keywords);
+    }
+    schema
+}
+
+/// The schema of a type that shows another one and one field more. Each example changes the first one of that type.
+pub(super) fn extended<T: JsonSchema>(
+    generator: &mut SchemaGenerator,
+    description: &str,
+    (name, Property { schema, is_required }): (&str, Property),
+    examples: &[Value],
+) -> Schema {
+    let mut all = T::json_schema(generator);
+    all.insert("description".into(), description.into());
+    let object = all.ensure_object();
+    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        properties.insert(name.into(), schema.into());
+    }
+    if let (true, Some(Value::Array(required))) = (is_required, object.get_mut("required")) {
+        required.push(name.into());
+    }
+    let first = all.pointer("/examples/0").cloned().unwrap_or_default();
+    let changed = |more: &Value| {
+        let mut example = first.clone();
+        if let (Value::Object(example), Value::Object(more)) = (&mut example, more) {
+            example.extend(more.clone());
+        }
+        example
+    };
+    all.insert("examples".into(), examples.iter().map(changed).collect());
+    all
+}
+
+/// A field of an object.
+pub(crate) struct Property {
+    schema: Schema,
+    is_required: bool,
+}
+
+impl Property {
+    /// A field with its description.
+    pub(crate) fn new(mut schema: Schema, description: &str, is_required: bool) -> Self {
+        schema.insert("description".into(), description.into());
+        Self { schema, is_required }
+    }
+}
+
+/// A UUID in its hyphenated form.
+pub(crate) const UUID: &str = "^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$";
+const MOMENT: &str = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$";
+
+macro_rules! schemas {
+    ($($name:ident, inline $inline:literal => $schema:tt;)+) => {$(
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn inline_schema() -> bool {
+                $inline
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    )+};
+}
+
+schemas! {
+    WorkspaceId, inline true => { "type": "string", "format": "uuid", "pattern": UUID };
+    Timestamp, inline false => {
+        "type": "string",
+        "description": "A moment in UTC with milliseconds.",
+        "format": "date-time",
+        "pattern": MOMENT,
+        "examples": ["2026-11-20T09:30:00.123Z"],
+    };
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! Rules for the fields of an agent that are not plain texts.
+
+use super::Rule;
+use super::text::{from_one, length_at_most, not_blank, without_nul};
+use crate::model;
+use crate::validate::{Faults, MAX_AGENT_ID, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, is_agent_id_byte, shown};
+
+/// An agent's identifier: 1–50 of `a-z`, `0-9`, `-` and `_`.
+pub(crate) struct AgentId;
+
+/// An agent's identifier in the body of an update, where it may only repeat the agent's own. The service compares the
+/// two, so a text that could not be an identifier gets the same answer as any other wrong one.
+pub(crate) struct RepeatedAgentId;
+
+/// `#` and 3, 4, 6 or 8 hexadecimal digits.
+pub(crate) struct Color;
+
+/// At most 100 tags of 1–100 characters, not blank.
+pub(crate) struct Capabilities;
+
+/// At most 100 numbers with names of 1–100 characters.
+pub(crate) struct Parameters;
+
+impl Rule for AgentId {
+    type Value = String;
+
+    fn check(text: &String, field: &str, faults: &mut Faults) {
+        length_at_most(text, MAX_AGENT_ID, field, faults);
+        if text.is_empty() || !text.bytes().all(is_agent_id_byte) {
+            faults.push(field, format_args!("must be 1 to {MAX_AGENT_ID} of a-z, 0-9, - and _"));
+        }
+    }
+}
+
+impl Rule for RepeatedAgentId {
+    type Value = String;
+
+    fn check(text: &String, field: &str, faults: &mut Faults) {
+        without_nul(text, field, faults);
+    }
+}
+
+impl Rule for Color {
+    type Value = String;
+
+    fn check(text: &String, field: &str, faults: &mut Faults) {
+        length_at_most(text, MAX_COLOR, field, faults);
+        let digits = text.strip_prefix('#').unwrap_or_default();
+        if !matches!(digits.len(), 3 | 4 | 6 | 8) || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            faults.push(field, "must be # and 3, 4, 6 or 8 hexadecimal digits");
+        }
+    }
+}
+
+impl Rule for Capabilities {
+    type Value = Vec<String>;
+
+    fn check(tags: &Vec<String>, field: &str, faults: &mut Faults) {
+        if tags.len() > MAX_ENTRIES {
+            faults.push(
+                field,
+                format_args!("must have at most {MAX_ENTRIES} tags, got {}", tags.len()),
+            );
+        }
+        for (i, tag) in tags.iter().enumerate() {
+            not_blank(tag, MAX_ENTRY_NAME, format_args!("{field}[{i}]"), faults);
+        }
+    }
+}
+
+impl Rule for Parameters {
+    type Value = model::Parameters;
+
+    fn check(parameters: &model::Parameters, field: &str, faults: &mut Faults) {
+        if parameters.len() > MAX_ENTRIES {
+            faults.push(
+                field,
+                format_args!("must have at most {MAX_ENTRIES} entries, got {}", parameters.len()),
+            );
+        }
+        for name in parameters.keys() {
+            let place = format_args!("the name of {field}.{}", shown(name));
+            from_one(name, MAX_ENTRY_NAME, place, faults);
+        }
+    }
+}

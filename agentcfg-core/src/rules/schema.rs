@@ -1,0 +1,165 @@
+//! The rules as JSON Schema. The limits are the constants that the checks use.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use super::{
+    AgentId, Any, Capabilities, Color, Credential, KeyId, KeyText, Moment, NotBlank, Parameters, RecordId,
+    RepeatedAgentId, RequestsPerMinute, Text, TextFromOne, True, UserId,
+};
+use crate::model::schema::UUID;
+use crate::validate::{
+    MAX_AGENT_ID, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_PROVIDER_KEY, MAX_RATE_LIMIT, MAX_USER_ID,
+};
+
+const WITHOUT_NUL: &str = r"^[^\u0000]*$";
+/// Somewhere a character that Unicode does not call white space. A schema's dialect of expressions need not know the
+/// property by its name, so its characters are listed.
+const NOT_BLANK: &str = concat!(
+    r"^[^\u0000]*[^\u0000\u0009-\u000D\u0020\u0085\u00A0\u1680\u2000-\u200A",
+    r"\u2028\u2029\u202F\u205F\u3000][^\u0000]*$"
+);
+
+/// Schemas that stand where they are used, or under a name of their own among the components.
+macro_rules! schemas {
+    ($([$($generics:tt)*] $rule:ty, $name:literal, inline $inline:literal => $schema:tt;)+) => {$(
+        impl<$($generics)*> JsonSchema for $rule {
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn schema_id() -> Cow<'static, str> {
+                std::any::type_name::<Self>().into()
+            }
+
+            fn inline_schema() -> bool {
+                $inline
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    )+};
+}
+
+schemas! {
+    [const MAX: usize] Text<MAX>, "Text", inline true => {
+        "type": "string",
+        "maxLength": MAX,
+        "pattern": WITHOUT_NUL,
+    };
+    [const MAX: usize] TextFromOne<MAX>, "TextFromOne", inline true => {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX,
+        "pattern": WITHOUT_NUL,
+    };
+    [const MAX: usize] NotBlank<MAX>, "NotBlank", inline true => {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX,
+        "pattern": NOT_BLANK,
+    };
+    [] UserId, "UserId", inline true => {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_USER_ID,
+        "pattern": r"^[^\u0000-\u001F\u007F-\u009F]*$",
+    };
+    [] Credential, "Credential", inline true => {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_PROVIDER_KEY,
+        "pattern": "^[!-~]+$",
+        "writeOnly": true,
+    };
+    [] AgentId, "AgentId", inline false => {
+        "type": "string",
+        "description": "Identifier of an agent within its workspace.",
+        "minLength": 1,
+        "maxLength": MAX_AGENT_ID,
+        "pattern": "^[a-z0-9_-]+$",
+        "examples": ["release-writer"],
+    };
+    [] Color, "Color", inline true => {
+        "type": "string",
+        "maxLength": MAX_COLOR,
+        "pattern": "^#(?:[0-9A-Fa-f]{3}|[0-9A-Fa-f]{4}|[0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})$",
+    };
+    [] Capabilities, "Capabilities", inline false => {
+        "type": "array",
+        "description": "Capability tags. Their order and any repetition are preserved.",
+        "maxItems": MAX_ENTRIES,
+        "items": {
+            "type": "string",
+            "description": "One tag, which may not consist of white space alone.",
+            "minLength": 1,
+            "maxLength": MAX_ENTRY_NAME,
+            "pattern": NOT_BLANK,
+        },
+    };
+    [] Parameters, "Parameters", inline false => {
+        "type": "object",
+        "description": "Personality sliders: a number under each name. Integers that fit into 64 bits stay integers.",
+        "maxProperties": MAX_ENTRIES,
+        "propertyNames": { "minLength": 1, "maxLength": MAX_ENTRY_NAME, "pattern": WITHOUT_NUL },
+        "additionalProperties": { "type": "number" },
+    };
+    [] RequestsPerMinute, "RequestsPerMinute", inline true => {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": MAX_RATE_LIMIT,
+    };
+    [] RecordId, "RecordId", inline true => {
+        "type": "string",
+        "format": "uuid",
+        "pattern": UUID,
+    };
+    [] KeyId, "KeyId", inline true => {
+        "type": "string",
+        "minLength": 20,
+        "maxLength": 20,
+        "pattern": "^[0-9A-Za-z]{20}$",
+    };
+    [] KeyText, "KeyText", inline true => {
+        "type": "string",
+        "minLength": 78,
+        "maxLength": 78,
+        "pattern": "^svc_(?:live|test)_[0-9A-Za-z]{69}$",
+    };
+    [] True, "True", inline true => { "type": "boolean", "const": true };
+    [] Moment, "Moment", inline true => {
+        "type": "string",
+        "format": "date-time",
+    };
+}
+
+/// Rules whose schema is that of another type.
+macro_rules! same_schema {
+    ($([$($generics:tt)*] $rule:ty as $other:ty;)+) => {$(
+        impl<$($generics)*> JsonSchema for $rule {
+            fn schema_name() -> Cow<'static, str> {
+                <$other>::schema_name()
+            }
+
+            fn schema_id() -> Cow<'static, str> {
+                <$other>::schema_id()
+            }
+
+            fn inline_schema() -> bool {
+                <$other>::inline_schema()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                <$other>::json_schema(generator)
+            }
+        }
+    )+};
+}
+
+same_schema! {
+    [T: JsonSchema] Any<T> as T;
+    [] RepeatedAgentId as AgentId;
+}

@@ -1,0 +1,135 @@
+//! What is wrong with a value: every fault at once.
+
+use std::fmt;
+
+/// One broken rule.
+///
+/// `Display` joins the two, as in `role must be at most 100 characters, got 101`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    field: String,
+    rule: String,
+}
+
+impl Fault {
+    /// The field, or the place within it, such as `capabilities[2]`.
+    pub fn field(&self) -> &str {
+        &self.field
+    }
+
+    /// What must hold and does not, such as `must not be blank`.
+    pub fn rule(&self) -> &str {
+        &self.rule
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.field, self.rule)
+    }
+}
+
+/// What is wrong with a value: at least one [`Fault`].
+///
+/// `Display` joins the faults by `; `.
+///
+/// ```
+/// use agentcfg_core::model::NewWorkspace;
+/// let invalid = NewWorkspace { name: " ".into() }.validate().unwrap_err();
+/// let faults: Vec<(&str, &str)> = invalid.faults().iter().map(|fault| (fault.field(), fault.rule())).collect();
+/// assert_eq!(faults, [("name", "must not be blank")]);
+/// assert_eq!(invalid.to_string(), "name must not be blank");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalid {
+    faults: Vec<Fault>,
+}
+
+impl Invalid {
+    /// One fault of one field.
+    pub fn new(field: impl fmt::Display, rule: impl fmt::Display) -> Self {
+        let mut faults = Faults::default();
+        faults.push(field, rule);
+        Self { faults: faults.0 }
+    }
+
+    /// Every fault, in the order of the fields.
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// More than all known fields of a body can have. A body of a megabyte can have a hundred thousand unknown
+        /// fields, and a message with all of them would help no reader.
+        const SHOWN: usize = 500;
+        for (i, fault) in self.faults.iter().take(SHOWN).enumerate() {
+            let separator = if i == 0 { "" } else { "; " };
+            write!(f, "{separator}{fault}")?;
+        }
+        match self.faults.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+/// Collects faults.
+///
+/// ```
+/// use agentcfg_core::validate::Faults;
+/// let mut faults = Faults::default();
+/// faults.push("limit", "must be an integer");
+/// assert_eq!(faults.into_result().unwrap_err().to_string(), "limit must be an integer");
+/// ```
+#[derive(Debug, Default)]
+pub struct Faults(Vec<Fault>);
+
+impl Faults {
+    /// Notes that a field breaks a rule.
+    pub fn push(&mut self, field: impl fmt::Display, rule: impl fmt::Display) {
+        self.0.push(Fault {
+            field: field.to_string(),
+            rule: rule.to_string(),
+        });
+    }
+
+    /// Whether nothing was wrong.
+    ///
+    /// # Errors
+    ///
+    /// All the faults, if there are any.
+    pub fn into_result(self) -> Result<(), Invalid> {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(Invalid { faults: self.0 })
+        }
+    }
+}
+
+/// A name from a caller as it can stand in a message: printable and short.
+pub(crate) fn shown(name: &str) -> impl fmt::Display {
+    Shown(name)
+}
+
+struct Shown<'a>(&'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("\"\"");
+        }
+        let mut rest = self.0.chars();
+        for character in rest.by_ref().take(60) {
+            fmt::Display::fmt(&character.escape_debug(), f)?;
+        }
+        if rest.next().is_some() {
+            f.write_str("…")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,66 @@
+//! The rules for values: limits, pure checks, and a report of every fault at once.
+//!
+//! Lengths count Unicode scalar values. Nothing is trimmed or normalised: a text is kept as it was
+//! sent or refused. (Interface specification, *Field size limits*.)
+
+mod faults;
+#[cfg(test)]
+mod tests;
+mod valid;
+
+pub(crate) use self::faults::shown;
+pub use self::faults::{Fault, Faults, Invalid};
+pub(crate) use self::valid::read;
+pub use self::valid::{IntoValid, Valid};
+use crate::rules;
+
+/// The greatest length of an `agent_id`.
+pub const MAX_AGENT_ID: usize = 50;
+/// The greatest length of a `display_name`.
+pub const MAX_DISPLAY_NAME: usize = 100;
+/// The greatest length of a `role`.
+pub const MAX_ROLE: usize = 100;
+/// The greatest length of a `description`.
+pub const MAX_DESCRIPTION: usize = 2000;
+/// The greatest length of a `model`.
+pub const MAX_MODEL: usize = 100;
+/// The greatest length of a `color`.
+pub const MAX_COLOR: usize = 20;
+/// The greatest length of a `persona_prompt`.
+pub const MAX_PERSONA_PROMPT: usize = 5000;
+/// The greatest number of `capabilities` and of `parameters`.
+pub const MAX_ENTRIES: usize = 100;
+/// The greatest length of a tag and of a parameter's name.
+pub const MAX_ENTRY_NAME: usize = 100;
+/// The greatest length of a workspace's or an API key's name and of a task's identifier.
+pub const MAX_NAME: usize = 100;
+/// The greatest length of a task's title.
+pub const MAX_TASK_TITLE: usize = 200;
+/// The greatest length of a user's identifier.
+pub const MAX_USER_ID: usize = 200;
+/// The greatest length of a provider key.
+pub const MAX_PROVIDER_KEY: usize = 500;
+/// The greatest requests per minute of an API key.
+pub const MAX_RATE_LIMIT: u32 = 1_000_000;
+
+/// Whether a text can be an agent's identifier.
+pub fn is_agent_id(text: &str) -> bool {
+    (1..=MAX_AGENT_ID).contains(&text.len()) && text.bytes().all(is_agent_id_byte)
+}
+
+pub(crate) fn is_agent_id_byte(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_')
+}
+
+/// Whether a text can be a user's identifier: 1–200 characters, no control characters.
+pub fn is_user_id(text: &str) -> bool {
+    !text.is_empty() && text.chars().count() <= MAX_USER_ID && !text.chars().any(char::is_control)
+}
+
+/// `user_id`: 1–200 characters without control characters.
+pub fn user_id(text: &str, faults: &mut Faults) {
+    rules::length_from_one(text, MAX_USER_ID, "user_id", faults);
+    if text.chars().any(char::is_control) {
+        faults.push("user_id", "must not contain control characters");
+    }
+}

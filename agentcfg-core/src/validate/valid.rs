@@ -1,0 +1,67 @@
+//! Bodies whose rules hold.
+
+use std::ops::Deref;
+
+use super::Invalid;
+use crate::body::{self, Body};
+
+/// A body whose rules hold: reading one from JSON gives it, and [`IntoValid`] makes one of a value from Rust.
+///
+/// The service takes it without another check, so the rules run once for each request.
+///
+/// ```
+/// use agentcfg_core::model::NewWorkspace;
+/// use agentcfg_core::validate::{IntoValid, Valid};
+/// let read: Valid<NewWorkspace> = NewWorkspace::from_json(br#"{"name":"Studio"}"#)?;
+/// let made: Valid<NewWorkspace> = NewWorkspace { name: "Studio".into() }.into_valid()?;
+/// assert_eq!(read, made);
+/// assert_eq!(read.name, "Studio");
+/// # Ok::<(), agentcfg_core::validate::Invalid>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Valid<T>(T);
+
+impl<T> Valid<T> {
+    /// The body itself.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+/// There is no way to change the body: its rules would have to be checked again.
+impl<T> Deref for Valid<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// Reads a body, which holds every value against its rule.
+pub(crate) fn read<T: Body>(bytes: &[u8]) -> Result<Valid<T>, Invalid> {
+    body::from_json(bytes).map(Valid)
+}
+
+/// What a method of the service takes as a body: a value made in Rust, which is checked, or one that was checked when
+/// it was read.
+pub trait IntoValid<T> {
+    /// Checks the rules unless they are known to hold.
+    ///
+    /// # Errors
+    ///
+    /// Every fault, in the order of the fields.
+    fn into_valid(self) -> Result<Valid<T>, Invalid>;
+}
+
+impl<T: Body> IntoValid<T> for T {
+    fn into_valid(self) -> Result<Valid<T>, Invalid> {
+        body::check(&self)?;
+        Ok(Valid(self))
+    }
+}
+
+impl<T> IntoValid<T> for Valid<T> {
+    fn into_valid(self) -> Result<Self, Invalid> {
+        Ok(self)
+    }
+}
