@@ -5,7 +5,7 @@ use hyper::Response;
 use serde::Serialize;
 
 use crate::api::model_calls::Relay;
-use crate::api::schema::{Described, Schema};
+use crate::api::schema::{Example, Schema};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
 
@@ -44,14 +44,14 @@ pub enum Shown {
     Value(Schema),
     /// An array of values of this type.
     List(Schema),
-    /// An object that always has these fields, as a JSON Schema.
-    Fixed(&'static str),
+    /// What this JSON Schema says, which may be a component of this name.
+    Fixed(Option<&'static str>, &'static str),
     /// Whatever a model provider answers.
     Relayed,
 }
 
 impl AnswerDoc {
-    const fn ok(shown: Shown) -> Self {
+    pub(super) const fn ok(shown: Shown) -> Self {
         Self {
             status: 200,
             shown,
@@ -66,8 +66,8 @@ impl AnswerDoc {
 #[derive(Debug)]
 pub struct Json<T>(pub T);
 
-impl<T: Serialize + Described> Answer for Json<T> {
-    const DOC: AnswerDoc = AnswerDoc::ok(Shown::Value(Schema::of::<T>()));
+impl<T: Serialize + Example> Answer for Json<T> {
+    const DOC: AnswerDoc = AnswerDoc::ok(Shown::Value(Schema::of_answer::<T>()));
 
     fn into_reply(self) -> Result<Reply, Failure> {
         Reply::json(&self.0)
@@ -78,10 +78,10 @@ impl<T: Serialize + Described> Answer for Json<T> {
 #[derive(Debug)]
 pub struct List<T>(pub Vec<T>);
 
-impl<T: Serialize + Described> Answer for List<T> {
+impl<T: Serialize + Example> Answer for List<T> {
     const DOC: AnswerDoc = AnswerDoc {
         may_be_long: true,
-        ..AnswerDoc::ok(Shown::List(Schema::of::<T>()))
+        ..AnswerDoc::ok(Shown::List(Schema::of_answer::<T>()))
     };
 
     fn into_reply(self) -> Result<Reply, Failure> {
@@ -93,7 +93,7 @@ impl<T: Serialize + Described> Answer for List<T> {
 #[derive(Debug)]
 pub struct Version<T>(pub Tagged<T>);
 
-impl<T: Serialize + Described> Answer for Version<T> {
+impl<T: Serialize + Example> Answer for Version<T> {
     const DOC: AnswerDoc = AnswerDoc {
         is_tagged: true,
         ..Json::<T>::DOC
@@ -133,12 +133,12 @@ impl<T> SharedList<T> {
     }
 }
 
-impl<T: Described> Answer for SharedList<T> {
+impl<T: Example> Answer for SharedList<T> {
     const DOC: AnswerDoc = AnswerDoc {
         is_tagged: true,
         is_conditional: true,
         may_be_long: true,
-        ..AnswerDoc::ok(Shown::List(Schema::of::<T>()))
+        ..AnswerDoc::ok(Shown::List(Schema::of_answer::<T>()))
     };
 
     fn into_reply(self) -> Result<Reply, Failure> {
@@ -166,6 +166,7 @@ impl Answer for Document {
     const DOC: AnswerDoc = AnswerDoc {
         may_be_long: true,
         ..AnswerDoc::ok(Shown::Fixed(
+            None,
             r#"{
                 "type": "object",
                 "description": "An OpenAPI 3.1 document.",

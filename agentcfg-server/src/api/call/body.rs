@@ -2,11 +2,12 @@
 
 use agentcfg_core::model::{AgentPatch, NewAgent, NewApiKey, NewWorkspace, RoleChange, StatusReport, WorkspacePatch};
 use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::validate::{Invalid, Valid};
 use bytes::Bytes;
 use hyper::header::HeaderMap;
 
 use super::{Call, ParameterDoc, Place};
-use crate::api::schema::Schema;
+use crate::api::schema::{Described, Schema};
 use crate::http::errors::Failure;
 use crate::http::query::query_without;
 
@@ -21,6 +22,19 @@ pub trait Body: Sized + Send {
     ///
     /// 400 with every fault of the body.
     fn read(call: &Call<'_>) -> Result<Self, Failure>;
+}
+
+/// A body of JSON, which is read by a reader of its own that reports all faults together.
+pub trait ReadJson: Sized + Send {
+    /// The type that describes it.
+    type Described: Described;
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    ///
+    /// Every fault of the body.
+    fn read_json(json: &[u8]) -> Result<Self, Invalid>;
 }
 
 /// How a body is received.
@@ -79,26 +93,33 @@ impl Body for Passed {
     }
 }
 
-/// Each of these is read by its own `from_json`, which reports all faults together.
-macro_rules! json {
-    ($($name:ident),* $(,)?) => {
-        $(impl Body for $name {
-            const CONTENT: Content = Content::Json(Schema::of::<Self>());
+impl<T: ReadJson> Body for T {
+    const CONTENT: Content = Content::Json(Schema::of_body::<T>());
 
-            fn read(call: &Call<'_>) -> Result<Self, Failure> {
-                Ok(Self::from_json(&call.request.body)?)
+    fn read(call: &Call<'_>) -> Result<Self, Failure> {
+        Ok(Self::read_json(&call.request.body)?)
+    }
+}
+
+macro_rules! bodies {
+    ($($read:ty: $described:ident),* $(,)?) => {
+        $(impl ReadJson for $read {
+            type Described = $described;
+
+            fn read_json(json: &[u8]) -> Result<Self, Invalid> {
+                $described::from_json(json)
             }
         })*
     };
 }
 
-json!(
-    NewAgent,
-    AgentPatch,
-    StatusReport,
-    NewWorkspace,
-    WorkspacePatch,
-    RoleChange,
-    NewApiKey,
-    ProviderCredential,
+bodies!(
+    Valid<NewAgent>: NewAgent,
+    Valid<AgentPatch>: AgentPatch,
+    Valid<StatusReport>: StatusReport,
+    Valid<NewWorkspace>: NewWorkspace,
+    Valid<WorkspacePatch>: WorkspacePatch,
+    Valid<RoleChange>: RoleChange,
+    Valid<NewApiKey>: NewApiKey,
+    ProviderCredential: ProviderCredential,
 );

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hyper::Uri;
 use hyper::header::HeaderMap;
 
-pub use self::body::{Body, Content, Passed};
+pub use self::body::{Body, Content, Passed, ReadJson};
 pub use self::parameter::{Input, Parameter, ParameterDoc, Place, Shape};
 use crate::api::model_calls::ModelCalls;
 use crate::http::query::Query;

@@ -2,6 +2,7 @@
 
 use agentcfg_core::model::{Agent, AgentPatch, NewAgent, Permission, Success};
 use agentcfg_core::service::AgentFilter;
+use agentcfg_core::validate::Valid;
 
 use super::tags::AGENTS;
 use crate::api::answer::{Created, Json, SharedList, Version};
@@ -154,10 +155,10 @@ impl Endpoint for Create {
     .failures(&[409, 422]);
 
     type Input = ();
-    type Body = NewAgent;
+    type Body = Valid<NewAgent>;
     type Answer = Created<Version<Agent>>;
 
-    async fn run(call: &Call<'_>, (): Values<'_, Self>, new: NewAgent) -> Result<Self::Answer, Failure> {
+    async fn run(call: &Call<'_>, (): Values<'_, Self>, new: Valid<NewAgent>) -> Result<Self::Answer, Failure> {
         Ok(Created(Version(call.service.create_agent(call.caller, new).await?)))
     }
 }
@@ -207,13 +208,13 @@ impl Endpoint for Update {
     );
 
     type Input = (AgentId, WorkspaceIdOptional, IfMatch);
-    type Body = AgentPatch;
+    type Body = Valid<AgentPatch>;
     type Answer = Version<Agent>;
 
     async fn run(
         call: &Call<'_>,
         (agent_id, workspace, condition): Values<'_, Self>,
-        patch: AgentPatch,
+        patch: Valid<AgentPatch>,
     ) -> Result<Self::Answer, Failure> {
         let agent = call
             .service

@@ -1,6 +1,7 @@
 //! API keys.
 
 use agentcfg_core::model::{ApiKey, CreatedApiKey, NewApiKey, Permission, Success};
+use agentcfg_core::validate::Valid;
 
 use super::tags::API_KEYS;
 use crate::api::answer::{Created, Json, List as Array};
@@ -110,10 +111,10 @@ impl Endpoint for Create {
     );
 
     type Input = ();
-    type Body = NewApiKey;
+    type Body = Valid<NewApiKey>;
     type Answer = Created<Json<CreatedApiKey>>;
 
-    async fn run(call: &Call<'_>, (): Values<'_, Self>, new: NewApiKey) -> Result<Self::Answer, Failure> {
+    async fn run(call: &Call<'_>, (): Values<'_, Self>, new: Valid<NewApiKey>) -> Result<Self::Answer, Failure> {
         Ok(Created(Json(call.service.create_api_key(call.caller, new).await?)))
     }
 }

@@ -1,6 +1,7 @@
 //! Members of a workspace.
 
 use agentcfg_core::model::{Member, Permission, RoleChange, Success};
+use agentcfg_core::validate::Valid;
 
 use super::tags::MEMBERS;
 use crate::api::answer::{Json, List as Array};
@@ -69,13 +70,13 @@ impl Endpoint for Set {
     .failures(&[409]);
 
     type Input = (WorkspaceId, UserId);
-    type Body = RoleChange;
+    type Body = Valid<RoleChange>;
     type Answer = Json<Member>;
 
     async fn run(
         call: &Call<'_>,
         (workspace, user_id): Values<'_, Self>,
-        change: RoleChange,
+        change: Valid<RoleChange>,
     ) -> Result<Self::Answer, Failure> {
         let member = call
             .service

@@ -1,6 +1,7 @@
 //! Live status.
 
 use agentcfg_core::model::{AgentStatus, Permission, StatusReport};
+use agentcfg_core::validate::Valid;
 
 use super::tags::AGENT_STATUS;
 use crate::api::answer::{Json, List as Array};
@@ -97,13 +98,13 @@ impl Endpoint for Report {
     );
 
     type Input = (AgentId, WorkspaceIdOptional);
-    type Body = StatusReport;
+    type Body = Valid<StatusReport>;
     type Answer = Json<AgentStatus>;
 
     async fn run(
         call: &Call<'_>,
         (agent_id, workspace): Values<'_, Self>,
-        report: StatusReport,
+        report: Valid<StatusReport>,
     ) -> Result<Self::Answer, Failure> {
         let status = call
             .service

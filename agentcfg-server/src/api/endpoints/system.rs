@@ -1,26 +1,57 @@
 //! Whether the process is up, whether it can serve requests, and what it offers.
 
 use agentcfg_core::AgentCfg;
-use serde::Serialize;
+use serde_json::json;
 
 use super::tags::SYSTEM;
-use crate::api::answer::{Document, Json};
+use crate::api::answer::{Answer, AnswerDoc, Document, Shown};
 use crate::api::endpoint::{Doc, Example, OpenEndpoint};
 use crate::api::openapi::DOCUMENT;
 use crate::http::errors::Failure;
+use crate::http::response::Reply;
 
 /// The process is up.
-#[derive(Debug, Serialize)]
-pub struct Health {
-    /// Always `ok`.
-    status: &'static str,
+#[derive(Debug)]
+pub struct Health;
+
+impl Answer for Health {
+    const DOC: AnswerDoc = AnswerDoc::ok(Shown::Fixed(
+        Some("Health"),
+        r#"{
+            "type": "object",
+            "description": "The process is up.",
+            "properties": {"status": {"type": "string", "description": "Always `ok`.", "const": "ok"}},
+            "required": ["status"],
+            "additionalProperties": false,
+            "examples": [{"status": "ok"}]
+        }"#,
+    ));
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Reply::json(&json!({"status": "ok"}))
+    }
 }
 
 /// Storage answers.
-#[derive(Debug, Serialize)]
-pub struct Readiness {
-    /// Always `ready`.
-    status: &'static str,
+#[derive(Debug)]
+pub struct Readiness;
+
+impl Answer for Readiness {
+    const DOC: AnswerDoc = AnswerDoc::ok(Shown::Fixed(
+        Some("Readiness"),
+        r#"{
+            "type": "object",
+            "description": "Storage answers.",
+            "properties": {"status": {"type": "string", "description": "Always `ready`.", "const": "ready"}},
+            "required": ["status"],
+            "additionalProperties": false,
+            "examples": [{"status": "ready"}]
+        }"#,
+    ));
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Reply::json(&json!({"status": "ready"}))
+    }
 }
 
 /// `GET /openapi.json`
@@ -58,10 +89,10 @@ impl OpenEndpoint for Healthz {
     )
     .answer("It is up.", &[Example("up", r#"{"status": "ok"}"#)]);
 
-    type Answer = Json<Health>;
+    type Answer = Health;
 
     async fn run(_: &AgentCfg) -> Result<Self::Answer, Failure> {
-        Ok(Json(Health { status: "ok" }))
+        Ok(Health)
     }
 }
 
@@ -81,12 +112,13 @@ impl OpenEndpoint for Readyz {
     .answer(
         "Storage answers, and session tokens can be verified.",
         &[Example("ready", r#"{"status": "ready"}"#)],
-    );
+    )
+    .failures(&[503]);
 
-    type Answer = Json<Readiness>;
+    type Answer = Readiness;
 
     async fn run(service: &AgentCfg) -> Result<Self::Answer, Failure> {
         service.ready().await?;
-        Ok(Json(Readiness { status: "ready" }))
+        Ok(Readiness)
     }
 }

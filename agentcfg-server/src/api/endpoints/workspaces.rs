@@ -1,6 +1,7 @@
 //! Workspaces.
 
 use agentcfg_core::model::{NewWorkspace, Permission, Workspace, WorkspacePatch, WorkspaceView};
+use agentcfg_core::validate::Valid;
 
 use super::tags::WORKSPACES;
 use crate::api::answer::{Created, Json, List as Array};
@@ -40,10 +41,10 @@ impl Endpoint for Create {
     );
 
     type Input = ();
-    type Body = NewWorkspace;
+    type Body = Valid<NewWorkspace>;
     type Answer = Created<Json<Workspace>>;
 
-    async fn run(call: &Call<'_>, (): Values<'_, Self>, new: NewWorkspace) -> Result<Self::Answer, Failure> {
+    async fn run(call: &Call<'_>, (): Values<'_, Self>, new: Valid<NewWorkspace>) -> Result<Self::Answer, Failure> {
         Ok(Created(Json(call.service.create_workspace(call.caller, new).await?)))
     }
 }
@@ -138,13 +139,13 @@ impl Endpoint for Update {
     .failures(&[404]);
 
     type Input = (WorkspaceId,);
-    type Body = WorkspacePatch;
+    type Body = Valid<WorkspacePatch>;
     type Answer = Json<Workspace>;
 
     async fn run(
         call: &Call<'_>,
         (workspace,): Values<'_, Self>,
-        patch: WorkspacePatch,
+        patch: Valid<WorkspacePatch>,
     ) -> Result<Self::Answer, Failure> {
         Ok(Json(
             call.service.update_workspace(call.caller, workspace, patch).await?,
