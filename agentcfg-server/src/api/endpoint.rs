@@ -216,6 +216,10 @@ impl Definition {
 }
 
 /// Reads what an endpoint declares, runs it, and writes its answer.
+#[allow(
+    clippy::manual_async_fn,
+    reason = "the compiler proves that the future is `Send` where that is declared, and fails where it must infer it"
+)]
 pub(super) fn serve<E: Endpoint>(call: &Call<'_>) -> impl Future<Output = Result<Reply, Failure>> + Send {
     async {
         let input = E::Input::read(call)?;

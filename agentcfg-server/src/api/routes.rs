@@ -6,7 +6,7 @@ use agentcfg_core::model::Permission;
 use hyper::Method;
 
 use crate::api::endpoint::Definition;
-use crate::api::endpoints::ENDPOINTS;
+use crate::api::endpoints;
 use crate::api::model_calls::Target;
 
 /// Where an endpoint is, and what a request for it must bring.
@@ -163,7 +163,7 @@ static PLACES: LazyLock<Places> = LazyLock::new(|| {
         by_length: Vec::new(),
         prefixes: Vec::new(),
     };
-    for endpoint in ENDPOINTS {
+    for endpoint in endpoints::all() {
         places.group(&endpoint.route).add(endpoint);
     }
     places
@@ -210,7 +210,7 @@ impl Place {
 
 /// The route of every endpoint.
 pub fn all() -> impl Iterator<Item = &'static Route> + Clone {
-    ENDPOINTS.iter().map(|endpoint| &endpoint.route)
+    endpoints::all().map(|endpoint| &endpoint.route)
 }
 
 /// The place that a path names, if there is one.
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn each_endpoint_is_found_at_its_path_and_method() {
-        for endpoint in ENDPOINTS {
+        for endpoint in endpoints::all() {
             let place = find(endpoint.route.example()).unwrap();
             let method = Method::from_bytes(endpoint.route.method.as_bytes()).unwrap();
             let found = place.endpoint(&method).unwrap();
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn head_is_where_get_is() {
-        for endpoint in ENDPOINTS {
+        for endpoint in endpoints::all() {
             let path = endpoint.route.example();
             assert_eq!(has(Method::HEAD, path), has(Method::GET, path), "{path}");
         }

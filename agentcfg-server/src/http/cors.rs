@@ -41,7 +41,7 @@ impl Cors {
         let mut response = Response::new(Body::default());
         *response.status_mut() = StatusCode::NO_CONTENT;
         let fields = response.headers_mut();
-        insert(fields, header::ACCESS_CONTROL_ALLOW_METHODS, &routes::allowed(path));
+        insert(fields, header::ACCESS_CONTROL_ALLOW_METHODS, routes::allowed(path));
         fields.insert(
             header::ACCESS_CONTROL_ALLOW_HEADERS,
             HeaderValue::from_static(ALLOWED_HEADERS),

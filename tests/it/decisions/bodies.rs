@@ -1,6 +1,6 @@
 //! Bodies of requests: what is JSON, and how much of it.
 
-use agentcfg_server::api::endpoints::ENDPOINTS;
+use agentcfg_server::api::endpoints;
 use agentcfg_tests::harness::{Request, Studio};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn creation(studio: &Studio<'_>) -> Request {
 #[test]
 fn a_body_without_a_json_content_type_is_415_on_every_endpoint_that_reads_one() {
     let studio = Studio::open();
-    for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.content.is_json()) {
+    for endpoint in endpoints::all().filter(|endpoint| endpoint.content.is_json()) {
         let route = endpoint.route;
         let request = studio
             .server
@@ -59,7 +59,7 @@ fn a_body_of_one_mebibyte_is_read_and_of_one_byte_more_is_413() {
         .refused(413, &["1048576"]);
     assert_eq!(studio.agent_ids(), [""; 0]);
     creation(&studio).text(padded(1 << 20)).send().expect(201);
-    for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.content.is_json()) {
+    for endpoint in endpoints::all().filter(|endpoint| endpoint.content.is_json()) {
         let route = endpoint.route;
         let request = studio.server.request(route.method, route.path).bearer(&studio.owner);
         request.text(padded((1 << 20) + 1)).send().expect(413);
@@ -151,7 +151,7 @@ fn a_key_twice_in_any_object_is_400() {
 #[test]
 fn unknown_fields_are_400_and_named_on_every_endpoint_that_reads_a_body() {
     let studio = Studio::open();
-    for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.content.is_json()) {
+    for endpoint in endpoints::all().filter(|endpoint| endpoint.content.is_json()) {
         let route = endpoint.route;
         let target = format!(
             "{}?workspace_id={}&agent_id=a&user_id=u&provider=openai",

@@ -30,7 +30,7 @@ impl Parameter for WorkspaceId {
     .required()
     .example(WORKSPACE_EXAMPLE);
 
-    fn read<'a>(call: &'a Call<'_>, _: &mut Faults) -> Result<model::WorkspaceId, Failure> {
+    fn read(call: &Call<'_>, _: &mut Faults) -> Result<model::WorkspaceId, Failure> {
         workspace_id(call.required(&Self::DOC)?)
     }
 }
@@ -51,7 +51,7 @@ impl Parameter for WorkspaceIdOptional {
     )
     .example(WORKSPACE_EXAMPLE);
 
-    fn read<'a>(call: &'a Call<'_>, _: &mut Faults) -> Result<Option<model::WorkspaceId>, Failure> {
+    fn read(call: &Call<'_>, _: &mut Faults) -> Result<Option<model::WorkspaceId>, Failure> {
         call.optional(&Self::DOC).map(workspace_id).transpose()
     }
 }
@@ -125,7 +125,7 @@ impl Parameter for Limit {
     )
     .example(LIMIT_EXAMPLE);
 
-    fn read<'a>(call: &'a Call<'_>, faults: &mut Faults) -> Result<Option<usize>, Failure> {
+    fn read(call: &Call<'_>, faults: &mut Faults) -> Result<Option<usize>, Failure> {
         let limit = call.number(&Self::DOC, faults);
         Ok(limit.and_then(|limit| usize::try_from(limit).ok()))
     }
@@ -153,7 +153,7 @@ impl Parameter for AuditLimit {
     )
     .example(LIMIT_EXAMPLE);
 
-    fn read<'a>(call: &'a Call<'_>, faults: &mut Faults) -> Result<usize, Failure> {
+    fn read(call: &Call<'_>, faults: &mut Faults) -> Result<usize, Failure> {
         let limit = call.number(&Self::DOC, faults).unwrap_or(Self::DEFAULT);
         Ok(usize::try_from(limit).unwrap_or(usize::MAX))
     }
@@ -178,7 +178,7 @@ impl Parameter for Offset {
     )
     .example("0");
 
-    fn read<'a>(call: &'a Call<'_>, faults: &mut Faults) -> Result<u64, Failure> {
+    fn read(call: &Call<'_>, faults: &mut Faults) -> Result<u64, Failure> {
         Ok(call.number(&Self::DOC, faults).unwrap_or(0))
     }
 }
@@ -257,7 +257,7 @@ impl Parameter for CalledProvider {
     )
     .example(r#""openai""#);
 
-    fn read<'a>(call: &'a Call<'_>, _: &mut Faults) -> Result<model::Provider, Failure> {
+    fn read(call: &Call<'_>, _: &mut Faults) -> Result<model::Provider, Failure> {
         Ok(target(call)?.provider)
     }
 }
@@ -308,7 +308,7 @@ impl Parameter for IfMatch {
     .example(r#""\"a42\"""#)
     .answers(&[412]);
 
-    fn read<'a>(call: &'a Call<'_>, _: &mut Faults) -> Result<Precondition, Failure> {
+    fn read(call: &Call<'_>, _: &mut Faults) -> Result<Precondition, Failure> {
         Ok(request::if_match(call.request.headers))
     }
 }

@@ -10,12 +10,24 @@ use crate::api::call::Call;
 use crate::api::call::parameters::{
     AgentId, AgentIdFilter, IfMatch, IfNoneMatch, Limit, Offset, WorkspaceId, WorkspaceIdOptional,
 };
-use crate::api::endpoint::{Doc, Endpoint, Example, Values};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Run, Values};
 use crate::api::routes::{Needs, Route};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
 
 const PATH: &str = "/api/agents/configs";
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[
+    Definition {
+        run: Run::ListAgents,
+        ..Definition::of::<List>()
+    },
+    Definition::of::<Create>(),
+    Definition::of::<Update>(),
+    Definition::of::<Delete>(),
+    Definition::of::<Restore>(),
+];
 
 /// `GET /api/agents/configs`
 pub struct List;
@@ -38,24 +50,24 @@ impl Endpoint for List {
             Example(
                 "agents",
                 r##"[
-            {
-                "id": "0192f0a4-10bb-7e91-8c02-5d7e9f1a2b33",
-                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-                "agent_id": "release-writer",
-                "display_name": "Release writer",
-                "role": "Technical author",
-                "description": "Turns merged changes into release notes.",
-                "agent_type": "ai",
-                "model": "gpt-5",
-                "color": "#7c3aed",
-                "persona_prompt": "You write short, factual release notes.",
-                "capabilities": ["writing", "changelog"],
-                "parameters": {"creativity": 0.7, "formality": 70},
-                "is_active": true,
-                "created_at": "2026-11-20T09:30:00.123Z",
-                "updated_at": "2026-11-20T10:05:41.007Z"
-            }
-        ]"##,
+                    {
+                        "id": "0192f0a4-10bb-7e91-8c02-5d7e9f1a2b33",
+                        "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                        "agent_id": "release-writer",
+                        "display_name": "Release writer",
+                        "role": "Technical author",
+                        "description": "Turns merged changes into release notes.",
+                        "agent_type": "ai",
+                        "model": "gpt-5",
+                        "color": "#7c3aed",
+                        "persona_prompt": "You write short, factual release notes.",
+                        "capabilities": ["writing", "changelog"],
+                        "parameters": {"creativity": 0.7, "formality": 70},
+                        "is_active": true,
+                        "created_at": "2026-11-20T09:30:00.123Z",
+                        "updated_at": "2026-11-20T10:05:41.007Z"
+                    }
+                ]"##,
             ),
             Example("none", r#"[]"#),
         ],
@@ -107,26 +119,26 @@ impl Endpoint for Create {
         Example(
             "full",
             r##"{
-            "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-            "agent_id": "release-writer",
-            "display_name": "Release writer",
-            "role": "Technical author",
-            "description": "Turns merged changes into release notes.",
-            "agent_type": "ai",
-            "model": "gpt-5",
-            "color": "#7c3aed",
-            "persona_prompt": "You write short, factual release notes.",
-            "capabilities": ["writing", "changelog"],
-            "parameters": {"creativity": 0.7, "formality": 70}
-        }"##,
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "agent_id": "release-writer",
+                "display_name": "Release writer",
+                "role": "Technical author",
+                "description": "Turns merged changes into release notes.",
+                "agent_type": "ai",
+                "model": "gpt-5",
+                "color": "#7c3aed",
+                "persona_prompt": "You write short, factual release notes.",
+                "capabilities": ["writing", "changelog"],
+                "parameters": {"creativity": 0.7, "formality": 70}
+            }"##,
         ),
         Example(
             "minimal",
             r#"{
-            "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-            "agent_id": "reviewer_2",
-            "display_name": "Ana"
-        }"#,
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "agent_id": "reviewer_2",
+                "display_name": "Ana"
+            }"#,
         ),
     ])
     .answer(
@@ -134,22 +146,22 @@ impl Endpoint for Create {
         &[Example(
             "created",
             r##"{
-            "id": "0192f0a4-10bb-7e91-8c02-5d7e9f1a2b33",
-            "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-            "agent_id": "release-writer",
-            "display_name": "Release writer",
-            "role": "Technical author",
-            "description": "Turns merged changes into release notes.",
-            "agent_type": "ai",
-            "model": "gpt-5",
-            "color": "#7c3aed",
-            "persona_prompt": "You write short, factual release notes.",
-            "capabilities": ["writing", "changelog"],
-            "parameters": {"creativity": 0.7, "formality": 70},
-            "is_active": true,
-            "created_at": "2026-11-20T09:30:00.123Z",
-            "updated_at": "2026-11-20T09:30:00.123Z"
-        }"##,
+                "id": "0192f0a4-10bb-7e91-8c02-5d7e9f1a2b33",
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "agent_id": "release-writer",
+                "display_name": "Release writer",
+                "role": "Technical author",
+                "description": "Turns merged changes into release notes.",
+                "agent_type": "ai",
+                "model": "gpt-5",
+                "color": "#7c3aed",
+                "persona_prompt": "You write short, factual release notes.",
+                "capabilities": ["writing", "changelog"],
+                "parameters": {"creativity": 0.7, "formality": 70},
+                "is_active": true,
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "updated_at": "2026-11-20T09:30:00.123Z"
+            }"##,
         )],
     )
     .failures(&[409, 422]);
@@ -188,22 +200,22 @@ impl Endpoint for Update {
         &[Example(
             "changed",
             r##"{
-            "id": "0192f0a4-10bb-7e91-8c02-5d7e9f1a2b33",
-            "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-            "agent_id": "release-writer",
-            "display_name": "Release writer",
-            "role": null,
-            "description": "Turns merged changes into release notes.",
-            "agent_type": "ai",
-            "model": "claude-sonnet-4-5",
-            "color": "#7c3aed",
-            "persona_prompt": "You write short, factual release notes.",
-            "capabilities": ["writing", "changelog"],
-            "parameters": {"creativity": 0.4},
-            "is_active": true,
-            "created_at": "2026-11-20T09:30:00.123Z",
-            "updated_at": "2026-11-20T10:05:41.007Z"
-        }"##,
+                "id": "0192f0a4-10bb-7e91-8c02-5d7e9f1a2b33",
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "agent_id": "release-writer",
+                "display_name": "Release writer",
+                "role": null,
+                "description": "Turns merged changes into release notes.",
+                "agent_type": "ai",
+                "model": "claude-sonnet-4-5",
+                "color": "#7c3aed",
+                "persona_prompt": "You write short, factual release notes.",
+                "capabilities": ["writing", "changelog"],
+                "parameters": {"creativity": 0.4},
+                "is_active": true,
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "updated_at": "2026-11-20T10:05:41.007Z"
+            }"##,
         )],
     );
 
@@ -279,22 +291,22 @@ impl Endpoint for Restore {
         &[Example(
             "restored",
             r##"{
-            "id": "0192f0a4-10bb-7e91-8c02-5d7e9f1a2b33",
-            "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-            "agent_id": "release-writer",
-            "display_name": "Release writer",
-            "role": "Technical author",
-            "description": "Turns merged changes into release notes.",
-            "agent_type": "ai",
-            "model": "gpt-5",
-            "color": "#7c3aed",
-            "persona_prompt": "You write short, factual release notes.",
-            "capabilities": ["writing", "changelog"],
-            "parameters": {"creativity": 0.7, "formality": 70},
-            "is_active": true,
-            "created_at": "2026-11-20T09:30:00.123Z",
-            "updated_at": "2026-11-20T10:05:41.007Z"
-        }"##,
+                "id": "0192f0a4-10bb-7e91-8c02-5d7e9f1a2b33",
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "agent_id": "release-writer",
+                "display_name": "Release writer",
+                "role": "Technical author",
+                "description": "Turns merged changes into release notes.",
+                "agent_type": "ai",
+                "model": "gpt-5",
+                "color": "#7c3aed",
+                "persona_prompt": "You write short, factual release notes.",
+                "capabilities": ["writing", "changelog"],
+                "parameters": {"creativity": 0.7, "formality": 70},
+                "is_active": true,
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "updated_at": "2026-11-20T10:05:41.007Z"
+            }"##,
         )],
     )
     .failures(&[409, 422]);

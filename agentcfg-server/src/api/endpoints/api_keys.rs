@@ -7,11 +7,18 @@ use super::tags::API_KEYS;
 use crate::api::answer::{Created, Json, List as Array};
 use crate::api::call::Call;
 use crate::api::call::parameters::{KeyId, WorkspaceId};
-use crate::api::endpoint::{Doc, Endpoint, Example, Values};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::routes::{Needs, Route};
 use crate::http::errors::Failure;
 
 const PATH: &str = "/api/api-keys";
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[
+    Definition::of::<List>(),
+    Definition::of::<Create>(),
+    Definition::of::<Revoke>(),
+];
 
 /// `GET /api/api-keys`
 pub struct List;
@@ -30,19 +37,19 @@ impl Endpoint for List {
         &[Example(
             "keys",
             r#"[
-            {
-                "id": "4fQ8mZr2LkV7xN0bTy6W",
-                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-                "name": "Nightly build",
-                "environment": "production",
-                "scope": "write",
-                "rate_limit": 250,
-                "expires_at": null,
-                "created_at": "2026-11-20T09:30:00.123Z",
-                "last_used_at": "2026-11-20T10:05:41.007Z",
-                "revoked_at": null
-            }
-        ]"#,
+                {
+                    "id": "4fQ8mZr2LkV7xN0bTy6W",
+                    "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                    "name": "Nightly build",
+                    "environment": "production",
+                    "scope": "write",
+                    "rate_limit": 250,
+                    "expires_at": null,
+                    "created_at": "2026-11-20T09:30:00.123Z",
+                    "last_used_at": "2026-11-20T10:05:41.007Z",
+                    "revoked_at": null
+                }
+            ]"#,
         )],
     );
 
@@ -71,23 +78,23 @@ impl Endpoint for Create {
         Example(
             "production",
             r#"{
-            "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-            "name": "Nightly build",
-            "environment": "production",
-            "scope": "write",
-            "rate_limit": 250
-        }"#,
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "name": "Nightly build",
+                "environment": "production",
+                "scope": "write",
+                "rate_limit": 250
+            }"#,
         ),
         Example(
             "expiring",
             r#"{
-            "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-            "name": "Nightly build",
-            "environment": "development",
-            "scope": "read",
-            "rate_limit": 250,
-            "expires_at": "2099-01-31T18:00:00+01:00"
-        }"#,
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "name": "Nightly build",
+                "environment": "development",
+                "scope": "read",
+                "rate_limit": 250,
+                "expires_at": "2099-01-31T18:00:00+01:00"
+            }"#,
         ),
     ])
     .answer(
@@ -95,18 +102,18 @@ impl Endpoint for Create {
         &[Example(
             "created",
             r#"{
-            "id": "4fQ8mZr2LkV7xN0bTy6W",
-            "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-            "name": "Nightly build",
-            "environment": "production",
-            "scope": "write",
-            "rate_limit": 250,
-            "expires_at": null,
-            "created_at": "2026-11-20T09:30:00.123Z",
-            "last_used_at": null,
-            "revoked_at": null,
-            "key": "svc_live_4fQ8mZr2LkV7xN0bTy6WEXAMPLEexampleEXAMPLEexampleEXAMPLEexample0000000"
-        }"#,
+                "id": "4fQ8mZr2LkV7xN0bTy6W",
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "name": "Nightly build",
+                "environment": "production",
+                "scope": "write",
+                "rate_limit": 250,
+                "expires_at": null,
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "last_used_at": null,
+                "revoked_at": null,
+                "key": "svc_live_4fQ8mZr2LkV7xN0bTy6WEXAMPLEexampleEXAMPLEexampleEXAMPLEexample0000000"
+            }"#,
         )],
     );
 

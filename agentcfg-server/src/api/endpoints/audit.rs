@@ -6,9 +6,12 @@ use super::tags::AUDIT_LOG;
 use crate::api::answer::List as Array;
 use crate::api::call::Call;
 use crate::api::call::parameters::{AuditLimit, Offset, WorkspaceId};
-use crate::api::endpoint::{Doc, Endpoint, Example, Values};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::routes::{Needs, Route};
 use crate::http::errors::Failure;
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<List>()];
 
 /// `GET /api/audit-log`
 pub struct List;
@@ -27,16 +30,16 @@ impl Endpoint for List {
         &[Example(
             "entries",
             r#"[
-            {
-                "id": "0192f0a4-10bc-7044-b1d7-9e2c4a6f8b10",
-                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-                "actor": {"type": "user", "id": "user_71"},
-                "action": "agent.updated",
-                "target": {"type": "agent", "id": "release-writer"},
-                "created_at": "2026-11-20T10:05:41.007Z",
-                "changes": {"model": {"from": "gpt-5", "to": "claude-sonnet-4-5"}}
-            }
-        ]"#,
+                {
+                    "id": "0192f0a4-10bc-7044-b1d7-9e2c4a6f8b10",
+                    "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                    "actor": {"type": "user", "id": "user_71"},
+                    "action": "agent.updated",
+                    "target": {"type": "agent", "id": "release-writer"},
+                    "created_at": "2026-11-20T10:05:41.007Z",
+                    "changes": {"model": {"from": "gpt-5", "to": "claude-sonnet-4-5"}}
+                }
+            ]"#,
         )],
     );
 

@@ -7,11 +7,18 @@ use super::tags::MEMBERS;
 use crate::api::answer::{Json, List as Array};
 use crate::api::call::Call;
 use crate::api::call::parameters::{UserId, WorkspaceId};
-use crate::api::endpoint::{Doc, Endpoint, Example, Values};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::routes::{Needs, Route};
 use crate::http::errors::Failure;
 
 const PATH: &str = "/api/workspaces/members";
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[
+    Definition::of::<List>(),
+    Definition::of::<Set>(),
+    Definition::of::<Remove>(),
+];
 
 /// `GET /api/workspaces/members`
 pub struct List;
@@ -30,9 +37,9 @@ impl Endpoint for List {
         &[Example(
             "members",
             r#"[
-            {"user_id": "user_7", "role": "owner", "created_at": "2026-11-20T09:30:00.123Z"},
-            {"user_id": "user_71", "role": "member", "created_at": "2026-11-20T09:30:00.123Z"}
-        ]"#,
+                {"user_id": "user_7", "role": "owner", "created_at": "2026-11-20T09:30:00.123Z"},
+                {"user_id": "user_71", "role": "member", "created_at": "2026-11-20T09:30:00.123Z"}
+            ]"#,
         )],
     );
 

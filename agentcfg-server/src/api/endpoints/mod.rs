@@ -17,37 +17,24 @@ use crate::api::endpoint::{Definition, Run, serve};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
 
-/// All endpoints, in the order of the OpenAPI document.
-pub const ENDPOINTS: &[Definition] = &[
-    Definition {
-        run: Run::ListAgents,
-        ..Definition::of::<agents::List>()
-    },
-    Definition::of::<agents::Create>(),
-    Definition::of::<agents::Update>(),
-    Definition::of::<agents::Delete>(),
-    Definition::of::<agents::Restore>(),
-    Definition::of::<status::List>(),
-    Definition::of::<status::Report>(),
-    Definition::of::<workspaces::List>(),
-    Definition::of::<workspaces::Create>(),
-    Definition::of::<workspaces::Update>(),
-    Definition::of::<members::List>(),
-    Definition::of::<members::Set>(),
-    Definition::of::<members::Remove>(),
-    Definition::of::<api_keys::List>(),
-    Definition::of::<api_keys::Create>(),
-    Definition::of::<api_keys::Revoke>(),
-    Definition::of::<audit::List>(),
-    Definition::of::<models::List>(),
-    Definition::of::<model_calls::CallModel>(),
-    Definition::of::<provider_keys::List>(),
-    Definition::of::<provider_keys::Save>(),
-    Definition::of::<provider_keys::Delete>(),
-    Definition::open::<system::OpenApi>(),
-    Definition::open::<system::Healthz>(),
-    Definition::open::<system::Readyz>(),
+/// The endpoints of each module, in the order of the OpenAPI document.
+const MODULES: &[&[Definition]] = &[
+    agents::ENDPOINTS,
+    status::ENDPOINTS,
+    workspaces::ENDPOINTS,
+    members::ENDPOINTS,
+    api_keys::ENDPOINTS,
+    audit::ENDPOINTS,
+    models::ENDPOINTS,
+    model_calls::ENDPOINTS,
+    provider_keys::ENDPOINTS,
+    system::ENDPOINTS,
 ];
+
+/// All endpoints, in the order of the OpenAPI document.
+pub fn all() -> impl Iterator<Item = &'static Definition> + Clone {
+    MODULES.iter().copied().flatten()
+}
 
 /// Runs an endpoint that needs a credential.
 ///

@@ -8,10 +8,13 @@ use super::tags::MODELS;
 use crate::api::answer::Relayed;
 use crate::api::call::parameters::{AgentId, CalledPath, CalledProvider, WorkspaceIdOptional};
 use crate::api::call::{Call, Input, Passed};
-use crate::api::endpoint::{Doc, Endpoint, Example, Values};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::model_calls::{Draft, Format, Sent, Target};
 use crate::api::routes::{MODEL_CALLS, Needs, Route};
 use crate::http::errors::Failure;
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<CallModel>()];
 
 /// `POST /api/agents/model-calls/{provider}/{path}`
 pub struct CallModel;

@@ -6,9 +6,12 @@ use super::tags::MODELS;
 use crate::api::answer::List as Array;
 use crate::api::call::Call;
 use crate::api::call::parameters::WorkspaceId;
-use crate::api::endpoint::{Doc, Endpoint, Example, Values};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::routes::{Needs, Route};
 use crate::http::errors::Failure;
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<List>()];
 
 /// `GET /api/models`
 pub struct List;
@@ -28,14 +31,14 @@ impl Endpoint for List {
         &[Example(
             "models",
             r#"[
-            {
-                "id": "claude-sonnet-4-5",
-                "provider": "anthropic",
-                "display_name": "Claude Sonnet 4.5",
-                "status": "available",
-                "credential": "workspace"
-            }
-        ]"#,
+                {
+                    "id": "claude-sonnet-4-5",
+                    "provider": "anthropic",
+                    "display_name": "Claude Sonnet 4.5",
+                    "status": "available",
+                    "credential": "workspace"
+                }
+            ]"#,
         )],
     );
 

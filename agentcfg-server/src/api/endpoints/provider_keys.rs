@@ -11,11 +11,18 @@ use super::tags::MODELS;
 use crate::api::answer::{Json, List as Array};
 use crate::api::call::Call;
 use crate::api::call::parameters::{ProviderName, WorkspaceId};
-use crate::api::endpoint::{Doc, Endpoint, Example, Values};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::routes::{Needs, Route};
 use crate::http::errors::Failure;
 
 const PATH: &str = "/api/provider-keys";
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[
+    Definition::of::<List>(),
+    Definition::of::<Save>(),
+    Definition::of::<Delete>(),
+];
 
 /// `GET /api/provider-keys`
 pub struct List;
@@ -34,12 +41,12 @@ impl Endpoint for List {
         &[Example(
             "keys",
             r#"[
-            {
-                "provider": "anthropic",
-                "created_at": "2026-11-20T09:30:00.123Z",
-                "updated_at": "2026-11-20T09:30:00.123Z"
-            }
-        ]"#,
+                {
+                    "provider": "anthropic",
+                    "created_at": "2026-11-20T09:30:00.123Z",
+                    "updated_at": "2026-11-20T09:30:00.123Z"
+                }
+            ]"#,
         )],
     );
 
@@ -72,10 +79,10 @@ impl Endpoint for Save {
         &[Example(
             "key",
             r#"{
-            "provider": "anthropic",
-            "created_at": "2026-11-20T09:30:00.123Z",
-            "updated_at": "2026-11-20T09:30:00.123Z"
-        }"#,
+                "provider": "anthropic",
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "updated_at": "2026-11-20T09:30:00.123Z"
+            }"#,
         )],
     );
 

@@ -7,11 +7,14 @@ use super::tags::AGENT_STATUS;
 use crate::api::answer::{Json, List as Array};
 use crate::api::call::Call;
 use crate::api::call::parameters::{AgentId, WorkspaceId, WorkspaceIdOptional};
-use crate::api::endpoint::{Doc, Endpoint, Example, Values};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::routes::{Needs, Route};
 use crate::http::errors::Failure;
 
 const PATH: &str = "/api/agents/status";
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<List>(), Definition::of::<Report>()];
 
 /// `GET /api/agents/status`
 pub struct List;
@@ -31,21 +34,21 @@ impl Endpoint for List {
         &[Example(
             "entries",
             r#"[
-            {
-                "agent_id": "release-writer",
-                "display_name": "Release writer",
-                "status": "working",
-                "current_task_id": "TASK-118",
-                "current_task_title": "Draft the notes for 2.4"
-            },
-            {
-                "agent_id": "reviewer_2",
-                "display_name": "Ana",
-                "status": "offline",
-                "current_task_id": null,
-                "current_task_title": null
-            }
-        ]"#,
+                {
+                    "agent_id": "release-writer",
+                    "display_name": "Release writer",
+                    "status": "working",
+                    "current_task_id": "TASK-118",
+                    "current_task_title": "Draft the notes for 2.4"
+                },
+                {
+                    "agent_id": "reviewer_2",
+                    "display_name": "Ana",
+                    "status": "offline",
+                    "current_task_id": null,
+                    "current_task_title": null
+                }
+            ]"#,
         )],
     );
 
@@ -76,10 +79,10 @@ impl Endpoint for Report {
         Example(
             "working",
             r#"{
-            "status": "working",
-            "current_task_id": "TASK-118",
-            "current_task_title": "Draft the notes for 2.4"
-        }"#,
+                "status": "working",
+                "current_task_id": "TASK-118",
+                "current_task_title": "Draft the notes for 2.4"
+            }"#,
         ),
         Example("idle", r#"{"status": "idle"}"#),
     ])
@@ -88,12 +91,12 @@ impl Endpoint for Report {
         &[Example(
             "working",
             r#"{
-            "agent_id": "release-writer",
-            "display_name": "Release writer",
-            "status": "working",
-            "current_task_id": "TASK-118",
-            "current_task_title": "Draft the notes for 2.4"
-        }"#,
+                "agent_id": "release-writer",
+                "display_name": "Release writer",
+                "status": "working",
+                "current_task_id": "TASK-118",
+                "current_task_title": "Draft the notes for 2.4"
+            }"#,
         )],
     );
 

@@ -5,10 +5,17 @@ use serde_json::json;
 
 use super::tags::SYSTEM;
 use crate::api::answer::{Answer, AnswerDoc, Document, Shown};
-use crate::api::endpoint::{Doc, Example, OpenEndpoint};
+use crate::api::endpoint::{Definition, Doc, Example, OpenEndpoint};
 use crate::api::openapi::DOCUMENT;
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[
+    Definition::open::<OpenApi>(),
+    Definition::open::<Healthz>(),
+    Definition::open::<Readyz>(),
+];
 
 /// The process is up.
 #[derive(Debug)]

@@ -7,11 +7,18 @@ use super::tags::WORKSPACES;
 use crate::api::answer::{Created, Json, List as Array};
 use crate::api::call::Call;
 use crate::api::call::parameters::WorkspaceId;
-use crate::api::endpoint::{Doc, Endpoint, Example, Values};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::routes::{Needs, Route};
 use crate::http::errors::Failure;
 
 const PATH: &str = "/api/workspaces";
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[
+    Definition::of::<List>(),
+    Definition::of::<Create>(),
+    Definition::of::<Update>(),
+];
 
 /// `POST /api/workspaces`
 pub struct Create;
@@ -31,12 +38,12 @@ impl Endpoint for Create {
         &[Example(
             "created",
             r#"{
-            "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-            "name": "Studio North",
-            "plan": "free",
-            "created_at": "2026-11-20T09:30:00.123Z",
-            "updated_at": "2026-11-20T09:30:00.123Z"
-        }"#,
+                "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "name": "Studio North",
+                "plan": "free",
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "updated_at": "2026-11-20T09:30:00.123Z"
+            }"#,
         )],
     );
 
@@ -68,27 +75,27 @@ impl Endpoint for List {
             Example(
                 "session",
                 r#"[
-            {
-                "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-                "name": "Studio North",
-                "plan": "team",
-                "created_at": "2026-11-20T09:30:00.123Z",
-                "updated_at": "2026-11-20T09:30:00.123Z",
-                "role": "owner"
-            }
-        ]"#,
+                    {
+                        "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                        "name": "Studio North",
+                        "plan": "team",
+                        "created_at": "2026-11-20T09:30:00.123Z",
+                        "updated_at": "2026-11-20T09:30:00.123Z",
+                        "role": "owner"
+                    }
+                ]"#,
             ),
             Example(
                 "api_key",
                 r#"[
-            {
-                "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-                "name": "Studio North",
-                "plan": "team",
-                "created_at": "2026-11-20T09:30:00.123Z",
-                "updated_at": "2026-11-20T09:30:00.123Z"
-            }
-        ]"#,
+                    {
+                        "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                        "name": "Studio North",
+                        "plan": "team",
+                        "created_at": "2026-11-20T09:30:00.123Z",
+                        "updated_at": "2026-11-20T09:30:00.123Z"
+                    }
+                ]"#,
             ),
         ],
     );
@@ -128,12 +135,12 @@ impl Endpoint for Update {
         &[Example(
             "renamed",
             r#"{
-            "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-            "name": "Studio South",
-            "plan": "team",
-            "created_at": "2026-11-20T09:30:00.123Z",
-            "updated_at": "2026-11-20T10:05:41.007Z"
-        }"#,
+                "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "name": "Studio South",
+                "plan": "team",
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "updated_at": "2026-11-20T10:05:41.007Z"
+            }"#,
         )],
     )
     .failures(&[404]);

@@ -8,7 +8,7 @@ use super::schemas::Schemas;
 use crate::api::answer::Shown;
 use crate::api::call::{Content, ParameterDoc, Place, Shape};
 use crate::api::endpoint::{Definition, Example};
-use crate::api::endpoints::ENDPOINTS;
+use crate::api::endpoints;
 use crate::api::routes::Needs;
 
 /// What does not follow from the definitions: version of the specification, title, servers, header fields.
@@ -51,7 +51,7 @@ pub(super) fn document() -> Node {
 
 fn tags() -> Node {
     let mut tags = Vec::new();
-    for endpoint in ENDPOINTS {
+    for endpoint in endpoints::all() {
         if !tags.contains(&endpoint.doc.tag) {
             tags.push(endpoint.doc.tag);
         }
@@ -66,7 +66,7 @@ fn tags() -> Node {
 
 fn paths(schemas: &mut Schemas) -> Node {
     let mut paths = Node::object();
-    for endpoint in ENDPOINTS {
+    for endpoint in endpoints::all() {
         let new = || Node::object().with("parameters", Node::Array(vec![component(&REQUEST_ID)]));
         let path = paths.entry(endpoint.route.path, new);
         path.add(&endpoint.route.method.to_lowercase(), operation(endpoint, schemas));
@@ -237,7 +237,7 @@ fn success(endpoint: &Definition, is_counted: bool, schemas: &mut Schemas) -> No
 
 fn components(schemas: &Schemas, headers: Node) -> Node {
     let mut parameters = Node::object();
-    let of_endpoints = ENDPOINTS.iter().flat_map(|endpoint| endpoint.parameters);
+    let of_endpoints = endpoints::all().flat_map(|endpoint| endpoint.parameters);
     for parameter in of_endpoints.chain([&REQUEST_ID]) {
         if let Some(name) = parameter.component {
             parameters.entry(name, || written(parameter, schemas));
@@ -263,7 +263,7 @@ fn components(schemas: &Schemas, headers: Node) -> Node {
 /// A table of who holds each permission that an endpoint asks for.
 fn holders() -> String {
     let mut permissions = Vec::new();
-    for endpoint in ENDPOINTS {
+    for endpoint in endpoints::all() {
         let permission = endpoint.route.needs.permission();
         permissions.extend(permission.filter(|permission| !permissions.contains(permission)));
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::node::Node;
 use crate::api::answer::Shown;
 use crate::api::call::{Content, Shape};
-use crate::api::endpoints::ENDPOINTS;
+use crate::api::endpoints;
 use crate::api::schema::Schema;
 
 /// The schemas of the document, and references to them.
@@ -24,7 +24,7 @@ impl Schemas {
         let mut generator = schema::generator();
         let mut fixed = Vec::new();
         generator.subschema_for::<ErrorBody>();
-        for endpoint in ENDPOINTS {
+        for endpoint in endpoints::all() {
             if let Content::Json(body) = endpoint.content {
                 (body.schema)(&mut generator);
             }

@@ -12,7 +12,7 @@ use super::document::document;
 use crate::api::answer::Shown;
 use crate::api::call::Content;
 use crate::api::endpoint::Example;
-use crate::api::endpoints::ENDPOINTS;
+use crate::api::endpoints;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/api/openapi.json");
 
@@ -69,9 +69,9 @@ fn references_lead_somewhere_and_no_component_is_left_over() {
 
 #[test]
 fn operations_have_names_of_their_own_and_say_what_they_do() {
-    let ids: BTreeSet<_> = ENDPOINTS.iter().map(|endpoint| endpoint.doc.id).collect();
-    assert_eq!(ids.len(), ENDPOINTS.len());
-    for endpoint in ENDPOINTS {
+    let ids: BTreeSet<_> = endpoints::all().map(|endpoint| endpoint.doc.id).collect();
+    assert_eq!(ids.len(), endpoints::all().count());
+    for endpoint in endpoints::all() {
         let doc = endpoint.doc;
         for text in [doc.summary, doc.description, doc.answer] {
             assert!(!text.is_empty(), "{}", doc.id);
@@ -82,7 +82,7 @@ fn operations_have_names_of_their_own_and_say_what_they_do() {
 /// An example of a body is accepted by its reader; one of an answer is read and shown as it stands.
 #[test]
 fn examples_are_read_and_shown_as_they_stand() {
-    for endpoint in ENDPOINTS {
+    for endpoint in endpoints::all() {
         let id = endpoint.doc.id;
         if let Content::Json(body) = endpoint.content {
             assert!(!endpoint.doc.bodies.is_empty(), "{id}");
