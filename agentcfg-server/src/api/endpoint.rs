@@ -8,7 +8,7 @@ use std::pin::Pin;
 use agentcfg_core::AgentCfg;
 
 use crate::api::answer::{Answer, AnswerDoc};
-use crate::api::call::{Body, Call, Content, Input, ParameterDoc};
+use crate::api::call::{Body, Call, Content, Input, ParameterDoc, serve};
 use crate::api::routes::{Needs, Route};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
@@ -212,18 +212,5 @@ impl Definition {
             answer: E::Answer::DOC,
             run: Run::Open(|service| Box::pin(async move { E::run(service).await?.into_reply() })),
         }
-    }
-}
-
-/// Reads what an endpoint declares, runs it, and writes its answer.
-#[allow(
-    clippy::manual_async_fn,
-    reason = "the compiler proves that the future is `Send` where that is declared, and fails where it must infer it"
-)]
-pub(super) fn serve<E: Endpoint>(call: &Call<'_>) -> impl Future<Output = Result<Reply, Failure>> + Send {
-    async {
-        let input = E::Input::read(call)?;
-        let body = E::Body::read(call)?;
-        E::run(call, input, body).await?.into_reply()
     }
 }

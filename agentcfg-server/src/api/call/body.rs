@@ -6,7 +6,7 @@ use agentcfg_core::validate::{Invalid, Valid};
 use bytes::Bytes;
 use hyper::header::HeaderMap;
 
-use super::{Call, ParameterDoc, Place};
+use super::{Call, ParameterDoc, Place, Received};
 use crate::api::schema::{Described, Schema};
 use crate::http::errors::Failure;
 use crate::http::query::query_without;
@@ -21,7 +21,7 @@ pub trait Body: Sized + Send {
     /// # Errors
     ///
     /// 400 with every fault of the body.
-    fn read(call: &Call<'_>) -> Result<Self, Failure>;
+    fn read(request: &Received<'_>) -> Result<Self, Failure>;
 }
 
 /// A body of JSON, which is read by a reader of its own that reports all faults together.
@@ -58,7 +58,7 @@ impl Content {
 impl Body for () {
     const CONTENT: Content = Content::Nothing;
 
-    fn read(_: &Call<'_>) -> Result<Self, Failure> {
+    fn read(_: &Received<'_>) -> Result<Self, Failure> {
         Ok(())
     }
 }
@@ -88,16 +88,16 @@ impl Passed {
 impl Body for Passed {
     const CONTENT: Content = Content::ModelCall;
 
-    fn read(call: &Call<'_>) -> Result<Self, Failure> {
-        Ok(Self(call.request.body.clone()))
+    fn read(request: &Received<'_>) -> Result<Self, Failure> {
+        Ok(Self(request.body.clone()))
     }
 }
 
 impl<T: ReadJson> Body for T {
     const CONTENT: Content = Content::Json(Schema::of_body::<T>());
 
-    fn read(call: &Call<'_>) -> Result<Self, Failure> {
-        Ok(Self::read_json(&call.request.body)?)
+    fn read(request: &Received<'_>) -> Result<Self, Failure> {
+        Ok(Self::read_json(&request.body)?)
     }
 }
 

@@ -11,14 +11,18 @@ use hyper::header::HeaderMap;
 
 pub use self::body::{Body, Content, Passed, ReadJson};
 pub use self::parameter::{Input, Parameter, ParameterDoc, Place, Shape};
+use crate::api::answer::Answer;
+use crate::api::endpoint::Endpoint;
 use crate::api::model_calls::ModelCalls;
+use crate::http::errors::Failure;
 use crate::http::query::Query;
+use crate::http::response::Reply;
 use crate::listen::Leaving;
 
 /// One request, as an endpoint sees it.
 ///
-/// The query, the header fields and the body are private: an endpoint reads them through the parameters and the body
-/// that its definition names, so that the OpenAPI document lists all that is read.
+/// What was received is private: an endpoint gets the values of the parameters and of the body that its definition
+/// names, and can read nothing else. So the OpenAPI document lists all that is read.
 pub struct Call<'a> {
     /// The core.
     pub service: &'a AgentCfg,
@@ -32,7 +36,7 @@ pub struct Call<'a> {
 }
 
 /// What was received: the parts of a request that parameters and bodies are read from.
-pub(super) struct Received<'a> {
+pub struct Received<'a> {
     pub(super) uri: &'a Uri,
     pub(super) query: Query<'a>,
     pub(super) headers: &'a HeaderMap,
@@ -50,5 +54,18 @@ impl<'a> Call<'a> {
             leaving: None,
             request,
         }
+    }
+}
+
+/// Reads what an endpoint declares, runs it, and writes its answer.
+#[allow(
+    clippy::manual_async_fn,
+    reason = "the compiler proves that the future is `Send` where that is declared, and fails where it must infer it"
+)]
+pub(super) fn serve<E: Endpoint>(call: &Call<'_>) -> impl Future<Output = Result<Reply, Failure>> + Send {
+    async {
+        let input = E::Input::read(&call.request)?;
+        let body = E::Body::read(&call.request)?;
+        E::run(call, input, body).await?.into_reply()
     }
 }

@@ -2,7 +2,7 @@
 
 use agentcfg_core::validate::Faults;
 
-use super::Call;
+use super::Received;
 use crate::http::errors::Failure;
 
 /// A parameter of a request, declared once: the reader of requests and the OpenAPI document follow from it.
@@ -18,7 +18,7 @@ pub trait Parameter {
     /// # Errors
     ///
     /// 400 where the parameter is missing or breaks its rule.
-    fn read<'a>(call: &'a Call<'_>, faults: &mut Faults) -> Result<Self::Value<'a>, Failure>;
+    fn read<'a>(request: &'a Received<'_>, faults: &mut Faults) -> Result<Self::Value<'a>, Failure>;
 }
 
 /// All parameters of an endpoint: a tuple of [`Parameter`]s, read in order.
@@ -34,7 +34,7 @@ pub trait Input {
     /// # Errors
     ///
     /// 400 where one is missing or breaks its rule.
-    fn read<'a>(call: &'a Call<'_>) -> Result<Self::Values<'a>, Failure>;
+    fn read<'a>(request: &'a Received<'_>) -> Result<Self::Values<'a>, Failure>;
 }
 
 /// The description of a parameter.
@@ -161,10 +161,10 @@ macro_rules! input {
             const DOCS: &'static [ParameterDoc] = &[$($name::DOC),*];
 
             #[allow(unused_variables, reason = "an endpoint without parameters reads nothing")]
-            fn read<'a>(call: &'a Call<'_>) -> Result<Self::Values<'a>, Failure> {
+            fn read<'a>(request: &'a Received<'_>) -> Result<Self::Values<'a>, Failure> {
                 #[allow(unused_mut, reason = "as above")]
                 let mut faults = Faults::default();
-                let values = ($($name::read(call, &mut faults)?,)*);
+                let values = ($($name::read(request, &mut faults)?,)*);
                 faults.into_result()?;
                 Ok(values)
             }

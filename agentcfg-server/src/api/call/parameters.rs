@@ -5,11 +5,11 @@ use agentcfg_core::validate::Faults;
 use hyper::StatusCode;
 use hyper::header::HeaderMap;
 
-use super::{Call, Parameter, ParameterDoc, Shape};
+use super::{Parameter, ParameterDoc, Received, Shape};
 use crate::api::model_calls::Target;
 use crate::api::routes;
 use crate::http::errors::Failure;
-use crate::http::request;
+use crate::http::request::{if_match, if_none_match};
 
 const WORKSPACE: Shape = Shape::Field("Agent", "workspace_id");
 const WORKSPACE_EXAMPLE: &str = r#""0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05""#;
@@ -30,8 +30,8 @@ impl Parameter for WorkspaceId {
     .required()
     .example(WORKSPACE_EXAMPLE);
 
-    fn read(call: &Call<'_>, _: &mut Faults) -> Result<model::WorkspaceId, Failure> {
-        workspace_id(call.required(&Self::DOC)?)
+    fn read(request: &Received<'_>, _: &mut Faults) -> Result<model::WorkspaceId, Failure> {
+        workspace_id(request.required(&Self::DOC)?)
     }
 }
 
@@ -51,8 +51,8 @@ impl Parameter for WorkspaceIdOptional {
     )
     .example(WORKSPACE_EXAMPLE);
 
-    fn read(call: &Call<'_>, _: &mut Faults) -> Result<Option<model::WorkspaceId>, Failure> {
-        call.optional(&Self::DOC).map(workspace_id).transpose()
+    fn read(request: &Received<'_>, _: &mut Faults) -> Result<Option<model::WorkspaceId>, Failure> {
+        request.optional(&Self::DOC).map(workspace_id).transpose()
     }
 }
 
@@ -78,8 +78,8 @@ impl Parameter for AgentId {
     .example(AGENT_EXAMPLE)
     .answers(&[404]);
 
-    fn read<'a>(call: &'a Call<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
-        call.required(&Self::DOC)
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
+        request.required(&Self::DOC)
     }
 }
 
@@ -97,8 +97,8 @@ impl Parameter for AgentIdFilter {
     )
     .example(AGENT_EXAMPLE);
 
-    fn read<'a>(call: &'a Call<'_>, _: &mut Faults) -> Result<Option<&'a str>, Failure> {
-        Ok(call.optional(&Self::DOC))
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Option<&'a str>, Failure> {
+        Ok(request.optional(&Self::DOC))
     }
 }
 
@@ -125,8 +125,8 @@ impl Parameter for Limit {
     )
     .example(LIMIT_EXAMPLE);
 
-    fn read(call: &Call<'_>, faults: &mut Faults) -> Result<Option<usize>, Failure> {
-        let limit = call.number(&Self::DOC, faults);
+    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<usize>, Failure> {
+        let limit = request.number(&Self::DOC, faults);
         Ok(limit.and_then(|limit| usize::try_from(limit).ok()))
     }
 }
@@ -153,8 +153,8 @@ impl Parameter for AuditLimit {
     )
     .example(LIMIT_EXAMPLE);
 
-    fn read(call: &Call<'_>, faults: &mut Faults) -> Result<usize, Failure> {
-        let limit = call.number(&Self::DOC, faults).unwrap_or(Self::DEFAULT);
+    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<usize, Failure> {
+        let limit = request.number(&Self::DOC, faults).unwrap_or(Self::DEFAULT);
         Ok(usize::try_from(limit).unwrap_or(usize::MAX))
     }
 }
@@ -178,8 +178,8 @@ impl Parameter for Offset {
     )
     .example("0");
 
-    fn read(call: &Call<'_>, faults: &mut Faults) -> Result<u64, Failure> {
-        Ok(call.number(&Self::DOC, faults).unwrap_or(0))
+    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<u64, Failure> {
+        Ok(request.number(&Self::DOC, faults).unwrap_or(0))
     }
 }
 
@@ -198,8 +198,8 @@ impl Parameter for UserId {
     .required()
     .example(r#""user_71""#);
 
-    fn read<'a>(call: &'a Call<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
-        call.required(&Self::DOC)
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
+        request.required(&Self::DOC)
     }
 }
 
@@ -219,8 +219,8 @@ impl Parameter for KeyId {
     .example(r#""4fQ8mZr2LkV7xN0bTy6W""#)
     .answers(&[404]);
 
-    fn read<'a>(call: &'a Call<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
-        call.required(&Self::DOC)
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
+        request.required(&Self::DOC)
     }
 }
 
@@ -239,8 +239,8 @@ impl Parameter for ProviderName {
     .required()
     .answers(&[404]);
 
-    fn read<'a>(call: &'a Call<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
-        call.required(&Self::DOC)
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
+        request.required(&Self::DOC)
     }
 }
 
@@ -257,8 +257,8 @@ impl Parameter for CalledProvider {
     )
     .example(r#""openai""#);
 
-    fn read(call: &Call<'_>, _: &mut Faults) -> Result<model::Provider, Failure> {
-        Ok(target(call)?.provider)
+    fn read(request: &Received<'_>, _: &mut Faults) -> Result<model::Provider, Failure> {
+        Ok(target(request)?.provider)
     }
 }
 
@@ -278,13 +278,13 @@ impl Parameter for CalledPath {
     )
     .example(r#""v1/chat/completions""#);
 
-    fn read<'a>(call: &'a Call<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
-        Ok(target(call)?.path)
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
+        Ok(target(request)?.path)
     }
 }
 
-fn target<'a>(call: &'a Call<'_>) -> Result<Target<'a>, Failure> {
-    routes::target(call.request.uri.path()).ok_or_else(|| {
+fn target<'a>(request: &'a Received<'_>) -> Result<Target<'a>, Failure> {
+    routes::target(request.uri.path()).ok_or_else(|| {
         Failure::new(
             StatusCode::NOT_FOUND,
             "the path names no provider and path that can be called",
@@ -308,8 +308,8 @@ impl Parameter for IfMatch {
     .example(r#""\"a42\"""#)
     .answers(&[412]);
 
-    fn read(call: &Call<'_>, _: &mut Faults) -> Result<Precondition, Failure> {
-        Ok(request::if_match(call.request.headers))
+    fn read(request: &Received<'_>, _: &mut Faults) -> Result<Precondition, Failure> {
+        Ok(if_match(request.headers))
     }
 }
 
@@ -328,8 +328,8 @@ impl Parameter for IfNoneMatch {
     )
     .example(r#""\"w118\"""#);
 
-    fn read<'a>(call: &'a Call<'_>, _: &mut Faults) -> Result<Known<'a>, Failure> {
-        Ok(Known(call.request.headers))
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Known<'a>, Failure> {
+        Ok(Known(request.headers))
     }
 }
 
@@ -340,17 +340,17 @@ pub struct Known<'a>(&'a HeaderMap);
 impl Known<'_> {
     /// Whether this version is among them.
     pub fn includes(self, current: Tag) -> bool {
-        request::if_none_match(self.0, current)
+        if_none_match(self.0, current)
     }
 }
 
-impl<'a> Call<'a> {
+impl Received<'_> {
     fn optional(&self, parameter: &ParameterDoc) -> Option<&str> {
-        self.request.query.get(parameter.name)
+        self.query.get(parameter.name)
     }
 
     fn required(&self, parameter: &ParameterDoc) -> Result<&str, Failure> {
-        self.request.query.required(parameter.name)
+        self.query.required(parameter.name)
     }
 
     /// A whole number within the bounds that the parameter declares.
@@ -359,6 +359,6 @@ impl<'a> Call<'a> {
             return None;
         };
         let bounds = minimum..=maximum.unwrap_or(u64::MAX);
-        self.request.query.number(parameter.name, bounds, faults)
+        self.query.number(parameter.name, bounds, faults)
     }
 }

@@ -12,8 +12,8 @@ mod system;
 mod tags;
 mod workspaces;
 
-use crate::api::call::Call;
-use crate::api::endpoint::{Definition, Run, serve};
+use crate::api::call::{Call, serve};
+use crate::api::endpoint::{Definition, Run};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
 
