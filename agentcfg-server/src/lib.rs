@@ -30,6 +30,6 @@ pub mod process;
 #[cfg(feature = "process")]
 mod secret;
 
-pub use api::{Answered, App, Content, ModelCalls, Needs, Observer, Operation, Patience, ROUTES, Route};
+pub use api::{Answered, App, Content, Definition, ModelCalls, Needs, Observer, Patience, Route, endpoints, routes};
 pub use http::{Body, BodyError, Compression, Cors, Leaving, WatchClient};
 pub use outbound::{Options as OutboundOptions, Outbound, OutboundError};

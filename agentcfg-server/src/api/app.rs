@@ -10,22 +10,22 @@ use agentcfg_core::service::EntryError;
 use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
 use hyper::body::Body as HttpBody;
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
-use crate::api::endpoints::{self, Call};
+use crate::api::call::{Call, Content, Received};
+use crate::api::endpoint::Run;
+use crate::api::endpoints;
 use crate::api::model_calls::{self, ModelCalls};
 use crate::api::observer::{Answered, Observer, Stopwatch};
-use crate::api::routes::{self, Content, Match, Needs};
-use crate::http::Compression;
-use crate::http::Cors;
+use crate::api::routes::{self, Needs, Place};
 use crate::http::errors::Failure;
 use crate::http::query::Query;
 use crate::http::request::{self, Fields};
 use crate::http::request_id::{REQUEST_ID, RequestIds};
 use crate::http::response::add_rate;
-use crate::http::{Body, Leaving};
+use crate::http::{Body, Compression, Cors, Leaving};
 
 /// The API as a function from requests to responses; clones share everything.
 ///
@@ -91,7 +91,7 @@ impl App {
         })
     }
 
-    /// The same API, with an observer that is told of every answer.
+    /// The same API, with an observer of every answer.
     #[must_use]
     pub fn with_observer(&self, observer: Arc<dyn Observer>) -> Self {
         Self::make(Shared {
@@ -127,14 +127,16 @@ impl App {
         // they are captured.
         let (head, mut body) = request.into_parts();
         async move {
-            let path = head.uri.path();
             let observed = shared
                 .observer
                 .as_deref()
                 .map(|observer| (observer, Stopwatch::start()));
+            let path = head.uri.path();
+            let place = routes::find(path);
             let fields = Fields::of(&head.headers);
             let request_id = fields.request_id.cloned().unwrap_or_else(|| shared.request_ids.next());
             let mut exchange = Exchange {
+                place,
                 head: &head,
                 fields,
                 body: &mut body,
@@ -160,7 +162,7 @@ impl App {
             if let Some((observer, stopwatch)) = observed {
                 observer.answered(&Answered {
                     method: &head.method,
-                    route: routes::template(path),
+                    route: place.map_or("none", |place| place.template),
                     status: response.status().as_u16(),
                     took: stopwatch.elapsed(),
                 });
@@ -172,75 +174,79 @@ impl App {
 
 /// A request, and what is known of it besides the answer.
 struct Exchange<'a, B> {
+    place: Option<&'static Place>,
     head: &'a Parts,
     fields: Fields<'a>,
     body: &'a mut B,
     rate: Option<RateStatus>,
 }
 
-/// Route, credential, rate limit, scope, query, body, operation: in this order.
+/// Route → credential → rate window → scope → query and body → endpoint → answer.
 async fn answer<B>(shared: &Shared, exchange: &mut Exchange<'_, B>) -> Result<Response<Body>, Failure>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
 {
     let Exchange {
+        place,
         head,
         fields,
         body,
         rate,
     } = exchange;
-    let (service, headers, path) = (&shared.service, &head.headers, head.uri.path());
+    let (service, headers) = (&shared.service, &head.headers);
+
     fields.check_head(&head.method, &head.uri)?;
-    let route = match routes::find(&head.method, path) {
-        Match::Route(route) => route,
-        other => return unrouted(other, &shared.cors, &head.method, path, headers),
+    let endpoint = match place.and_then(|place| place.endpoint(&head.method)) {
+        Some(endpoint) => endpoint,
+        None => return unrouted(*place, &shared.cors, head),
     };
-    if route.needs == Needs::Nothing {
-        let reply = Box::pin(endpoints::run_open(route.operation, service)).await?;
-        let reply = reply.encoded(&shared.compression, &head.method, fields, headers).await;
-        return Ok(reply.into_response());
-    }
-    let entry = service.enter(fields.bearer()?).await;
-    // Also of a request that is refused because its limit is used up, but of none whose credential is not good.
-    *rate = match &entry {
-        Ok(entry) => Some(entry.rate),
-        Err(EntryError::RateLimited(limited)) => Some(limited.status),
-        Err(EntryError::Credential(_)) => None,
+
+    let reply = if let Run::Open(run) = endpoint.run {
+        run(service).await?
+    } else {
+        let entry = service.enter(fields.bearer()?).await;
+        // The figures belong to every answer to a good credential, also to the refusal of one that used up its limit.
+        *rate = match &entry {
+            Ok(entry) => Some(entry.rate),
+            Err(EntryError::RateLimited(limited)) => Some(limited.status),
+            Err(EntryError::Credential(_)) => None,
+        };
+        let caller = entry?.caller;
+        check_needs(endpoint.route.needs, &caller)?;
+
+        let query = Query::parse(head.uri.query())?;
+        fields.check_encoding()?;
+        let body = match &endpoint.content {
+            Content::Nothing => Bytes::new(),
+            content => Box::pin(read_body(content, head, *body)).await?,
+        };
+        let received = Received {
+            uri: &head.uri,
+            query,
+            headers,
+            body,
+        };
+        let mut call = Call::new(service, &caller, received);
+        call.model_calls = shared.model_calls.as_ref();
+        call.leaving = head.extensions.get::<Leaving>();
+        endpoints::run(endpoint, &call).await?
     };
-    let caller = entry?.caller;
-    check_needs(route.needs, &caller)?;
-    let query = Query::parse(head.uri.query())?;
-    fields.check_encoding()?;
-    let body = match route.content {
-        Content::Nothing => Bytes::new(),
-        content => Box::pin(read_body(content, head, *body)).await?,
-    };
-    let call = Call {
-        service,
-        caller: &caller,
-        query,
-        uri: &head.uri,
-        headers,
-        body,
-        model_calls: shared.model_calls.as_ref(),
-        leaving: head.extensions.get::<Leaving>(),
-    };
-    let reply = endpoints::run(route.operation, &call).await?;
+
     let reply = reply.encoded(&shared.compression, &head.method, fields, headers).await;
     Ok(reply.into_response())
 }
 
-async fn read_body<B>(content: Content, head: &Parts, body: &mut B) -> Result<Bytes, Failure>
+async fn read_body<B>(content: &Content, head: &Parts, body: &mut B) -> Result<Bytes, Failure>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
 {
     match content {
         Content::Nothing => Ok(Bytes::new()),
-        Content::Json => request::json_body(&head.headers, body).await,
+        Content::Json(_) => request::json_body(&head.headers, body).await,
         Content::ModelCall => {
-            // Elsewhere providers take other things too, such as files in a form.
+            // At the other paths providers take other content types too, such as forms with files.
             let format = routes::target(head.uri.path()).and_then(|target| target.format());
             if format.is_some() {
                 request::check_json(&head.headers)?;
@@ -256,7 +262,7 @@ where
     B: HttpBody<Data = Bytes> + Unpin,
 {
     let mut response = failure.to_response();
-    // A client that waits for leave to send its body has sent none.
+    // A client that sends `Expect: 100-continue` has not sent its body yet.
     if head.headers.contains_key(header::EXPECT) || !request::discard(body).await {
         response
             .headers_mut()
@@ -268,7 +274,7 @@ where
 fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
     match needs {
         Needs::Nothing | Needs::Credential => {}
-        Needs::Session => {
+        Needs::Session | Needs::SessionUnless(..) => {
             caller.user_id()?;
         }
         Needs::Permission(permission) => caller.could(permission)?,
@@ -280,29 +286,20 @@ fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The answer where no route fits: a preflight, 405 or 404.
-fn unrouted(
-    found: Match,
-    cors: &Cors,
-    method: &Method,
-    path: &str,
-    headers: &HeaderMap,
-) -> Result<Response<Body>, Failure> {
-    match found {
-        Match::OtherMethods => {
-            let allowed = routes::allowed(path);
-            cors.preflight(method, &allowed, headers).ok_or_else(|| {
-                let message = format!("{method} is not allowed here, use {allowed}");
-                Failure::method_not_allowed(message, allowed)
-            })
-        }
-        Match::Route(_) | Match::Nothing => Err(Failure::not_found(
-            "there is nothing at this path, see /openapi.json for what there is",
-        )),
-    }
+/// The answer to a request that no endpoint has: a preflight, 405 or 404.
+fn unrouted(place: Option<&Place>, cors: &Cors, head: &Parts) -> Result<Response<Body>, Failure> {
+    let Some(place) = place else {
+        let message = "there is nothing at this path, see /openapi.json for what there is";
+        return Err(Failure::not_found(message));
+    };
+    let allowed = place.allowed();
+    cors.preflight(&head.method, allowed, &head.headers).ok_or_else(|| {
+        let message = format!("{} is not allowed here, use {allowed}", head.method);
+        Failure::method_not_allowed(message, allowed)
+    })
 }
 
-/// Failures of this side go to the log, with the cause that the caller is not told.
+/// Logs a failure of the server, with the cause that the answer does not show.
 fn log(failure: &Failure, method: &Method, path: &str, request_id: &HeaderValue) {
     if !failure.status.is_server_error() {
         return;

@@ -1,13 +1,20 @@
 //! The API: one request from its head to its response, and what each endpoint does.
 
+mod answer;
 mod app;
+mod call;
+mod endpoint;
 mod endpoints;
 mod model_calls;
 mod observer;
 mod openapi;
 mod routes;
+mod schema;
 
 pub use app::App;
+pub use call::Content;
+pub use endpoint::Definition;
+pub use endpoints::all as endpoints;
 pub use model_calls::{ModelCalls, Patience};
 pub use observer::{Answered, Observer};
-pub use routes::{Content, Needs, Operation, ROUTES, Route};
+pub use routes::{Needs, Route, all as routes};

@@ -1,9 +1,22 @@
-//! The description of the API for tools.
+//! The OpenAPI document.
 //!
-//! It is written by hand; the tests of this module hold it against the route table, the limits and the types.
+//! It is generated from the definitions of the endpoints and from the types, and kept as a file: the server serves the file,
+//! and a test compares it with what is generated. After a change, write the file again:
+//!
+//! ```sh
+//! UPDATE_OPENAPI=1 cargo test -p agentcfg-server --lib openapi
+//! ```
 
 /// The OpenAPI document, as `/openapi.json` serves it.
 pub const DOCUMENT: &str = include_str!("openapi.json");
 
+#[cfg(test)]
+mod document;
+#[cfg(test)]
+mod failures;
+#[cfg(test)]
+mod node;
+#[cfg(test)]
+mod schemas;
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! The query of a request: its parameters, each with its rules.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
-use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::validate::Faults;
 use smallvec::SmallVec;
 
@@ -64,64 +64,26 @@ impl<'a> Query<'a> {
             .ok_or_else(|| Failure::bad_request(format!("the query parameter {name} is required")))
     }
 
-    /// The workspace, when it is named.
-    ///
-    /// # Errors
-    ///
-    /// 400 when it is no UUID.
-    pub fn workspace_id(&self) -> Result<Option<WorkspaceId>, Failure> {
-        let Some(text) = self.get("workspace_id") else {
-            return Ok(None);
-        };
-        text.parse()
-            .map(Some)
-            .map_err(|rule| Failure::bad_request(format!("the query parameter workspace_id {rule}")))
-    }
-
-    /// The workspace, which must be named.
-    ///
-    /// # Errors
-    ///
-    /// 400 when it is missing or no UUID.
-    pub fn required_workspace_id(&self) -> Result<WorkspaceId, Failure> {
-        self.required("workspace_id")?;
-        self.workspace_id()?
-            .ok_or_else(|| Failure::bad_request("the query parameter workspace_id is required"))
-    }
-
-    /// `limit`, when it is given: 1–1000.
-    pub fn limit(&self, faults: &mut Faults) -> Option<usize> {
-        let limit = self.number("limit", faults)?;
-        if !(1..=1000).contains(&limit) {
-            faults.push(
-                "the query parameter limit",
-                format_args!("must be 1 to 1000, got {limit}"),
-            );
-            return None;
-        }
-        usize::try_from(limit).ok()
-    }
-
-    /// `offset`, or 0.
-    pub fn offset(&self, faults: &mut Faults) -> u64 {
-        self.number("offset", faults).unwrap_or(0)
-    }
-
-    fn number(&self, name: &str, faults: &mut Faults) -> Option<u64> {
+    /// A whole number within bounds, when it is given. Faults are reported together.
+    pub fn number(&self, name: &str, bounds: RangeInclusive<u64>, faults: &mut Faults) -> Option<u64> {
         let text = self.get(name)?;
-        // A sign or blanks would pass as a number elsewhere; here digits are meant.
-        let number = text
+        let field = format_args!("the query parameter {name}");
+        // `parse` alone would take a sign.
+        let number: Option<u64> = text
             .bytes()
             .all(|byte| byte.is_ascii_digit())
             .then(|| text.parse().ok())
             .flatten();
-        if number.is_none() {
-            faults.push(
-                format_args!("the query parameter {name}"),
-                "must be a whole number that is not negative",
-            );
+        let Some(number) = number else {
+            faults.push(field, "must be a whole number that is not negative");
+            return None;
+        };
+        if !bounds.contains(&number) {
+            let (least, most) = bounds.into_inner();
+            faults.push(field, format_args!("must be {least} to {most}, got {number}"));
+            return None;
         }
-        number
+        Some(number)
     }
 }
 
@@ -205,19 +167,17 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_whole_numbers_within_bounds() {
-        for text in [
-            "limit=0",
-            "limit=1001",
-            "limit=-1",
-            "limit=+1",
-            "limit=x",
-            "limit=",
-            "limit=99999999999999999999",
-        ] {
+    fn numbers_are_whole_and_within_bounds() {
+        let read = |text| {
             let mut faults = Faults::default();
-            Query::parse(Some(text)).unwrap().limit(&mut faults);
-            assert!(faults.into_result().is_err(), "{text}");
+            let number = Query::parse(Some(text)).unwrap().number("n", 1..=1000, &mut faults);
+            faults.into_result().map(|()| number)
+        };
+        for (text, number) in [("n=1", Some(1)), ("n=1000", Some(1000)), ("other=1", None)] {
+            assert_eq!(read(text).unwrap(), number, "{text}");
+        }
+        for text in ["n=0", "n=1001", "n=-1", "n=+1", "n=x", "n=", "n=99999999999999999999"] {
+            assert!(read(text).is_err(), "{text}");
         }
     }
 }

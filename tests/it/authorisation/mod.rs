@@ -7,7 +7,7 @@ mod credentials;
 mod requests;
 mod table;
 
-use agentcfg_server::ROUTES;
+use agentcfg_server::routes;
 use agentcfg_tests::harness::{Response, Server, Studio};
 
 use self::credentials::{Credential, credentials};
@@ -22,7 +22,7 @@ const PLACES: [&str; 3] = ["own", "foreign", "absent"];
 fn the_table_covers_every_route_and_no_other() {
     let table = expected();
     let mut missing = Vec::new();
-    for route in ROUTES {
+    for route in routes() {
         let name = format!("{} {}", route.method, route.path);
         for place in PLACES {
             if !table.has(&name, place) {
@@ -33,8 +33,7 @@ fn the_table_covers_every_route_and_no_other() {
             missing.push(format!("requests.rs says nothing of {name}"));
         }
     }
-    let known: Vec<_> = ROUTES
-        .iter()
+    let known: Vec<_> = routes()
         .map(|route| format!("{} {}", route.method, route.path))
         .collect();
     missing.extend(
@@ -64,7 +63,7 @@ fn every_credential_gets_the_status_of_the_table_on_every_route() {
         credentials.iter().map(|credential| credential.name).collect::<Vec<_>>()
     );
     let mut wrong = Vec::new();
-    for route in ROUTES {
+    for route in routes() {
         let recipe = recipe(route.method, route.path).expect("every route has a recipe");
         for place in PLACES {
             let place = Place::new(place, &own, &foreign);

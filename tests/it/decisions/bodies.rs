@@ -1,6 +1,6 @@
 //! Request bodies: strict JSON and the size limit.
 
-use agentcfg_server::{Content, ROUTES};
+use agentcfg_server::endpoints;
 use agentcfg_tests::harness::{Request, Studio};
 use serde_json::{Value, json};
 
@@ -11,7 +11,8 @@ fn creation(studio: &Studio<'_>) -> Request {
 #[test]
 fn a_body_without_a_json_content_type_is_415_on_every_endpoint_that_reads_one() {
     let studio = Studio::open();
-    for route in ROUTES.iter().filter(|route| route.content == Content::Json) {
+    for endpoint in endpoints().filter(|endpoint| endpoint.content.is_json()) {
+        let route = endpoint.route;
         let request = studio
             .server
             .request(route.method, route.path)
@@ -58,7 +59,8 @@ fn a_body_of_one_mebibyte_is_read_and_of_one_byte_more_is_413() {
         .refused(413, &["1048576"]);
     assert_eq!(studio.agent_ids(), [""; 0]);
     creation(&studio).text(padded(1 << 20)).send().expect(201);
-    for route in ROUTES.iter().filter(|route| route.content == Content::Json) {
+    for endpoint in endpoints().filter(|endpoint| endpoint.content.is_json()) {
+        let route = endpoint.route;
         let request = studio.server.request(route.method, route.path).bearer(&studio.owner);
         request.text(padded((1 << 20) + 1)).send().expect(413);
     }
@@ -149,7 +151,8 @@ fn a_duplicate_key_in_any_object_is_400() {
 #[test]
 fn unknown_fields_are_400_and_named_on_every_endpoint_that_reads_a_body() {
     let studio = Studio::open();
-    for route in ROUTES.iter().filter(|route| route.content == Content::Json) {
+    for endpoint in endpoints().filter(|endpoint| endpoint.content.is_json()) {
+        let route = endpoint.route;
         let target = format!(
             "{}?workspace_id={}&agent_id=a&user_id=u&provider=openai",
             route.path, studio.id

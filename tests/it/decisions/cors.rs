@@ -1,6 +1,6 @@
 //! CORS: requests of web pages from other origins.
 
-use agentcfg_server::ROUTES;
+use agentcfg_server::routes;
 use agentcfg_tests::harness::{Response, Server, Studio};
 
 const APP: &str = "https://app.example.com";
@@ -27,7 +27,7 @@ fn no_origin_is_allowed_unless_configured() {
 #[test]
 fn a_preflight_from_an_allowed_origin_is_204_without_a_credential() {
     let server = with_origins();
-    for route in ROUTES {
+    for route in routes() {
         for origin in [APP, "http://localhost:3000"] {
             let answer = preflight(&server, route.example(), origin).expect(204);
             assert_eq!(answer.need("access-control-allow-origin"), origin);

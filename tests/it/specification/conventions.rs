@@ -1,13 +1,12 @@
 //! General conventions.
 
-use agentcfg_server::{Needs, ROUTES};
+use agentcfg_server::{Needs, routes};
 use agentcfg_tests::harness::{Server, Studio};
 use serde_json::{Value, json};
 
 #[test]
 fn every_path_of_the_api_begins_with_api() {
-    let outside: Vec<_> = ROUTES
-        .iter()
+    let outside: Vec<_> = routes()
         .map(|route| route.path)
         .filter(|path| !path.starts_with("/api/"))
         .collect();
@@ -104,7 +103,7 @@ fn timestamps_are_iso_8601() {
 
 #[test]
 fn every_endpoint_of_the_api_requires_a_credential() {
-    for route in ROUTES.iter().filter(|route| route.path.starts_with("/api/")) {
+    for route in routes().filter(|route| route.path.starts_with("/api/")) {
         assert_ne!(route.needs, Needs::Nothing, "{}", route.path);
         Server::shared()
             .request(route.method, route.example())

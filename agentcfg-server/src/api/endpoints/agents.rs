@@ -1,80 +1,332 @@
 //! Agent configurations.
 
-use agentcfg_core::model::{Agent, AgentPatch, NewAgent, Tagged};
+use agentcfg_core::model::{Agent, AgentPatch, NewAgent, Permission, Success};
 use agentcfg_core::service::AgentFilter;
-use agentcfg_core::validate::Faults;
+use agentcfg_core::validate::Valid;
 
-use super::{Answer, Call};
-use crate::http::request::{if_match, if_none_match, unmet};
+use super::tags::AGENTS;
+use crate::api::answer::{Created, Json, SharedList, Version};
+use crate::api::call::Call;
+use crate::api::call::parameters::{
+    AgentId, AgentIdFilter, IfMatch, IfNoneMatch, Limit, Offset, WorkspaceId, WorkspaceIdOptional,
+};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Run, Values};
+use crate::api::routes::{Needs, Route};
+use crate::http::errors::Failure;
 use crate::http::response::Reply;
 
-pub(super) async fn list(call: &Call<'_>) -> Answer {
-    let workspace = call.query.required_workspace_id()?;
-    let mut faults = Faults::default();
-    let filter = AgentFilter {
-        agent_id: call.query.get("agent_id").map(str::to_owned),
-        limit: call.query.limit(&mut faults),
-        offset: usize::try_from(call.query.offset(&mut faults)).unwrap_or(usize::MAX),
-    };
-    faults.into_result()?;
-    let list = call.service.list_agents(call.caller, workspace, &filter).await?;
-    let reply = Reply::list(list.value).tagged(list.tag);
-    let reply = match filter.agent_id {
-        // The tag is to be the record's own, whichever way a client comes by it.
-        Some(_) => reply.plain(),
-        None => reply,
-    };
-    Ok(match if_none_match(call.headers, list.tag) {
-        true => reply.not_modified(),
-        false => reply,
-    })
+const PATH: &str = "/api/agents/configs";
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[
+    Definition {
+        run: Run::ListAgents,
+        ..Definition::of::<List>()
+    },
+    Definition::of::<Create>(),
+    Definition::of::<Update>(),
+    Definition::of::<Delete>(),
+    Definition::of::<Restore>(),
+];
+
+/// `GET /api/agents/configs`
+pub struct List;
+
+impl Endpoint for List {
+    const ROUTE: Route = Route::get(PATH, Needs::Permission(Permission::AgentsRead));
+
+    const DOC: Doc = Doc::new(
+        "listAgents",
+        AGENTS,
+        "List active agents",
+        "Returns the active agents of a workspace, oldest first and in one response unless `limit` and `offset` \
+         choose a part of it.\n\n\
+         The entity tag changes with anything that changes in the workspace. With `agent_id` it is the tag of that \
+         agent's record, ready for `If-Match`.",
+    )
+    .answer(
+        "The agents, in the order of `created_at` and then of `id`.",
+        &[
+            Example(
+                "agents",
+                r##"[
+                    {
+                        "id": "0192f0a4-10bb-7e91-8c02-5d7e9f1a2b33",
+                        "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                        "agent_id": "release-writer",
+                        "display_name": "Release writer",
+                        "role": "Technical author",
+                        "description": "Turns merged changes into release notes.",
+                        "agent_type": "ai",
+                        "model": "gpt-5",
+                        "color": "#7c3aed",
+                        "persona_prompt": "You write short, factual release notes.",
+                        "capabilities": ["writing", "changelog"],
+                        "parameters": {"creativity": 0.7, "formality": 70},
+                        "is_active": true,
+                        "created_at": "2026-11-20T09:30:00.123Z",
+                        "updated_at": "2026-11-20T10:05:41.007Z"
+                    }
+                ]"##,
+            ),
+            Example("none", r#"[]"#),
+        ],
+    );
+
+    type Input = (WorkspaceId, AgentIdFilter, Limit, Offset, IfNoneMatch);
+    type Body = ();
+    type Answer = SharedList<Agent>;
+
+    async fn run(
+        call: &Call<'_>,
+        (workspace, agent_id, limit, offset, known): Values<'_, Self>,
+        (): (),
+    ) -> Result<Self::Answer, Failure> {
+        let filter = AgentFilter {
+            agent_id: agent_id.map(str::to_owned),
+            limit,
+            offset: usize::try_from(offset).unwrap_or(usize::MAX),
+        };
+        let list = call.service.list_agents(call.caller, workspace, &filter).await?;
+        let reply = Reply::list(list.value).tagged(list.tag);
+        let reply = match agent_id {
+            // The tag is that of the record, and a record has one tag whichever request it comes from.
+            Some(_) => reply.plain(),
+            None => reply,
+        };
+        Ok(SharedList::new(match known.includes(list.tag) {
+            true => reply.not_modified(),
+            false => reply,
+        }))
+    }
 }
 
-pub(super) async fn create(call: &Call<'_>) -> Answer {
-    let new = NewAgent::from_json(&call.body)?;
-    Ok(tagged(&call.service.create_agent(call.caller, new).await?)?.created())
+/// `POST /api/agents/configs`
+pub struct Create;
+
+impl Endpoint for Create {
+    const ROUTE: Route = Route::post(PATH, Needs::Permission(Permission::AgentsConfigure));
+
+    const DOC: Doc = Doc::new(
+        "createAgent",
+        AGENTS,
+        "Create an agent",
+        "Creates an active agent. What is left out reads back as null, as an empty array or as an empty object.\n\n\
+         409 means that the `agent_id` is taken in the workspace, be it by a deleted agent, which can be restored. Of \
+         several requests for the last place that the plan has, one is served.",
+    )
+    .bodies(&[
+        Example(
+            "full",
+            r##"{
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "agent_id": "release-writer",
+                "display_name": "Release writer",
+                "role": "Technical author",
+                "description": "Turns merged changes into release notes.",
+                "agent_type": "ai",
+                "model": "gpt-5",
+                "color": "#7c3aed",
+                "persona_prompt": "You write short, factual release notes.",
+                "capabilities": ["writing", "changelog"],
+                "parameters": {"creativity": 0.7, "formality": 70}
+            }"##,
+        ),
+        Example(
+            "minimal",
+            r#"{
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "agent_id": "reviewer_2",
+                "display_name": "Ana"
+            }"#,
+        ),
+    ])
+    .answer(
+        "The new agent.",
+        &[Example(
+            "created",
+            r##"{
+                "id": "0192f0a4-10bb-7e91-8c02-5d7e9f1a2b33",
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "agent_id": "release-writer",
+                "display_name": "Release writer",
+                "role": "Technical author",
+                "description": "Turns merged changes into release notes.",
+                "agent_type": "ai",
+                "model": "gpt-5",
+                "color": "#7c3aed",
+                "persona_prompt": "You write short, factual release notes.",
+                "capabilities": ["writing", "changelog"],
+                "parameters": {"creativity": 0.7, "formality": 70},
+                "is_active": true,
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "updated_at": "2026-11-20T09:30:00.123Z"
+            }"##,
+        )],
+    )
+    .failures(&[409, 422]);
+
+    type Input = ();
+    type Body = Valid<NewAgent>;
+    type Answer = Created<Version<Agent>>;
+
+    async fn run(call: &Call<'_>, (): Values<'_, Self>, new: Valid<NewAgent>) -> Result<Self::Answer, Failure> {
+        Ok(Created(Version(call.service.create_agent(call.caller, new).await?)))
+    }
 }
 
-pub(super) async fn update(call: &Call<'_>) -> Answer {
-    let agent_id = call.query.required("agent_id")?;
-    let workspace = call.query.workspace_id()?;
-    let patch = AgentPatch::from_json(&call.body)?;
-    let condition = if_match(call.headers);
-    tagged(
-        &call
+/// `PATCH /api/agents/configs`
+pub struct Update;
+
+impl Endpoint for Update {
+    const ROUTE: Route = Route::patch(PATH, Needs::Permission(Permission::AgentsConfigure));
+
+    const DOC: Doc = Doc::new(
+        "updateAgent",
+        AGENTS,
+        "Change an agent",
+        "Replaces the given fields of an active agent and leaves the others alone. `updated_at` moves forward every \
+         time, even for an empty object.",
+    )
+    .bodies(&[
+        Example(
+            "some_fields",
+            r#"{"model": "claude-sonnet-4-5", "role": null, "parameters": {"creativity": 0.4}}"#,
+        ),
+        Example("nothing", r#"{}"#),
+    ])
+    .answer(
+        "The agent after the change.",
+        &[Example(
+            "changed",
+            r##"{
+                "id": "0192f0a4-10bb-7e91-8c02-5d7e9f1a2b33",
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "agent_id": "release-writer",
+                "display_name": "Release writer",
+                "role": null,
+                "description": "Turns merged changes into release notes.",
+                "agent_type": "ai",
+                "model": "claude-sonnet-4-5",
+                "color": "#7c3aed",
+                "persona_prompt": "You write short, factual release notes.",
+                "capabilities": ["writing", "changelog"],
+                "parameters": {"creativity": 0.4},
+                "is_active": true,
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "updated_at": "2026-11-20T10:05:41.007Z"
+            }"##,
+        )],
+    );
+
+    type Input = (AgentId, WorkspaceIdOptional, IfMatch);
+    type Body = Valid<AgentPatch>;
+    type Answer = Version<Agent>;
+
+    async fn run(
+        call: &Call<'_>,
+        (agent_id, workspace, condition): Values<'_, Self>,
+        patch: Valid<AgentPatch>,
+    ) -> Result<Self::Answer, Failure> {
+        let agent = call
             .service
             .update_agent(call.caller, workspace, agent_id, patch, &condition)
             .await
-            .map_err(|error| unmet(call.headers, error))?,
-    )
+            .map_err(|error| call.unmet(error))?;
+        Ok(Version(agent))
+    }
 }
 
-pub(super) async fn delete(call: &Call<'_>) -> Answer {
-    let agent_id = call.query.required("agent_id")?;
-    let workspace = call.query.workspace_id()?;
-    let condition = if_match(call.headers);
-    Reply::json(
-        &call
+/// `DELETE /api/agents/configs`
+pub struct Delete;
+
+impl Endpoint for Delete {
+    const ROUTE: Route = Route::delete(PATH, Needs::Permission(Permission::AgentsConfigure));
+
+    const DOC: Doc = Doc::new(
+        "deleteAgent",
+        AGENTS,
+        "Delete an agent",
+        "Deactivates an agent: it leaves the lists, while its record is kept and its `agent_id` stays taken.",
+    )
+    .answer(
+        "The agent is no longer active.",
+        &[Example("done", r#"{"success": true}"#)],
+    );
+
+    type Input = (AgentId, WorkspaceIdOptional, IfMatch);
+    type Body = ();
+    type Answer = Json<Success>;
+
+    async fn run(
+        call: &Call<'_>,
+        (agent_id, workspace, condition): Values<'_, Self>,
+        (): (),
+    ) -> Result<Self::Answer, Failure> {
+        let deleted = call
             .service
             .delete_agent(call.caller, workspace, agent_id, &condition)
             .await
-            .map_err(|error| unmet(call.headers, error))?,
-    )
+            .map_err(|error| call.unmet(error))?;
+        Ok(Json(deleted))
+    }
 }
 
-pub(super) async fn restore(call: &Call<'_>) -> Answer {
-    let agent_id = call.query.required("agent_id")?;
-    let workspace = call.query.workspace_id()?;
-    let condition = if_match(call.headers);
-    tagged(
-        &call
+/// `POST /api/agents/configs/restore`
+pub struct Restore;
+
+impl Endpoint for Restore {
+    const ROUTE: Route = Route::post(
+        "/api/agents/configs/restore",
+        Needs::Permission(Permission::AgentsConfigure),
+    );
+
+    const DOC: Doc = Doc::new(
+        "restoreAgent",
+        AGENTS,
+        "Restore a deleted agent",
+        "Makes a deleted agent active again, as it was. No body is read.\n\n\
+         409 means that the agent is active.",
+    )
+    .answer(
+        "The agent, active again.",
+        &[Example(
+            "restored",
+            r##"{
+                "id": "0192f0a4-10bb-7e91-8c02-5d7e9f1a2b33",
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "agent_id": "release-writer",
+                "display_name": "Release writer",
+                "role": "Technical author",
+                "description": "Turns merged changes into release notes.",
+                "agent_type": "ai",
+                "model": "gpt-5",
+                "color": "#7c3aed",
+                "persona_prompt": "You write short, factual release notes.",
+                "capabilities": ["writing", "changelog"],
+                "parameters": {"creativity": 0.7, "formality": 70},
+                "is_active": true,
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "updated_at": "2026-11-20T10:05:41.007Z"
+            }"##,
+        )],
+    )
+    .failures(&[409, 422]);
+
+    type Input = (AgentId, WorkspaceIdOptional, IfMatch);
+    type Body = ();
+    type Answer = Version<Agent>;
+
+    async fn run(
+        call: &Call<'_>,
+        (agent_id, workspace, condition): Values<'_, Self>,
+        (): (),
+    ) -> Result<Self::Answer, Failure> {
+        let agent = call
             .service
             .restore_agent(call.caller, workspace, agent_id, &condition)
             .await
-            .map_err(|error| unmet(call.headers, error))?,
-    )
-}
-
-fn tagged(agent: &Tagged<Agent>) -> Answer {
-    Ok(Reply::json(&agent.value)?.tagged(agent.tag))
+            .map_err(|error| call.unmet(error))?;
+        Ok(Version(agent))
+    }
 }

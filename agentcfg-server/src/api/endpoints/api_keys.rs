@@ -1,21 +1,151 @@
 //! API keys.
 
-use agentcfg_core::model::NewApiKey;
+use agentcfg_core::model::{ApiKey, CreatedApiKey, NewApiKey, Permission, Success};
+use agentcfg_core::validate::Valid;
 
-use super::{Answer, Call};
-use crate::http::response::Reply;
+use super::tags::API_KEYS;
+use crate::api::answer::{Created, Json, List as Array};
+use crate::api::call::Call;
+use crate::api::call::parameters::{KeyId, WorkspaceId};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
+use crate::api::routes::{Needs, Route};
+use crate::http::errors::Failure;
 
-pub(super) async fn list(call: &Call<'_>) -> Answer {
-    let workspace = call.query.required_workspace_id()?;
-    Reply::json(&call.service.list_api_keys(call.caller, workspace).await?)
+const PATH: &str = "/api/api-keys";
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[
+    Definition::of::<List>(),
+    Definition::of::<Create>(),
+    Definition::of::<Revoke>(),
+];
+
+/// `GET /api/api-keys`
+pub struct List;
+
+impl Endpoint for List {
+    const ROUTE: Route = Route::get(PATH, Needs::Permission(Permission::ApiKeysRead));
+
+    const DOC: Doc = Doc::new(
+        "listApiKeys",
+        API_KEYS,
+        "List API keys",
+        "Returns the API keys of a workspace, those that are revoked or expired included. Secrets are never shown.",
+    )
+    .answer(
+        "The keys, oldest first.",
+        &[Example(
+            "keys",
+            r#"[
+                {
+                    "id": "4fQ8mZr2LkV7xN0bTy6W",
+                    "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                    "name": "Nightly build",
+                    "environment": "production",
+                    "scope": "write",
+                    "rate_limit": 250,
+                    "expires_at": null,
+                    "created_at": "2026-11-20T09:30:00.123Z",
+                    "last_used_at": "2026-11-20T10:05:41.007Z",
+                    "revoked_at": null
+                }
+            ]"#,
+        )],
+    );
+
+    type Input = (WorkspaceId,);
+    type Body = ();
+    type Answer = Array<ApiKey>;
+
+    async fn run(call: &Call<'_>, (workspace,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+        Ok(Array(call.service.list_api_keys(call.caller, workspace).await?))
+    }
 }
 
-pub(super) async fn create(call: &Call<'_>) -> Answer {
-    let new = NewApiKey::from_json(&call.body)?;
-    Ok(Reply::json(&call.service.create_api_key(call.caller, new).await?)?.created())
+/// `POST /api/api-keys`
+pub struct Create;
+
+impl Endpoint for Create {
+    const ROUTE: Route = Route::post(PATH, Needs::SessionWith(Permission::ApiKeysManage));
+
+    const DOC: Doc = Doc::new(
+        "createApiKey",
+        API_KEYS,
+        "Create an API key",
+        "Creates an API key. This answer is the only one to show its plaintext.",
+    )
+    .bodies(&[
+        Example(
+            "production",
+            r#"{
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "name": "Nightly build",
+                "environment": "production",
+                "scope": "write",
+                "rate_limit": 250
+            }"#,
+        ),
+        Example(
+            "expiring",
+            r#"{
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "name": "Nightly build",
+                "environment": "development",
+                "scope": "read",
+                "rate_limit": 250,
+                "expires_at": "2099-01-31T18:00:00+01:00"
+            }"#,
+        ),
+    ])
+    .answer(
+        "The key with its plaintext.",
+        &[Example(
+            "created",
+            r#"{
+                "id": "4fQ8mZr2LkV7xN0bTy6W",
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "name": "Nightly build",
+                "environment": "production",
+                "scope": "write",
+                "rate_limit": 250,
+                "expires_at": null,
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "last_used_at": null,
+                "revoked_at": null,
+                "key": "svc_live_4fQ8mZr2LkV7xN0bTy6WEXAMPLEexampleEXAMPLEexampleEXAMPLEexample0000000"
+            }"#,
+        )],
+    );
+
+    type Input = ();
+    type Body = Valid<NewApiKey>;
+    type Answer = Created<Json<CreatedApiKey>>;
+
+    async fn run(call: &Call<'_>, (): Values<'_, Self>, new: Valid<NewApiKey>) -> Result<Self::Answer, Failure> {
+        Ok(Created(Json(call.service.create_api_key(call.caller, new).await?)))
+    }
 }
 
-pub(super) async fn revoke(call: &Call<'_>) -> Answer {
-    let key_id = call.query.required("key_id")?;
-    Reply::json(&call.service.revoke_api_key(call.caller, key_id).await?)
+/// `DELETE /api/api-keys`
+pub struct Revoke;
+
+impl Endpoint for Revoke {
+    const ROUTE: Route = Route::delete(PATH, Needs::SessionWith(Permission::ApiKeysManage));
+
+    const DOC: Doc = Doc::new(
+        "revokeApiKey",
+        API_KEYS,
+        "Revoke an API key",
+        "Ends an API key at once: the next request with it is answered with 401. The key stays listed.\n\n\
+         404 covers keys that are unknown, revoked before, or of a workspace that the caller is not a member of.",
+    )
+    .answer("The key is revoked.", &[Example("done", r#"{"success": true}"#)]);
+
+    type Input = (KeyId,);
+    type Body = ();
+    type Answer = Json<Success>;
+
+    async fn run(call: &Call<'_>, (key_id,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+        Ok(Json(call.service.revoke_api_key(call.caller, key_id).await?))
+    }
 }

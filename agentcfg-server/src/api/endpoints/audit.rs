@@ -1,18 +1,59 @@
 //! The audit log.
 
-use agentcfg_core::validate::Faults;
+use agentcfg_core::model::{AuditEntry, Permission};
 
-use super::{Answer, Call};
-use crate::http::response::Reply;
+use super::tags::AUDIT_LOG;
+use crate::api::answer::List as Array;
+use crate::api::call::Call;
+use crate::api::call::parameters::{AuditLimit, Offset, WorkspaceId};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
+use crate::api::routes::{Needs, Route};
+use crate::http::errors::Failure;
 
-/// Entries in an answer when the caller names no limit.
-const DEFAULT_LIMIT: usize = 100;
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<List>()];
 
-pub(super) async fn list(call: &Call<'_>) -> Answer {
-    let workspace = call.query.required_workspace_id()?;
-    let mut faults = Faults::default();
-    let limit = call.query.limit(&mut faults).unwrap_or(DEFAULT_LIMIT);
-    let offset = call.query.offset(&mut faults);
-    faults.into_result()?;
-    Reply::json(&call.service.audit_log(call.caller, workspace, offset, limit).await?)
+/// `GET /api/audit-log`
+pub struct List;
+
+impl Endpoint for List {
+    const ROUTE: Route = Route::get("/api/audit-log", Needs::Permission(Permission::AuditLogRead));
+
+    const DOC: Doc = Doc::new(
+        "listAuditLog",
+        AUDIT_LOG,
+        "Read the audit log",
+        "Returns what was changed in a workspace, by whom and when, the latest first.",
+    )
+    .answer(
+        "The entries, newest first.",
+        &[Example(
+            "entries",
+            r#"[
+                {
+                    "id": "0192f0a4-10bc-7044-b1d7-9e2c4a6f8b10",
+                    "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                    "actor": {"type": "user", "id": "user_71"},
+                    "action": "agent.updated",
+                    "target": {"type": "agent", "id": "release-writer"},
+                    "created_at": "2026-11-20T10:05:41.007Z",
+                    "changes": {"model": {"from": "gpt-5", "to": "claude-sonnet-4-5"}}
+                }
+            ]"#,
+        )],
+    );
+
+    type Input = (WorkspaceId, AuditLimit, Offset);
+    type Body = ();
+    type Answer = Array<AuditEntry>;
+
+    async fn run(
+        call: &Call<'_>,
+        (workspace, limit, offset): Values<'_, Self>,
+        (): (),
+    ) -> Result<Self::Answer, Failure> {
+        Ok(Array(
+            call.service.audit_log(call.caller, workspace, offset, limit).await?,
+        ))
+    }
 }

@@ -1,29 +1,125 @@
 //! Members of a workspace.
 
-use agentcfg_core::model::RoleChange;
+use agentcfg_core::model::{Member, Permission, RoleChange, Success};
+use agentcfg_core::validate::Valid;
 
-use super::{Answer, Call};
-use crate::http::response::Reply;
+use super::tags::MEMBERS;
+use crate::api::answer::{Json, List as Array};
+use crate::api::call::Call;
+use crate::api::call::parameters::{UserId, WorkspaceId};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
+use crate::api::routes::{Needs, Route};
+use crate::http::errors::Failure;
 
-pub(super) async fn list(call: &Call<'_>) -> Answer {
-    let workspace = call.query.required_workspace_id()?;
-    Reply::json(&call.service.list_members(call.caller, workspace).await?)
+const PATH: &str = "/api/workspaces/members";
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[
+    Definition::of::<List>(),
+    Definition::of::<Set>(),
+    Definition::of::<Remove>(),
+];
+
+/// `GET /api/workspaces/members`
+pub struct List;
+
+impl Endpoint for List {
+    const ROUTE: Route = Route::get(PATH, Needs::Permission(Permission::UsersRead));
+
+    const DOC: Doc = Doc::new(
+        "listMembers",
+        MEMBERS,
+        "List the members of a workspace",
+        "Returns everybody who is a member, in the order in which they came.",
+    )
+    .answer(
+        "The members.",
+        &[Example(
+            "members",
+            r#"[
+                {"user_id": "user_7", "role": "owner", "created_at": "2026-11-20T09:30:00.123Z"},
+                {"user_id": "user_71", "role": "member", "created_at": "2026-11-20T09:30:00.123Z"}
+            ]"#,
+        )],
+    );
+
+    type Input = (WorkspaceId,);
+    type Body = ();
+    type Answer = Array<Member>;
+
+    async fn run(call: &Call<'_>, (workspace,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+        Ok(Array(call.service.list_members(call.caller, workspace).await?))
+    }
 }
 
-pub(super) async fn set(call: &Call<'_>) -> Answer {
-    let workspace = call.query.required_workspace_id()?;
-    let user_id = call.query.required("user_id")?;
-    let change = RoleChange::from_json(&call.body)?;
-    Reply::json(
-        &call
+/// `PUT /api/workspaces/members`
+pub struct Set;
+
+impl Endpoint for Set {
+    const ROUTE: Route = Route::put(PATH, Needs::SessionWith(Permission::MembersManage));
+
+    const DOC: Doc = Doc::new(
+        "setMember",
+        MEMBERS,
+        "Add a member or change a role",
+        "Gives a user a role, whether the user is a member yet or not. The same role again changes nothing. Owners \
+         alone make and unmake owners.\n\n\
+         409 means that the workspace would be left without an owner.",
+    )
+    .bodies(&[Example("member", r#"{"role": "member"}"#)])
+    .answer(
+        "The membership.",
+        &[Example(
+            "member",
+            r#"{"user_id": "user_71", "role": "member", "created_at": "2026-11-20T09:30:00.123Z"}"#,
+        )],
+    )
+    .failures(&[409]);
+
+    type Input = (WorkspaceId, UserId);
+    type Body = Valid<RoleChange>;
+    type Answer = Json<Member>;
+
+    async fn run(
+        call: &Call<'_>,
+        (workspace, user_id): Values<'_, Self>,
+        change: Valid<RoleChange>,
+    ) -> Result<Self::Answer, Failure> {
+        let member = call
             .service
             .set_member(call.caller, workspace, user_id, change.role)
-            .await?,
-    )
+            .await?;
+        Ok(Json(member))
+    }
 }
 
-pub(super) async fn remove(call: &Call<'_>) -> Answer {
-    let workspace = call.query.required_workspace_id()?;
-    let user_id = call.query.required("user_id")?;
-    Reply::json(&call.service.remove_member(call.caller, workspace, user_id).await?)
+/// `DELETE /api/workspaces/members`
+pub struct Remove;
+
+impl Endpoint for Remove {
+    const ROUTE: Route = Route::delete(
+        PATH,
+        Needs::SessionUnless(Permission::MembersManage, "except to remove oneself"),
+    );
+
+    const DOC: Doc = Doc::new(
+        "removeMember",
+        MEMBERS,
+        "Remove a member",
+        "Ends a membership. Everybody may end their own; owners alone may end an owner's.\n\n\
+         409 means that the workspace would be left without an owner.",
+    )
+    .answer(
+        "The user is no longer a member.",
+        &[Example("done", r#"{"success": true}"#)],
+    )
+    .failures(&[404, 409]);
+
+    type Input = (WorkspaceId, UserId);
+    type Body = ();
+    type Answer = Json<Success>;
+
+    async fn run(call: &Call<'_>, (workspace, user_id): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+        Ok(Json(call.service.remove_member(call.caller, workspace, user_id).await?))
+    }
 }

@@ -1,55 +1,98 @@
 //! Model calls.
 
+use agentcfg_core::model::Permission;
 use agentcfg_core::service::ModelRequest;
 use agentcfg_core::{Error, ErrorKind};
 use bytes::Bytes;
 
-use super::{Answer, Call};
-use crate::api::model_calls::{Draft, Format, Sent};
-use crate::api::routes;
+use super::tags::MODELS;
+use crate::api::answer::Relayed;
+use crate::api::call::parameters::{AgentId, CalledPath, CalledProvider, WorkspaceIdOptional};
+use crate::api::call::{Call, Input, Passed};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
+use crate::api::model_calls::{Draft, Format, Sent, Target};
+use crate::api::routes::{MODEL_CALLS, Needs, Route};
 use crate::http::errors::Failure;
-use crate::http::query;
-use crate::http::response::Reply;
 
-/// The parameters that are for this service and not for the provider.
-const OWN: [&str; 2] = ["agent_id", "workspace_id"];
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<CallModel>()];
 
-pub(super) async fn call(call: &Call<'_>) -> Answer {
-    let agent_id = call.query.required("agent_id")?;
-    let workspace = call.query.workspace_id()?;
-    let target = routes::target(call.uri.path()).ok_or_else(|| Failure::not_found("there is no such place to call"))?;
-    let draft = draft(target.format(), call.body.clone()).await?;
-    let decided = call
-        .service
-        .resolve_model_call(
-            call.caller,
-            workspace,
-            agent_id,
-            &ModelRequest {
-                provider: target.provider,
-                path: &target.path,
-                model: draft.requested_model(),
-                takes_agent_model: draft.takes_model(),
-            },
-        )
-        .await
-        .map_err(refused)?;
-    let Some(calls) = call.model_calls else {
-        let message = "model calls are not set up on this server";
-        return Err(Failure::unavailable(message).and_final());
-    };
-    let query = query::query_without(call.uri.query(), &OWN)?;
-    let sent = Sent {
-        target,
-        query: query.as_deref(),
-        headers: call.headers,
-        body: draft.fill(decided.model.as_deref(), decided.persona_prompt.as_deref()),
-    };
-    let response = calls.send(&decided, sent, call.leaving).await?;
-    Ok(Reply::relayed(response))
+/// `POST /api/agents/model-calls/{provider}/{path}`
+pub struct CallModel;
+
+impl Endpoint for CallModel {
+    const ROUTE: Route = Route::post(
+        "/api/agents/model-calls/{provider}/{path}",
+        Needs::Permission(Permission::ModelsInvoke),
+    )
+    .below(MODEL_CALLS);
+
+    const DOC: Doc = Doc::new(
+        "callModel",
+        MODELS,
+        "Call a model provider as an agent",
+        "Sends the request to the provider and streams back what it answers. The caller's credential is replaced by \
+         the workspace's provider key, or by managed access where the workspace uses none of its own. `model` and the \
+         persona of the agent are filled in where the request has none: in `chat/completions` as the first system \
+         message, unless there is a system or developer message; in `responses` as `instructions`; in `messages` as \
+         `system`. Nothing else of the body changes, and at other paths nothing at all.\n\n\
+         The path is appended to the provider's address, and so are the other query parameters. Segments of the path \
+         consist of letters, digits and `-._~`; any other path is answered with 404. Of the header fields `Accept`, \
+         `Accept-Encoding`, `Content-Type`, `User-Agent`, `Anthropic-Version`, `Anthropic-Beta`, `OpenAI-Beta`, \
+         `Idempotency-Key` and `X-Client-Request-Id` go along, no others.\n\n\
+         The provider's status, whatever it is, its body, content type and `Retry-After` come back as they are; its \
+         `X-Request-Id` and `X-RateLimit-*` come as `X-Provider-Request-Id` and `X-Provider-RateLimit-*`. An answer \
+         that the provider breaks off ends in a broken connection. A caller who closes the connection ends the call.\n\n\
+         A model that is coming soon, or one of the other provider, is 400. No credential for the provider is 503 \
+         without `Retry-After`. A workspace key that is saved and does not open is 500, never a call with another \
+         credential.",
+    )
+    .bodies(&[Example("chat", r#"{"messages": [{"role": "user", "content": "Draft the notes for 2.4."}], "stream": true}"#)])
+    .answer("What the provider answered; a redirect or a refusal of the provider comes with its own status. The header fields of this service are there too.", &[])
+    .failures(&[502, 504]);
+
+    type Input = (CalledProvider, CalledPath, AgentId, WorkspaceIdOptional);
+    type Body = Passed;
+    type Answer = Relayed;
+
+    async fn run(
+        call: &Call<'_>,
+        (provider, path, agent_id, workspace): Values<'_, Self>,
+        passed: Passed,
+    ) -> Result<Self::Answer, Failure> {
+        let target = Target { provider, path };
+        let draft = draft(target.format(), passed.0.clone()).await?;
+        let decided = call
+            .service
+            .resolve_model_call(
+                call.caller,
+                workspace,
+                agent_id,
+                &ModelRequest {
+                    provider,
+                    path: &target.path,
+                    model: draft.requested_model(),
+                    takes_agent_model: draft.takes_model(),
+                },
+            )
+            .await
+            .map_err(refused)?;
+        let Some(calls) = call.model_calls else {
+            let message = "model calls are not set up on this server";
+            return Err(Failure::unavailable(message).and_final());
+        };
+        let query = passed.query(call, Self::Input::DOCS)?;
+        let sent = Sent {
+            target,
+            query: query.as_deref(),
+            headers: passed.headers(call),
+            body: draft.fill(decided.model.as_deref(), decided.persona_prompt.as_deref()),
+        };
+        Ok(Relayed(calls.send(&decided, sent, call.leaving).await?))
+    }
 }
 
-/// Without a credential the same call fails until somebody saves or configures one.
+/// Without a credential the same call fails until one is saved or configured.
 fn refused(error: Error) -> Failure {
     let is_final = error.kind() == ErrorKind::NotConfigured;
     let failure = Failure::from(error);
@@ -59,7 +102,7 @@ fn refused(error: Error) -> Failure {
     }
 }
 
-/// Reads the body; a long one where it keeps no other request waiting.
+/// Reads the body; a long one on a thread for blocking work, so that other requests do not wait.
 async fn draft(format: Option<Format>, body: Bytes) -> Result<Draft, Failure> {
     const LONG: usize = 256 << 10;
     let is_long = body.len() > LONG;

@@ -1,9 +1,52 @@
 //! The catalogue of models.
 
-use super::{Answer, Call};
-use crate::http::response::Reply;
+use agentcfg_core::model::{ModelInfo, Permission};
 
-pub(super) async fn list(call: &Call<'_>) -> Answer {
-    let workspace = call.query.required_workspace_id()?;
-    Reply::json(&call.service.list_models(call.caller, workspace).await?)
+use super::tags::MODELS;
+use crate::api::answer::List as Array;
+use crate::api::call::Call;
+use crate::api::call::parameters::WorkspaceId;
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
+use crate::api::routes::{Needs, Route};
+use crate::http::errors::Failure;
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<List>()];
+
+/// `GET /api/models`
+pub struct List;
+
+impl Endpoint for List {
+    const ROUTE: Route = Route::get("/api/models", Needs::Permission(Permission::AgentsRead));
+
+    const DOC: Doc = Doc::new(
+        "listModels",
+        MODELS,
+        "List the models on offer",
+        "Returns the catalogue of the deployment, and for each model whose credential the next call of it would use: \
+         the workspace's own, the managed one, or none.",
+    )
+    .answer(
+        "The models in the order of the catalogue.",
+        &[Example(
+            "models",
+            r#"[
+                {
+                    "id": "claude-sonnet-4-5",
+                    "provider": "anthropic",
+                    "display_name": "Claude Sonnet 4.5",
+                    "status": "available",
+                    "credential": "workspace"
+                }
+            ]"#,
+        )],
+    );
+
+    type Input = (WorkspaceId,);
+    type Body = ();
+    type Answer = Array<ModelInfo>;
+
+    async fn run(call: &Call<'_>, (workspace,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+        Ok(Array(call.service.list_models(call.caller, workspace).await?))
+    }
 }

@@ -3,37 +3,131 @@
 #[cfg(test)]
 mod tests;
 
+use agentcfg_core::model::{Permission, ProviderKeyInfo, Success};
 use agentcfg_core::secret::ProviderCredential;
 
-use super::{Answer, Call};
-use crate::http::response::Reply;
+use super::tags::MODELS;
+use crate::api::answer::{Json, List as Array};
+use crate::api::call::Call;
+use crate::api::call::parameters::{ProviderName, WorkspaceId};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
+use crate::api::routes::{Needs, Route};
+use crate::http::errors::Failure;
 
-pub(super) async fn list(call: &Call<'_>) -> Answer {
-    let workspace = call.query.required_workspace_id()?;
-    Reply::json(&call.service.list_provider_keys(call.caller, workspace).await?)
+const PATH: &str = "/api/provider-keys";
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[
+    Definition::of::<List>(),
+    Definition::of::<Save>(),
+    Definition::of::<Delete>(),
+];
+
+/// `GET /api/provider-keys`
+pub struct List;
+
+impl Endpoint for List {
+    const ROUTE: Route = Route::get(PATH, Needs::Permission(Permission::SettingsRead));
+
+    const DOC: Doc = Doc::new(
+        "listProviderKeys",
+        MODELS,
+        "List provider keys",
+        "Returns for which providers the workspace has saved a credential of its own; never the credential.",
+    )
+    .answer(
+        "The saved keys.",
+        &[Example(
+            "keys",
+            r#"[
+                {
+                    "provider": "anthropic",
+                    "created_at": "2026-11-20T09:30:00.123Z",
+                    "updated_at": "2026-11-20T09:30:00.123Z"
+                }
+            ]"#,
+        )],
+    );
+
+    type Input = (WorkspaceId,);
+    type Body = ();
+    type Answer = Array<ProviderKeyInfo>;
+
+    async fn run(call: &Call<'_>, (workspace,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+        Ok(Array(call.service.list_provider_keys(call.caller, workspace).await?))
+    }
 }
 
-pub(super) async fn save(call: &Call<'_>) -> Answer {
-    let workspace = call.query.required_workspace_id()?;
-    let name = call.query.required("provider")?;
-    let credential = ProviderCredential::from_json(&call.body)?;
-    let provider = call.service.provider_named(call.caller, workspace, name).await?;
-    Reply::json(
-        &call
+/// `PUT /api/provider-keys`
+pub struct Save;
+
+impl Endpoint for Save {
+    const ROUTE: Route = Route::put(PATH, Needs::SessionWith(Permission::ProviderKeysManage));
+
+    const DOC: Doc = Doc::new(
+        "saveProviderKey",
+        MODELS,
+        "Save a provider key",
+        "Saves the workspace's own credential for a provider, or replaces it; the very next model call uses it. It is \
+         sealed before it is stored and never shown again. 403 also when the plan does not allow own keys, and 503 \
+         when the deployment has no master key.",
+    )
+    .bodies(&[Example("key", r#"{"api_key": "sk-ant-0123456789"}"#)])
+    .answer(
+        "The key is saved.",
+        &[Example(
+            "key",
+            r#"{
+                "provider": "anthropic",
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "updated_at": "2026-11-20T09:30:00.123Z"
+            }"#,
+        )],
+    );
+
+    type Input = (WorkspaceId, ProviderName);
+    type Body = ProviderCredential;
+    type Answer = Json<ProviderKeyInfo>;
+
+    async fn run(
+        call: &Call<'_>,
+        (workspace, name): Values<'_, Self>,
+        credential: ProviderCredential,
+    ) -> Result<Self::Answer, Failure> {
+        let provider = call.service.provider_named(call.caller, workspace, name).await?;
+        let saved = call
             .service
             .save_provider_key(call.caller, workspace, provider, &credential)
-            .await?,
-    )
+            .await?;
+        Ok(Json(saved))
+    }
 }
 
-pub(super) async fn delete(call: &Call<'_>) -> Answer {
-    let workspace = call.query.required_workspace_id()?;
-    let name = call.query.required("provider")?;
-    let provider = call.service.provider_named(call.caller, workspace, name).await?;
-    Reply::json(
-        &call
+/// `DELETE /api/provider-keys`
+pub struct Delete;
+
+impl Endpoint for Delete {
+    const ROUTE: Route = Route::delete(PATH, Needs::SessionWith(Permission::ProviderKeysManage));
+
+    const DOC: Doc = Doc::new(
+        "deleteProviderKey",
+        MODELS,
+        "Delete a provider key",
+        "Deletes the workspace's own credential for a provider, on every plan; the next model call uses the managed \
+         one, if there is one.",
+    )
+    .answer("The key is deleted.", &[Example("deleted", r#"{"success": true}"#)]);
+
+    type Input = (WorkspaceId, ProviderName);
+    type Body = ();
+    type Answer = Json<Success>;
+
+    async fn run(call: &Call<'_>, (workspace, name): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+        let provider = call.service.provider_named(call.caller, workspace, name).await?;
+        let deleted = call
             .service
             .delete_provider_key(call.caller, workspace, provider)
-            .await?,
-    )
+            .await?;
+        Ok(Json(deleted))
+    }
 }

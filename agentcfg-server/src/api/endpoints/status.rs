@@ -1,23 +1,118 @@
 //! Live status.
 
-use agentcfg_core::model::StatusReport;
+use agentcfg_core::model::{AgentStatus, Permission, StatusReport};
+use agentcfg_core::validate::Valid;
 
-use super::{Answer, Call};
-use crate::http::response::Reply;
+use super::tags::AGENT_STATUS;
+use crate::api::answer::{Json, List as Array};
+use crate::api::call::Call;
+use crate::api::call::parameters::{AgentId, WorkspaceId, WorkspaceIdOptional};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
+use crate::api::routes::{Needs, Route};
+use crate::http::errors::Failure;
 
-pub(super) async fn list(call: &Call<'_>) -> Answer {
-    let workspace = call.query.required_workspace_id()?;
-    Reply::json(&call.service.agent_status(call.caller, workspace).await?)
+const PATH: &str = "/api/agents/status";
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<List>(), Definition::of::<Report>()];
+
+/// `GET /api/agents/status`
+pub struct List;
+
+impl Endpoint for List {
+    const ROUTE: Route = Route::get(PATH, Needs::Permission(Permission::AgentsRead));
+
+    const DOC: Doc = Doc::new(
+        "listAgentStatus",
+        AGENT_STATUS,
+        "See what the agents are doing",
+        "Returns an entry for each active agent, in the order of the agent list. An agent that has not reported \
+         lately is `offline`.",
+    )
+    .answer(
+        "One entry per active agent.",
+        &[Example(
+            "entries",
+            r#"[
+                {
+                    "agent_id": "release-writer",
+                    "display_name": "Release writer",
+                    "status": "working",
+                    "current_task_id": "TASK-118",
+                    "current_task_title": "Draft the notes for 2.4"
+                },
+                {
+                    "agent_id": "reviewer_2",
+                    "display_name": "Ana",
+                    "status": "offline",
+                    "current_task_id": null,
+                    "current_task_title": null
+                }
+            ]"#,
+        )],
+    );
+
+    type Input = (WorkspaceId,);
+    type Body = ();
+    type Answer = Array<AgentStatus>;
+
+    async fn run(call: &Call<'_>, (workspace,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+        Ok(Array(call.service.agent_status(call.caller, workspace).await?))
+    }
 }
 
-pub(super) async fn report(call: &Call<'_>) -> Answer {
-    let agent_id = call.query.required("agent_id")?;
-    let workspace = call.query.workspace_id()?;
-    let report = StatusReport::from_json(&call.body)?;
-    Reply::json(
-        &call
+/// `PUT /api/agents/status`
+pub struct Report;
+
+impl Endpoint for Report {
+    const ROUTE: Route = Route::put(PATH, Needs::Permission(Permission::TasksUpdate));
+
+    const DOC: Doc = Doc::new(
+        "reportAgentStatus",
+        AGENT_STATUS,
+        "Report what an agent is doing",
+        "Replaces the agent's last report. A report holds for a time that the deployment chooses, 120 seconds unless \
+         configured; report again before it runs out. Reports are not audited and leave the agent's record and tags \
+         alone.",
+    )
+    .bodies(&[
+        Example(
+            "working",
+            r#"{
+                "status": "working",
+                "current_task_id": "TASK-118",
+                "current_task_title": "Draft the notes for 2.4"
+            }"#,
+        ),
+        Example("idle", r#"{"status": "idle"}"#),
+    ])
+    .answer(
+        "The agent's entry.",
+        &[Example(
+            "working",
+            r#"{
+                "agent_id": "release-writer",
+                "display_name": "Release writer",
+                "status": "working",
+                "current_task_id": "TASK-118",
+                "current_task_title": "Draft the notes for 2.4"
+            }"#,
+        )],
+    );
+
+    type Input = (AgentId, WorkspaceIdOptional);
+    type Body = Valid<StatusReport>;
+    type Answer = Json<AgentStatus>;
+
+    async fn run(
+        call: &Call<'_>,
+        (agent_id, workspace): Values<'_, Self>,
+        report: Valid<StatusReport>,
+    ) -> Result<Self::Answer, Failure> {
+        let status = call
             .service
             .report_status(call.caller, workspace, agent_id, report)
-            .await?,
-    )
+            .await?;
+        Ok(Json(status))
+    }
 }

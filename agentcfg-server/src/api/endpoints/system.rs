@@ -1,21 +1,131 @@
-//! What operators and tools ask: is it up, is it ready, what does it speak.
+//! Whether the process is up, whether it can serve requests, and what it offers.
 
 use agentcfg_core::AgentCfg;
 use serde_json::json;
 
-use super::Answer;
+use super::tags::SYSTEM;
+use crate::api::answer::{Answer, AnswerDoc, Document, Shown};
+use crate::api::endpoint::{Definition, Doc, Example, OpenEndpoint};
 use crate::api::openapi::DOCUMENT;
+use crate::http::errors::Failure;
 use crate::http::response::Reply;
 
-pub(super) fn health() -> Answer {
-    Reply::json(&json!({"status": "ok"}))
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[
+    Definition::open::<OpenApi>(),
+    Definition::open::<Healthz>(),
+    Definition::open::<Readyz>(),
+];
+
+/// The process is up.
+#[derive(Debug)]
+pub struct Health;
+
+impl Answer for Health {
+    const DOC: AnswerDoc = AnswerDoc::ok(Shown::Fixed(
+        Some("Health"),
+        r#"{
+            "type": "object",
+            "description": "The process is up.",
+            "properties": {"status": {"type": "string", "description": "Always `ok`.", "const": "ok"}},
+            "required": ["status"],
+            "additionalProperties": false,
+            "examples": [{"status": "ok"}]
+        }"#,
+    ));
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Reply::json(&json!({"status": "ok"}))
+    }
 }
 
-pub(super) async fn ready(service: &AgentCfg) -> Answer {
-    service.ready().await?;
-    Reply::json(&json!({"status": "ready"}))
+/// Storage answers.
+#[derive(Debug)]
+pub struct Readiness;
+
+impl Answer for Readiness {
+    const DOC: AnswerDoc = AnswerDoc::ok(Shown::Fixed(
+        Some("Readiness"),
+        r#"{
+            "type": "object",
+            "description": "Storage answers.",
+            "properties": {"status": {"type": "string", "description": "Always `ready`.", "const": "ready"}},
+            "required": ["status"],
+            "additionalProperties": false,
+            "examples": [{"status": "ready"}]
+        }"#,
+    ));
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Reply::json(&json!({"status": "ready"}))
+    }
 }
 
-pub(super) fn openapi() -> Reply {
-    Reply::document(DOCUMENT)
+/// `GET /openapi.json`
+pub struct OpenApi;
+
+impl OpenEndpoint for OpenApi {
+    const PATH: &'static str = "/openapi.json";
+
+    const DOC: Doc = Doc::new(
+        "getOpenApi",
+        SYSTEM,
+        "Get this description",
+        "Returns the OpenAPI description of the API.",
+    )
+    .answer("This document.", &[]);
+
+    type Answer = Document;
+
+    async fn run(_: &AgentCfg) -> Result<Self::Answer, Failure> {
+        Ok(Document(DOCUMENT))
+    }
+}
+
+/// `GET /healthz`
+pub struct Healthz;
+
+impl OpenEndpoint for Healthz {
+    const PATH: &'static str = "/healthz";
+
+    const DOC: Doc = Doc::new(
+        "getHealth",
+        SYSTEM,
+        "See whether the process is up",
+        "Answers as soon as the server takes requests; storage is not asked.",
+    )
+    .answer("It is up.", &[Example("up", r#"{"status": "ok"}"#)]);
+
+    type Answer = Health;
+
+    async fn run(_: &AgentCfg) -> Result<Self::Answer, Failure> {
+        Ok(Health)
+    }
+}
+
+/// `GET /readyz`
+pub struct Readyz;
+
+impl OpenEndpoint for Readyz {
+    const PATH: &'static str = "/readyz";
+
+    const DOC: Doc = Doc::new(
+        "getReadiness",
+        SYSTEM,
+        "See whether requests can be served",
+        "Asks storage for a record and tells whether an answer came. With an identity provider whose keys verify \
+         session tokens, they must have been fetched once too.",
+    )
+    .answer(
+        "Storage answers, and session tokens can be verified.",
+        &[Example("ready", r#"{"status": "ready"}"#)],
+    )
+    .failures(&[503]);
+
+    type Answer = Readiness;
+
+    async fn run(service: &AgentCfg) -> Result<Self::Answer, Failure> {
+        service.ready().await?;
+        Ok(Readiness)
+    }
 }

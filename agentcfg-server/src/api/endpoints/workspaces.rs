@@ -1,21 +1,161 @@
 //! Workspaces.
 
-use agentcfg_core::model::{NewWorkspace, WorkspacePatch};
+use agentcfg_core::model::{NewWorkspace, Permission, Workspace, WorkspacePatch, WorkspaceView};
+use agentcfg_core::validate::Valid;
 
-use super::{Answer, Call};
-use crate::http::response::Reply;
+use super::tags::WORKSPACES;
+use crate::api::answer::{Created, Json, List as Array};
+use crate::api::call::Call;
+use crate::api::call::parameters::WorkspaceId;
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
+use crate::api::routes::{Needs, Route};
+use crate::http::errors::Failure;
 
-pub(super) async fn create(call: &Call<'_>) -> Answer {
-    let new = NewWorkspace::from_json(&call.body)?;
-    Ok(Reply::json(&call.service.create_workspace(call.caller, new).await?)?.created())
+const PATH: &str = "/api/workspaces";
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[
+    Definition::of::<List>(),
+    Definition::of::<Create>(),
+    Definition::of::<Update>(),
+];
+
+/// `POST /api/workspaces`
+pub struct Create;
+
+impl Endpoint for Create {
+    const ROUTE: Route = Route::post(PATH, Needs::Session);
+
+    const DOC: Doc = Doc::new(
+        "createWorkspace",
+        WORKSPACES,
+        "Create a workspace",
+        "Creates a workspace on the deployment's default plan and makes the caller its owner.",
+    )
+    .bodies(&[Example("workspace", r#"{"name": "Studio North"}"#)])
+    .answer(
+        "The new workspace.",
+        &[Example(
+            "created",
+            r#"{
+                "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "name": "Studio North",
+                "plan": "free",
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "updated_at": "2026-11-20T09:30:00.123Z"
+            }"#,
+        )],
+    );
+
+    type Input = ();
+    type Body = Valid<NewWorkspace>;
+    type Answer = Created<Json<Workspace>>;
+
+    async fn run(call: &Call<'_>, (): Values<'_, Self>, new: Valid<NewWorkspace>) -> Result<Self::Answer, Failure> {
+        Ok(Created(Json(call.service.create_workspace(call.caller, new).await?)))
+    }
 }
 
-pub(super) async fn list(call: &Call<'_>) -> Answer {
-    Reply::json(&call.service.list_workspaces(call.caller).await?)
+/// `GET /api/workspaces`
+pub struct List;
+
+impl Endpoint for List {
+    const ROUTE: Route = Route::get(PATH, Needs::Credential);
+
+    const DOC: Doc = Doc::new(
+        "listWorkspaces",
+        WORKSPACES,
+        "List the caller's workspaces",
+        "Returns the workspaces that the session's user is a member of, each with the user's role, or the one \
+         workspace of an API key, without a role.",
+    )
+    .answer(
+        "The workspaces, oldest first.",
+        &[
+            Example(
+                "session",
+                r#"[
+                    {
+                        "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                        "name": "Studio North",
+                        "plan": "team",
+                        "created_at": "2026-11-20T09:30:00.123Z",
+                        "updated_at": "2026-11-20T09:30:00.123Z",
+                        "role": "owner"
+                    }
+                ]"#,
+            ),
+            Example(
+                "api_key",
+                r#"[
+                    {
+                        "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                        "name": "Studio North",
+                        "plan": "team",
+                        "created_at": "2026-11-20T09:30:00.123Z",
+                        "updated_at": "2026-11-20T09:30:00.123Z"
+                    }
+                ]"#,
+            ),
+        ],
+    );
+
+    type Input = ();
+    type Body = ();
+    type Answer = Array<WorkspaceView>;
+
+    async fn run(call: &Call<'_>, (): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+        Ok(Array(call.service.list_workspaces(call.caller).await?))
+    }
 }
 
-pub(super) async fn update(call: &Call<'_>) -> Answer {
-    let workspace = call.query.required_workspace_id()?;
-    let patch = WorkspacePatch::from_json(&call.body)?;
-    Reply::json(&call.service.update_workspace(call.caller, workspace, patch).await?)
+/// `PATCH /api/workspaces`
+pub struct Update;
+
+impl Endpoint for Update {
+    const ROUTE: Route = Route::patch(
+        PATH,
+        Needs::SessionUnless(Permission::WorkspaceManage, "unless an operator changes the plan alone"),
+    );
+
+    const DOC: Doc = Doc::new(
+        "updateWorkspace",
+        WORKSPACES,
+        "Rename a workspace or change its plan",
+        "Changes the name, the plan or both. Operators, whom the deployment's configuration names, are the only ones \
+         to change plans; to change nothing but the plan they need no membership, and are told with 404 when there is \
+         no such workspace.",
+    )
+    .bodies(&[
+        Example("rename", r#"{"name": "Studio South"}"#),
+        Example("plan", r#"{"plan": "team"}"#),
+    ])
+    .answer(
+        "The workspace after the change.",
+        &[Example(
+            "renamed",
+            r#"{
+                "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "name": "Studio South",
+                "plan": "team",
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "updated_at": "2026-11-20T10:05:41.007Z"
+            }"#,
+        )],
+    )
+    .failures(&[404]);
+
+    type Input = (WorkspaceId,);
+    type Body = Valid<WorkspacePatch>;
+    type Answer = Json<Workspace>;
+
+    async fn run(
+        call: &Call<'_>,
+        (workspace,): Values<'_, Self>,
+        patch: Valid<WorkspacePatch>,
+    ) -> Result<Self::Answer, Failure> {
+        Ok(Json(
+            call.service.update_workspace(call.caller, workspace, patch).await?,
+        ))
+    }
 }

@@ -1,0 +1,188 @@
+//! Successful answers: their status, header fields and schema follow from their type.
+
+use agentcfg_core::model::Tagged;
+use hyper::Response;
+use serde::Serialize;
+
+use crate::api::model_calls::Relay;
+use crate::api::schema::{Example, Schema};
+use crate::http::errors::Failure;
+use crate::http::response::Reply;
+
+/// What an endpoint answers when it succeeds.
+pub trait Answer {
+    /// The description.
+    const DOC: AnswerDoc;
+
+    /// Writes the answer.
+    ///
+    /// # Errors
+    ///
+    /// 500 when the value cannot be written as JSON, which no value of the API does.
+    fn into_reply(self) -> Result<Reply, Failure>;
+}
+
+/// The description of a successful answer.
+#[derive(Debug, Clone, Copy)]
+pub struct AnswerDoc {
+    /// The status.
+    pub status: u16,
+    /// What the body is.
+    pub shown: Shown,
+    /// Whether it has an entity tag.
+    pub is_tagged: bool,
+    /// Whether 304 without a body takes its place for a caller that has this version.
+    pub is_conditional: bool,
+    /// Whether it can be long enough to be compressed, if it is the answer to a `GET`.
+    pub may_be_long: bool,
+}
+
+/// What the body of an answer is.
+#[derive(Debug, Clone, Copy)]
+pub enum Shown {
+    /// A value of this type.
+    Value(Schema),
+    /// An array of values of this type.
+    List(Schema),
+    /// What this JSON Schema says, which may be a component of this name.
+    Fixed(Option<&'static str>, &'static str),
+    /// Whatever a model provider answers.
+    Relayed,
+}
+
+impl AnswerDoc {
+    pub(super) const fn ok(shown: Shown) -> Self {
+        Self {
+            status: 200,
+            shown,
+            is_tagged: false,
+            is_conditional: false,
+            may_be_long: false,
+        }
+    }
+}
+
+/// 200 with a value as JSON.
+#[derive(Debug)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize + Example> Answer for Json<T> {
+    const DOC: AnswerDoc = AnswerDoc::ok(Shown::Value(Schema::of_answer::<T>()));
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Reply::json(&self.0)
+    }
+}
+
+/// 200 with an array as JSON.
+#[derive(Debug)]
+pub struct List<T>(pub Vec<T>);
+
+impl<T: Serialize + Example> Answer for List<T> {
+    const DOC: AnswerDoc = AnswerDoc {
+        may_be_long: true,
+        ..AnswerDoc::ok(Shown::List(Schema::of_answer::<T>()))
+    };
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Reply::json(&self.0)
+    }
+}
+
+/// 200 with a value as JSON and the entity tag of its version.
+#[derive(Debug)]
+pub struct Version<T>(pub Tagged<T>);
+
+impl<T: Serialize + Example> Answer for Version<T> {
+    const DOC: AnswerDoc = AnswerDoc {
+        is_tagged: true,
+        ..Json::<T>::DOC
+    };
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Ok(Reply::json(&self.0.value)?.tagged(self.0.tag))
+    }
+}
+
+/// 201 in place of 200.
+#[derive(Debug)]
+pub struct Created<A>(pub A);
+
+impl<A: Answer> Answer for Created<A> {
+    const DOC: AnswerDoc = AnswerDoc { status: 201, ..A::DOC };
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Ok(self.0.into_reply()?.created())
+    }
+}
+
+/// An array of agents in a form that requests share, with its entity tag.
+#[derive(Debug)]
+pub struct SharedList<T> {
+    reply: Reply,
+    of: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T> SharedList<T> {
+    /// The list is in this reply.
+    pub fn new(reply: Reply) -> Self {
+        Self {
+            reply,
+            of: std::marker::PhantomData,
+        }
+    }
+}
+
+impl<T: Example> Answer for SharedList<T> {
+    const DOC: AnswerDoc = AnswerDoc {
+        is_tagged: true,
+        is_conditional: true,
+        may_be_long: true,
+        ..AnswerDoc::ok(Shown::List(Schema::of_answer::<T>()))
+    };
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Ok(self.reply)
+    }
+}
+
+/// What a model provider answered.
+#[derive(Debug)]
+pub struct Relayed(pub Response<Relay>);
+
+impl Answer for Relayed {
+    const DOC: AnswerDoc = AnswerDoc::ok(Shown::Relayed);
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Ok(Reply::relayed(self.0))
+    }
+}
+
+/// The OpenAPI document.
+#[derive(Debug)]
+pub struct Document(pub &'static str);
+
+impl Answer for Document {
+    const DOC: AnswerDoc = AnswerDoc {
+        may_be_long: true,
+        ..AnswerDoc::ok(Shown::Fixed(
+            None,
+            r#"{
+                "type": "object",
+                "description": "An OpenAPI 3.1 document.",
+                "properties": {
+                    "openapi": {
+                        "type": "string",
+                        "description": "Version of the OpenAPI specification.",
+                        "pattern": "^3\\.1\\."
+                    }
+                },
+                "required": ["openapi"]
+            }"#,
+        ))
+    };
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Ok(Reply::document(self.0))
+    }
+}

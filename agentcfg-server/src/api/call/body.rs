@@ -1,0 +1,125 @@
+//! Bodies of requests: which there are, and how each is read.
+
+use agentcfg_core::model::{AgentPatch, NewAgent, NewApiKey, NewWorkspace, RoleChange, StatusReport, WorkspacePatch};
+use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::validate::{Invalid, Valid};
+use bytes::Bytes;
+use hyper::header::HeaderMap;
+
+use super::{Call, ParameterDoc, Place, Received};
+use crate::api::schema::{Described, Schema};
+use crate::http::errors::Failure;
+use crate::http::query::query_without;
+
+/// What body an endpoint takes.
+pub trait Body: Sized + Send {
+    /// How it is received.
+    const CONTENT: Content;
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    ///
+    /// 400 with every fault of the body.
+    fn read(request: &Received<'_>) -> Result<Self, Failure>;
+}
+
+/// A body of JSON, which is read by a reader of its own that reports all faults together.
+pub trait ReadJson: Sized + Send {
+    /// The type that describes it.
+    type Described: Described;
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    ///
+    /// Every fault of the body.
+    fn read_json(json: &[u8]) -> Result<Self, Invalid>;
+}
+
+/// How a body is received.
+#[derive(Debug, Clone, Copy)]
+pub enum Content {
+    /// There is none, and none is read.
+    Nothing,
+    /// JSON of this type, with a JSON content type.
+    Json(Schema),
+    /// What a model provider takes: longer, and JSON only where something is filled in.
+    ModelCall,
+}
+
+impl Content {
+    /// Whether the body must be JSON.
+    pub const fn is_json(&self) -> bool {
+        matches!(self, Self::Json(_))
+    }
+}
+
+impl Body for () {
+    const CONTENT: Content = Content::Nothing;
+
+    fn read(_: &Received<'_>) -> Result<Self, Failure> {
+        Ok(())
+    }
+}
+
+/// What a model call passes on: the body, and with it the query and the header fields of the call.
+#[derive(Debug)]
+pub struct Passed(pub Bytes);
+
+impl Passed {
+    /// The query as it was received, without the parameters that are for this service.
+    ///
+    /// # Errors
+    ///
+    /// 400 where the query is not percent-encoded.
+    pub fn query(&self, call: &Call<'_>, own: &[ParameterDoc]) -> Result<Option<String>, Failure> {
+        let own = own.iter().filter(|parameter| parameter.place == Place::Query);
+        let names: Vec<_> = own.map(|parameter| parameter.name).collect();
+        query_without(call.request.uri.query(), &names)
+    }
+
+    /// All header fields.
+    pub fn headers<'a>(&self, call: &Call<'a>) -> &'a HeaderMap {
+        call.request.headers
+    }
+}
+
+impl Body for Passed {
+    const CONTENT: Content = Content::ModelCall;
+
+    fn read(request: &Received<'_>) -> Result<Self, Failure> {
+        Ok(Self(request.body.clone()))
+    }
+}
+
+impl<T: ReadJson> Body for T {
+    const CONTENT: Content = Content::Json(Schema::of_body::<T>());
+
+    fn read(request: &Received<'_>) -> Result<Self, Failure> {
+        Ok(Self::read_json(&request.body)?)
+    }
+}
+
+macro_rules! bodies {
+    ($($read:ty: $described:ident),* $(,)?) => {
+        $(impl ReadJson for $read {
+            type Described = $described;
+
+            fn read_json(json: &[u8]) -> Result<Self, Invalid> {
+                $described::from_json(json)
+            }
+        })*
+    };
+}
+
+bodies!(
+    Valid<NewAgent>: NewAgent,
+    Valid<AgentPatch>: AgentPatch,
+    Valid<StatusReport>: StatusReport,
+    Valid<NewWorkspace>: NewWorkspace,
+    Valid<WorkspacePatch>: WorkspacePatch,
+    Valid<RoleChange>: RoleChange,
+    Valid<NewApiKey>: NewApiKey,
+    ProviderCredential: ProviderCredential,
+);

@@ -1,0 +1,361 @@
+//! Every parameter of the API, each declared once.
+
+use std::borrow::Cow;
+
+use agentcfg_core::model::{self, Precondition, Tag};
+use agentcfg_core::validate::Faults;
+use hyper::header::HeaderMap;
+
+use super::{Parameter, ParameterDoc, Received, Shape};
+use crate::api::model_calls::Target;
+use crate::api::routes;
+use crate::http::errors::Failure;
+use crate::http::request::{if_match, if_none_match};
+
+const WORKSPACE: Shape = Shape::Field("Agent", "workspace_id");
+const WORKSPACE_EXAMPLE: &str = r#""0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05""#;
+const AGENT_EXAMPLE: &str = r#""release-writer""#;
+
+/// The workspace, which must be named.
+pub struct WorkspaceId;
+
+impl Parameter for WorkspaceId {
+    type Value<'a> = model::WorkspaceId;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "WorkspaceId",
+        "workspace_id",
+        WORKSPACE,
+        "The workspace, as a hyphenated UUID in either case.",
+    )
+    .required()
+    .example(WORKSPACE_EXAMPLE);
+
+    fn read(request: &Received<'_>, _: &mut Faults) -> Result<model::WorkspaceId, Failure> {
+        workspace_id(request.required(&Self::DOC)?)
+    }
+}
+
+/// The workspace, where the credential alone may decide it.
+pub struct WorkspaceIdOptional;
+
+impl Parameter for WorkspaceIdOptional {
+    type Value<'a> = Option<model::WorkspaceId>;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "WorkspaceIdOptional",
+        "workspace_id",
+        WORKSPACE,
+        "The workspace, as a hyphenated UUID in either case. Left out, it is that of the API key, or the only one that \
+         the session's user is a member of; a user with none or several gets 400. A key's own workspace is the only \
+         one that it may name.",
+    )
+    .example(WORKSPACE_EXAMPLE);
+
+    fn read(request: &Received<'_>, _: &mut Faults) -> Result<Option<model::WorkspaceId>, Failure> {
+        request.optional(&Self::DOC).map(workspace_id).transpose()
+    }
+}
+
+fn workspace_id(text: &str) -> Result<model::WorkspaceId, Failure> {
+    text.parse()
+        .map_err(|rule| Failure::bad_request(format!("the query parameter {} {rule}", WorkspaceId::DOC.name)))
+}
+
+/// The agent to act on.
+pub struct AgentId;
+
+impl Parameter for AgentId {
+    type Value<'a> = &'a str;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "AgentId",
+        "agent_id",
+        Shape::Field("Agent", "agent_id"),
+        "The agent's identifier within the workspace, not the UUID of its record. A text that no agent could have for \
+         an identifier is answered with 404.",
+    )
+    .required()
+    .example(AGENT_EXAMPLE)
+    .answers(&[404]);
+
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
+        request.required(&Self::DOC)
+    }
+}
+
+/// The one agent to list.
+pub struct AgentIdFilter;
+
+impl Parameter for AgentIdFilter {
+    type Value<'a> = Option<&'a str>;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "AgentIdFilter",
+        AgentId::DOC.name,
+        Shape::Text,
+        "Lists this agent alone; the array is empty when no active agent has the identifier.",
+    )
+    .example(AGENT_EXAMPLE);
+
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Option<&'a str>, Failure> {
+        Ok(request.optional(&Self::DOC))
+    }
+}
+
+/// Most elements of a list.
+const LIMIT: &str = "limit";
+const LIMIT_EXAMPLE: &str = "50";
+const MAX_LIMIT: u64 = 1000;
+
+/// Most agents to list.
+pub struct Limit;
+
+impl Parameter for Limit {
+    type Value<'a> = Option<usize>;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "Limit",
+        LIMIT,
+        Shape::Number {
+            minimum: 1,
+            maximum: Some(MAX_LIMIT),
+            default: None,
+        },
+        "Most agents to return. Left out, all are returned.",
+    )
+    .example(LIMIT_EXAMPLE);
+
+    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<usize>, Failure> {
+        let limit = request.number(&Self::DOC, faults);
+        Ok(limit.and_then(|limit| usize::try_from(limit).ok()))
+    }
+}
+
+/// Most entries of the audit log to list.
+pub struct AuditLimit;
+
+impl AuditLimit {
+    const DEFAULT: u64 = 100;
+}
+
+impl Parameter for AuditLimit {
+    type Value<'a> = usize;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "AuditLimit",
+        LIMIT,
+        Shape::Number {
+            minimum: 1,
+            maximum: Some(MAX_LIMIT),
+            default: Some(Self::DEFAULT),
+        },
+        "Most entries to return.",
+    )
+    .example(LIMIT_EXAMPLE);
+
+    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<usize, Failure> {
+        let limit = request.number(&Self::DOC, faults).unwrap_or(Self::DEFAULT);
+        Ok(usize::try_from(limit).unwrap_or(usize::MAX))
+    }
+}
+
+/// How many elements of a list to skip.
+pub struct Offset;
+
+impl Parameter for Offset {
+    type Value<'a> = u64;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "Offset",
+        "offset",
+        Shape::Number {
+            minimum: 0,
+            maximum: None,
+            default: Some(0),
+        },
+        "How many elements to skip at the start. From the number of elements on, the array is empty and a higher offset \
+         has no further effect; one that does not fit into 64 bits is refused.",
+    )
+    .example("0");
+
+    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<u64, Failure> {
+        Ok(request.number(&Self::DOC, faults).unwrap_or(0))
+    }
+}
+
+/// The user to act on.
+pub struct UserId;
+
+impl Parameter for UserId {
+    type Value<'a> = &'a str;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "UserId",
+        "user_id",
+        Shape::Field("Member", "user_id"),
+        "The user: the `sub` of the user's session tokens. The user need not have signed in before.",
+    )
+    .required()
+    .example(r#""user_71""#);
+
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
+        request.required(&Self::DOC)
+    }
+}
+
+/// The API key to act on.
+pub struct KeyId;
+
+impl Parameter for KeyId {
+    type Value<'a> = &'a str;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "KeyId",
+        "key_id",
+        Shape::Field("ApiKey", "id"),
+        "The `id` of the API key. A text that no key could have for one is answered with 404.",
+    )
+    .required()
+    .example(r#""4fQ8mZr2LkV7xN0bTy6W""#)
+    .answers(&[404]);
+
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
+        request.required(&Self::DOC)
+    }
+}
+
+/// The name of a model provider. Whether there is such a provider is for the endpoint to say.
+pub struct ProviderName;
+
+impl Parameter for ProviderName {
+    type Value<'a> = &'a str;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "Provider",
+        "provider",
+        Shape::Field("ProviderKeyInfo", "provider"),
+        "A model provider. An unknown one is 404.",
+    )
+    .required()
+    .answers(&[404]);
+
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
+        request.required(&Self::DOC)
+    }
+}
+
+/// The provider that a model call goes to.
+pub struct CalledProvider;
+
+impl Parameter for CalledProvider {
+    type Value<'a> = model::Provider;
+
+    const DOC: ParameterDoc = ParameterDoc::path(
+        "provider",
+        Shape::Field("ProviderKeyInfo", "provider"),
+        "Whose API is called.",
+    )
+    .example(r#""openai""#);
+
+    fn read(request: &Received<'_>, _: &mut Faults) -> Result<model::Provider, Failure> {
+        Ok(target(request)?.provider)
+    }
+}
+
+/// The path at the provider that a model call goes to.
+pub struct CalledPath;
+
+impl Parameter for CalledPath {
+    type Value<'a> = Cow<'a, str>;
+
+    const DOC: ParameterDoc = ParameterDoc::path(
+        "path",
+        Shape::Pattern {
+            length: None,
+            pattern: "^[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~-]+)*$",
+        },
+        "The path at the provider, slashes included, such as `v1/chat/completions`, `v1/responses` or `v1/messages`.",
+    )
+    .example(r#""v1/chat/completions""#);
+
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Cow<'a, str>, Failure> {
+        Ok(target(request)?.path)
+    }
+}
+
+fn target<'a>(request: &'a Received<'_>) -> Result<Target<'a>, Failure> {
+    routes::target(request.uri.path())
+        .ok_or_else(|| Failure::not_found("the path names no provider and path that can be called"))
+}
+
+/// The versions that a change may act on.
+pub struct IfMatch;
+
+impl Parameter for IfMatch {
+    type Value<'a> = Precondition;
+
+    const DOC: ParameterDoc = ParameterDoc::header(
+        "IfMatch",
+        "If-Match",
+        Shape::Text,
+        "Entity tags of the versions to act on, separated by commas and compared strongly, or `*` for any. Another \
+         version is answered with 412.",
+    )
+    .example(r#""\"k3j9x0ab-a42\"""#)
+    .answers(&[412]);
+
+    fn read(request: &Received<'_>, _: &mut Faults) -> Result<Precondition, Failure> {
+        Ok(if_match(request.headers))
+    }
+}
+
+/// The versions that the caller has.
+pub struct IfNoneMatch;
+
+impl Parameter for IfNoneMatch {
+    type Value<'a> = Known<'a>;
+
+    const DOC: ParameterDoc = ParameterDoc::header(
+        "IfNoneMatch",
+        "If-None-Match",
+        Shape::Text,
+        "Entity tags of the versions that the caller has, separated by commas, or `*`. When the current one is among \
+         them the answer is 304.",
+    )
+    .example(r#""\"k3j9x0ab-w118\"""#);
+
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Known<'a>, Failure> {
+        Ok(Known(request.headers))
+    }
+}
+
+/// The versions that the caller has, compared when the current one is known.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a>(&'a HeaderMap);
+
+impl Known<'_> {
+    /// Whether this version is among them.
+    pub fn includes(self, current: Tag) -> bool {
+        if_none_match(self.0, current)
+    }
+}
+
+impl Received<'_> {
+    fn optional(&self, parameter: &ParameterDoc) -> Option<&str> {
+        self.query.get(parameter.name)
+    }
+
+    fn required(&self, parameter: &ParameterDoc) -> Result<&str, Failure> {
+        self.query.required(parameter.name)
+    }
+
+    /// A whole number within the bounds that the parameter declares.
+    fn number(&self, parameter: &ParameterDoc, faults: &mut Faults) -> Option<u64> {
+        let Shape::Number { minimum, maximum, .. } = parameter.shape else {
+            return None;
+        };
+        let bounds = minimum..=maximum.unwrap_or(u64::MAX);
+        self.query.number(parameter.name, bounds, faults)
+    }
+}

@@ -1,0 +1,216 @@
+//! What an endpoint is: its route, its description, what it reads, what it answers, and its function.
+//!
+//! All of that stands in one `impl` block under [`super::endpoints`]. Routing, the check of the credential, the methods of
+//! `Allow` and of CORS, the labels of metrics and the OpenAPI document follow from it.
+
+use std::pin::Pin;
+
+use agentcfg_core::AgentCfg;
+
+use crate::api::answer::{Answer, AnswerDoc};
+use crate::api::call::{Body, Call, Content, Input, ParameterDoc, serve};
+use crate::api::routes::{Needs, Route};
+use crate::http::errors::Failure;
+use crate::http::response::Reply;
+
+/// An endpoint that needs a credential.
+///
+/// ```ignore
+/// /// `PUT /api/agents/status`
+/// pub struct Report;
+///
+/// impl Endpoint for Report {
+///     const ROUTE: Route = Route::put("/api/agents/status", Needs::Permission(Permission::TasksUpdate));
+///     const DOC: Doc = Doc::new("reportAgentStatus", AGENT_STATUS, "Report what an agent is doing", "Replaces …");
+///     type Input = (AgentId, WorkspaceIdOptional);
+///     type Body = StatusReport;
+///     type Answer = Json<AgentStatus>;
+///
+///     async fn run(call: &Call<'_>, (agent, workspace): Values<'_, Self>, report: StatusReport) -> Result<Self::Answer, Failure> {
+///         Ok(Json(call.service.report_status(call.caller, workspace, agent, report).await?))
+///     }
+/// }
+/// ```
+pub trait Endpoint: 'static {
+    /// Where it is, and what a request for it must bring.
+    const ROUTE: Route;
+
+    /// What the OpenAPI document says of it beyond what follows from the rest.
+    const DOC: Doc;
+
+    /// The parameters, a tuple. What is not listed cannot be read.
+    type Input: Input;
+
+    /// The body, `()` for none.
+    type Body: Body;
+
+    /// The answer: its type decides status, header fields and schema.
+    type Answer: Answer;
+
+    /// Answers one request.
+    ///
+    /// # Errors
+    ///
+    /// What the core refused.
+    fn run(
+        call: &Call<'_>,
+        input: Values<'_, Self>,
+        body: Self::Body,
+    ) -> impl Future<Output = Result<Self::Answer, Failure>> + Send
+    where
+        Self: Sized;
+}
+
+/// The values of an endpoint's parameters.
+pub type Values<'a, E> = <<E as Endpoint>::Input as Input>::Values<'a>;
+
+/// An endpoint that is answered without a credential. It is a `GET` and reads nothing of the request.
+pub trait OpenEndpoint: 'static {
+    /// The path.
+    const PATH: &'static str;
+
+    /// What the OpenAPI document says of it beyond what follows from the rest.
+    const DOC: Doc;
+
+    /// The answer.
+    type Answer: Answer;
+
+    /// Answers one request.
+    ///
+    /// # Errors
+    ///
+    /// What the core refused.
+    fn run(service: &AgentCfg) -> impl Future<Output = Result<Self::Answer, Failure>> + Send;
+}
+
+/// The description of an endpoint for people.
+#[derive(Debug, Clone, Copy)]
+pub struct Doc {
+    /// The `operationId`.
+    pub id: &'static str,
+    /// The group that it is shown in.
+    pub tag: Tag,
+    /// What it does, in a few words.
+    pub summary: &'static str,
+    /// What it does, in Markdown. What a credential must be able to do is added from the route.
+    pub description: &'static str,
+    /// What the successful answer is, in a sentence.
+    pub answer: &'static str,
+    /// Examples of bodies that it takes.
+    pub bodies: &'static [Example],
+    /// Examples of successful answers.
+    pub answers: &'static [Example],
+    /// Statuses of failures beyond those that follow from the route, the parameters and the body.
+    pub failures: &'static [u16],
+}
+
+/// A group of endpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tag {
+    /// Its name.
+    pub name: &'static str,
+    /// What the group is about.
+    pub description: &'static str,
+}
+
+/// A named example, written as JSON.
+#[derive(Debug, Clone, Copy)]
+pub struct Example(pub &'static str, pub &'static str);
+
+impl Doc {
+    /// A description without examples.
+    pub const fn new(id: &'static str, tag: Tag, summary: &'static str, description: &'static str) -> Self {
+        Self {
+            id,
+            tag,
+            summary,
+            description,
+            answer: "",
+            bodies: &[],
+            answers: &[],
+            failures: &[],
+        }
+    }
+
+    /// Says what the successful answer is, with examples.
+    #[must_use]
+    pub const fn answer(self, answer: &'static str, answers: &'static [Example]) -> Self {
+        Self {
+            answer,
+            answers,
+            ..self
+        }
+    }
+
+    /// Shows bodies that it takes.
+    #[must_use]
+    pub const fn bodies(self, bodies: &'static [Example]) -> Self {
+        Self { bodies, ..self }
+    }
+
+    /// Names statuses of failures that do not follow from the route, the parameters and the body.
+    #[must_use]
+    pub const fn failures(self, failures: &'static [u16]) -> Self {
+        Self { failures, ..self }
+    }
+}
+
+/// An endpoint as a row of the table of all.
+#[derive(Debug)]
+pub struct Definition {
+    /// Where it is, and what a request for it must bring.
+    pub route: Route,
+    /// What the OpenAPI document says of it.
+    pub doc: Doc,
+    /// The parameters.
+    pub parameters: &'static [ParameterDoc],
+    /// The body.
+    pub content: Content,
+    /// The successful answer.
+    pub answer: AnswerDoc,
+    pub(super) run: Run,
+}
+
+/// How an endpoint is run.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Run {
+    /// Without a credential.
+    Open(for<'a> fn(&'a AgentCfg) -> BoxedReply<'a>),
+    /// With a credential.
+    Called(for<'a> fn(&'a Call<'_>) -> BoxedReply<'a>),
+    /// The list of agents: the most frequent request is awaited in place, without an allocation.
+    ListAgents,
+}
+
+/// The future of a reply. It is boxed so that the future of a request is not as large as the largest of these.
+pub(super) type BoxedReply<'a> = Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send + 'a>>;
+
+impl Definition {
+    /// The row of an endpoint.
+    pub const fn of<E: Endpoint>() -> Self {
+        assert!(
+            !matches!(E::ROUTE.needs, Needs::Nothing),
+            "an endpoint without credential is an `OpenEndpoint`"
+        );
+        Self {
+            route: E::ROUTE,
+            doc: E::DOC,
+            parameters: E::Input::DOCS,
+            content: E::Body::CONTENT,
+            answer: E::Answer::DOC,
+            run: Run::Called(|call| Box::pin(serve::<E>(call))),
+        }
+    }
+
+    /// The row of an endpoint that needs no credential.
+    pub const fn open<E: OpenEndpoint>() -> Self {
+        Self {
+            route: Route::get(E::PATH, Needs::Nothing),
+            doc: E::DOC,
+            parameters: &[],
+            content: Content::Nothing,
+            answer: E::Answer::DOC,
+            run: Run::Open(|service| Box::pin(async move { E::run(service).await?.into_reply() })),
+        }
+    }
+}

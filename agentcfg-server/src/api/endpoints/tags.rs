@@ -1,0 +1,43 @@
+//! The groups in which the OpenAPI document shows the endpoints.
+
+use crate::api::endpoint::Tag;
+
+pub(super) const AGENTS: Tag = Tag {
+    name: "Agents",
+    description: "Configurations of agents.",
+};
+
+pub(super) const AGENT_STATUS: Tag = Tag {
+    name: "Agent status",
+    description: "What agents are doing right now.",
+};
+
+pub(super) const WORKSPACES: Tag = Tag {
+    name: "Workspaces",
+    description: "Workspaces and their plans.",
+};
+
+pub(super) const MEMBERS: Tag = Tag {
+    name: "Members",
+    description: "Who may do what in a workspace.",
+};
+
+pub(super) const API_KEYS: Tag = Tag {
+    name: "API keys",
+    description: "Credentials for tools.",
+};
+
+pub(super) const AUDIT_LOG: Tag = Tag {
+    name: "Audit log",
+    description: "What was changed, and by whom.",
+};
+
+pub(super) const MODELS: Tag = Tag {
+    name: "Models",
+    description: "Models on offer, and the workspace's own credentials for them.",
+};
+
+pub(super) const SYSTEM: Tag = Tag {
+    name: "System",
+    description: "What operators and tools ask; without credential.",
+};

@@ -1,0 +1,300 @@
+//! The document as a whole.
+
+use agentcfg_core::model::{Permission, Role, Scope};
+
+use super::failures::{self, FAILURES, headers};
+use super::node::Node;
+use super::schemas::Schemas;
+use crate::api::answer::Shown;
+use crate::api::call::{Content, ParameterDoc, Place, Shape};
+use crate::api::endpoint::{Definition, Example};
+use crate::api::endpoints;
+use crate::api::routes::Needs;
+
+/// What does not follow from the definitions: version of the specification, title, servers, header fields.
+const FRAME: &str = include_str!("frame.json");
+const INFO: &str = include_str!("info.md");
+const CREDENTIALS: &str = include_str!("credentials.md");
+
+/// A parameter of every endpoint.
+const REQUEST_ID: ParameterDoc = ParameterDoc::header(
+    "RequestId",
+    "X-Request-Id",
+    Shape::Pattern {
+        length: Some((1, 128)),
+        pattern: "^[!-~]+$",
+    },
+    "The caller's name for the exchange, returned in the response. A value that is longer or has other characters is \
+     replaced, not refused.",
+)
+.example(r#""ci-run-4711""#);
+
+/// The OpenAPI document of all endpoints.
+pub(super) fn document() -> Node {
+    let frame = Node::parse(FRAME);
+    let part = |name: &str| frame.get(name).cloned().unwrap_or_else(|| panic!("{name} is missing"));
+    let mut schemas = Schemas::new();
+    let info = part("info")
+        .with("version", env!("CARGO_PKG_VERSION"))
+        .with("description", INFO.trim_end());
+    let bearer = Node::object().with("bearer", Node::Array(Vec::new()));
+    Node::object()
+        .with("openapi", part("openapi"))
+        .with("info", info)
+        .with("servers", part("servers"))
+        .with("security", Node::Array(vec![bearer]))
+        .with("tags", tags())
+        .with("paths", paths(&mut schemas))
+        .with("components", components(&schemas, part("headers")))
+        .with("x-unrouted-responses", part("x-unrouted-responses"))
+}
+
+fn tags() -> Node {
+    let mut tags = Vec::new();
+    for endpoint in endpoints::all() {
+        if !tags.contains(&endpoint.doc.tag) {
+            tags.push(endpoint.doc.tag);
+        }
+    }
+    let tags = tags.iter().map(|tag| {
+        Node::object()
+            .with("name", tag.name)
+            .with("description", tag.description)
+    });
+    Node::Array(tags.collect())
+}
+
+fn paths(schemas: &mut Schemas) -> Node {
+    let mut paths = Node::object();
+    for endpoint in endpoints::all() {
+        let new = || Node::object().with("parameters", Node::Array(vec![component(&REQUEST_ID)]));
+        let path = paths.entry(endpoint.route.path, new);
+        path.add(&endpoint.route.method.to_lowercase(), operation(endpoint, schemas));
+    }
+    paths
+}
+
+fn component(parameter: &ParameterDoc) -> Node {
+    match parameter.component {
+        Some(name) => Node::reference("parameters", name),
+        None => panic!("{} is no component", parameter.name),
+    }
+}
+
+fn operation(endpoint: &Definition, schemas: &mut Schemas) -> Node {
+    let doc = &endpoint.doc;
+    let needs = endpoint.route.needs;
+    let parameters = endpoint.parameters.iter().map(|parameter| match parameter.component {
+        Some(_) => component(parameter),
+        None => written(parameter, schemas),
+    });
+    let parameters: Vec<_> = parameters.collect();
+    Node::object()
+        .with("operationId", doc.id)
+        .with("tags", vec![doc.tag.name])
+        .with("summary", doc.summary)
+        .with("description", format!("{}\n\n{}", doc.description, sentence(needs)))
+        .with_some(
+            "x-required-permission",
+            needs.permission().map(|permission| permission.as_str()),
+        )
+        .with("x-accepted-credentials", credentials(needs).to_vec())
+        .with_some("security", (needs == Needs::Nothing).then(|| Node::Array(Vec::new())))
+        .with_some("parameters", (!parameters.is_empty()).then_some(parameters))
+        .with_some("requestBody", request_body(endpoint, schemas))
+        .with("responses", responses(endpoint, schemas))
+}
+
+fn credentials(needs: Needs) -> &'static [&'static str] {
+    match needs {
+        Needs::Nothing => &[],
+        Needs::Credential | Needs::Permission(_) => &["api_key", "session"],
+        Needs::Session | Needs::SessionWith(_) | Needs::SessionUnless(..) => &["session"],
+    }
+}
+
+/// What the description of an endpoint says of the credential.
+fn sentence(needs: Needs) -> String {
+    const SESSION: &str = "API keys are refused: a session token is needed.";
+    match needs {
+        Needs::Nothing => "No credential is looked at.".to_owned(),
+        Needs::Credential => "Any good credential will do.".to_owned(),
+        Needs::Session => format!("No permission is needed. {SESSION}"),
+        Needs::Permission(permission) => format!("Needs the permission `{permission}`."),
+        Needs::SessionWith(permission) => format!("Needs the permission `{permission}`. {SESSION}"),
+        Needs::SessionUnless(permission, except) => format!("Needs the permission `{permission}`, {except}. {SESSION}"),
+    }
+}
+
+fn written(parameter: &ParameterDoc, schemas: &Schemas) -> Node {
+    let place = match parameter.place {
+        Place::Query => "query",
+        Place::Path => "path",
+        Place::Header => "header",
+    };
+    Node::object()
+        .with("name", parameter.name)
+        .with("in", place)
+        .with("description", parameter.description)
+        .with_some("required", parameter.is_required.then_some(true))
+        .with("schema", schemas.shape(parameter.shape))
+        .with_some("example", parameter.example.map(Node::parse))
+}
+
+fn examples(examples: &[Example]) -> Option<Node> {
+    let all = examples.iter().fold(Node::object(), |node, Example(name, json)| {
+        node.with(name, Node::object().with("value", Node::parse(json)))
+    });
+    (!examples.is_empty()).then_some(all)
+}
+
+fn request_body(endpoint: &Definition, schemas: &mut Schemas) -> Option<Node> {
+    let json = |schema| {
+        Node::object()
+            .with("schema", schema)
+            .with_some("examples", examples(endpoint.doc.bodies))
+    };
+    let body = |is_required: bool, description: &str, content| {
+        Node::object()
+            .with("required", is_required)
+            .with("description", description)
+            .with("content", content)
+    };
+    match endpoint.content {
+        Content::Nothing => None,
+        Content::Json(schema) => Some(body(
+            true,
+            "A JSON object. A field that is not described, and any name given twice, is refused.",
+            Node::object().with("application/json", json(schemas.reference(schema))),
+        )),
+        Content::ModelCall => Some(body(
+            false,
+            "What the provider takes. At the three paths above it must be a JSON object, with a JSON content type.",
+            Node::object()
+                .with("application/json", json(Node::object()))
+                .with("*/*", Node::object().with("schema", Node::object())),
+        )),
+    }
+}
+
+fn responses(endpoint: &Definition, schemas: &mut Schemas) -> Node {
+    let answer = &endpoint.answer;
+    let is_counted = endpoint.route.needs != Needs::Nothing;
+    let mut responses = vec![(answer.status, success(endpoint, is_counted, schemas))];
+    if answer.is_conditional {
+        let known = Node::object()
+            .with("description", "The caller has the current version already.")
+            .with("headers", headers(is_counted, &["ETag", "Vary"]));
+        responses.push((304, known));
+    }
+    for status in failures::statuses(endpoint) {
+        let name = failures::component(endpoint, status);
+        responses.push((status, Node::reference("responses", name)));
+    }
+    let node = |node: Node, (status, response): (u16, Node)| node.with(&status.to_string(), response);
+    responses.into_iter().fold(Node::object(), node)
+}
+
+fn success(endpoint: &Definition, is_counted: bool, schemas: &mut Schemas) -> Node {
+    let answer = &endpoint.answer;
+    let mut names = Vec::new();
+    if answer.is_tagged {
+        names.push("ETag");
+    }
+    if answer.may_be_long && endpoint.route.method == "GET" {
+        names.extend(["Content-Encoding", "Vary"]);
+    }
+    let mut headers = headers(is_counted, &names);
+    let json = |schema| {
+        let media_type = Node::object()
+            .with("schema", schema)
+            .with_some("examples", examples(endpoint.doc.answers));
+        Node::object().with("application/json", media_type)
+    };
+    let content = match answer.shown {
+        Shown::Value(schema) => json(schemas.reference(schema)),
+        Shown::List(schema) => json(
+            Node::object()
+                .with("type", "array")
+                .with("items", schemas.reference(schema)),
+        ),
+        Shown::Fixed(Some(name), _) => json(Node::reference("schemas", name)),
+        Shown::Fixed(None, schema) => json(Node::parse(schema)),
+        Shown::Relayed => {
+            let text = Node::object().with("type", "string");
+            let name = Node::object()
+                .with("description", "The provider's name for the exchange.")
+                .with("schema", text.clone());
+            headers.add("X-Provider-Request-Id", name);
+            json(Node::object()).with("text/event-stream", Node::object().with("schema", text))
+        }
+    };
+    Node::object()
+        .with("description", endpoint.doc.answer)
+        .with("headers", headers)
+        .with("content", content)
+}
+
+fn components(schemas: &Schemas, headers: Node) -> Node {
+    let mut parameters = Node::object();
+    let of_endpoints = endpoints::all().flat_map(|endpoint| endpoint.parameters);
+    for parameter in of_endpoints.chain([&REQUEST_ID]) {
+        if let Some(name) = parameter.component {
+            parameters.entry(name, || written(parameter, schemas));
+        }
+    }
+    let failures = FAILURES.iter();
+    let responses = failures.fold(Node::object(), |node, failure| {
+        node.with(failure.component, failure.component())
+    });
+    let bearer = Node::object()
+        .with("type", "http")
+        .with("scheme", "bearer")
+        .with("bearerFormat", "API key or session JWT")
+        .with("description", format!("{CREDENTIALS}\n{}", holders()));
+    Node::object()
+        .with("schemas", schemas.components())
+        .with("parameters", parameters)
+        .with("headers", headers)
+        .with("responses", responses)
+        .with("securitySchemes", Node::object().with("bearer", bearer))
+}
+
+/// A table of who holds each permission that an endpoint asks for.
+fn holders() -> String {
+    let mut permissions = Vec::new();
+    for endpoint in endpoints::all() {
+        let permission = endpoint.route.needs.permission();
+        permissions.extend(permission.filter(|permission| !permissions.contains(permission)));
+    }
+    let listed = |names: Vec<String>| {
+        if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        }
+    };
+    let rows = permissions.iter().map(|permission| {
+        let scopes = Scope::ALL
+            .iter()
+            .filter(|scope| scope.permissions().contains(*permission))
+            .map(|scope| match (scope, permission) {
+                (Scope::Write, Permission::AgentsConfigure) => {
+                    format!("{scope} (unless the deployment takes it away)")
+                }
+                _ => scope.to_string(),
+            });
+        let roles = Role::ALL
+            .iter()
+            .filter(|role| role.permissions().contains(*permission))
+            .map(ToString::to_string);
+        let (scopes, roles) = (listed(scopes.collect()), listed(roles.collect()));
+        format!("| `{permission}` | {scopes} | {roles} |")
+    });
+    let head = [
+        "| permission | scopes of keys | roles of users |",
+        "| --- | --- | --- |",
+    ];
+    let lines: Vec<_> = head.into_iter().map(str::to_owned).chain(rows).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,306 @@
+//! The failures that endpoints share, and which of them an endpoint answers.
+
+use super::node::Node;
+use crate::api::call::Content;
+use crate::api::endpoint::Definition;
+use crate::api::routes::Needs;
+
+/// A failure that endpoints share.
+pub(super) struct Failure {
+    pub(super) component: &'static str,
+    description: &'static str,
+    /// Whether the request was counted, so that the answer shows the rate window.
+    is_counted: bool,
+    /// Header fields besides those that every answer has.
+    headers: &'static [&'static str],
+    examples: &'static [(&'static str, &'static str)],
+}
+
+pub(super) const FAILURES: &[Failure] = &[
+    Failure {
+        component: "BadRequest",
+        description: "A parameter or the body breaks a rule. All faults of a body are reported together.",
+        is_counted: true,
+        headers: &[],
+        examples: &[
+            ("query", "the query parameter workspace_id is required"),
+            (
+                "body",
+                "display_name must be at most 100 characters, got 142; color must be # and 3, 4, 6 or 8 hexadecimal digits",
+            ),
+        ],
+    },
+    Failure {
+        component: "Unauthorized",
+        description: "There is no credential, or it is not good: unknown, malformed, expired or revoked. Such requests count \
+         against no limit.",
+        is_counted: false,
+        headers: &["WWW-Authenticate"],
+        examples: &[
+            (
+                "missing",
+                "missing credentials: send the header Authorization: Bearer <credential>",
+            ),
+            ("wrong", "invalid credentials"),
+        ],
+    },
+    Failure {
+        component: "Forbidden",
+        description: "The credential is good but does not allow this: its permissions do not reach, an API key called what only \
+         sessions may, or the workspace is another's. A workspace that does not exist is refused in the same way.",
+        is_counted: true,
+        headers: &[],
+        examples: &[
+            (
+                "scope",
+                "an API key of scope read lacks the permission agents:configure",
+            ),
+            ("workspace", "you are not a member of this workspace"),
+        ],
+    },
+    Failure {
+        component: "NotFound",
+        description: "What the query names does not exist here.",
+        is_counted: true,
+        headers: &[],
+        examples: &[("agent", "agent \"release-writer\" not found")],
+    },
+    Failure {
+        component: "MethodNotAllowed",
+        description: "The path exists, but not with this method. Answered before any credential is looked at.",
+        is_counted: false,
+        headers: &["Allow"],
+        examples: &[("method", "POST is not allowed here, use GET, HEAD, PUT")],
+    },
+    Failure {
+        component: "UnknownPath",
+        description: "Nothing has this path. Paths match exactly, and a trailing slash makes another path. Answered before any \
+         credential is looked at.",
+        is_counted: false,
+        headers: &[],
+        examples: &[(
+            "path",
+            "there is nothing at this path, see /openapi.json for what there is",
+        )],
+    },
+    Failure {
+        component: "RequestTimeout",
+        description: "The body did not arrive in time.",
+        is_counted: true,
+        headers: &[],
+        examples: &[("timeout", "the body did not arrive in time")],
+    },
+    Failure {
+        component: "Conflict",
+        description: "Something that exists stands in the way.",
+        is_counted: true,
+        headers: &[],
+        examples: &[(
+            "taken",
+            "an agent with agent_id \"release-writer\" already exists in this workspace",
+        )],
+    },
+    Failure {
+        component: "PreconditionFailed",
+        description: "The record has another version than `If-Match` asks for. Nothing changed.",
+        is_counted: true,
+        headers: &[],
+        examples: &[("stale", "the agent has changed: its ETag is \"a43\" now, read it again")],
+    },
+    Failure {
+        component: "PayloadTooLarge",
+        description: "The body is longer than 1 MiB.",
+        is_counted: true,
+        headers: &[],
+        examples: &[("size", "the body must be at most 1048576 bytes")],
+    },
+    Failure {
+        component: "CallTooLarge",
+        description: "The body is longer than 10 MiB.",
+        is_counted: true,
+        headers: &[],
+        examples: &[("too_large", "the body must be at most 10485760 bytes")],
+    },
+    Failure {
+        component: "UriTooLong",
+        description: "The request line is longer than 8 KiB. Answered before any credential is looked at.",
+        is_counted: false,
+        headers: &[],
+        examples: &[("line", "the request line must be at most 8192 bytes, got 9120")],
+    },
+    Failure {
+        component: "UnsupportedMediaType",
+        description: "The body is not declared as JSON, or the request has a `Content-Encoding`.",
+        is_counted: true,
+        headers: &[],
+        examples: &[
+            ("type", "the body must have the header Content-Type: application/json"),
+            ("encoding", "Content-Encoding is not supported: send the body as it is"),
+        ],
+    },
+    Failure {
+        component: "UnsupportedEncoding",
+        description: "The request has a `Content-Encoding`, which is refused even where no body is read.",
+        is_counted: true,
+        headers: &[],
+        examples: &[("encoding", "Content-Encoding is not supported: send the body as it is")],
+    },
+    Failure {
+        component: "PlanLimitReached",
+        description: "The workspace's plan has no room for another active agent.",
+        is_counted: true,
+        headers: &[],
+        examples: &[("plan", "the plan free allows 3 active agents, and they exist already")],
+    },
+    Failure {
+        component: "TooManyRequests",
+        description: "The credential has used up its requests for this minute.",
+        is_counted: true,
+        headers: &["Retry-After"],
+        examples: &[(
+            "limit",
+            "rate limit of 100 requests per minute exceeded, try again in 23 s",
+        )],
+    },
+    Failure {
+        component: "HeadersTooLarge",
+        description: "The header fields take more than 16 KiB. Answered before any credential is looked at.",
+        is_counted: false,
+        headers: &[],
+        examples: &[("headers", "the header fields must be at most 16384 bytes, got 17002")],
+    },
+    Failure {
+        component: "InternalError",
+        description: "A fault of the server. The log has its cause under the `X-Request-Id`. The rate-limit headers are there when \
+         the credential was accepted before the fault.",
+        is_counted: true,
+        headers: &[],
+        examples: &[("internal", "internal error")],
+    },
+    Failure {
+        component: "BadGateway",
+        description: "The provider cannot be reached, or broke the connection before it answered.",
+        is_counted: true,
+        headers: &[],
+        examples: &[("unreachable", "openai cannot be reached")],
+    },
+    Failure {
+        component: "GatewayTimeout",
+        description: "The provider did not begin its answer in time.",
+        is_counted: true,
+        headers: &[],
+        examples: &[("timeout", "openai did not answer within 120 s")],
+    },
+    Failure {
+        component: "ServiceUnavailable",
+        description: "Storage or the identity provider does not answer. When saving was interrupted the message says so, and the \
+         change may have been made. The rate-limit headers are there when the credential was accepted before the \
+         fault.",
+        is_counted: true,
+        headers: &["Retry-After-Sometimes"],
+        examples: &[
+            ("storage", "storage is unavailable, try again"),
+            (
+                "outcome",
+                "storage failed while saving and the change may have been made: read before trying again",
+            ),
+        ],
+    },
+    Failure {
+        component: "NotReady",
+        description: "Storage does not answer.",
+        is_counted: false,
+        headers: &["Retry-After"],
+        examples: &[("storage", "storage is unavailable, try again")],
+    },
+    Failure {
+        component: "InternalErrorOpen",
+        description: "A fault of the server. The log has its cause under the `X-Request-Id`.",
+        is_counted: false,
+        headers: &[],
+        examples: &[("internal", "internal error")],
+    },
+];
+
+/// Header fields of every answer to a request that was counted.
+const RATE: [&str; 3] = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
+
+/// References to the header fields of an answer.
+pub(super) fn headers(is_counted: bool, others: &[&str]) -> Node {
+    let rate = if is_counted { &RATE[..] } else { &[] };
+    let names = ["X-Request-Id"].iter().chain(rate).chain(others);
+    names.fold(Node::object(), |node, component| {
+        // One field has two descriptions: where it is always there, and where it is not.
+        let name = component.strip_suffix("-Sometimes").unwrap_or(component);
+        node.with(name, Node::reference("headers", component))
+    })
+}
+
+impl Failure {
+    pub(super) fn component(&self) -> Node {
+        let examples = self.examples.iter().fold(Node::object(), |node, (name, message)| {
+            let body = Node::object().with("error", *message);
+            node.with(name, Node::object().with("value", body))
+        });
+        let json = Node::object()
+            .with("schema", Node::reference("schemas", "Error"))
+            .with("examples", examples);
+        Node::object()
+            .with("description", self.description)
+            .with("headers", headers(self.is_counted, self.headers))
+            .with("content", Node::object().with("application/json", json))
+    }
+}
+
+/// The statuses of the failures of an endpoint, in order.
+///
+/// What every request can meet follows from what the endpoint needs and reads; the rest is in its description.
+pub(super) fn statuses(endpoint: &Definition) -> Vec<u16> {
+    let needs = endpoint.route.needs;
+    let mut statuses = vec![414, 431, 500];
+    if needs != Needs::Nothing {
+        statuses.extend([400, 401, 415, 429, 503]);
+    }
+    if !matches!(needs, Needs::Nothing | Needs::Credential) {
+        statuses.push(403);
+    }
+    if !matches!(endpoint.content, Content::Nothing) {
+        statuses.extend([408, 413]);
+    }
+    for parameter in endpoint.parameters {
+        statuses.extend(parameter.answers);
+    }
+    statuses.extend(endpoint.doc.failures);
+    statuses.sort_unstable();
+    statuses.dedup();
+    statuses
+}
+
+/// The component that describes a failure of an endpoint.
+pub(super) fn component(endpoint: &Definition, status: u16) -> &'static str {
+    let is_open = endpoint.route.needs == Needs::Nothing;
+    match status {
+        400 => "BadRequest",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        408 => "RequestTimeout",
+        409 => "Conflict",
+        412 => "PreconditionFailed",
+        413 if matches!(endpoint.content, Content::ModelCall) => "CallTooLarge",
+        413 => "PayloadTooLarge",
+        414 => "UriTooLong",
+        415 if matches!(endpoint.content, Content::Nothing) => "UnsupportedEncoding",
+        415 => "UnsupportedMediaType",
+        422 => "PlanLimitReached",
+        429 => "TooManyRequests",
+        431 => "HeadersTooLarge",
+        500 if is_open => "InternalErrorOpen",
+        500 => "InternalError",
+        502 => "BadGateway",
+        503 if is_open => "NotReady",
+        503 => "ServiceUnavailable",
+        504 => "GatewayTimeout",
+        other => panic!("{} answers {other}, which no component describes", endpoint.doc.id),
+    }
+}

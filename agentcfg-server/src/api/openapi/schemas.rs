@@ -1,0 +1,169 @@
+//! The schemas of the types that endpoints take and show.
+
+use agentcfg_core::model::{ErrorBody, schema};
+use schemars::SchemaGenerator;
+use serde_json::{Map, Value};
+
+use super::node::Node;
+use crate::api::answer::Shown;
+use crate::api::call::{Content, Shape};
+use crate::api::endpoints;
+use crate::api::schema::Schema;
+
+/// The schemas of the document, and references to them.
+pub(super) struct Schemas {
+    generator: SchemaGenerator,
+    definitions: Map<String, Value>,
+    /// Those that are written in a definition.
+    fixed: Vec<(&'static str, Node)>,
+}
+
+impl Schemas {
+    /// The schemas of all types that endpoints name.
+    pub(super) fn new() -> Self {
+        let mut generator = schema::generator();
+        let mut fixed = Vec::new();
+        generator.subschema_for::<ErrorBody>();
+        for endpoint in endpoints::all() {
+            if let Content::Json(body) = endpoint.content {
+                (body.schema)(&mut generator);
+            }
+            match endpoint.answer.shown {
+                Shown::Value(shown) | Shown::List(shown) => {
+                    (shown.schema)(&mut generator);
+                }
+                Shown::Fixed(Some(name), json) => fixed.push((name, Node::parse(json))),
+                Shown::Fixed(None, _) | Shown::Relayed => {}
+            }
+        }
+        let definitions = generator.clone().take_definitions(true);
+        Self {
+            generator,
+            definitions,
+            fixed,
+        }
+    }
+
+    /// A reference to the schema of a type.
+    pub(super) fn reference(&mut self, schema: Schema) -> Node {
+        Node::schema(&(schema.schema)(&mut self.generator).to_value())
+    }
+
+    /// What the text of a parameter may be.
+    pub(super) fn shape(&self, shape: Shape) -> Node {
+        match shape {
+            Shape::Text => Node::object().with("type", "string"),
+            Shape::Field(name, field) => {
+                let field = self.definitions[name]["properties"].get(field);
+                let field = field.unwrap_or_else(|| panic!("a parameter refers to a field that {name} lacks"));
+                Node::schema(field).without("description")
+            }
+            Shape::Number {
+                minimum,
+                maximum,
+                default,
+            } => Node::object()
+                .with("type", "integer")
+                .with_some("format", maximum.is_none().then_some("int64"))
+                .with("minimum", minimum)
+                .with_some("maximum", maximum)
+                .with_some("default", default),
+            Shape::Pattern { length, pattern } => Node::object()
+                .with("type", "string")
+                .with_some("minLength", length.map(|(least, _)| least))
+                .with_some("maxLength", length.map(|(_, most)| most))
+                .with("pattern", pattern),
+        }
+    }
+
+    /// All schemas as components.
+    pub(super) fn components(&self) -> Node {
+        let mut all: Vec<_> = self
+            .definitions
+            .iter()
+            .map(|(name, schema)| (name.clone(), Node::schema(schema)))
+            .collect();
+        all.extend(
+            self.fixed
+                .iter()
+                .map(|(name, schema)| ((*name).to_owned(), schema.clone())),
+        );
+        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Node::Object(all)
+    }
+}
+
+/// Members of a schema in the order in which they are read best.
+const ORDER: [&str; 19] = [
+    "$ref",
+    "type",
+    "format",
+    "description",
+    "const",
+    "enum",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "maxItems",
+    "maxProperties",
+    "pattern",
+    "default",
+    "properties",
+    "items",
+    "required",
+    "additionalProperties",
+    "examples",
+];
+
+impl Node {
+    /// A schema with its members in order, and its properties in that of `required`.
+    fn schema(schema: &Value) -> Self {
+        let Value::Object(members) = schema else {
+            return Self::Leaf(schema.clone());
+        };
+        let mut members: Vec<_> = members.iter().collect();
+        members.sort_by_key(|(name, _)| ORDER.iter().position(|known| known == name));
+        let required: Vec<_> = schema["required"].as_array().into_iter().flatten().collect();
+        let member = |(name, value): (&String, &Value)| {
+            let value = match (name.as_str(), value) {
+                ("properties", Value::Object(properties)) => {
+                    let mut properties: Vec<_> = properties.iter().collect();
+                    let place = |name: &str| required.iter().position(|known| *known == name).unwrap_or(usize::MAX);
+                    properties.sort_by_key(|(name, _)| place(name));
+                    let schemas = properties
+                        .into_iter()
+                        .map(|(name, schema)| (name.clone(), Self::schema(schema)));
+                    Self::Object(schemas.collect())
+                }
+                ("items" | "additionalProperties" | "propertyNames" | "if" | "then" | "else", value) => {
+                    Self::schema(value)
+                }
+                (_, value) => Self::plain(value, &required),
+            };
+            (name.clone(), value)
+        };
+        Self::Object(members.into_iter().map(member).collect())
+    }
+
+    /// A value, with the members of objects in the order of these names as far as they are among them.
+    fn plain(value: &Value, order: &[&Value]) -> Self {
+        match value {
+            Value::Object(members) => {
+                let mut members: Vec<_> = members.iter().collect();
+                members.sort_by_key(|(name, _)| {
+                    order
+                        .iter()
+                        .position(|known| *known == name.as_str())
+                        .unwrap_or(usize::MAX)
+                });
+                let members = members
+                    .into_iter()
+                    .map(|(name, value)| (name.clone(), Self::plain(value, &[])));
+                Self::Object(members.collect())
+            }
+            Value::Array(items) => Self::Array(items.iter().map(|item| Self::plain(item, order)).collect()),
+            leaf => Self::Leaf(leaf.clone()),
+        }
+    }
+}
