@@ -28,7 +28,7 @@ cargo fmt --all --check
 step "lints"
 cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 # The published crates must stand with each of their feature sets.
-for features in "" engine redb postgres jwks conformance; do
+for features in "" engine redb postgres jwks tls conformance; do
     cargo clippy -p agentcfg-core --locked --no-default-features --features "$features" -- -D warnings
 done
 cargo clippy -p agentcfg-server --locked --no-default-features --all-targets -- -D warnings
