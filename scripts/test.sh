@@ -28,7 +28,7 @@ cargo fmt --all --check
 step "lints"
 cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 # The published crates must compile with each feature alone.
-for features in "" engine redb postgres jwks conformance; do
+for features in "" engine redb postgres jwks tls schema conformance; do
     cargo clippy -p agentcfg-core --locked --no-default-features --features "$features" -- -D warnings
 done
 cargo clippy -p agentcfg-server --locked --no-default-features --all-targets -- -D warnings

@@ -3,20 +3,17 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use agentcfg_core::tls;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Uri;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use rustls::crypto::ring;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
@@ -40,7 +37,7 @@ pub(crate) fn http(connect_timeout: Duration, roots: &[u8]) -> Result<Http, Erro
     tcp.set_keepalive(Some(KEEPALIVE));
     tcp.set_connect_timeout(Some(connect_timeout));
     let https = HttpsConnectorBuilder::new()
-        .with_tls_config(tls(roots)?)
+        .with_tls_config(tls_config(roots)?)
         .https_or_http()
         .enable_http1()
         .wrap_connector(tcp);
@@ -55,22 +52,12 @@ pub(crate) fn http(connect_timeout: Duration, roots: &[u8]) -> Result<Http, Erro
         .build(connector))
 }
 
-/// Names the crypto provider explicitly, so that the process needs no installed default.
-fn tls(roots: &[u8]) -> Result<ClientConfig, Error> {
-    let mut trusted = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    for root in CertificateDer::pem_slice_iter(roots) {
-        let root = root.map_err(|error| Error::input(format!("the root certificates are not PEM: {error}")))?;
-        trusted
-            .add(root)
-            .map_err(|error| Error::input(format!("a root certificate cannot be used: {error}")))?;
+fn tls_config(roots: &[u8]) -> Result<ClientConfig, Error> {
+    let mut trusted = tls::public_roots();
+    if !roots.is_empty() {
+        tls::add_pem(&mut trusted, roots).map_err(|error| Error::input(error.to_string()))?;
     }
-    if trusted.len() == webpki_roots::TLS_SERVER_ROOTS.len() && !roots.is_empty() {
-        return Err(Error::input("the root certificates hold no certificate in PEM"));
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Error::input(format!("TLS cannot be set up: {error}")))?;
-    Ok(config.with_root_certificates(trusted).with_no_client_auth())
+    tls::client_config(trusted).map_err(|error| Error::input(format!("TLS cannot be set up: {error}")))
 }
 
 /// Connects within one timeout that covers name resolution, TCP and the TLS handshake.

@@ -51,6 +51,8 @@
 pub mod error;
 pub mod model;
 pub mod secret;
+#[cfg(feature = "tls")]
+pub mod tls;
 pub mod validate;
 
 mod body;

@@ -10,7 +10,7 @@ use crate::upstream::whole;
 async fn a_call_is_forwarded_unchanged_except_for_the_credential() {
     let stage = stage().await;
     let key = stage.key();
-    let body = r#" {"model":"m", "instructions":"", "n": 1.50e3, "n": 2, "x":"\ud800" } "#;
+    let body = r#" {"model":"m", "instructions":"i", "n": 1.50e3, "n": 2, "x":"\ud800" } "#;
     let call = stage
         .call_with("openai/v1/responses", &key)
         .and("include=usage&workspace_id=");

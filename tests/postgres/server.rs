@@ -71,6 +71,7 @@ impl Server {
             .env("AGENTCFG_DATABASE_URL", url)
             .env("AGENTCFG_SESSION_SECRET", SECRET)
             .env("AGENTCFG_OPERATORS", "root")
+            .env("AGENTCFG_DEFAULT_PLAN", "free")
             .env("AGENTCFG_SESSION_RATE_LIMIT", "1000000")
             .env("NO_COLOR", "1")
             .current_dir(std::env::temp_dir());

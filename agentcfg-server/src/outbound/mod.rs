@@ -12,10 +12,10 @@ use std::error::Error;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use agentcfg_core::tls;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -24,8 +24,8 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tower_service::Service;
 
@@ -93,7 +93,7 @@ impl Outbound {
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(KEEPALIVE));
         let https = HttpsConnectorBuilder::new()
-            .with_tls_config(tls(&options.extra_roots).map_err(io::Error::other)?)
+            .with_tls_config(tls_config(&options.extra_roots).map_err(io::Error::other)?)
             .https_or_http()
             .enable_http1()
             .wrap_connector(tcp);
@@ -159,15 +159,12 @@ impl Outbound {
     }
 }
 
-/// The TLS configuration. It names its crypto provider, so that no process-wide default is needed.
-fn tls(extra_roots: &[CertificateDer<'static>]) -> Result<ClientConfig, rustls::Error> {
-    let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+fn tls_config(extra_roots: &[CertificateDer<'static>]) -> Result<ClientConfig, rustls::Error> {
+    let mut roots = tls::public_roots();
     for root in extra_roots {
         roots.add(root.clone())?;
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+    tls::client_config(roots)
 }
 
 /// Formats an error with its chain of causes.

@@ -136,7 +136,7 @@ fn the_environment_takes_precedence_over_the_file() {
     let file = dir.path().join("settings.toml");
     fs::write(
         &file,
-        "plan_limit_free = 1\nsession_rate_limit = 50\nlisten = \"192.0.2.1:1\"\n",
+        "default_plan = \"free\"\nplan_limit_free = 1\nsession_rate_limit = 50\nlisten = \"192.0.2.1:1\"\n",
     )
     .unwrap();
     let server = Server::builder()

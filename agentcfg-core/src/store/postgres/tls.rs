@@ -1,5 +1,6 @@
 //! TLS for connections to the database.
 
+use std::fs;
 use std::future::Future;
 use std::io;
 use std::path::Path;
@@ -9,14 +10,14 @@ use std::task::{Context, Poll};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 
 use super::error::ConnectError;
+use crate::tls;
 
 /// Makes TLS sessions. It has its own crypto provider, because a library must not install a global one.
 #[derive(Clone)]
@@ -26,18 +27,14 @@ impl Tls {
     /// With `verify`, a server needs a certificate of these authorities, or of the public ones; without,
     /// any certificate is accepted.
     pub(super) fn new(verify: bool, authorities: Option<&Path>) -> Result<Self, ConnectError> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| ConnectError::Options(error.to_string()))?;
+        let failed = |error: rustls::Error| ConnectError::Options(error.to_string());
         let config = if verify {
-            builder
-                .with_root_certificates(roots(authorities)?)
-                .with_no_client_auth()
+            tls::client_config(roots(authorities)?).map_err(failed)?
         } else {
-            builder
+            tls::builder()
+                .map_err(failed)?
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
+                .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(tls::provider())))
                 .with_no_client_auth()
         };
         Ok(Self(TlsConnector::from(Arc::new(config))))
@@ -45,20 +42,13 @@ impl Tls {
 }
 
 fn roots(authorities: Option<&Path>) -> Result<RootCertStore, ConnectError> {
-    let mut roots = RootCertStore::empty();
     let Some(path) = authorities else {
-        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        return Ok(roots);
+        return Ok(tls::public_roots());
     };
     let failed = |why: String| ConnectError::Options(format!("sslrootcert {}: {why}", path.display()));
-    let found = CertificateDer::pem_file_iter(path).map_err(|error| failed(error.to_string()))?;
-    for certificate in found {
-        let certificate = certificate.map_err(|error| failed(error.to_string()))?;
-        roots.add(certificate).map_err(|error| failed(error.to_string()))?;
-    }
-    if roots.is_empty() {
-        return Err(failed("the file has no certificate".to_owned()));
-    }
+    let mut roots = RootCertStore::empty();
+    let pem = fs::read(path).map_err(|error| failed(error.to_string()))?;
+    tls::add_pem(&mut roots, &pem).map_err(|error| failed(error.to_string()))?;
     Ok(roots)
 }
 

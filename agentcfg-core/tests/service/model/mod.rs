@@ -22,6 +22,7 @@ pub fn settings() -> Settings {
             team: Some(0),
             enterprise: None,
         },
+        default_plan: Plan::Free,
         operators: ["root".to_owned()].into(),
         ..Settings::default()
     }

@@ -52,6 +52,8 @@ impl World {
     /// The same with other settings.
     pub fn with(choose: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = Settings {
+            // The plan with the lowest limit, so that tests reach it.
+            default_plan: Plan::Free,
             operators: ["root".to_owned()].into(),
             ..Settings::default()
         };

@@ -20,6 +20,7 @@ use crate::http::errors::Failure;
 pub struct Draft {
     body: Bytes,
     requested_model: Option<String>,
+    is_object: bool,
     /// Where the model goes, when the body names none.
     model: Option<Place>,
     /// Where the persona goes, when the body has none.
@@ -60,6 +61,7 @@ impl Draft {
         Ok(Self {
             body: body.clone(),
             requested_model: members.model.and_then(model),
+            is_object: true,
             model: missing(text, "model", members.model),
             persona,
             opening: text.find('{').map_or(0, |brace| brace + 1),
@@ -69,11 +71,11 @@ impl Draft {
 
     /// Takes a body of a format that is not known. It stays as it is; a model that it names is seen where it is JSON.
     pub fn opaque(body: &Bytes) -> Self {
+        let members = object(body, None).ok().map(|(_, members)| members);
         Self {
             body: body.clone(),
-            requested_model: object(body, None)
-                .ok()
-                .and_then(|(_, members)| members.model.and_then(model)),
+            is_object: members.is_some(),
+            requested_model: members.and_then(|members| members.model.and_then(model)),
             model: None,
             persona: None,
             opening: 0,
@@ -86,9 +88,9 @@ impl Draft {
         self.requested_model.as_deref()
     }
 
-    /// Whether the agent's model has a place in this body.
+    /// Whether a model has a place in this body: a form or a file has none.
     pub fn takes_model(&self) -> bool {
-        self.model.is_some()
+        self.is_object
     }
 
     /// The body with the agent's model and persona where it has none of its own.
