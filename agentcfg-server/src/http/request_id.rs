@@ -12,6 +12,7 @@ const LONGEST: usize = 128;
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// The caller's own identifier, when it can be echoed.
+#[cfg(any(feature = "process", test))]
 pub fn sent(headers: &HeaderMap) -> Option<&HeaderValue> {
     headers.get(REQUEST_ID).and_then(echoed)
 }

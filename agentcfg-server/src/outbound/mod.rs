@@ -3,7 +3,9 @@
 //! Redirects are not followed, no proxy is taken from the environment, and nothing is kept of an answer. Who calls
 //! decides where a request goes; nothing in here changes that.
 
+// The tests of the identity providers use more of it.
 #[cfg(test)]
+#[cfg_attr(not(feature = "process"), allow(dead_code))]
 pub(crate) mod stub;
 #[cfg(test)]
 mod tests;
