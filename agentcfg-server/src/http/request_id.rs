@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentcfg_core::clock::{Entropy, SystemEntropy};
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+#[cfg(any(feature = "process", test))]
+use hyper::header::HeaderMap;
+use hyper::header::{HeaderName, HeaderValue};
 
 /// The header that carries it, both ways.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
