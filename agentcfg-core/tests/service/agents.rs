@@ -133,7 +133,9 @@ async fn a_plan_limits_the_number_of_active_agents() {
         failure(world.service.create_agent(&ada, fourth.clone()).await),
         (
             ErrorKind::PlanLimit,
-            "the plan free allows 3 active agents, and they exist already".into()
+            "the plan free of this workspace allows 3 active agents, and all of them exist; an operator of this service can \
+             change the plan"
+                .into()
         )
     );
     // A taken identifier is reported before the plan limit.

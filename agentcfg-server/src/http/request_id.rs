@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentcfg_core::clock::{Entropy, SystemEntropy};
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+#[cfg(any(feature = "process", test))]
+use hyper::header::HeaderMap;
+use hyper::header::{HeaderName, HeaderValue};
 
 /// The header that carries it, both ways.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -12,6 +14,7 @@ const LONGEST: usize = 128;
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// The caller's own identifier, when it can be echoed.
+#[cfg(any(feature = "process", test))]
 pub fn sent(headers: &HeaderMap) -> Option<&HeaderValue> {
     headers.get(REQUEST_ID).and_then(echoed)
 }

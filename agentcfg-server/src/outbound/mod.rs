@@ -3,7 +3,9 @@
 //! A request goes exactly where its caller sends it: redirects are not followed, and proxies of the environment are
 //! ignored. Responses are not cached.
 
+// The tests of the identity providers use more of it.
 #[cfg(test)]
+#[cfg_attr(not(feature = "process"), allow(dead_code))]
 pub(crate) mod stub;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! The layers of the crate, held against its source. `ARCHITECTURE.md` tells what they are for.
 
+#![allow(clippy::unwrap_used)]
+
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
