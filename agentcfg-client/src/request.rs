@@ -1,7 +1,5 @@
 //! A request as the endpoint methods describe it, and as it is sent.
 
-use std::fmt::Write as _;
-
 use agentcfg_core::model::{Expected, Precondition, WorkspaceId};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -9,6 +7,7 @@ use hyper::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, USER_AGENT,
 };
 use hyper::{HeaderMap, Method, Request, Uri};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
 use crate::retry::Effect;
@@ -71,7 +70,7 @@ impl Call {
         self.target.push(if self.target.contains('?') { '&' } else { '?' });
         self.target.push_str(name);
         self.target.push('=');
-        encode(&value.to_string(), &mut self.target);
+        self.target.extend(utf8_percent_encode(&value.to_string(), RESERVED));
         self
     }
 
@@ -187,17 +186,8 @@ impl Prepared {
     }
 }
 
-/// Appends a value and percent-encodes everything that RFC 3986 does not call unreserved, so that
-/// all servers decode it in the same way.
-fn encode(value: &str, target: &mut String) {
-    for byte in value.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => target.push(char::from(byte)),
-            // Writing to a string cannot fail.
-            _ => _ = write!(target, "%{byte:02X}"),
-        }
-    }
-}
+/// Everything but what RFC 3986 calls unreserved is percent-encoded, so that all servers decode a value in the same way.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A version as it stands in a header.
 fn entity_tag(expected: &Expected) -> String {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use agentcfg_core::validate::Faults;
+use percent_encoding::percent_decode_str;
 use smallvec::SmallVec;
 
 use crate::http::errors::Failure;
@@ -113,28 +114,25 @@ fn decode(text: &str) -> Result<Cow<'_, str>, Failure> {
     if memchr::memchr2(b'%', b'+', text.as_bytes()).is_none() {
         return Ok(Cow::Borrowed(text));
     }
-    let digit = |byte: Option<u8>| {
-        byte.and_then(|byte| char::from(byte).to_digit(16))
-            .and_then(|d| u8::try_from(d).ok())
+    let text = text.replace('+', " ");
+    // The decoder would leave an incomplete escape as it is.
+    let is_escape = |after: &str| {
+        after
+            .as_bytes()
+            .iter()
+            .take(2)
+            .filter(|byte| byte.is_ascii_hexdigit())
+            .count()
+            == 2
     };
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        decoded.push(match byte {
-            b'+' => b' ',
-            b'%' => match (digit(bytes.next()), digit(bytes.next())) {
-                (Some(high), Some(low)) => high << 4 | low,
-                _ => {
-                    return Err(Failure::bad_request(
-                        "the query must be percent-encoded: % needs two hexadecimal digits",
-                    ));
-                }
-            },
-            other => other,
-        });
+    if !text.split('%').skip(1).all(is_escape) {
+        return Err(Failure::bad_request(
+            "the query must be percent-encoded: % needs two hexadecimal digits",
+        ));
     }
-    String::from_utf8(decoded)
-        .map(Cow::Owned)
+    percent_decode_str(&text)
+        .decode_utf8()
+        .map(|decoded| Cow::Owned(decoded.into_owned()))
         .map_err(|_| Failure::bad_request("the query must be percent-encoded UTF-8"))
 }
 
