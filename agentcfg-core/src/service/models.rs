@@ -209,6 +209,20 @@ impl AgentCfg {
         }
     }
 
+    /// Checks that the caller may call models in a workspace, without a look at the call itself.
+    ///
+    /// An app calls it before it receives a long body. [`Self::resolve_model_call`] decides again: the rights may have changed
+    /// by the time the body is there.
+    ///
+    /// # Errors
+    ///
+    /// [`Forbidden`](ErrorKind::Forbidden) without [`Permission::ModelsInvoke`] in the workspace, and
+    /// [`Invalid`](ErrorKind::Invalid) where the workspace must be named and is not.
+    pub async fn check_model_caller(&self, caller: &Caller, workspace: Option<WorkspaceId>) -> Result<(), Error> {
+        self.access_default(caller, workspace, Permission::ModelsInvoke).await?;
+        Ok(())
+    }
+
     /// Says which model and whose credential [`Self::resolve_model_call`] would use now, and why,
     /// without opening any credential.
     ///

@@ -181,7 +181,8 @@ struct Exchange<'a, B> {
     rate: Option<RateStatus>,
 }
 
-/// Route → credential → rate window → scope → query and body → endpoint → answer.
+/// Route → credential → rate window → scope → query → membership and role, if the endpoint is guarded → body → endpoint →
+/// answer.
 async fn answer<B>(shared: &Shared, exchange: &mut Exchange<'_, B>) -> Result<Response<Body>, Failure>
 where
     B: HttpBody<Data = Bytes> + Unpin,
@@ -215,21 +216,22 @@ where
         let caller = entry?.caller;
         check_needs(endpoint.route.needs, &caller)?;
 
-        let query = Query::parse(head.uri.query())?;
-        fields.check_encoding()?;
-        let body = match &endpoint.content {
-            Content::Nothing => Bytes::new(),
-            content => Box::pin(read_body(content, head, *body)).await?,
-        };
         let received = Received {
             uri: &head.uri,
-            query,
+            query: Query::parse(head.uri.query())?,
             headers,
-            body,
+            body: Bytes::new(),
         };
         let mut call = Call::new(service, &caller, received);
         call.model_calls = shared.model_calls.as_ref();
         call.leaving = head.extensions.get::<Leaving>();
+        if let Some(guard) = endpoint.guard {
+            guard(&call).await?;
+        }
+        fields.check_encoding()?;
+        if !matches!(endpoint.content, Content::Nothing) {
+            call.received(Box::pin(read_body(&endpoint.content, head, *body)).await?);
+        }
         endpoints::run(endpoint, &call).await?
     };
 

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use agentcfg_core::AgentCfg;
 
 use crate::api::answer::{Answer, AnswerDoc};
-use crate::api::call::{Body, Call, Content, Input, ParameterDoc, serve};
+use crate::api::call::{Body, Call, Content, Input, ParameterDoc, check, serve};
 use crate::api::routes::{Needs, Route};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
@@ -63,6 +63,20 @@ pub trait Endpoint: 'static {
 
 /// The values of an endpoint's parameters.
 pub type Values<'a, E> = <<E as Endpoint>::Input as Input>::Values<'a>;
+
+/// An endpoint that checks membership and role before it receives the body, because the body may be long.
+///
+/// Its row is made by [`Definition::guarded`]. [`Endpoint::run`] decides again, on the state when the body has arrived.
+pub trait Guarded: Endpoint {
+    /// Checks the caller, who has a credential with the permission that the route needs.
+    ///
+    /// # Errors
+    ///
+    /// 403 without the membership or the role.
+    fn guard(call: &Call<'_>, input: Values<'_, Self>) -> impl Future<Output = Result<(), Failure>> + Send
+    where
+        Self: Sized;
+}
 
 /// An endpoint that is answered without a credential. It is a `GET` and reads nothing of the request.
 pub trait OpenEndpoint: 'static {
@@ -169,7 +183,12 @@ pub struct Definition {
     /// The successful answer.
     pub answer: AnswerDoc,
     pub(super) run: Run,
+    /// What is checked after the query and before the body, where the endpoint is [`Guarded`].
+    pub(super) guard: Option<Guard>,
 }
+
+/// How an endpoint checks the caller before the body.
+pub(super) type Guard = for<'a> fn(&'a Call<'_>) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>>;
 
 /// How an endpoint is run.
 #[derive(Debug, Clone, Copy)]
@@ -199,6 +218,15 @@ impl Definition {
             content: E::Body::CONTENT,
             answer: E::Answer::DOC,
             run: Run::Called(|call| Box::pin(serve::<E>(call))),
+            guard: None,
+        }
+    }
+
+    /// The row of an endpoint that checks membership and role before the body.
+    pub const fn guarded<E: Guarded>() -> Self {
+        Self {
+            guard: Some(|call| Box::pin(check::<E>(call))),
+            ..Self::of::<E>()
         }
     }
 
@@ -211,6 +239,7 @@ impl Definition {
             content: Content::Nothing,
             answer: E::Answer::DOC,
             run: Run::Open(|service| Box::pin(async move { E::run(service).await?.into_reply() })),
+            guard: None,
         }
     }
 }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use hyper::Response;
 use hyper::header::HeaderValue;
 
+use super::framing::Fault;
 use crate::http::Body;
 use crate::http::errors::Failure;
 use crate::http::request_id::{REQUEST_ID, RequestIds};
@@ -16,17 +17,17 @@ pub(super) fn panicked(id: HeaderValue) -> Response<Body> {
 }
 
 /// The response that replaces a refusal by hyper, which has no body; `None` if `start` is not the start of one.
-/// `line_seen` says whether the request line was complete.
+/// `line_seen` says whether the request line was complete, and `fault` what the framing breaks, if that is known.
 ///
 /// Call it only while no request was passed to the service: then the status identifies the refusal.
-pub(super) fn replacement_for(start: &[u8], line_seen: bool) -> Option<Bytes> {
+pub(super) fn replacement_for(start: &[u8], line_seen: bool, fault: Option<Fault>) -> Option<Bytes> {
     let status = start
         .strip_prefix(b"HTTP/1.1 ")
         .or_else(|| start.strip_prefix(b"HTTP/1.0 "))?
         .get(..3)?;
     let too_long = || Failure::uri_too_long("request line must be at most 8192 bytes");
     let failure = match status {
-        b"400" => Failure::bad_request("request is not valid HTTP/1.1"),
+        b"400" => Failure::bad_request(fault.map_or("request is not valid HTTP/1.1", Fault::message)),
         b"414" => too_long(),
         // hyper's buffer is full, and the request line alone filled it.
         b"431" if !line_seen => too_long(),
@@ -61,7 +62,7 @@ mod tests {
             "HTTP/2 400",
             "garbage",
         ] {
-            assert_eq!(replacement_for(other.as_bytes(), true), None, "{other}");
+            assert_eq!(replacement_for(other.as_bytes(), true, None), None, "{other}");
         }
         let cases = [
             ("400 Bad Request", true, "400"),
@@ -70,7 +71,7 @@ mod tests {
             ("414 x", true, "414"),
         ];
         for (line, seen, status) in cases {
-            let answer = replacement_for(format!("HTTP/1.1 {line}\r\n").as_bytes(), seen).unwrap();
+            let answer = replacement_for(format!("HTTP/1.1 {line}\r\n").as_bytes(), seen, None).unwrap();
             assert!(
                 answer.starts_with(format!("HTTP/1.1 {status} ").as_bytes()),
                 "{answer:?}"

@@ -8,6 +8,7 @@ mod answers;
 mod connection;
 mod exchange;
 mod files;
+mod framing;
 mod limits;
 mod socket;
 #[cfg(test)]

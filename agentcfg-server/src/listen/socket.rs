@@ -15,6 +15,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::answers;
 use super::exchange::{Exchange, Phase};
+use super::framing::Framing;
 use super::limits::Limits;
 use crate::http::BodyTimeout;
 
@@ -37,6 +38,7 @@ pub(super) struct Socket<T: Peer> {
     read_waker: Option<Waker>,
     write_timer: Option<Pin<Box<Sleep>>>,
     head: Head,
+    framing: Framing,
     /// The unsent part of the response that replaces hyper's. While it is set, hyper's writes are discarded.
     replacement: Option<Bytes>,
     end_seen: bool,
@@ -125,6 +127,7 @@ impl<T: Peer> Socket<T> {
             read_waker: None,
             write_timer: None,
             head: Head::Nothing,
+            framing: Framing::default(),
             replacement: None,
             end_seen: false,
             closing: None,
@@ -219,7 +222,7 @@ impl<T: Peer> Socket<T> {
     /// Whether a write that starts with `start` is a refusal by hyper, which is then replaced.
     fn intercept(&mut self, start: &[u8]) -> bool {
         if self.replacement.is_none() && self.exchange.phase() == Phase::AwaitingRequest {
-            self.replacement = answers::replacement_for(start, self.head == Head::Fields);
+            self.replacement = answers::replacement_for(start, self.head == Head::Fields, self.framing.fault());
         }
         self.replacement.is_some()
     }
@@ -273,7 +276,13 @@ impl<T: AsyncRead + Peer + Unpin> AsyncRead for Socket<T> {
         let before = buffer.filled().len();
         match Pin::new(&mut self.io).poll_read(cx, buffer) {
             Poll::Ready(Ok(())) => {
-                self.track_head(&buffer.filled()[before..]);
+                let bytes = &mut buffer.filled_mut()[before..];
+                // hyper would accept the request. In no part of a head it accepts NUL, so that it refuses this one, and
+                // after the requests before it.
+                if let Some(at) = self.framing.scan(bytes) {
+                    bytes[at] = 0;
+                }
+                self.track_head(bytes);
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),

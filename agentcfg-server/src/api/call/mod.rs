@@ -12,7 +12,7 @@ use hyper::header::HeaderMap;
 pub use self::body::{Body, Content, Passed, ReadJson};
 pub use self::parameter::{Input, Parameter, ParameterDoc, Place, Shape};
 use crate::api::answer::Answer;
-use crate::api::endpoint::Endpoint;
+use crate::api::endpoint::{Endpoint, Guarded};
 use crate::api::model_calls::ModelCalls;
 use crate::http::Leaving;
 use crate::http::errors::Failure;
@@ -41,7 +41,7 @@ pub struct Received<'a> {
     pub(super) uri: &'a Uri,
     pub(super) query: Query<'a>,
     pub(super) headers: &'a HeaderMap,
-    /// Empty where the endpoint declares no body.
+    /// Empty until it has been received, and where the endpoint declares none.
     pub(super) body: Bytes,
 }
 
@@ -55,6 +55,11 @@ impl<'a> Call<'a> {
             leaving: None,
             request,
         }
+    }
+
+    /// Adds the body when it has arrived.
+    pub(super) fn received(&mut self, body: Bytes) {
+        self.request.body = body;
     }
 
     /// The failure of an endpoint that declares `If-Match`: where the tag is not the current one, it says which is, and
@@ -74,5 +79,17 @@ pub(super) fn serve<E: Endpoint>(call: &Call<'_>) -> impl Future<Output = Result
         let input = E::Input::read(&call.request)?;
         let body = E::Body::read(&call.request)?;
         E::run(call, input, body).await?.into_reply()
+    }
+}
+
+/// Reads the parameters of an endpoint and checks its caller, before there is a body.
+#[allow(
+    clippy::manual_async_fn,
+    reason = "the compiler proves that the future is `Send` where that is declared, and fails where it must infer it"
+)]
+pub(super) fn check<E: Guarded>(call: &Call<'_>) -> impl Future<Output = Result<(), Failure>> + Send {
+    async {
+        let input = E::Input::read(&call.request)?;
+        E::guard(call, input).await
     }
 }

@@ -9,13 +9,13 @@ use super::tags::MODELS;
 use crate::api::answer::Relayed;
 use crate::api::call::parameters::{AgentId, CalledPath, CalledProvider, WorkspaceIdOptional};
 use crate::api::call::{Call, Input, Passed};
-use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, Values};
 use crate::api::model_calls::{Draft, Format, Sent, Target};
 use crate::api::routes::{MODEL_CALLS, Needs, Route};
 use crate::http::errors::Failure;
 
 /// The endpoints of this module.
-pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<CallModel>()];
+pub(super) const ENDPOINTS: &[Definition] = &[Definition::guarded::<CallModel>()];
 
 /// `POST /api/agents/model-calls/{provider}/{path}`
 pub struct CallModel;
@@ -89,6 +89,12 @@ impl Endpoint for CallModel {
             body: draft.fill(decided.model.as_deref(), decided.persona_prompt.as_deref()),
         };
         Ok(Relayed(calls.send(&decided, sent, call.leaving).await?))
+    }
+}
+
+impl Guarded for CallModel {
+    async fn guard(call: &Call<'_>, (_, _, _, workspace): Values<'_, Self>) -> Result<(), Failure> {
+        Ok(call.service.check_model_caller(call.caller, workspace).await?)
     }
 }
 

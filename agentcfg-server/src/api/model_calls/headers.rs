@@ -6,6 +6,8 @@
 use agentcfg_core::model::Provider;
 use agentcfg_core::secret::ProviderCredential;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use memchr::memmem;
+use percent_encoding::percent_decode;
 
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -88,14 +90,29 @@ pub fn to_provider(
 }
 
 /// The header fields of a provider's response as the caller gets them.
-pub fn from_provider(received: &HeaderMap) -> HeaderMap {
+///
+/// A field that repeats the credential of the request does not pass: the caller must not learn it, and a provider or a
+/// gateway before it may echo what it was sent.
+pub fn from_provider(received: &HeaderMap, credential: &ProviderCredential) -> HeaderMap {
     let mut fields = HeaderMap::with_capacity(received.len());
     for (name, value) in received {
+        if repeats(name, value, credential.expose()) {
+            continue;
+        }
         if let Some(name) = name_for_caller(name) {
             fields.append(name, value.clone());
         }
     }
     fields
+}
+
+/// Whether a field has the credential in its name or its value, as it is or percent-encoded.
+fn repeats(name: &HeaderName, value: &HeaderValue, credential: &str) -> bool {
+    let contains = |text: &[u8]| memmem::find(text, credential.as_bytes()).is_some();
+    // Names of fields are in lower case, whatever was sent.
+    memmem::find(name.as_str().as_bytes(), credential.to_ascii_lowercase().as_bytes()).is_some()
+        || contains(value.as_bytes())
+        || (value.as_bytes().contains(&b'%') && contains(&percent_decode(value.as_bytes()).collect::<Vec<_>>()))
 }
 
 fn name_for_caller(name: &HeaderName) -> Option<HeaderName> {
@@ -222,6 +239,28 @@ mod tests {
             ("anthropic-ratelimit-tokens-remaining", "5"),
             ("location", "https://elsewhere.example"),
         ]);
-        assert_eq!(from_provider(&received), passed);
+        assert_eq!(from_provider(&received, &credential()), passed);
+    }
+
+    #[test]
+    fn a_field_that_repeats_the_credential_does_not_pass() {
+        let received = fields(&[
+            ("content-type", "text/plain; key=sk-provider"),
+            ("location", "https://elsewhere.example/?key=sk%2Dprovider&more"),
+            ("x-request-id", "req-sk-provider-1"),
+            ("request-id", "req_2"),
+            ("retry-after", "sk-provider"),
+            ("x-ratelimit-sk-provider", "1"),
+            ("x-ratelimit-reset", "Bearer sk-provider"),
+            ("cache-control", "no-store"),
+            ("cache-control", "sk-provider"),
+            ("openai-version", "sk-provide"),
+        ]);
+        let passed = fields(&[
+            ("request-id", "req_2"),
+            ("cache-control", "no-store"),
+            ("openai-version", "sk-provide"),
+        ]);
+        assert_eq!(from_provider(&received, &credential()), passed);
     }
 }

@@ -104,7 +104,7 @@ impl ModelCalls {
         }
         let mut answer = Response::new(Relay::new(body, provider, self.patience.idle, leaving.cloned()));
         *answer.status_mut() = head.status;
-        *answer.headers_mut() = headers::from_provider(&head.headers);
+        *answer.headers_mut() = headers::from_provider(&head.headers, &call.credential);
         Ok(answer)
     }
 }

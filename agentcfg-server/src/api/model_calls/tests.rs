@@ -31,6 +31,60 @@ async fn status_and_text(response: Response<crate::http::Body>) -> (u16, String)
     (head.status.as_u16(), String::from_utf8(body.to_vec()).unwrap())
 }
 
+fn session(user: &str) -> String {
+    let now = agentcfg_core::clock::Clock::now(&agentcfg_core::clock::SystemClock);
+    LocalSessions::new(SECRET).unwrap().issue(user, 60, now).unwrap()
+}
+
+/// A body that does not arrive, and whose reading is a fault.
+struct Unread;
+
+impl hyper::body::Body for Unread {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, Self::Error>>> {
+        panic!("the body was read")
+    }
+}
+
+#[tokio::test]
+async fn membership_comes_before_the_body() {
+    let service = AgentCfg::builder(MemoryStore::new())
+        .sessions(LocalSessions::new(SECRET).unwrap())
+        .build();
+    let ada = service.trusted_user("ada").unwrap();
+    let name = "S".to_owned();
+    let studio = service.create_workspace(&ada, NewWorkspace { name }).await.unwrap();
+    let app = App::new(service, Cors::default());
+    let call = |user: &str, query: &str, fields: &[(&str, &str)]| {
+        let path = "/api/agents/model-calls/openai/v1/responses";
+        let mut request = Request::post(format!("{path}?agent_id=writer{query}"))
+            .header("authorization", format!("Bearer {}", session(user)));
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        request.body(Unread).unwrap()
+    };
+    let workspace = format!("&workspace_id={}", studio.id);
+    for (user, query, fields, status) in [
+        ("eve", &*workspace, &[("content-type", "application/json")][..], 403),
+        ("eve", &workspace, &[("content-type", "text/plain")], 403),
+        ("eve", &workspace, &[("content-encoding", "gzip")], 403),
+        ("eve", "", &[("content-type", "text/plain")], 400),
+        ("eve", "&workspace_id=x", &[], 400),
+        // A member's body is judged.
+        ("ada", &workspace, &[("content-type", "text/plain")], 415),
+        ("ada", &workspace, &[("content-encoding", "gzip")], 415),
+    ] {
+        let (got, text) = status_and_text(app.respond(call(user, query, fields)).await).await;
+        assert_eq!(got, status, "{user} {query} {fields:?}: {text}");
+    }
+}
+
 #[tokio::test]
 async fn a_key_that_does_not_open_is_told_and_nothing_else_is_used() {
     let stub = Stub::new(|_| answer(200, "{}")).await;
@@ -67,14 +121,7 @@ async fn a_key_that_does_not_open_is_told_and_nothing_else_is_used() {
         .await
         .unwrap();
 
-    let token = LocalSessions::new(SECRET)
-        .unwrap()
-        .issue(
-            "ada",
-            60,
-            agentcfg_core::clock::Clock::now(&agentcfg_core::clock::SystemClock),
-        )
-        .unwrap();
+    let token = session("ada");
     let request = || {
         Request::post("/api/agents/model-calls/openai/v1/responses?agent_id=writer")
             .header("authorization", format!("Bearer {token}"))

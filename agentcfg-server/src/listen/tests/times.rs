@@ -10,10 +10,10 @@ async fn slow_heads_and_connections_without_a_request_are_closed() {
     })
     .await;
     assert_eq!(server.exchange(b"").await, "");
-    assert_eq!(server.exchange(b"GET / HTTP/1.1\r\nname: ").await, "");
+    assert_eq!(server.exchange(b"GET / HTTP/1.1\r\nhost: a\r\nname: ").await, "");
     // Slow-loris: sending single bytes does not extend the timeout, which starts again for each head.
     let mut stream = server.connect().await;
-    stream.write_all(b"GET /ok HTTP/1.1\r\n\r\n").await.unwrap();
+    stream.write_all(b"GET /ok HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     read_until(&mut stream, "3 bytes of path").await;
     let (mut reading, mut writing) = stream.into_split();
     let trickle = tokio::spawn(async move {
@@ -36,8 +36,8 @@ async fn idle_connections_are_closed_after_the_idle_timeout() {
     })
     .await;
     for request in [
-        "GET /ok HTTP/1.1\r\n\r\n",
-        "POST /echo HTTP/1.1\r\ncontent-length: 15\r\n\r\n3 bytes of path",
+        "GET /ok HTTP/1.1\r\nhost: a\r\n\r\n",
+        "POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 15\r\n\r\n3 bytes of path",
     ] {
         let mut stream = server.connect().await;
         for _ in 0..2 {
@@ -56,12 +56,15 @@ async fn the_service_sees_a_body_timeout() {
     })
     .await;
     let answer = server
-        .exchange(b"POST /echo HTTP/1.1\r\ncontent-length: 5\r\n\r\nhe")
+        .exchange(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhe")
         .await;
     assert!(answer.ends_with("body timed out"), "{answer}");
     // The body timeout does not limit a call that has its body.
     let mut stream = server.connect().await;
-    stream.write_all(b"GET /wait HTTP/1.1\r\n\r\n").await.unwrap();
+    stream
+        .write_all(b"GET /wait HTTP/1.1\r\nhost: a\r\n\r\n")
+        .await
+        .unwrap();
     server.waiting.notified().await;
     tokio::time::sleep(short() * 2).await;
     server.release.notify_one();
@@ -76,7 +79,7 @@ async fn a_connection_with_an_unread_response_is_closed() {
     })
     .await;
     let mut stream = server.connect().await;
-    stream.write_all(b"GET /big HTTP/1.1\r\n\r\n").await.unwrap();
+    stream.write_all(b"GET /big HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     read_until(&mut stream, "\r\n\r\n").await;
     while server.open.get() > 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -94,10 +97,10 @@ async fn connections_above_the_limit_wait_in_the_backlog() {
     })
     .await;
     let mut first = server.connect().await;
-    first.write_all(b"GET /ok HTTP/1.1\r\n\r\n").await.unwrap();
+    first.write_all(b"GET /ok HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     read_until(&mut first, "3 bytes of path").await;
     let mut second = server.connect().await;
-    second.write_all(b"GET /ok HTTP/1.1\r\n\r\n").await.unwrap();
+    second.write_all(b"GET /ok HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     assert!(tokio::time::timeout(short(), second.read_u8()).await.is_err());
     drop(first);
     read_until(&mut second, "3 bytes of path").await;
@@ -108,12 +111,12 @@ async fn connections_above_the_limit_wait_in_the_backlog() {
 async fn shutdown_drains_requests_and_closes_idle_connections() {
     let mut server = Server::start(Limits::default()).await;
     let mut idle = server.connect().await;
-    idle.write_all(b"POST /echo HTTP/1.1\r\ncontent-length: 2\r\n\r\nhi")
+    idle.write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nhi")
         .await
         .unwrap();
     read_until(&mut idle, "hi").await;
     let mut busy = server.connect().await;
-    busy.write_all(b"GET /wait HTTP/1.1\r\n\r\n").await.unwrap();
+    busy.write_all(b"GET /wait HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     server.waiting.notified().await;
     server.stop();
     assert_eq!(read_to_end(&mut idle).await, "");
@@ -136,7 +139,7 @@ async fn shutdown_closes_connections_that_exceed_its_timeout() {
     })
     .await;
     let mut busy = server.connect().await;
-    busy.write_all(b"GET /wait HTTP/1.1\r\n\r\n").await.unwrap();
+    busy.write_all(b"GET /wait HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     server.waiting.notified().await;
     server.stop();
     assert_eq!(server.done.await.unwrap(), Drained { cut: 1 });

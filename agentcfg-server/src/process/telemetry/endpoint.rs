@@ -72,7 +72,7 @@ mod tests {
         ] {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream
-                .write_all(format!("{line} HTTP/1.1\r\nconnection: close\r\n\r\n").as_bytes())
+                .write_all(format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes())
                 .await
                 .unwrap();
             let mut answer = String::new();
