@@ -1,6 +1,6 @@
-//! HTTP as the API speaks it: what is read of a request and how a response is written.
+//! HTTP as the API uses it: what is read of a request and how a response is written.
 //!
-//! Nothing in here knows a route or an endpoint. Of the core it knows errors, tags, rate figures and the text of lists.
+//! This module depends on no route and no endpoint. Of the core it uses errors, tags, rate figures and the text of lists.
 
 mod body;
 mod body_timeout;

@@ -181,7 +181,7 @@ async fn silence_ends_after_two_seconds_for_those_who_wait_for_a_turn_too() {
     }
     let took = SystemClock.now().unix_millis() - started;
     assert!((2000..4000).contains(&took), "{took} ms");
-    // What timed out holds no turn.
+    // A question that timed out has given its permit back.
     stub.leave.add_permits(10_000);
     assert!(verify(&provider, "t").await.is_ok());
 }

@@ -1,4 +1,4 @@
-//! What an endpoint gets of a request: who calls, and the parameters and the body that it declares.
+//! What an endpoint gets of a request: the caller, and the parameters and the body that it declares.
 
 mod body;
 mod parameter;
@@ -27,9 +27,9 @@ use crate::http::response::Reply;
 pub struct Call<'a> {
     /// The core.
     pub service: &'a AgentCfg,
-    /// Who calls.
+    /// The authenticated caller.
     pub caller: &'a Caller,
-    /// The way to the model providers, if this server has one.
+    /// The proxy to the model providers, if this server has one.
     pub model_calls: Option<&'a ModelCalls>,
     /// Reports that the caller closed the connection, where that can be observed.
     pub leaving: Option<&'a Leaving>,
@@ -46,7 +46,7 @@ pub struct Received<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A call without a way to the model providers.
+    /// A call of a server that has no proxy to the model providers.
     pub(super) fn new(service: &'a AgentCfg, caller: &'a Caller, request: Received<'a>) -> Self {
         Self {
             service,
@@ -57,8 +57,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The failure of an endpoint that declares `If-Match`: where the tag is not the current one, it says which is, and
-    /// what is wrong with the form of the one that was sent.
+    /// The failure of an endpoint that declares `If-Match`. When the precondition fails, the message names the current tag and
+    /// what is wrong with the form of the tag that was sent.
     pub fn unmet(&self, error: Error) -> Failure {
         unmet(self.request.headers, error)
     }

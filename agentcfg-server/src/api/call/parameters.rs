@@ -36,7 +36,7 @@ impl Parameter for WorkspaceId {
     }
 }
 
-/// The workspace, where the credential alone may decide it.
+/// The workspace. It may be left out where the credential names one.
 pub struct WorkspaceIdOptional;
 
 impl Parameter for WorkspaceIdOptional {
@@ -103,12 +103,12 @@ impl Parameter for AgentIdFilter {
     }
 }
 
-/// Most elements of a list.
+/// The limit of a list.
 const LIMIT: &str = "limit";
 const LIMIT_EXAMPLE: &str = "50";
 const MAX_LIMIT: u64 = 1000;
 
-/// Most agents to list.
+/// The limit of the list of agents.
 pub struct Limit;
 
 impl Parameter for Limit {
@@ -132,7 +132,7 @@ impl Parameter for Limit {
     }
 }
 
-/// Most entries of the audit log to list.
+/// The limit of the audit log.
 pub struct AuditLimit;
 
 impl AuditLimit {
@@ -225,7 +225,7 @@ impl Parameter for KeyId {
     }
 }
 
-/// The name of a model provider. Whether there is such a provider is for the endpoint to say.
+/// The name of a model provider. The endpoint checks whether there is such a provider.
 pub struct ProviderName;
 
 impl Parameter for ProviderName {

@@ -90,7 +90,7 @@ impl Endpoint for List {
         let list = call.service.list_agents(call.caller, workspace, &filter).await?;
         let reply = Reply::list(list.value).tagged(list.tag);
         let reply = match agent_id {
-            // The tag is that of the record, and a record has one tag whichever request it comes from.
+            // The tag is that of the record, so it is the same for every request that answers with it.
             Some(_) => reply.plain(),
             None => reply,
         };

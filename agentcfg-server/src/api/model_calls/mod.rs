@@ -1,6 +1,6 @@
 //! Model calls: a request goes to a provider with another credential, and the answer comes back as it is.
 //!
-//! What is called with which credential is decided in the core; here bytes are carried.
+//! The core decides which provider is called with which credential; this module only proxies bytes.
 
 mod draft;
 mod error;
@@ -28,12 +28,12 @@ use crate::outbound::{Options, Outbound, OutboundError};
 /// The longest body of a model call.
 pub const MAX_BODY: usize = 10 << 20;
 
-/// How patient model calls are.
+/// The timeouts of model calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
     /// Time for the head of the provider's answer to come, counted from the sending of the request.
     pub first_byte: Duration,
-    /// Time that the provider may be silent within its answer.
+    /// Longest time between two pieces of the provider's answer.
     pub idle: Duration,
 }
 
@@ -44,14 +44,14 @@ pub struct ModelCalls {
     patience: Patience,
 }
 
-/// What a caller sent, as far as the provider is to get it.
+/// The part of a caller's request that is forwarded.
 #[derive(Debug)]
 pub struct Sent<'a> {
     /// The place at the provider.
     pub target: Target<'a>,
     /// The parameters for the provider, as they were written.
     pub query: Option<&'a str>,
-    /// All header fields; what may pass is chosen here.
+    /// All header fields. The allow-list in `headers` is applied here.
     pub headers: &'a HeaderMap,
     /// The body as it is to arrive.
     pub body: Bytes,
@@ -99,7 +99,7 @@ impl ModelCalls {
         })?;
         let (head, body) = response.into_parts();
         if head.status.is_informational() {
-            // Another protocol was not asked for, and this connection speaks none.
+            // The request asked for no protocol upgrade, and this connection supports none.
             return Err(CallError::Protocol(provider));
         }
         let mut answer = Response::new(Relay::new(body, provider, self.patience.idle, leaving.cloned()));
@@ -120,7 +120,7 @@ fn request(call: &ModelCall, sent: Sent<'_>) -> Result<Request<Full<Bytes>>, Cal
     let mut headers = headers::to_provider(sent.headers, call.provider, &call.credential)
         .map_err(|error| CallError::Request(error.into()))?;
     if sent.body.is_empty() {
-        // Some servers insist on a length, and none is sent for a body that is not there.
+        // Some servers require a length, and hyper sends none for an empty body.
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
     let mut request = Request::new(Full::new(sent.body));

@@ -260,7 +260,7 @@ fn components(schemas: &Schemas, headers: Node) -> Node {
         .with("securitySchemes", Node::object().with("bearer", bearer))
 }
 
-/// A table of who holds each permission that an endpoint asks for.
+/// A table of the roles and scopes that have each permission that an endpoint requires.
 fn holders() -> String {
     let mut permissions = Vec::new();
     for endpoint in endpoints::all() {

@@ -230,7 +230,7 @@ pub(super) fn headers(is_counted: bool, others: &[&str]) -> Node {
     let rate = if is_counted { &RATE[..] } else { &[] };
     let names = ["X-Request-Id"].iter().chain(rate).chain(others);
     names.fold(Node::object(), |node, component| {
-        // One field has two descriptions: where it is always there, and where it is not.
+        // `Retry-After` has two descriptions: where it is always sent, and where it is sent sometimes.
         let name = component.strip_suffix("-Sometimes").unwrap_or(component);
         node.with(name, Node::reference("headers", component))
     })
@@ -254,7 +254,7 @@ impl Failure {
 
 /// The statuses of the failures of an endpoint, in order.
 ///
-/// What every request can meet follows from what the endpoint needs and reads; the rest is in its description.
+/// The failures that follow from what the endpoint needs and reads are found here; the others are in its description.
 pub(super) fn statuses(endpoint: &Definition) -> Vec<u16> {
     let needs = endpoint.route.needs;
     let mut statuses = vec![414, 431, 500];

@@ -35,7 +35,7 @@ fn the_default_file_equals_the_defaults_and_lists_every_setting_once() {
         .lines()
         .filter_map(|line| line.trim_start_matches("# ").split_once(" = "))
         .map(|(name, _)| name)
-        // What a table within a list holds is indented and no setting.
+        // The tables within a list are indented; their keys are not settings.
         .filter(|name| !name.starts_with(' '))
         .collect();
     assert_eq!(names, SETTINGS.iter().map(|setting| setting.name).collect::<Vec<_>>());
