@@ -76,7 +76,7 @@ async fn a_rotation_killed_at_any_commit_is_taken_up_again() {
             let killed = service(&Failing::after(&store, commits, applies), &[2, 1]);
             let finished = rewrap(&killed).await.is_ok();
 
-            // What is left can be served, before and without the rotation being taken up.
+            // The state can be served before the rotation is resumed, and without that.
             let next_start = service(&store, &[2, 1]);
             assert!(
                 service(&store, &[1]).adopt_master_keys().await.is_err() || commits == 0,
@@ -151,7 +151,7 @@ async fn a_save_that_a_whole_rotation_overtakes_seals_under_the_new_key() {
     let slow = Meanwhile::on(&store, async move {
         rewrap(&rotating).await.unwrap();
     });
-    // A first key of this provider, so that the rotation finds nothing to seal anew.
+    // A first key of this provider, so that the rotation finds no key to seal again.
     let late = service(&slow, &[1, 2]);
     late.save_provider_key(&ada(&late), studio.id, Provider::Anthropic, &credential("sk-late"))
         .await
@@ -193,7 +193,7 @@ async fn a_plan_that_drops_while_a_key_is_saved_wins() {
     assert_eq!(error.kind(), ErrorKind::Forbidden);
 }
 
-/// Saves and calls that run beside rotations, which must never notice them.
+/// Saves and calls that run during rotations and must not fail because of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rotations_disturb_nobody() {
     let store = memory();
