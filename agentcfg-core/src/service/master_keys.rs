@@ -19,7 +19,7 @@ use crate::vault::{KeyId, Vault};
 /// The greatest number of provider keys that one commit seals again.
 const BATCH: usize = 64;
 
-/// What a store says of the master keys that it needs.
+/// The master keys that a store needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MasterKeysNeeded {
     /// The keys that something may be sealed under, the sealing one first. Empty for a store that was
