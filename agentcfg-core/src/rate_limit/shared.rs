@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_place_that_is_silent_is_left_alone_for_a_second_and_then_asked_again() {
+    async fn a_counter_that_does_not_answer_is_tried_again_after_a_second() {
         let place = Arc::new(Place(Mutex::new(vec![Some(2), Some(3), None, Some(1)])));
         let limiter = SharedLimiter::new(place);
         let state = limiter.state();

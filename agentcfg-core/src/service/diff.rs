@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_told_and_what_identifies_is_not() {
+    fn changed_fields_are_listed_and_identifiers_are_not() {
         let after = Thing {
             id: 2,
             role: Some("\"r\""),

@@ -25,7 +25,7 @@ use crate::http::query::Query;
 use crate::http::request::{self, Fields};
 use crate::http::request_id::{REQUEST_ID, RequestIds};
 use crate::http::response::add_rate;
-use crate::http::{Body, Compression, Cors, Leaving};
+use crate::http::{Body, Compression, Cors, Disconnect};
 
 /// The API as a function from requests to responses; clones share everything.
 ///
@@ -229,7 +229,7 @@ where
         };
         let mut call = Call::new(service, &caller, received);
         call.model_calls = shared.model_calls.as_ref();
-        call.leaving = head.extensions.get::<Leaving>();
+        call.disconnect = head.extensions.get::<Disconnect>();
         endpoints::run(endpoint, &call).await?
     };
 

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_for_those_who_ask() {
+    fn gzip_is_for_clients_that_accept_it() {
         for fields in [
             &["gzip"][..],
             &["x-gzip"],

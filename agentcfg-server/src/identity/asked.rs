@@ -68,7 +68,7 @@ impl AskedProvider {
             .map_err(|error| unavailable(error.to_string()))?;
         let answer = self
             .outbound
-            .ask(request, MAX_BYTES, WITHIN)
+            .send_idempotent(request, MAX_BYTES, WITHIN)
             .await
             .map_err(|error| unavailable(error.to_string()))?;
         match answer.status() {

@@ -87,7 +87,7 @@ impl PublishedKeys {
             .insert(ACCEPT, HeaderValue::from_static("application/json"));
         let response = self
             .outbound
-            .ask(request, MAX_BYTES, WITHIN)
+            .send_idempotent(request, MAX_BYTES, WITHIN)
             .await
             .map_err(|error| fault(format!("{what} at {url}: {error}")))?;
         match response.status() {

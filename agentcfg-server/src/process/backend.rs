@@ -254,7 +254,7 @@ pub async fn connect(config: &Config, url: &Secret) -> Result<PostgresStore, Bac
             Statements::Prepared => postgres::Statements::Prepared,
             Statements::Unnamed => postgres::Statements::Unnamed,
         },
-        wait: config.database_wait,
+        connect_wait: config.database_wait,
         ..PostgresOptions::new(url.expose())
     };
     Ok(PostgresStore::connect(&options).await?)

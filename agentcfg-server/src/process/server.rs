@@ -12,7 +12,7 @@ use agentcfg_core::{AgentCfg, Settings};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
-use crate::api::{App, ModelCalls, Patience};
+use crate::api::{App, CallTimeouts, ModelCalls};
 use crate::http::{Compression, Cors};
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits};
@@ -143,12 +143,12 @@ impl Server {
         listen::fit_to_open_files(&mut limits);
 
         let (stop, stopped) = watch::channel(false);
-        let patience = Patience {
+        let timeouts = CallTimeouts {
             first_byte: self.config.model_call_first_byte_timeout,
             idle: self.config.model_call_idle_timeout,
         };
         let mut app = App::new(self.service.clone(), Cors::new(self.config.cors_origins.clone()))
-            .with_model_calls(ModelCalls::new(patience)?);
+            .with_model_calls(ModelCalls::new(timeouts)?);
         if !self.config.compression {
             app = app.with_compression(Compression::off());
         }

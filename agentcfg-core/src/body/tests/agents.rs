@@ -252,7 +252,7 @@ fn what_is_left_out_gets_its_default() {
 }
 
 #[test]
-fn an_update_tells_absent_null_and_set_apart() {
+fn an_update_distinguishes_absent_null_and_set() {
     assert_eq!(
         AgentPatch::from_json(b"{}").unwrap().into_inner(),
         AgentPatch::default()

@@ -79,7 +79,7 @@ fn what_no_finite_double_holds_hides_no_other_fault() {
 }
 
 #[test]
-fn beside_such_a_number_anything_may_stand() {
+fn any_value_may_follow_such_a_number() {
     for body in [
         "{\"a\":1e400,é}",
         "{\"a\":1e400}é",

@@ -2,7 +2,7 @@
 //!
 //! Every key that is made or seen for the first time costs one, and a pipeline may bring hundreds at once. So they run on
 //! threads of their own: few, with a bounded queue, and at a lower priority than every other thread. Wrong secrets do not
-//! get here; see [`token::fits`](crate::token::fits).
+//! get here; see [`token::may_match`](crate::token::may_match).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};

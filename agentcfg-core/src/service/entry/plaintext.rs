@@ -38,7 +38,7 @@ impl Plaintexts {
         key: (token::Id, u64),
         hash: &str,
     ) -> Result<(), Error> {
-        if !token::fits(plaintext, hash) {
+        if !token::may_match(plaintext, hash) {
             return Err(unauthorized());
         }
         let right = self.checked.get_or_insert_async(&key, async {

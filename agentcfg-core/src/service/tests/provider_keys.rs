@@ -60,7 +60,7 @@ async fn saving_and_deleting_changes_the_very_next_call() {
 }
 
 #[tokio::test]
-async fn the_plan_decides_anew_on_each_call() {
+async fn the_plan_is_checked_on_each_call() {
     let service = builder(memory())
         .vault(vault(&[1]))
         .managed_credential(Provider::OpenAi, credential("sk-managed"))

@@ -14,7 +14,7 @@ pub use self::parameter::{Input, Parameter, ParameterDoc, Place, Shape};
 use crate::api::answer::Answer;
 use crate::api::endpoint::Endpoint;
 use crate::api::model_calls::ModelCalls;
-use crate::http::Leaving;
+use crate::http::Disconnect;
 use crate::http::errors::Failure;
 use crate::http::query::Query;
 use crate::http::request::unmet;
@@ -32,7 +32,7 @@ pub struct Call<'a> {
     /// The proxy to the model providers, if this server has one.
     pub model_calls: Option<&'a ModelCalls>,
     /// Reports that the caller closed the connection, where that can be observed.
-    pub leaving: Option<&'a Leaving>,
+    pub disconnect: Option<&'a Disconnect>,
     request: Received<'a>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Call<'a> {
             service,
             caller,
             model_calls: None,
-            leaving: None,
+            disconnect: None,
             request,
         }
     }

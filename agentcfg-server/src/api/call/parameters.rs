@@ -72,8 +72,8 @@ impl Parameter for AgentId {
         "AgentId",
         "agent_id",
         Shape::Field("Agent", "agent_id"),
-        "The agent's identifier within the workspace, not the UUID of its record. A text that no agent could have for \
-         an identifier is answered with 404.",
+        "The agent's identifier within the workspace, not the UUID of its record. A text that is not a valid \
+         identifier is answered with 404.",
     )
     .required()
     .example(AGENT_EXAMPLE)
@@ -122,7 +122,7 @@ impl Parameter for Limit {
             maximum: Some(MAX_LIMIT),
             default: None,
         },
-        "Most agents to return. Left out, all are returned.",
+        "The greatest number of agents to return. Left out, all are returned.",
     )
     .example(LIMIT_EXAMPLE);
 
@@ -174,8 +174,8 @@ impl Parameter for Offset {
             maximum: None,
             default: Some(0),
         },
-        "How many elements to skip at the start. From the number of elements on, the array is empty and a higher offset \
-         has no further effect; one that does not fit into 64 bits is refused.",
+        "How many elements to skip at the start. An offset beyond the last element gives an empty array; one that \
+         does not fit into 64 bits is refused.",
     )
     .example("0");
 
@@ -214,7 +214,7 @@ impl Parameter for KeyId {
         "KeyId",
         "key_id",
         Shape::Field("ApiKey", "id"),
-        "The `id` of the API key. A text that no key could have for one is answered with 404.",
+        "The `id` of the API key. A text that is not a valid one is answered with 404.",
     )
     .required()
     .example(r#""4fQ8mZr2LkV7xN0bTy6W""#)

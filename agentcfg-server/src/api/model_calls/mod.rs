@@ -22,7 +22,7 @@ pub use error::CallError;
 pub use relay::Relay;
 pub use target::{Format, Target};
 
-use crate::http::Leaving;
+use crate::http::Disconnect;
 use crate::outbound::{Options, Outbound, OutboundError};
 
 /// The longest body of a model call.
@@ -30,7 +30,7 @@ pub const MAX_BODY: usize = 10 << 20;
 
 /// The timeouts of model calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct CallTimeouts {
     /// Time for the head of the provider's answer to come, counted from the sending of the request.
     pub first_byte: Duration,
     /// Longest time between two pieces of the provider's answer.
@@ -41,7 +41,7 @@ pub struct Patience {
 #[derive(Clone)]
 pub struct ModelCalls {
     outbound: Outbound,
-    patience: Patience,
+    timeouts: CallTimeouts,
 }
 
 /// The part of a caller's request that is forwarded.
@@ -63,12 +63,12 @@ impl ModelCalls {
     /// # Errors
     ///
     /// When TLS cannot be set up.
-    pub fn new(patience: Patience) -> io::Result<Self> {
+    pub fn new(timeouts: CallTimeouts) -> io::Result<Self> {
         let outbound = Outbound::new(&Options {
             connect_timeout: Duration::from_secs(10),
             ..Options::default()
         })?;
-        Ok(Self { outbound, patience })
+        Ok(Self { outbound, timeouts })
     }
 
     /// Sends one call and gives the answer as soon as its head is there.
@@ -83,15 +83,15 @@ impl ModelCalls {
         &self,
         call: &ModelCall,
         sent: Sent<'_>,
-        leaving: Option<&Leaving>,
+        disconnect: Option<&Disconnect>,
     ) -> Result<Response<Relay>, CallError> {
         let provider = call.provider;
         let request = request(call, sent)?;
-        let answer = tokio::time::timeout(self.patience.first_byte, self.outbound.send(request));
+        let answer = tokio::time::timeout(self.timeouts.first_byte, self.outbound.send(request));
         let response = tokio::select! {
             biased;
-            () = left(leaving) => return Err(CallError::CallerLeft),
-            answer = answer => answer.map_err(|_| CallError::TimedOut(provider, self.patience.first_byte))?,
+            () = disconnected(disconnect) => return Err(CallError::CallerLeft),
+            answer = answer => answer.map_err(|_| CallError::TimedOut(provider, self.timeouts.first_byte))?,
         };
         let response = response.map_err(|error| match error {
             OutboundError::Connect(_) => CallError::Unreachable(provider, error),
@@ -102,16 +102,16 @@ impl ModelCalls {
             // The request asked for no protocol upgrade, and this connection supports none.
             return Err(CallError::Protocol(provider));
         }
-        let mut answer = Response::new(Relay::new(body, provider, self.patience.idle, leaving.cloned()));
+        let mut answer = Response::new(Relay::new(body, provider, self.timeouts.idle, disconnect.cloned()));
         *answer.status_mut() = head.status;
         *answer.headers_mut() = headers::from_provider(&head.headers);
         Ok(answer)
     }
 }
 
-async fn left(leaving: Option<&Leaving>) {
-    match leaving {
-        Some(leaving) => leaving.left().await,
+async fn disconnected(disconnect: Option<&Disconnect>) {
+    match disconnect {
+        Some(disconnect) => disconnect.disconnected().await,
         None => std::future::pending().await,
     }
 }

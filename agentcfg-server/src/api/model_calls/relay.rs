@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::http::Leaving;
+use crate::http::Disconnect;
 
 /// A response body that is read from a provider as fast as the caller takes it.
 ///
@@ -22,7 +22,7 @@ pub struct Relay {
     clock: Pin<Box<Sleep>>,
     /// Whether the idle timer runs: it measures the time that the provider sends nothing, not the time that the caller takes.
     is_waiting: bool,
-    leaving: Option<Leaving>,
+    disconnect: Option<Disconnect>,
     /// The error to end with, while data that was received before it is still being sent.
     fault: Option<Broken>,
 }
@@ -42,14 +42,14 @@ pub enum Broken {
 }
 
 impl Relay {
-    pub(super) fn new(upstream: Incoming, provider: Provider, idle: Duration, leaving: Option<Leaving>) -> Self {
+    pub(super) fn new(upstream: Incoming, provider: Provider, idle: Duration, disconnect: Option<Disconnect>) -> Self {
         Self {
             upstream,
             provider,
             idle,
             clock: Box::pin(sleep(idle)),
             is_waiting: false,
-            leaving,
+            disconnect,
             fault: None,
         }
     }
@@ -93,9 +93,9 @@ impl Body for Relay {
             return Poll::Ready(Some(Err(fault)));
         }
         if self
-            .leaving
+            .disconnect
             .as_ref()
-            .is_some_and(|leaving| leaving.poll_left(cx).is_ready())
+            .is_some_and(|disconnect| disconnect.poll_disconnected(cx).is_ready())
         {
             return Poll::Ready(Some(Err(Broken::Left)));
         }

@@ -81,7 +81,7 @@ fn an_unknown_key_in_the_file_is_named_with_its_line_and_the_nearest_key() {
 }
 
 #[test]
-fn a_file_that_is_no_toml_is_told_with_its_line() {
+fn a_file_that_is_not_toml_is_reported_with_its_line() {
     let dir = tempfile::tempdir().unwrap();
     let error = from_file(dir.path(), "listen = '127.0.0.1:1'\ndata = \n")
         .unwrap_err()

@@ -216,7 +216,7 @@ async fn killed_after(data: &Path, lines: usize, drop_old: bool) -> bool {
 }
 
 #[tokio::test]
-async fn a_rotation_that_was_killed_leaves_a_directory_that_starts_and_is_taken_up_again() {
+async fn a_killed_rotation_leaves_a_directory_that_starts_and_is_resumed() {
     for drop_old in [false, true] {
         for lines in 0.. {
             let temp = tempfile::tempdir().unwrap();

@@ -57,7 +57,7 @@ async fn a_new_key_is_found_with_its_first_token() {
 }
 
 #[tokio::test]
-async fn a_flood_of_unknown_keys_is_one_fetch_and_stops_nobody() {
+async fn a_flood_of_unknown_keys_is_one_fetch_and_known_keys_pass() {
     let provider = Provider::new(&set(&[("1", rsa())]));
     let sessions = provider.sessions();
     sessions.refresh(at(0)).await;
@@ -92,7 +92,7 @@ async fn a_flood_of_unknown_keys_is_one_fetch_and_stops_nobody() {
 }
 
 #[tokio::test]
-async fn who_leaves_does_not_take_the_fetch_along() {
+async fn a_cancelled_caller_does_not_cancel_the_fetch() {
     let provider = Provider::new(&set(&[("1", rsa())]));
     let sessions = provider.sessions();
     sessions.refresh(at(0)).await;
