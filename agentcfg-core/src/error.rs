@@ -1,4 +1,4 @@
-//! What can go wrong, and what the caller should do about it.
+//! The kinds of failures, each with what the caller should do.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,15 +14,15 @@ pub enum ErrorKind {
     Invalid,
     /// The credential is missing, wrong, expired or revoked: get a new one. (401)
     Unauthorized,
-    /// The credential does not allow this: ask somebody for the permission. (403)
+    /// The credential does not allow this: get the permission from an administrator of the workspace. (403)
     Forbidden,
-    /// There is no such thing: look again. (404)
+    /// There is no such resource: check the identifier. (404)
     NotFound,
-    /// The record changed since it was read: read it again and decide anew. (412)
+    /// The record changed since it was read: read it again and decide on the new version. (412)
     Precondition,
-    /// Something that exists stands in the way: choose another name or state. (409)
+    /// The request conflicts with the current state: choose another name or state. (409)
     Conflict,
-    /// The plan allows no more: remove an agent or change the plan. (422)
+    /// The limit of the plan is reached: remove an agent or change the plan. (422)
     PlanLimit,
     /// Storage or a service behind it does not answer: nothing changed, try again later. (503)
     Unavailable,
@@ -85,7 +85,7 @@ impl Error {
     }
 }
 
-/// The cause of the failure of a condition. It keeps the tag out of [`Error`] itself, which every result is as large as.
+/// The cause of a failed precondition. It keeps the tag out of [`Error`] itself, so that results stay small.
 #[derive(Debug, thiserror::Error)]
 #[error("the current tag is {0}")]
 struct Stale(Tag);

@@ -1,4 +1,4 @@
-//! JSON as it was written: a tree that keeps duplicate keys, so that they can be refused, or refused by name.
+//! JSON as it was written: a tree that keeps duplicate keys, so that they can be refused and named.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -118,8 +118,8 @@ fn read<'a>(text: &'a str, huge: &[usize]) -> serde_json::Result<Json<'a>> {
     Ok(json)
 }
 
-/// Reads a text with numbers that no finite double holds, at which the parser would stop: each is read as a short one
-/// in its place, and known again by how many numbers there are before it.
+/// Reads a text with numbers that no finite double holds, at which the parser would stop: each is replaced by a short number,
+/// and identified by its index among the numbers of the text.
 fn read_with_huge(text: &str) -> Result<Json<'static>, Invalid> {
     let mut bytes = text.as_bytes().to_vec();
     let mut huge = Vec::new();
@@ -146,7 +146,7 @@ fn read_with_huge(text: &str) -> Result<Json<'static>, Invalid> {
         .map_err(|error| not_json(&error))
 }
 
-/// The number that a text begins with, or what is there in place of one.
+/// The number that a text begins with, or the invalid text in its place.
 fn number(text: &mut [u8]) -> &mut [u8] {
     let is_part = |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
     let length = text.iter().position(|byte| !is_part(byte)).unwrap_or(text.len());
@@ -178,7 +178,7 @@ struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 /// Deserialises a value.
 #[derive(Clone, Copy)]
 struct Seed<'a> {
-    /// Which numbers of the text stand for one that no finite double holds.
+    /// The indices of the numbers that replace one that no finite double holds.
     huge: &'a [usize],
     /// How many numbers were read.
     count: &'a Cell<usize>,

@@ -22,12 +22,12 @@
 //! |---|---|
 //! | [`model`] | the resources and their values, as they travel and as they are stored |
 //! | [`validate`] | the limits of every field, and reports of all faults at once |
-//! | [`error`] | what can go wrong, and what the caller should do |
-//! | [`secret`] | plaintext that nothing shows |
+//! | [`error`] | the kinds of failures, and what the caller should do |
+//! | [`secret`] | plaintext that is never printed |
 //! | `service` | the handle [`AgentCfg`] with every operation |
 //! | `store` | the storage contract and its stores: in memory, in a file, in PostgreSQL |
-//! | `session` | who verifies session tokens |
-//! | `rate_limit` | the windows that count requests |
+//! | `session` | the verifiers of session tokens |
+//! | `rate_limit` | the fixed windows that count requests |
 //! | `token` | the text of API keys |
 //! | `vault` | provider keys at rest, sealed under master keys |
 //! | `routing` | which model and whose credential a model call uses |

@@ -142,8 +142,8 @@ fn hash_with(plaintext: &str, params: argon2::Result<Params>, entropy: &dyn Entr
 
 /// Whether a key may be the one that was hashed, by its check value: a pre-filter that costs one fast
 /// hash and rejects nearly all wrong keys.
-pub fn fits(plaintext: &str, phc: &str) -> bool {
-    salt::fits(plaintext.as_bytes(), phc)
+pub fn may_match(plaintext: &str, phc: &str) -> bool {
+    salt::may_match(plaintext.as_bytes(), phc)
 }
 
 /// Whether a key is the one that was hashed. This computes a slow hash.

@@ -30,6 +30,8 @@ pub mod process;
 #[cfg(feature = "process")]
 mod secret;
 
-pub use api::{Answered, App, Content, Definition, ModelCalls, Needs, Observer, Patience, Route, endpoints, routes};
-pub use http::{Body, BodyError, Compression, Cors, Leaving, WatchClient};
+pub use api::{
+    Answered, App, CallTimeouts, Content, Definition, ModelCalls, Needs, Observer, Route, endpoints, routes,
+};
+pub use http::{Body, BodyError, Compression, Cors, Disconnect, WatchClient};
 pub use outbound::{Options as OutboundOptions, Outbound, OutboundError};

@@ -14,7 +14,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 pub async fn send(request: hyper::http::request::Builder, body: impl Into<Bytes>) -> Response<Bytes> {
     let request: Request<Full<Bytes>> = request.body(Full::from(body.into())).unwrap();
     let outbound = Outbound::new(&OutboundOptions::default()).unwrap();
-    outbound.ask(request, 1 << 20, TIMEOUT).await.unwrap()
+    outbound.send_idempotent(request, 1 << 20, TIMEOUT).await.unwrap()
 }
 
 pub async fn get(url: &str) -> Response<Bytes> {

@@ -48,14 +48,14 @@ pub(crate) fn check<T: Body>(body: &T) -> Result<(), Invalid> {
     faults.into_result()
 }
 
-/// The fields of a JSON object, taken one by one, with the faults found on the way.
+/// The fields of a JSON object, taken one by one, with the faults that were found.
 pub(crate) struct Fields<'a> {
-    /// What was taken is gone from its place.
+    /// A field that was taken is `None`.
     entries: Vec<(Cow<'a, str>, Option<Json<'a>>)>,
     faults: Faults,
 }
 
-/// What is under a name.
+/// The state of a field.
 pub(crate) enum Found<T> {
     Absent,
     Null,
@@ -115,7 +115,7 @@ impl<'a> Fields<'a> {
         self.faults.push(name, rule);
     }
 
-    /// Takes a field and holds its value against a rule.
+    /// Takes a field and checks its value by a rule.
     fn read<R: Rule>(&mut self, name: &str) -> Found<R::Value> {
         let json = match self.take(name) {
             Found::Value(json) => json,
@@ -143,7 +143,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Refuses what was not taken, and gives the value when nothing was wrong.
+    /// Reports fields that were not taken, and returns the value when there are no faults.
     fn finish<T>(mut self, read_only: &[&str], value: Option<T>) -> Result<T, Invalid> {
         let entries = std::mem::take(&mut self.entries);
         for (name, _) in entries.into_iter().filter(|(_, value)| value.is_some()) {

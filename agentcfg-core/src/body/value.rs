@@ -57,8 +57,8 @@ impl FromJson for u32 {
             Json::Huge => return Some(Self::MAX),
             other => return mismatch(&other, field, "an integer", faults),
         };
-        // As in JSON Schema, a number without a fraction is an integer however it is written. What is
-        // none, or does not fit, becomes 0 or the maximum: the field's own rule names its bounds.
+        // As in JSON Schema, a number without a fraction is an integer however it is written. Any other
+        // number becomes 0 or the maximum, which the field's own rule refuses with its bounds.
         let whole = |number: f64| if number.fract() == 0.0 { number as Self } else { 0 };
         Some(match number.as_u64() {
             Some(value) => Self::try_from(value).unwrap_or(Self::MAX),
@@ -73,7 +73,7 @@ impl FromJson for Vec<String> {
             return mismatch(&json, field, "an array of strings", faults);
         };
         let texts = items.into_iter().enumerate().map(|(i, item)| {
-            // The stand-in keeps the places of the others, so that their faults are found as well.
+            // The placeholder keeps the positions of the other elements, so that their faults are found as well.
             String::from_json(item, &format_args!("{field}[{i}]"), faults).unwrap_or_else(|| "-".to_owned())
         });
         Some(texts.collect())
@@ -87,7 +87,7 @@ impl FromJson for Parameters {
         };
         let mut parameters = Self::new();
         for (name, value) in entries {
-            // The stand-in lets the rules for the whole find the other faults.
+            // The placeholder lets the rules for the whole value find the other faults.
             let number = match value {
                 Json::Number(number) => number,
                 Json::Huge => {

@@ -139,7 +139,7 @@ macro_rules! agent_fields {
                 new
             }
 
-            /// The agent as it is stored first, with what the service gives it.
+            /// The agent's first record, with the identifiers and times that the service gives it.
             #[cfg(feature = "engine")]
             pub(crate) fn into_agent(self, id: Uuid, now: Timestamp) -> Agent {
                 Agent {

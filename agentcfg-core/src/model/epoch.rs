@@ -11,7 +11,7 @@ const LENGTH: usize = 8;
 /// The characters of an epoch, which need no quotes in any header, URL or file name.
 const ALPHABET: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// Which life of a store a version belongs to: 8 random characters of `0-9a-z`.
+/// The epoch of a store, which tells its versions from those of an earlier or copied store: 8 random characters of `0-9a-z`.
 ///
 /// A store gets an epoch when it is made, and another one when it is made from a backup or moved from another engine.
 /// Versions are counted on from there, so a number that was given out after the backup comes a second time, for another
@@ -46,7 +46,7 @@ impl Epoch {
 
     /// The epoch's characters.
     pub fn as_str(&self) -> &str {
-        // Only characters of the alphabet get in.
+        // The constructors accept only characters of the alphabet, which are ASCII.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }

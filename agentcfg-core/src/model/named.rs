@@ -71,7 +71,7 @@ macro_rules! named {
 
 pub(crate) use named;
 
-/// Why a word is none of a closed set.
+/// The error of a word that is not in a closed set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be one of {}", known.join(", "))]
 pub struct UnknownWord {

@@ -1,4 +1,4 @@
-//! What a partial update says of one field.
+//! One field of a partial update.
 
 use serde::{Serialize, Serializer};
 

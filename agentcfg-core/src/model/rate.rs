@@ -1,4 +1,4 @@
-//! What a rate limit says of one request.
+//! The figures of a rate limit after one request.
 
 /// The state of a caller's window after a request. (Interface specification, *Rate limit*.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

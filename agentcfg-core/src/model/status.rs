@@ -14,7 +14,7 @@ named! {
         Idle = "idle",
         /// At work on a task.
         Working = "working",
-        /// Down, or not heard of for longer than the time-to-live.
+        /// Down, or without a report for longer than the time-to-live.
         Offline = "offline",
     }
 }

@@ -1,4 +1,4 @@
-//! Tags of versions, for edits that do not overwrite what somebody else wrote.
+//! Tags of versions, for optimistic concurrency control: an edit never overwrites a change that its author has not seen.
 
 use std::fmt;
 use std::str::FromStr;
@@ -104,7 +104,7 @@ pub struct Tagged<T> {
 pub enum Expected {
     /// This one.
     Tag(Tag),
-    /// One that this service did not name so. No record ever has it.
+    /// A tag that this service has not given out. No record ever has it.
     Unknown(String),
 }
 

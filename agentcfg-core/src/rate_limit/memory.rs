@@ -12,7 +12,7 @@ const SHARDS: usize = 64;
 /// A shard is swept of ended windows when it has grown to this, and again at each doubling.
 const SWEEP_AT: usize = 1024;
 
-/// Windows in the memory of one process; they are lost with it.
+/// Windows in the memory of one process; a restart loses them.
 #[derive(Debug)]
 pub struct MemoryLimiter {
     shards: Vec<Mutex<Shard>>,
@@ -41,7 +41,7 @@ impl Default for MemoryLimiter {
 impl MemoryLimiter {
     /// Counts one request; see [`RateLimiter::hit`].
     pub fn count(&self, subject: Subject<'_>, limit: u32, at: Moment) -> RateDecision {
-        // A key's identifier has 20 characters of base 62; the mark keeps users apart from keys.
+        // A key's identifier has 20 characters of base 62; the prefix keeps users apart from keys.
         let owned;
         let name = match subject {
             Subject::ApiKey(id) => id,

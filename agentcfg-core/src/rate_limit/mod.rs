@@ -14,7 +14,7 @@ pub use self::window::{AtomicWindow, WINDOW_MILLIS, Window};
 use crate::clock::Moment;
 use crate::model::RateStatus;
 
-/// Who is limited.
+/// The subject of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Subject<'a> {
     /// An API key, by its identifier.
@@ -23,20 +23,20 @@ pub enum Subject<'a> {
     User(&'a str),
 }
 
-/// Whether a request may go on.
+/// The decision on one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a request that is over the limit must be refused"]
 pub struct RateDecision {
     /// Whether the request is within the limit.
     pub allowed: bool,
-    /// What to tell the caller.
+    /// The figures for the caller.
     pub status: RateStatus,
     /// How long until the window ends, in milliseconds, at least 1.
     pub retry_after_millis: i64,
 }
 
 impl RateDecision {
-    /// The figures of a request that may go on, or the error of one that may not.
+    /// The figures of an allowed request, or the error of a refused one.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl RateDecision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("rate limit of {} requests per minute exceeded, try again in {} s", .status.limit, self.retry_after_seconds())]
 pub struct RateLimited {
-    /// What to tell the caller; nothing remains.
+    /// The figures for the caller; `remaining` is 0.
     pub status: RateStatus,
     /// How long until the window ends, in milliseconds, at least 1.
     pub retry_after_millis: i64,
@@ -72,6 +72,6 @@ impl RateLimited {
 /// Counts requests.
 #[async_trait]
 pub trait RateLimiter: Send + Sync + 'static {
-    /// Counts one request of this subject and says whether it is within the limit.
+    /// Counts one request of this subject and decides whether it is within the limit.
     async fn hit(&self, subject: Subject<'_>, limit: u32, at: Moment) -> RateDecision;
 }

@@ -13,7 +13,7 @@ use crate::store::StoreError;
 /// A window as it is after a request was counted in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedWindow {
-    /// When it ends, in milliseconds since the Unix epoch by the clock of the shared place.
+    /// When it ends, in milliseconds since the Unix epoch by the clock of the shared counter.
     pub ends_at_millis: i64,
     /// How many requests it has seen, this one included.
     pub used: u64,
@@ -21,10 +21,10 @@ pub struct SharedWindow {
     pub now_millis: i64,
 }
 
-/// A place that counts for several processes.
+/// A counter of windows that several processes share.
 ///
-/// It has one clock, and all windows go by that: the clocks of the processes differ a little, and
-/// each difference would be time in which one of them opens a window that is still open for another.
+/// All windows go by its clock. The clocks of the processes differ a little, and with them one process could open a window
+/// that is still open for another.
 #[async_trait]
 pub trait SharedWindows: Send + Sync + 'static {
     /// Counts a request in the subject's window. Where that has ended, or there is none, a new one
@@ -32,30 +32,30 @@ pub trait SharedWindows: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// When the place does not answer. The request may have been counted.
+    /// When the counter does not answer. The request may have been counted.
     async fn hit(&self, subject: &str, window_millis: i64) -> Result<SharedWindow, StoreError>;
 
-    /// Forgets windows that ended a while ago.
+    /// Removes windows that ended a while ago.
     ///
     /// # Errors
     ///
-    /// When the place does not answer.
+    /// When the counter does not answer.
     async fn sweep(&self) -> Result<(), StoreError>;
 }
 
-/// Counts in a shared place, and in this process alone while that place does not answer.
+/// Counts in a shared counter, and in this process alone while that counter does not answer.
 pub struct SharedLimiter {
     windows: Arc<dyn SharedWindows>,
     alone: MemoryLimiter,
     state: Arc<SharedState>,
 }
 
-/// How a [`SharedLimiter`] is doing, for metrics.
+/// The state of a [`SharedLimiter`], for metrics.
 #[derive(Debug, Default)]
 pub struct SharedState {
     is_alone: AtomicBool,
     counted_alone: AtomicU64,
-    /// When to ask the shared place again, on the steady clock: one that is set back would put it off.
+    /// When to try the shared counter again, on the steady clock: a wall clock that is set back would delay it.
     ask_again_at: AtomicI64,
 }
 
@@ -72,7 +72,7 @@ impl SharedState {
 }
 
 impl SharedLimiter {
-    /// A limiter that counts there.
+    /// A limiter on this counter.
     pub fn new(windows: Arc<dyn SharedWindows>) -> Self {
         Self {
             windows,
@@ -81,7 +81,7 @@ impl SharedLimiter {
         }
     }
 
-    /// How it is doing; goes on to say so.
+    /// The live state of the limiter; clones share it.
     pub fn state(&self) -> Arc<SharedState> {
         Arc::clone(&self.state)
     }
@@ -108,7 +108,7 @@ impl SharedLimiter {
 #[async_trait]
 impl RateLimiter for SharedLimiter {
     async fn hit(&self, subject: Subject<'_>, limit: u32, at: Moment) -> RateDecision {
-        /// How long not to ask a place that did not answer, so that requests do not wait for it one by one.
+        /// The pause after a failure of the counter, so that not every request waits for its timeout.
         const PAUSE: i64 = 1000;
         let state = &*self.state;
         if at.steady_millis >= state.ask_again_at.load(Ordering::Relaxed) || !state.is_alone() {
@@ -140,14 +140,14 @@ mod tests {
     use super::*;
     use crate::rate_limit::window::tests::at;
 
-    /// A place that answers with what it is given.
+    /// A counter with fixed answers.
     struct Place(Mutex<Vec<Option<u64>>>);
 
     #[async_trait]
     impl SharedWindows for Place {
         async fn hit(&self, _: &str, window: i64) -> Result<SharedWindow, StoreError> {
             let used = self.0.lock().unwrap().remove(0);
-            let used = used.ok_or_else(|| StoreError::Unavailable("silence".into()))?;
+            let used = used.ok_or_else(|| StoreError::Unavailable("no answer".into()))?;
             Ok(SharedWindow {
                 ends_at_millis: window,
                 used,
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_place_that_is_silent_is_left_alone_for_a_second_and_then_asked_again() {
+    async fn a_counter_that_does_not_answer_is_tried_again_after_a_second() {
         let place = Arc::new(Place(Mutex::new(vec![Some(2), Some(3), None, Some(1)])));
         let limiter = SharedLimiter::new(place);
         let state = limiter.state();

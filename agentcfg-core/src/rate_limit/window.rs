@@ -9,8 +9,8 @@ use crate::model::RateStatus;
 
 /// How long a window lasts.
 pub const WINDOW_MILLIS: i64 = 60_000;
-/// How long by the steady clock. While the wall clock is not set, that one decides: readings of the steady clock are a few
-/// milliseconds old, and a time service may slow the wall clock down a little.
+/// The length by the steady clock. It is a little longer, so that the wall clock decides while it is not set: readings of the
+/// steady clock are a few milliseconds old, and a time service may slow the wall clock down a little.
 const STEADY_MILLIS: i64 = WINDOW_MILLIS + 50;
 
 /// The state of one window: when it ends and how many requests it has seen.
@@ -39,7 +39,7 @@ pub struct Window {
 }
 
 impl Default for Window {
-    /// A window that has ended long ago.
+    /// A window that has ended.
     fn default() -> Self {
         Self {
             ends_at: i64::MIN,
@@ -52,7 +52,7 @@ impl Default for Window {
 impl Window {
     /// Counts one request at this time.
     ///
-    /// A clock that steps back stays in the window and refills nothing.
+    /// When the clock steps back, the window stays the same and is not refilled.
     pub fn hit(&mut self, limit: u32, at: Moment) -> RateDecision {
         if self.has_ended(at) {
             *self = Self::opened(at);
@@ -85,7 +85,7 @@ impl Window {
     }
 }
 
-/// Bits of an [`AtomicWindow`]'s word that count. Limits end at a million, which is far less than they hold.
+/// Bits of an [`AtomicWindow`]'s word that hold the count. The greatest limit, a million, needs 20.
 const USED_BITS: u32 = 21;
 const USED_MAX: u32 = (1 << USED_BITS) - 1;
 /// The rest holds the end, in milliseconds since the Unix epoch, up to the year 2248.
@@ -160,7 +160,7 @@ impl AtomicWindow {
             let before = window.to_word();
             let decision = window.hit(limit, at);
             if self.exchange(before, window) {
-                // Last here, unlike above: until then other threads see that the old end has passed, and wait for the lock.
+                // Stored last, unlike above: until then other threads see the old end as passed, and wait for the lock.
                 self.steady_end.fetch_max(window.steady_end, Ordering::Release);
                 return Some(decision);
             }
@@ -204,7 +204,7 @@ pub(super) mod tests {
 
     const START: i64 = 1_800_000_000_000;
 
-    /// A moment on clocks that nothing has set.
+    /// A moment on clocks that were never set.
     pub(in crate::rate_limit) fn at(millis: i64) -> Moment {
         after_step(millis, 0)
     }
@@ -218,8 +218,8 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// Whatever the clock does, a window lets through at most its limit, its end never moves
-        /// while it lasts, and what remains never rises within it.
+        /// For any steps of the clock, a window allows at most its limit, its end never moves
+        /// while it is open, and the remaining number never rises within it.
         #[test]
         fn a_window_is_exact(
             limit in 1_u32..6,
@@ -276,7 +276,7 @@ pub(super) mod tests {
         assert!(!window.hit(1, at(STEADY_MILLIS + 1)).allowed);
     }
 
-    /// How many of the requests that threads make at once get through.
+    /// How many requests of concurrent threads are allowed.
     fn allowed_at_once(window: &AtomicWindow, limit: u32, at: Moment) -> usize {
         std::thread::scope(|scope| {
             let count = || (0..limit).filter(|_| window.hit(limit, at).allowed).count();

@@ -19,12 +19,12 @@ pub(crate) use self::value::{Moment, RequestsPerMinute};
 use crate::body::FromJson;
 use crate::validate::Faults;
 
-/// What a value of a field must be like.
+/// The rule of a field's value.
 pub(crate) trait Rule {
     /// The type of the value.
     type Value: FromJson;
 
-    /// Notes each fault of the value under the field's name.
+    /// Reports each fault of the value under the field's name.
     fn check(value: &Self::Value, field: &str, faults: &mut Faults);
 }
 

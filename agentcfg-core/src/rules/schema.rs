@@ -14,14 +14,14 @@ use crate::validate::{
 };
 
 const WITHOUT_NUL: &str = r"^[^\u0000]*$";
-/// Somewhere a character that Unicode does not call white space. A schema's dialect of expressions need not know the
+/// A pattern: at least one character is not white space in Unicode. A schema's dialect of expressions need not know the
 /// property by its name, so its characters are listed.
 const NOT_BLANK: &str = concat!(
     r"^[^\u0000]*[^\u0000\u0009-\u000D\u0020\u0085\u00A0\u1680\u2000-\u200A",
     r"\u2028\u2029\u202F\u205F\u3000][^\u0000]*$"
 );
 
-/// Schemas that stand where they are used, or under a name of their own among the components.
+/// Schemas that are written inline, or as components with a name.
 macro_rules! schemas {
     ($([$($generics:tt)*] $rule:ty, $name:literal, inline $inline:literal => $schema:tt;)+) => {$(
         impl<$($generics)*> JsonSchema for $rule {

@@ -14,7 +14,7 @@ pub(crate) struct TextFromOne<const MAX: usize>;
 /// 1 to `MAX` characters, at least one of which is not white space.
 pub(crate) struct NotBlank<const MAX: usize>;
 
-/// A provider's credential: 1–500 visible ASCII characters. A fault says nothing of the text but its length.
+/// A provider's credential: 1–500 visible ASCII characters. A fault names the length of the text alone, never its characters.
 pub(crate) struct Credential;
 
 impl<const MAX: usize> Rule for Text<MAX> {

@@ -15,20 +15,20 @@ use crate::token;
 pub(super) struct Access {
     workspace: WorkspaceId,
     basis: Basis,
-    /// Another name in the audit log than the basis has.
+    /// The actor for the audit log, where it is not the one of the basis.
     acting_as: Option<Actor>,
     pub(super) role: Option<Role>,
     permissions: PermissionSet,
     prefetch: Option<Arc<Prefetch>>,
 }
 
-/// What an authorisation rests on.
+/// The basis of an authorisation: the record that was decided on.
 enum Basis {
     /// An API key's record, at this version.
     ApiKey { id: token::Id, version: u64 },
     /// A user's membership, at this version.
     Member { user_id: Arc<str>, version: u64 },
-    /// Something that needs no membership, and who acts.
+    /// An operation that needs no membership, and its actor.
     Other(Check, Actor),
 }
 
@@ -37,7 +37,7 @@ impl Access {
         self.workspace
     }
 
-    /// The access of someone who needs no membership: the founder of a workspace, and an operator
+    /// The access of a user who needs no membership: the founder of a workspace, and an operator
     /// who changes its plan.
     pub(super) fn without_membership(workspace: WorkspaceId, actor: Actor, guard: Check) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Access {
         }
     }
 
-    /// The same access under another name in the audit log.
+    /// The same access with another actor in the audit log.
     pub(super) fn acting_as(self, actor: Actor) -> Self {
         Self {
             acting_as: Some(actor),
@@ -83,7 +83,7 @@ impl Access {
         self.prefetch.as_ref()?.take_plan()
     }
 
-    /// Who acts, for the audit log.
+    /// The actor, for the audit log.
     pub(super) fn actor(&self) -> Actor {
         match (&self.acting_as, &self.basis) {
             (Some(actor), _) | (None, Basis::Other(_, actor)) => actor.clone(),
@@ -98,7 +98,7 @@ impl Access {
         }
     }
 
-    /// What a mutation checks in its commit: that the basis of the decision still stands.
+    /// The check that a mutation makes in its commit: the basis of the decision has not changed.
     pub(super) fn guard(&self) -> Check {
         match &self.basis {
             Basis::ApiKey { id, version } => Check::Version(records::api_key(id.as_str()).into(), *version),
@@ -109,12 +109,12 @@ impl Access {
         }
     }
 
-    /// Whether a failed guard means that the credential itself is gone.
+    /// Whether a failed guard means that the credential itself was revoked.
     pub(super) fn by_key(&self) -> bool {
         matches!(self.basis, Basis::ApiKey { .. })
     }
 
-    /// Whether the permission is among the caller's.
+    /// Whether the caller has the permission.
     pub(super) fn require(&self, permission: Permission) -> Result<(), Error> {
         if self.permissions.contains(permission) {
             return Ok(());
@@ -144,8 +144,8 @@ impl AgentCfg {
         Ok(access)
     }
 
-    /// Whether a caller may do something in a workspace, for a request that is refused for another
-    /// reason which only those may learn who could have made it.
+    /// Checks a permission for a request that is refused anyway: the reason of the refusal is shown only to callers
+    /// who have the permission.
     ///
     /// # Errors
     ///
@@ -175,7 +175,8 @@ impl AgentCfg {
         self.access(caller, workspace, permission).await
     }
 
-    /// What a caller is in a workspace, whatever that allows: decided on the current record of the key or the membership.
+    /// A caller's role or scope in a workspace, decided on the current record of the key or the membership. Permissions are not
+    /// checked here.
     pub(super) async fn membership(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Access, Error> {
         let access = match &caller.0 {
             Kind::ApiKey(key) => self.access_of_key(key).await?,
@@ -201,7 +202,7 @@ impl AgentCfg {
         if is_current && !facts.are_expired(|| self.now()) {
             return Ok(Access::by_key_with(*id, facts, claimed.cloned()));
         }
-        // Boxed, because a future that holds it too would be moved about on every request.
+        // Boxed, so that the future of the fast path stays small.
         Box::pin(self.access_by_record(*id)).await
     }
 

@@ -18,9 +18,9 @@ use crate::validate::{self, IntoValid, Invalid};
 pub struct AgentFilter {
     /// Only this one.
     pub agent_id: Option<String>,
-    /// Skip so many.
+    /// How many agents to skip.
     pub offset: usize,
-    /// At most so many; `None` for all.
+    /// The greatest number of agents; `None` for all.
     pub limit: Option<usize>,
 }
 
@@ -99,8 +99,8 @@ impl AgentCfg {
         }
     }
 
-    /// The first attempt takes it that there is no such agent, as is nearly always so. The commit checks that, and looking
-    /// for what is not there would cost a read of the engine.
+    /// The first attempt assumes that there is no such agent, as is nearly always so, and saves the read. The commit checks
+    /// the assumption.
     async fn try_create_agent(
         &self,
         caller: &Caller,
@@ -128,7 +128,7 @@ impl AgentCfg {
             return Err(Error::new(ErrorKind::Conflict, message));
         }
         if !is_first {
-            // The order of creation is that of the identifiers and times, so that who lost a race takes new ones.
+            // The list is ordered by times and identifiers, so an attempt that lost a race takes new ones.
             let now = self.now();
             (agent.id, agent.created_at, agent.updated_at) = (self.new_id(now)?, now, now);
         }
@@ -273,7 +273,7 @@ impl AgentCfg {
         })
     }
 
-    /// Commits a change that makes one more agent active, if the plan allows it. The change is about the agent's record.
+    /// Commits a change that makes one more agent active, if the plan allows it. The change concerns the agent's record.
     async fn apply_within_plan(
         &self,
         access: &Access,
@@ -330,7 +330,7 @@ impl AgentCfg {
         self.now().max(last.plus_millis(1))
     }
 
-    /// The workspace's plan. When its record was read along with the credential, this reads nothing.
+    /// The workspace's plan. When its record was read together with the credential, this reads nothing.
     async fn plan_of(&self, access: &Access) -> Result<Stored<WorkspacePlan>, Error> {
         let key = records::workspace_plan(access.workspace());
         let found = match access.take_plan() {
@@ -350,7 +350,7 @@ impl AgentCfg {
         Ok((plan.ok_or_else(super::no_member)?, agent))
     }
 
-    /// Whether a condition allows to change a record that was found.
+    /// Checks a precondition against the version that was read.
     async fn require(&self, condition: &Precondition, found: &Stored<Agent>) -> Result<(), Error> {
         let current = Tag::record(self.epoch().await?, found.version);
         if condition.is_met_by(current) {
@@ -389,7 +389,7 @@ fn active(found: Option<Stored<Agent>>, agent_id: &str) -> Result<Stored<Agent>,
         .ok_or_else(|| not_found("agent", agent_id))
 }
 
-/// The key of an agent; one that could never exist is not found.
+/// The key of an agent. An identifier that breaks the rules is answered as not found.
 fn agent_key(access: &Access, agent_id: &str) -> Result<EntityKey<Agent>, Error> {
     if !validate::is_agent_id(agent_id) {
         return Err(not_found("agent", agent_id));

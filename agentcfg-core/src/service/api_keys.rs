@@ -36,7 +36,7 @@ impl AgentCfg {
         Ok(listed)
     }
 
-    /// Creates an API key. Its plaintext is in the answer and nowhere else.
+    /// Creates an API key. Its plaintext is in the answer alone; the store keeps a hash.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl AgentCfg {
         if new.expires_at.is_some_and(|end| end <= self.now()) {
             return Err(Invalid::new("expires_at", "must be in the future").into());
         }
-        // Refuse before the work of hashing is done.
+        // Authorise first, so that a refused request costs no slow hash.
         self.access(caller, new.workspace_id, Permission::ApiKeysManage).await?;
         let minted = token::mint(new.environment, self.entropy())?;
         let hash = self.hash_plaintext(&minted.plaintext).await?;

@@ -11,11 +11,11 @@ use crate::error::{Error, ErrorKind};
 use crate::model::{Action, Actor, Target, TargetType, Timestamp, WorkspaceId};
 use crate::store::Check;
 
-/// How often a decision is made again because another writer was faster. In every round at least one writer succeeds, so
-/// this bounds how many writers can go before one.
+/// How many attempts a mutation has. An attempt fails when another writer committed first. Of concurrent attempts at least
+/// one succeeds, so this bounds how many writers can precede one.
 const MAX_ROUNDS: usize = 2000;
 
-/// A mutation that is being put together: its checks and writes, and what its audit entry says.
+/// A mutation in preparation: its checks, its writes and its audit entry.
 pub(super) struct Change<'a> {
     access: &'a Access,
     at: Timestamp,
@@ -80,13 +80,13 @@ impl<'a> Change<'a> {
         self
     }
 
-    /// Puts a record beside the one that the change is about.
+    /// Puts a further record, besides the subject of the change.
     pub(super) fn put<T: Entity + Serialize>(mut self, key: EntityKey<T>, value: &T) -> Result<Self, Error> {
         self.transaction = self.transaction.put(key, value)?;
         Ok(self)
     }
 
-    /// Removes a record; fine when there is none.
+    /// Removes a record, if there is one.
     pub(super) fn delete<T: Entity>(mut self, key: EntityKey<T>) -> Self {
         self.transaction = self.transaction.delete(key);
         self
@@ -98,14 +98,14 @@ impl<'a> Change<'a> {
         self
     }
 
-    /// Puts the record that the change is about where there is none, and has the audit entry list all of its fields.
+    /// Creates the subject of the change, under the check that it does not exist. The audit entry lists all of its fields.
     pub(super) fn create<T: Entity + Serialize>(self, key: EntityKey<T>, value: &T) -> Result<Self, Error> {
         let check = key.absent();
         self.check(check).write(key, None, value)
     }
 
-    /// Replaces the record that the change is about, if it still is as it was found, and has the audit entry list the
-    /// fields that differ.
+    /// Replaces the subject of the change, under the check that its version is the one that was read. The audit entry lists
+    /// the fields that differ.
     pub(super) fn replace<T: Entity + Serialize>(self, found: Stored<T>, value: &T) -> Result<Self, Error> {
         let check = found.unchanged();
         let before = Written::of(&found.value)?;
@@ -125,8 +125,8 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Removes the record that the change is about, if it still is as it was found, and has the audit entry list its
-    /// fields.
+    /// Removes the subject of the change, under the check that its version is the one that was read. The audit entry lists
+    /// its fields.
     pub(super) fn remove<T: Entity + Serialize>(self, found: Stored<T>) -> Result<Self, Error> {
         let change = self.tell(Some(&found.value), None)?.check(found.unchanged());
         Ok(change.delete(found.key))
@@ -144,7 +144,7 @@ impl<'a> Change<'a> {
         Ok(self)
     }
 
-    /// Has the audit entry list the fields in which two states differ.
+    /// Lists the fields in which two states differ in the audit entry.
     pub(super) fn tell<T: Serialize>(mut self, from: Option<&T>, to: Option<&T>) -> Result<Self, Error> {
         let (from, to) = (from.map(Written::of).transpose()?, to.map(Written::of).transpose()?);
         self.changes = diff::changes(from.as_ref(), to.as_ref())?;
@@ -180,7 +180,7 @@ impl AgentCfg {
         self.commit(change.transaction.append(workspace_id, entry)).await
     }
 
-    /// Makes attempts until one is done or fails for a reason of its own.
+    /// Makes attempts until one succeeds or fails for another reason than a lost race.
     pub(super) async fn settle<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<Attempt<T>, Error>>,
@@ -195,7 +195,7 @@ impl AgentCfg {
     }
 }
 
-/// The rounds that a mutation has lost against other writers.
+/// The attempts that a mutation has lost against other writers.
 #[derive(Default)]
 pub(super) struct Rounds(usize);
 
@@ -205,7 +205,7 @@ impl Rounds {
         self.0 == 0
     }
 
-    /// Counts a round that was lost, and lets others go on. Too many are an error.
+    /// Counts a lost attempt, and yields to other tasks. Too many are an error.
     pub(super) async fn lost(&mut self) -> Result<(), Error> {
         self.0 += 1;
         if self.0 >= MAX_ROUNDS {

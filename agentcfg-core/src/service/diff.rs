@@ -1,11 +1,10 @@
-//! What the audit log tells of a change: the fields in which two records differ.
+//! The changes in an audit entry: the fields in which two records differ.
 
 use super::records;
 use super::written::Written;
 use crate::error::Error;
 
-/// What identifies a record and the times of its changes are not told, because the entry itself says those; and a
-/// secret's hash never is.
+/// Fields that are left out: identifiers and times, because the entry has them itself, and the hash of a secret.
 const LEFT_OUT: [&str; 7] = [
     "id",
     "workspace_id",
@@ -16,8 +15,8 @@ const LEFT_OUT: [&str; 7] = [
     "hash",
 ];
 
-/// The fields in which two records differ, as [`Changes`](crate::model::Changes) are written; a record that is not there
-/// has none.
+/// The fields in which two records differ, as [`Changes`](crate::model::Changes) are written. An absent record has no
+/// fields.
 ///
 /// All records are written in one way, so that equal fields have equal texts.
 pub(super) fn changes(from: Option<&Written>, to: Option<&Written>) -> Result<Vec<u8>, Error> {
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_told_and_what_identifies_is_not() {
+    fn changed_fields_are_listed_and_identifiers_are_not() {
         let after = Thing {
             id: 2,
             role: Some("\"r\""),

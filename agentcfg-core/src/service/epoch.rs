@@ -13,7 +13,7 @@ impl AgentCfg {
     pub(super) async fn epoch(&self) -> Result<Epoch, Error> {
         match self.inner.epoch.get() {
             Some(epoch) => Ok(*epoch),
-            // Rare, and a future that holds it too would be moved about on every request.
+            // Rare. Boxed, so that the future of the fast path stays small.
             None => Box::pin(self.load_epoch()).await,
         }
     }
@@ -29,7 +29,7 @@ impl AgentCfg {
     }
 
     /// Gives an epoch to a store that is new, or was made from a backup or by a release without epochs. Several servers may
-    /// do this at the same time: the first commit decides, and the others read it.
+    /// do this at the same time: the first commit wins (compare-and-set), and the others read its epoch.
     async fn make_epoch(&self) -> Result<Epoch, Error> {
         let mut random = [0; 8];
         self.entropy().fill(&mut random)?;

@@ -1,7 +1,7 @@
-//! The agents of a workspace as one list, kept while the workspace's revision stands.
+//! The agents of a workspace as one list, cached while the workspace's revision is current.
 //!
-//! A list is read and encoded once for each revision. Requests that find none that is current share the work of one of them
-//! (single-flight), and take its list if that is not older than the revision that they saw.
+//! A list is read and encoded once for each revision. Requests that find no current list in the cache share a single-flight:
+//! one reads, and the others take its list if that is not older than the revision that they saw.
 
 mod cache;
 mod list;
@@ -40,7 +40,7 @@ impl AgentCfg {
         {
             return Ok(cached.list());
         }
-        // Rarer. Boxed, because a future that holds it too would be moved about on every request.
+        // Less frequent. Boxed, so that the future of the fast path stays small.
         Box::pin(self.agent_list_at_revision(access, cached)).await
     }
 
@@ -48,7 +48,7 @@ impl AgentCfg {
     async fn agent_list_at_revision(&self, access: &Access, cached: Option<Cached>) -> Result<AgentList, Error> {
         let workspace = access.workspace();
         let (revision, stamp) = match access.take_revision() {
-            // It was read a moment ago: a stamp of now could hide a change since.
+            // The revision was read before, so a stamp that is taken now could hide a change in between.
             Some(revision) => (revision, None),
             None => {
                 let stamp = self.store().stamp(records::revision(workspace).raw());
@@ -75,7 +75,7 @@ impl AgentCfg {
         }
     }
 
-    /// The list for all requests that want it now: one reads it, and the others wait for that.
+    /// The list, read by a single-flight: one request reads it, and concurrent ones wait for the result.
     async fn shared_list(&self, access: &Access, seen: u64) -> Result<AgentList, Error> {
         let workspace = access.workspace();
         let flight = self.inner.lists.flight(workspace);

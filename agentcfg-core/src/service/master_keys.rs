@@ -1,11 +1,11 @@
-//! Master keys: whether the keyring fits the store, and sealing everything anew under another key.
+//! Master keys: the check that the keyring belongs to the store, and rotation.
 //!
 //! The store lists, by check values, the master keys that something in it may be sealed under; the
-//! first one seals. Replacing a master key moves through three states, each of which a restart finds
-//! complete, so that it can be killed at any point and be taken up again:
+//! first one seals. A rotation has three steps, each with a consistent state as its result, so that it can be killed at any
+//! point and be resumed:
 //!
 //! 1. The new key is put before the old ones in that list. From this commit on nothing is sealed under
-//!    an old key any more, because each save checks the list in its commit.
+//!    an old key, because each save checks the list in its commit.
 //! 2. Each provider key is opened and sealed under the new key.
 //! 3. The old keys are taken off the list.
 
@@ -16,10 +16,10 @@ use crate::error::{Error, ErrorKind};
 use crate::model::{Provider, WorkspaceId};
 use crate::vault::{KeyId, Vault};
 
-/// At most so many provider keys are sealed anew in one commit.
+/// The greatest number of provider keys that one commit seals again.
 const BATCH: usize = 64;
 
-/// What a store says of the master keys that it needs.
+/// The master keys that a store needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MasterKeysNeeded {
     /// The keys that something may be sealed under, the sealing one first. Empty for a store that was
@@ -29,19 +29,19 @@ pub struct MasterKeysNeeded {
     pub any_sealed: bool,
 }
 
-/// Why the master keys of a service do not fit its store.
+/// Why the master keys of a service are not usable with its store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MasterKeyError {
-    /// Keys that the store needs are not there: what is sealed under them could not be opened.
+    /// The keyring lacks keys that the store needs: records that are sealed under them could not be opened.
     #[error("the store needs the master keys {}, and was given {}", shown(.needed), shown(.given))]
     Missing {
-        /// What the store needs, the sealing key first.
+        /// The keys that the store needs, the sealing one first.
         needed: Vec<KeyId>,
-        /// What the service has.
+        /// The keys that the service has.
         given: Vec<KeyId>,
     },
-    /// The store's check value of a key does not open, though the key has the right name.
+    /// The store's check value of a key does not open, although the key has the same name.
     #[error("the check value of the master key {0} does not open: the store's list of master keys is damaged")]
     Damaged(KeyId),
     /// The store failed.
@@ -56,19 +56,19 @@ fn shown(ids: &[KeyId]) -> String {
     ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// How far [`AgentCfg::rewrap_provider_keys`] has come.
+/// The progress of [`AgentCfg::rewrap_provider_keys`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RewrapProgress {
-    /// Provider keys looked at.
+    /// Provider keys that were checked.
     pub examined: u64,
-    /// Those of them that were sealed anew.
+    /// Those of them that were sealed again.
     pub rewrapped: u64,
     /// Those that do not open under any key. They are left as they are.
     pub unreadable: u64,
 }
 
 impl AgentCfg {
-    /// What the store says of the master keys that it needs.
+    /// The master keys that the store needs.
     ///
     /// # Errors
     ///
@@ -81,10 +81,10 @@ impl AgentCfg {
         })
     }
 
-    /// Holds the keyring against the store, and makes its first key the sealing one. A store that was
-    /// never used with a master key takes the keyring as its own.
+    /// Checks that the keyring has the keys that the store needs, and makes its first key the sealing one. A store that was
+    /// never used with a master key adopts the keyring.
     ///
-    /// Call it before requests are served, so that a wrong master key is found out at once. It does
+    /// Call it before requests are served, so that a wrong master key is detected at the start. It does
     /// nothing for a service and a store that both have no master key.
     ///
     /// # Errors
@@ -148,9 +148,9 @@ impl AgentCfg {
     }
 
     /// Seals every provider key under the keyring's first key, and then takes the other keys off the
-    /// store's list. The service goes on serving meanwhile. `progress` is told after each step.
+    /// store's list. The service goes on serving meanwhile. `progress` is called after each step.
     ///
-    /// After an error, or a kill, what was done stays and a later call takes it up.
+    /// After an error, or a kill, a later call resumes the work.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl AgentCfg {
             entries = sealed_keys().limit(BATCH).after(last);
             let places = found.iter().map(EntityKey::place).collect::<Result<Vec<_>, _>>()?;
             let Some((rewrapped, unreadable)) = self.settle(|| self.try_rewrap(&vault, &places)).await? else {
-                // Somebody else began another replacement, which will seal these anew too.
+                // Another rotation has begun meanwhile, and will seal these again too.
                 return Ok(done);
             };
             done.examined += places.len() as u64;
@@ -195,7 +195,7 @@ impl AgentCfg {
         }
     }
 
-    /// Seals some provider keys anew in one commit. Gives how many, and how many do not open; `None` when
+    /// Seals some provider keys again in one commit. Returns how many, and how many do not open; `None` when
     /// another key than this keyring's first has become the sealing one.
     async fn try_rewrap(
         &self,
@@ -213,7 +213,7 @@ impl AgentCfg {
         let mut transaction = Transaction::default().check(list.unchanged());
         let (mut rewrapped, mut unreadable) = (0, 0);
         for ((workspace, provider), found) in places.iter().zip(found) {
-            // One that was deleted since the scan needs nothing.
+            // A key that was deleted since the scan is skipped.
             let Some(mut found) = found else { continue };
             if found.value.sealed.key_id() == vault.sealing_key() {
                 continue;
@@ -238,7 +238,7 @@ impl AgentCfg {
     }
 
     /// Deletes every saved provider key, for a store whose master keys are lost. Each deletion is in its
-    /// workspace's audit log, in the name of the operator `by`. Gives how many there were.
+    /// workspace's audit log, in the name of the operator `by`. Returns how many there were.
     ///
     /// # Errors
     ///
@@ -259,8 +259,8 @@ impl AgentCfg {
         }
     }
 
-    /// Makes a store without provider keys forget its master keys, so that any keyring fits it. Only for
-    /// a store that nothing else uses meanwhile.
+    /// Removes the list of master keys from a store without provider keys, so that it can adopt any keyring. No other process
+    /// may use the store meanwhile.
     ///
     /// # Errors
     ///

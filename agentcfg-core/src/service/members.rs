@@ -9,7 +9,7 @@ use crate::model::{Action, Member, Permission, Role, Success, TargetType, Worksp
 use crate::validate::{self, Faults};
 
 impl AgentCfg {
-    /// The members of a workspace in the order in which they came.
+    /// The members of a workspace in the order in which they joined.
     ///
     /// # Errors
     ///
@@ -28,7 +28,7 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Invalid`] for the user's identifier, [`ErrorKind::Forbidden`] without
-    /// `members:manage`, or when an owner is made or unmade by somebody who is none,
+    /// `members:manage`, or when a caller who is no owner makes or removes an owner,
     /// [`ErrorKind::Conflict`] when no owner would be left.
     pub async fn set_member(
         &self,
@@ -141,7 +141,7 @@ fn only_owners_change_owners(access: &Access, before: Option<Role>, after: Optio
     Ok(())
 }
 
-/// Adds to the change what it does to the number of owners.
+/// Adds the difference in the number of owners to the change.
 fn count_owners<'a>(change: Change<'a>, id: WorkspaceId, before: Option<Role>, after: Option<Role>) -> Change<'a> {
     let owners = |role: Option<Role>| i64::from(role == Some(Role::Owner));
     match owners(after) - owners(before) {

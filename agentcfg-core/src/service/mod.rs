@@ -49,7 +49,7 @@ use crate::store::Store;
 use crate::token::HashError;
 use crate::vault::{SealError, Vault};
 
-/// What a deployment chooses.
+/// The settings of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// How many active agents each plan allows.
@@ -118,7 +118,7 @@ struct Inner {
     remote_store: bool,
 }
 
-/// Puts a service together; see [`AgentCfg::builder`].
+/// Builds a service; see [`AgentCfg::builder`].
 pub struct Builder {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -135,9 +135,9 @@ pub struct Builder {
 
 /// Where requests are counted.
 enum Counting {
-    /// In this process: those of users in here, and those of API keys beside what is known of the keys.
+    /// In this process: requests of users in this limiter, requests of API keys in the key table.
     Here(MemoryLimiter),
-    /// Where the embedding app says.
+    /// In a limiter of the embedding app.
     Elsewhere(Arc<dyn RateLimiter>),
 }
 
@@ -152,7 +152,7 @@ impl Builder {
         self
     }
 
-    /// Chooses who verifies session tokens. Without one, no session token is good.
+    /// Chooses the verifier of session tokens. Without one, every session token is refused.
     ///
     /// A verifier that is chosen at run time comes as an `Arc<dyn SessionVerifier>` or a `Box` of one.
     #[must_use]
@@ -175,15 +175,15 @@ impl Builder {
         self
     }
 
-    /// Gives the deployment's own credential for a provider, for the calls of workspaces that use none
-    /// of theirs.
+    /// Sets the deployment's own (managed) credential for a provider, for the calls of workspaces that use no key of
+    /// their own.
     #[must_use]
     pub fn managed_credential(mut self, provider: Provider, credential: ProviderCredential) -> Self {
         self.managed[provider as usize] = Some(credential);
         self
     }
 
-    /// Gives the master keys that seal provider keys. Without them, none can be saved.
+    /// Sets the master keys that seal provider keys. Without them, no provider key can be saved.
     #[must_use]
     pub fn vault(mut self, vault: Vault) -> Self {
         self.vault = Some(vault);
@@ -204,8 +204,8 @@ impl Builder {
         self
     }
 
-    /// Chooses how many bytes of memory the agent lists that are kept ready take; 64 MiB by default. A list that
-    /// takes more than half of that is not kept, only shared among those who read it at the same time.
+    /// Chooses the memory of the cache of agent lists in bytes; 64 MiB by default. A list that takes more than half of
+    /// that is not cached, only shared by requests that read it at the same time.
     #[must_use]
     pub fn list_cache_bytes(mut self, bytes: u64) -> Self {
         self.list_cache_bytes = bytes;
@@ -249,7 +249,7 @@ impl AgentCfg {
     /// Starts a service on a store. A store that is shared, or chosen at run time, comes as an `Arc`.
     pub fn builder(store: impl Store) -> Builder {
         let store = match (&store as &dyn Any).downcast_ref::<Arc<dyn Store>>() {
-            // As it is: a second `Arc` around it would add a call to each use.
+            // A second `Arc` around it would add an indirection to each use.
             Some(shared) => Arc::clone(shared),
             None => Arc::new(store),
         };
@@ -268,7 +268,7 @@ impl AgentCfg {
         }
     }
 
-    /// What the deployment chose.
+    /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
     }
@@ -283,7 +283,7 @@ impl AgentCfg {
         self.inner.vault.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Puts other master keys in use, for this handle and all its clones. Keys that something is
+    /// Replaces the master keys in use, for this handle and all its clones. Keys that something is
     /// sealed under must be among them.
     pub fn set_vault(&self, vault: Vault) {
         *self.inner.vault.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(vault));
@@ -371,7 +371,7 @@ impl SessionVerifier for NoSessions {
     }
 }
 
-/// The answer to someone who is no member, and to everybody for a workspace that does not exist.
+/// The answer to a user who is no member, and to every user for a workspace that does not exist.
 fn no_member() -> Error {
     Error::new(ErrorKind::Forbidden, "you are not a member of this workspace")
 }

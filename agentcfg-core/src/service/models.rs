@@ -11,7 +11,7 @@ use crate::routing::{self, Facts};
 use crate::secret::ProviderCredential;
 use crate::vault::{OpenError, Sealed};
 
-/// What a model call asks for.
+/// The request of a model call, as far as routing needs it.
 ///
 /// ```
 /// use agentcfg_core::model::Provider;
@@ -21,14 +21,14 @@ use crate::vault::{OpenError, Sealed};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelRequest<'a> {
-    /// Whose API is called.
+    /// The provider whose API is called.
     pub provider: Provider,
     /// The path below the provider's address, without a slash at either end.
     pub path: &'a str,
     /// The model that the request names.
     pub model: Option<&'a str>,
-    /// Whether the request has a place for the agent's model. Where it has none, such as in a form with a file, the agent's
-    /// model is not looked at.
+    /// Whether the agent's model can be filled in. Where it cannot, such as in a form with a file, the agent's model is
+    /// ignored.
     pub takes_agent_model: bool,
 }
 
@@ -61,7 +61,7 @@ pub struct ModelCall {
     pub credential: ProviderCredential,
     /// Whose credential that is.
     pub source: CredentialSource,
-    /// Why it is that one, for people.
+    /// The reason of that choice, for people.
     pub reason: String,
 }
 
@@ -82,7 +82,7 @@ pub struct ModelRoute {
     pub reason: String,
 }
 
-/// A decision with what is needed to act on it.
+/// A decision, with the records that it was made on.
 struct Decision {
     route: ModelRoute,
     /// The agent's model, when the request names none.
@@ -93,7 +93,7 @@ struct Decision {
     sealed: Option<(Sealed, u64)>,
 }
 
-/// How often a key is read again because it was sealed anew meanwhile.
+/// How often a key is read again because a rotation sealed it again meanwhile.
 const ROUNDS: usize = 4;
 
 impl AgentCfg {
@@ -199,7 +199,7 @@ impl AgentCfg {
             let version = decision.sealed.as_ref().map(|(_, version)| *version);
             match self.credential(&decision) {
                 Ok(credential) => return Ok(decision.into_call(credential)),
-                // The key may have been sealed anew between the read and the look at the keyring.
+                // A rotation may have sealed the key again between the read of the record and that of the keyring.
                 Err(_) if rounds > 0 && version.is_some() && version != last_version => {
                     rounds -= 1;
                     last_version = version;
@@ -223,12 +223,12 @@ impl AgentCfg {
         Ok(())
     }
 
-    /// Says which model and whose credential [`Self::resolve_model_call`] would use now, and why,
+    /// Explains which model and whose credential [`Self::resolve_model_call`] would use now, and why,
     /// without opening any credential.
     ///
     /// # Errors
     ///
-    /// As [`Self::resolve_model_call`], but that there is no credential is an answer here.
+    /// As [`Self::resolve_model_call`], except that a missing credential is an answer here.
     pub async fn explain_model_call(
         &self,
         caller: &Caller,
@@ -290,7 +290,7 @@ impl AgentCfg {
             }
             None => Err(none()),
             Some((sealed, _)) => {
-                // The keyring is looked at after the record was read, so that it holds every key that
+                // The keyring is read after the record, so that it holds every key that
                 // a running rotation had sealed with by then.
                 let opened = match self.vault() {
                     Some(vault) => vault.open(decision.workspace, provider, sealed),
@@ -325,7 +325,7 @@ impl Decision {
     }
 }
 
-/// The error of a workspace key that is there and does not open.
+/// The error of a saved workspace key that does not open.
 fn unopened(provider: Provider, error: OpenError) -> Error {
     Error::new(
         ErrorKind::Internal,

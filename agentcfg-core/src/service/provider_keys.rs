@@ -116,7 +116,7 @@ impl AgentCfg {
         if !plan.allows_provider_keys() {
             return Err(not_on(plan));
         }
-        // The keyring is looked at after the store's list of master keys was read, and the commit holds
+        // The keyring is read after the store's list of master keys, and the commit holds
         // only while that list stands: once a rotation has named its new key, nothing is sealed under
         // an old one any more.
         let vault = self.vault().ok_or_else(|| {
@@ -131,7 +131,7 @@ impl AgentCfg {
         let Some(sealed) = sealed else {
             let now = self.read(list_key.encoded()).await?;
             if now.map(|now| now.version()) != list.map(|list| list.version) {
-                // A whole rotation has passed between the read and the look at the keyring.
+                // A whole rotation has passed between the read of the list and that of the keyring.
                 return Ok(Attempt::Raced);
             }
             return Err(Error::new(
@@ -157,7 +157,7 @@ impl AgentCfg {
             TargetType::ProviderKey,
             provider.as_str(),
         )
-        // The audit entry says of a key what the list says of it, so nothing that is sealed.
+        // The audit entry has the same fields as the list, so nothing that is sealed.
         .tell(
             before.as_ref().map(|before| before.value.listed()).as_ref(),
             Some(&info),

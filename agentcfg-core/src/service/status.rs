@@ -1,4 +1,4 @@
-//! Live status: reports that are true for a while.
+//! Live status: reports that count for a time-to-live.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ impl AgentCfg {
             .collect())
     }
 
-    /// Reports what an agent is doing now. The report is live for
+    /// Reports what an agent is doing now. The report counts for
     /// [`Settings::status_ttl_seconds`](super::Settings::status_ttl_seconds).
     ///
     /// # Errors

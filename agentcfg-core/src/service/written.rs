@@ -1,4 +1,4 @@
-//! A record as text together with where each of its fields is, so that two of them are told apart without being decoded.
+//! A record as text with the ranges of its fields, so that two records are compared without decoding.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use serde::ser::{Error as _, Impossible, Serialize, SerializeStruct, Serializer}
 use super::records;
 use crate::error::Error;
 
-/// What most records fit in.
+/// A capacity that most records fit into.
 const FIRST_BYTES: usize = 1024;
 
 /// A record as it is stored, and its fields.
@@ -22,7 +22,7 @@ impl Written {
     ///
     /// # Errors
     ///
-    /// For what is no record.
+    /// When the value is not a struct.
     pub(super) fn of<T: Serialize>(record: &T) -> Result<Self, Error> {
         record.serialize(Record).map_err(records::not_written)
     }
@@ -78,7 +78,7 @@ fn refused<T>(kind: impl Display) -> serde_json::Result<T> {
     )))
 }
 
-/// Methods that refuse a value of another kind.
+/// Methods that refuse a value that is not a struct.
 macro_rules! refuse {
     ($($name:ident($($argument:ty),*) -> $ok:ty;)+) => {$(
         fn $name(self, $(_: $argument),*) -> serde_json::Result<$ok> {

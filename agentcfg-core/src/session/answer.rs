@@ -1,7 +1,7 @@
-//! What an identity provider answers when it is asked about a token.
+//! The answers of an identity provider that is asked about a token.
 //!
-//! Whoever carries the question over the network reads the answer here, so that every way of asking
-//! follows the same rules. What cannot be understood is never a yes.
+//! The transport is the caller's; the answers of all transports are read here, by the same rules. An answer that cannot be
+//! parsed never opens a session.
 
 use serde_json::{Map, Value};
 
@@ -10,12 +10,12 @@ use crate::json;
 use crate::model::Timestamp;
 use crate::validate;
 
-/// What an introspection answer must agree with, where it says anything about it.
+/// The claims that an introspection answer must have, where it names them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AnswerRules<'a> {
-    /// The `iss` that is right.
+    /// The expected `iss`.
     pub issuer: Option<&'a str>,
-    /// The `aud` that is right.
+    /// The expected `aud`.
     pub audience: Option<&'a str>,
 }
 
@@ -34,8 +34,8 @@ pub struct AnswerRules<'a> {
 ///
 /// # Errors
 ///
-/// [`SessionError::Invalid`] when the provider says that the token is not active, not now, or meant for
-/// others; [`SessionError::Unavailable`] when the answer is none.
+/// [`SessionError::Invalid`] when the provider says that the token is not active, not valid now, or for another
+/// audience; [`SessionError::Unavailable`] when the answer cannot be parsed.
 pub fn read_introspection(body: &[u8], rules: AnswerRules<'_>, now: Timestamp) -> Result<Session, SessionError> {
     let answer = json::object(body).map_err(|fault| useless(&format!("its answer {fault}")))?;
     match answer.get("active") {
@@ -43,7 +43,7 @@ pub fn read_introspection(body: &[u8], rules: AnswerRules<'_>, now: Timestamp) -
         Some(Value::Bool(false)) => return Err(SessionError::Invalid("the identity provider says it is not active")),
         _ => return Err(useless("its answer does not say whether the token is active")),
     }
-    // Some providers introspect what opens no session, such as refresh tokens, and say so.
+    // Some providers introspect other tokens too, such as refresh tokens, and name their type.
     let kind = answer.get("token_type").and_then(Value::as_str).unwrap_or("bearer");
     if !["bearer", "dpop", "access_token", "n_a"]
         .iter()

@@ -6,10 +6,10 @@ use super::{Session, SessionError};
 use crate::model::Timestamp;
 use crate::validate;
 
-/// The last second of the year 9999: no honest time lies behind it.
+/// The last second of the year 9999: a later time is refused.
 const LAST_SECOND: f64 = 253_402_300_799.0;
 
-/// What a token's claims are held against.
+/// The rules that a token's claims are checked by.
 pub(super) struct Expected<'a> {
     pub(super) issuer: &'a str,
     pub(super) audience: &'a str,
@@ -17,7 +17,7 @@ pub(super) struct Expected<'a> {
     pub(super) leeway_seconds: u32,
 }
 
-/// The session, when every claim is there and right at this time.
+/// The session, when every claim is present and valid at this time.
 pub(super) fn check(
     claims: &Map<String, Value>,
     expected: &Expected<'_>,

@@ -1,4 +1,4 @@
-//! A signed token in its three parts, read strictly before anything in it is believed.
+//! A signed token in its three parts, parsed strictly before any claim is used.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 use super::{MAX_TOKEN_BYTES, SessionError};
 use crate::json;
 
-/// A token whose form is right and whose signature nobody has looked at yet.
+/// A well-formed token whose signature is not verified yet.
 pub(super) struct Jws<'a> {
-    /// What the token says it is signed with. It chooses nothing: a key has its own algorithm.
+    /// The algorithm that the header names. It chooses nothing: a key has its own algorithm.
     pub(super) algorithm: String,
-    /// Which key it says it is signed with.
+    /// The key id that the header names.
     #[cfg_attr(not(feature = "jwks"), allow(dead_code, reason = "the local provider has one key"))]
     pub(super) key_id: Option<String>,
     pub(super) claims: Map<String, Value>,
@@ -21,10 +21,10 @@ pub(super) struct Jws<'a> {
 }
 
 impl<'a> Jws<'a> {
-    /// Takes a token apart.
+    /// Parses a token.
     ///
-    /// Of the header only `alg`, `kid`, `typ` and `crit` are looked at. A key that a token brings
-    /// along or points to (`jwk`, `jku`, `x5c`, `x5u`) is not even read.
+    /// Of the header only `alg`, `kid`, `typ` and `crit` are read. A key that a token contains
+    /// or points to (`jwk`, `jku`, `x5c`, `x5u`) is ignored.
     pub(super) fn parse(token: &'a str) -> Result<Self, SessionError> {
         const FORM: SessionError = SessionError::Invalid("it is not of the form header.claims.signature");
         if token.len() > MAX_TOKEN_BYTES {

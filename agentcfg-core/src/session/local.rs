@@ -11,9 +11,9 @@ use crate::error::{Error, ErrorKind};
 use crate::model::Timestamp;
 use crate::validate::{self, Faults};
 
-/// How long a token lives unless another time is asked for: one hour.
+/// The default lifetime of a token: one hour.
 pub const SESSION_SECONDS: u32 = 3600;
-/// The longest life of a token: one day.
+/// The longest lifetime of a token: one day.
 pub const MAX_SESSION_SECONDS: u32 = 86_400;
 
 /// The shortest secret, in bytes: as many as a tag of HS256 has (RFC 7518, section 3.2).
@@ -26,7 +26,7 @@ const EXPECTED: Expected<'static> = Expected {
     leeway_seconds: 0,
 };
 
-/// A session secret of too few bytes. A secret that can be guessed lets anybody sign in as any user.
+/// A session secret of too few bytes. With a secret that can be guessed, an attacker can sign in as any user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the session secret must be at least {MIN_SECRET_BYTES} bytes, got {0}")]
 pub struct ShortSecret(pub usize);
@@ -66,7 +66,7 @@ impl LocalSessions {
         })
     }
 
-    /// A token for this user, good from now on for so many seconds.
+    /// A token for this user, valid from now on for so many seconds.
     ///
     /// # Errors
     ///

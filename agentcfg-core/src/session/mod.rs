@@ -3,8 +3,8 @@
 //! A verifier only says who the user is. What the user may do comes from the memberships in the
 //! store, never from a token's claims. (Interface specification, *Session JWT*.)
 //!
-//! There is one verifier here for each kind of identity provider, and [`SessionVerifier`] is what an
-//! app implements that brings its own: see the example `custom_verifier`.
+//! There is one verifier here for each kind of identity provider. An app with another one implements
+//! [`SessionVerifier`]: see the example `custom_verifier`.
 
 mod answer;
 mod claims;
@@ -23,13 +23,13 @@ pub use self::jwks::{FetchError, FetchJwks, JwksSessions};
 pub use self::local::{LocalSessions, MAX_SESSION_SECONDS, MIN_SECRET_BYTES, SESSION_SECONDS, ShortSecret};
 use crate::model::Timestamp;
 
-/// The longest token that is looked at.
+/// The longest token that is accepted.
 pub const MAX_TOKEN_BYTES: usize = 16 << 10;
 
-/// How far the clock of an identity provider elsewhere may differ from this one.
+/// How far the clock of an external identity provider may differ from this one.
 pub const LEEWAY_SECONDS: u32 = 10;
 
-/// A user whose token was found good.
+/// A user whose token was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     /// The user's identifier: the token's `sub`.
@@ -39,32 +39,32 @@ pub struct Session {
 /// Why a token opens no session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
-    /// The token is not good; asking again changes nothing.
+    /// The token is not valid; trying again does not help.
     #[error("the session token is not valid: {0}")]
     Invalid(&'static str),
-    /// The identity provider could not be asked.
+    /// The identity provider could not be reached.
     #[error("the identity provider is unavailable: {0}")]
     Unavailable(String),
 }
 
-/// Something that can tell whose session token this is.
+/// Verifies session tokens.
 #[async_trait]
 pub trait SessionVerifier: Send + Sync + 'static {
-    /// Says who the user behind the token is, at this time.
+    /// Verifies a token at this time, and returns its user.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Invalid`] for a token that is not good; [`SessionError::Unavailable`] when
-    /// that cannot be found out now. Never a user in doubt.
+    /// [`SessionError::Invalid`] for a token that is not valid; [`SessionError::Unavailable`] when
+    /// it cannot be verified now. In doubt, it is an error.
     async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError>;
 
-    /// Whether tokens can be verified at all, as far as is known without asking anybody. A verifier
-    /// that needs nothing beforehand answers `Ok(())`.
+    /// Whether tokens can be verified now, without a call to the provider. A verifier that needs no
+    /// preparation answers `Ok(())`.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Unavailable`] with what is missing. The text is shown to whoever asks whether
-    /// the service is ready, so it names no addresses.
+    /// [`SessionError::Unavailable`] with what is missing. The text is part of the public answer of the
+    /// readiness check, so it names no addresses.
     fn ready(&self) -> Result<(), SessionError>;
 }
 

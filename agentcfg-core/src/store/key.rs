@@ -4,13 +4,13 @@ use std::fmt;
 
 use crate::model::WorkspaceId;
 
-/// What a record is kept together by, and what an engine that spreads its data may spread it by.
+/// The group that a record belongs to. An engine may distribute its data by partitions.
 /// One commit may write to several partitions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Partition {
     /// The records of one workspace.
     Workspace(WorkspaceId),
-    /// What is looked up before a workspace is known, by the text given here: an API key by its
+    /// Records that are looked up before a workspace is known, by this text: an API key by its
     /// identifier, a user's memberships by the user's identifier.
     Global(Box<str>),
 }
@@ -130,7 +130,7 @@ impl Key {
         self.kind
     }
 
-    /// Which one among the records of that kind in that partition.
+    /// The item: identifies the record among those of that kind in that partition.
     pub fn item(&self) -> &str {
         &self.item
     }

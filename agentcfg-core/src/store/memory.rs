@@ -1,4 +1,4 @@
-//! The store in memory: for tests, trials and services that need not remember.
+//! The store in memory: for tests, trials and services without durable data.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use super::plan::{decode_key, plan, scan_range};
 use super::{Batch, CommitError, Committed, Direction, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
 
-/// A store that lives and ends with the process.
+/// A store in the memory of the process.
 ///
-/// It keeps each guarantee of the [contract](super) but survival of a crash.
+/// It keeps each guarantee of the [contract](super) except durability.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -34,7 +34,7 @@ use super::{Batch, CommitError, Committed, Direction, Key, Record, Scan, Scanned
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: RwLock<State>,
-    /// How many commits there were. It moves while the state is locked.
+    /// The number of commits. It changes while the state is locked.
     commits: AtomicU64,
 }
 

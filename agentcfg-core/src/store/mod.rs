@@ -2,26 +2,26 @@
 //! engine alike. Two more, with default bodies, spare a read where an engine can tell that nothing
 //! changed.
 //!
-//! A store keeps [`Record`]s under [`Key`]s. It knows nothing of agents or permissions: the rules
-//! live in the `service` module, which turns each mutation into exactly one [`Batch`].
+//! A store keeps [`Record`]s under [`Key`]s. It contains no rule about agents or permissions: the rules
+//! are in the `service` module, which turns each mutation into exactly one [`Batch`].
 //!
 //! # What a store guarantees
 //!
-//! 1. **One snapshot a read.** What one call of [`Store::get`] or [`Store::scan`] returns was all
-//!    true at one moment, and that moment is not before the call began: a read that starts after a
+//! 1. **One snapshot a read.** All records that one call of [`Store::get`] or [`Store::scan`] returns are
+//!    of one moment, and that moment is not before the call began: a read that starts after a
 //!    commit was answered sees that commit, on every instance that shares the storage.
 //! 2. **All or nothing.** A batch whose checks fail, or whose bounded counter would leave its
 //!    bounds, changes nothing. Batches take effect one after another.
 //! 3. **Durable on `Ok`.** When [`Store::commit`] returns `Ok`, the change survives a crash of the
 //!    process and, for stores on disk, of the machine.
-//! 4. **Honest about doubt.** When a commit may or may not have taken effect, the error is
+//! 4. **Unknown outcomes are reported.** When a commit may or may not have taken effect, the error is
 //!    [`StoreError::OutcomeUnknown`]. Every other error means that nothing changed.
-//! 5. **Versions never return.** Each put gives its record a version that is greater than each that
+//! 5. **Versions only grow.** Each put gives its record a version that is greater than each that
 //!    the same key ever had, deletions included.
 //! 6. **Logs have no gaps.** The entries of a log are numbered 1, 2, 3, …; the order of the numbers
 //!    is the order of the commits.
-//! 7. **Stamps never outlive a change.** What was read under a key after its [`Store::stamp`] was
-//!    taken is what a read would find now, as long as [`Store::is_current`] says so. A stamp ends
+//! 7. **Stamps are validity tokens.** As long as [`Store::is_current`] answers true for a stamp, a record that
+//!    was read after [`Store::stamp`] gave it is the one that a read would find now. A stamp ends
 //!    before the commit that changes its key is answered, and when the store cannot be read.
 //!
 //! The module `conformance` (a feature of this crate) turns this list into tests which any
@@ -54,24 +54,24 @@ pub use self::memory::MemoryStore;
 #[cfg(any(feature = "redb", feature = "postgres"))]
 pub use self::stream::{Digest, Digesting};
 
-/// What is stored under a key.
+/// A stored value with its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Which write of the key this is; see guarantee 5 in the [module's text](self).
+    /// The version of this write; see guarantee 5 in the [module's text](self).
     pub version: u64,
     /// The value: a JSON text. A counter's value and a log head's is a decimal number.
     pub value: Arc<[u8]>,
 }
 
-/// What a store gives to be kept beside a record, so that the next look at the record costs no read;
+/// A validity token for a record that is cached: whether the record is still current is answered without a read;
 /// see guarantee 7 in the [module's text](self).
 ///
 /// The two numbers mean something to the store alone, which is why any store can make one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Where the store looks. It is never zero, so that an optional stamp takes no more room than one.
+    /// The place of a number in the store. It is never zero, so that an optional stamp takes no more memory than a stamp.
     pub slot: NonZeroU32,
-    /// What it must find there.
+    /// The value that the number must have.
     pub mark: u64,
 }
 
@@ -82,10 +82,10 @@ pub struct Scan {
     pub partition: Partition,
     /// The kind of record to read.
     pub kind: Kind,
-    /// Start behind the record of this item, in the direction of the scan; `None` starts at the end
-    /// that comes first.
+    /// Start after the record of this item, in the direction of the scan; `None` starts at the first record in that
+    /// direction.
     pub after: Option<Box<str>>,
-    /// Which way to go.
+    /// The direction.
     pub direction: Direction,
     /// At most this many records.
     pub limit: usize,
@@ -123,7 +123,7 @@ pub enum Direction {
     Descending,
 }
 
-/// What a [`Scan`] found.
+/// The result of a [`Scan`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scanned {
     /// The records in the order of the scan.
@@ -132,7 +132,7 @@ pub struct Scanned {
     pub with: Vec<Option<Record>>,
 }
 
-/// A condition on the state that a batch finds.
+/// A condition of a batch on the current state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
     /// No record is stored under the key.
@@ -144,9 +144,9 @@ pub enum Check {
 /// One change of a batch. A batch names each key in at most one write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// Stores a value under a key, whatever was there.
+    /// Stores a value under a key, in place of any earlier one.
     Put(Key, Vec<u8>),
-    /// Removes a key; fine when nothing is stored there.
+    /// Removes the record under a key, if there is one.
     Delete(Key),
     /// Adds to a counter that starts at 0. The batch fails with [`CommitError::Limit`] when the
     /// result would be greater than `max` with a positive `delta`, or less than 0. Additions commute: two batches
@@ -172,13 +172,13 @@ pub enum Write {
 /// Checks and writes that happen together or not at all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// What must hold for the writes to happen.
+    /// The conditions of the writes.
     pub checks: Vec<Check>,
-    /// What happens then, in this order.
+    /// The writes, in this order.
     pub writes: Vec<Write>,
 }
 
-/// What a successful commit did.
+/// The result of a successful commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
     /// One number for each write: the new version of a `Put`, 0 for a `Delete`, the new value of the
@@ -189,7 +189,7 @@ pub struct Committed {
 /// Why a commit changed nothing, or may have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
-    /// The check with this index did not hold. Nothing changed: read again and decide anew.
+    /// The check with this index did not hold. Nothing changed: read the records and decide again.
     #[error("check {0} of the batch did not hold")]
     Conflict(usize),
     /// The `Add` at this index of the writes would have left its bounds. Nothing changed.
@@ -200,16 +200,16 @@ pub enum CommitError {
     Store(#[from] StoreError),
 }
 
-/// Why a store could not do its work. The text is for logs, never for clients.
+/// The failure of a store. The text is for logs, never for clients.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// Not now: the engine is out of reach, or more work waits than it takes. Nothing changed; try later.
+    /// The engine cannot be reached, or refuses work because its queue is full (back-pressure). Nothing changed; try later.
     #[error("storage is unavailable: {0}")]
     Unavailable(String),
     /// The commit may have taken effect: read before trying again.
     #[error("the outcome of the commit is unknown: {0}")]
     OutcomeUnknown(String),
-    /// What was read is not what was written.
+    /// Stored data is damaged: its checksum or form is wrong.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
     /// The data was written by a newer release. Nothing was touched.
@@ -222,7 +222,7 @@ pub enum StoreError {
     },
 }
 
-/// A place that keeps records, with the guarantees in the [module's text](self).
+/// A storage engine, with the guarantees in the [module's text](self).
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Reads records by their keys, in the order of the keys, in one snapshot.
@@ -247,7 +247,7 @@ pub trait Store: Send + Sync + 'static {
     /// for the first counter that would leave its bounds; else what the engine answered.
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError>;
 
-    /// A stamp for what is read under a key from now on; `None` when this store gives none, or not now.
+    /// A stamp for a record that is read after this call; `None` when this store gives none, or not now.
     ///
     /// The default gives none, so that the service reads each time.
     fn stamp(&self, key: &Key) -> Option<Stamp> {
@@ -255,10 +255,10 @@ pub trait Store: Send + Sync + 'static {
         None
     }
 
-    /// Whether what was read after this stamp was taken is what a read would find now. This must be far
+    /// Whether a record that was read after this stamp was taken is the one that a read would find now. This must be far
     /// cheaper than a read, and never wait.
     ///
-    /// The default says no, which is always right.
+    /// The default answers false, which is always correct.
     fn is_current(&self, stamp: Stamp) -> bool {
         let _ = stamp;
         false

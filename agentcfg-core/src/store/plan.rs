@@ -1,4 +1,4 @@
-//! What a batch would do to the state it finds: one rule for every engine that can read its own
+//! The effect of a batch on the current state: one rule for every engine that can read its own
 //! uncommitted writes.
 //!
 //! Nothing is written here. A batch that fails has therefore changed nothing, and an engine applies
@@ -15,13 +15,13 @@ use super::{Batch, Check, CommitError, Key, Record, Scan, StoreError, Write, env
 pub(super) struct Plan {
     /// The state to leave under each encoded key; `None` removes it.
     pub changes: BTreeMap<Vec<u8>, Option<Record>>,
-    /// What [`Committed`](super::Committed) reports.
+    /// The numbers for [`Committed`](super::Committed).
     pub numbers: Vec<u64>,
-    /// The last version that the store has given away.
+    /// The last version that the store has assigned.
     pub last_version: u64,
 }
 
-/// Verifies a batch against the state that `read` shows, and computes its outcome.
+/// Checks a batch on the state that `read` returns, and computes its outcome.
 pub(super) fn plan<E: From<CommitError>>(
     batch: Batch,
     last_version: u64,
@@ -52,7 +52,7 @@ pub(super) fn plan<E: From<CommitError>>(
     })
 }
 
-/// The encoded keys that a scan runs over.
+/// The range of encoded keys of a scan.
 pub(super) fn scan_range(scan: &Scan) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let first = Key::new(scan.partition.clone(), scan.kind, "").encode();
     let mut end = first.clone();
@@ -68,7 +68,7 @@ pub(super) fn scan_range(scan: &Scan) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     }
 }
 
-/// Reads a key that a scan met.
+/// Decodes a key that a scan found.
 pub(super) fn decode_key(bytes: &[u8]) -> Result<Key, StoreError> {
     Key::decode(bytes).ok_or_else(|| StoreError::Corrupt(format!("{} is no key", envelope::describe(bytes))))
 }
@@ -119,7 +119,7 @@ impl<R> Planner<R> {
         }
     }
 
-    /// The number under a key, seen through the writes that came before in this batch.
+    /// The number under a key after the earlier writes of this batch.
     fn current<E>(&self, key: &[u8]) -> Result<u64, E>
     where
         E: From<CommitError>,

@@ -27,7 +27,7 @@ pub(super) fn make(text: &[u8], entropy: &dyn Entropy) -> Result<[u8; LENGTH], E
 
 /// Whether a PHC string may be a hash of this text; `false` is certain. A salt without a check value
 /// passes.
-pub(super) fn fits(text: &[u8], phc: &str) -> bool {
+pub(super) fn may_match(text: &[u8], phc: &str) -> bool {
     let Ok(PasswordHash { salt: Some(salt), .. }) = PasswordHash::new(phc) else {
         return true;
     };
@@ -50,11 +50,11 @@ mod tests {
     use crate::token::{hash, verify};
 
     #[test]
-    fn only_the_text_fits() {
+    fn only_the_text_may_match() {
         let phc = hash("right", &SystemEntropy).unwrap();
-        assert!(fits(b"right", &phc));
+        assert!(may_match(b"right", &phc));
         for wrong in ["", "wrong", "right ", "Right"] {
-            assert!(!fits(wrong.as_bytes(), &phc), "{wrong:?}");
+            assert!(!may_match(wrong.as_bytes(), &phc), "{wrong:?}");
         }
         let again = hash("right", &SystemEntropy).unwrap();
         assert_ne!(phc.split('$').nth(4), again.split('$').nth(4), "each salt is different");
@@ -64,8 +64,8 @@ mod tests {
     fn a_hash_with_another_salt_is_left_to_the_slow_check() {
         let params = argon2::Params::new(8, 1, 1, None).unwrap();
         let phc = super::super::slow::hash(b"right", &[7; RANDOM], params).unwrap();
-        assert!(fits(b"right", &phc) && fits(b"wrong", &phc));
+        assert!(may_match(b"right", &phc) && may_match(b"wrong", &phc));
         assert!(verify("right", &phc) && !verify("wrong", &phc));
-        assert!(fits(b"right", "not a hash") && !verify("right", "not a hash"));
+        assert!(may_match(b"right", "not a hash") && !verify("right", "not a hash"));
     }
 }

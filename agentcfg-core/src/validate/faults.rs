@@ -1,4 +1,4 @@
-//! What is wrong with a value: every fault at once.
+//! The faults of a value, all at once.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ impl Fault {
         &self.field
     }
 
-    /// What must hold and does not, such as `must not be blank`.
+    /// The rule that is broken, such as `must not be blank`.
     pub fn rule(&self) -> &str {
         &self.rule
     }
@@ -29,7 +29,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What is wrong with a value: at least one [`Fault`].
+/// The error of an invalid value: at least one [`Fault`].
 ///
 /// `Display` joins the faults by `; `.
 ///
@@ -61,7 +61,7 @@ impl Invalid {
 
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// More than all known fields of a body can have. A body of a megabyte can have a hundred thousand unknown
+        /// The greatest number of faults, more than all known fields of a body can have. A body of a megabyte can have a hundred thousand unknown
         /// fields, and a message with all of them would help no reader.
         const SHOWN: usize = 500;
         for (i, fault) in self.faults.iter().take(SHOWN).enumerate() {
@@ -89,7 +89,7 @@ impl std::error::Error for Invalid {}
 pub struct Faults(Vec<Fault>);
 
 impl Faults {
-    /// Notes that a field breaks a rule.
+    /// Reports that a field breaks a rule.
     pub fn push(&mut self, field: impl fmt::Display, rule: impl fmt::Display) {
         self.0.push(Fault {
             field: field.to_string(),
@@ -97,7 +97,7 @@ impl Faults {
         });
     }
 
-    /// Whether nothing was wrong.
+    /// `Ok` when there are no faults.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! The rules for values: limits, pure checks, and a report of every fault at once.
 //!
-//! Lengths count Unicode scalar values. Nothing is trimmed or normalised: a text is kept as it was
+//! Lengths count Unicode scalar values. Nothing is trimmed or normalised: a text is either kept as it was
 //! sent or refused. (Interface specification, *Field size limits*.)
 
 mod faults;

@@ -28,7 +28,7 @@ impl<T> Valid<T> {
     }
 }
 
-/// There is no way to change the body: its rules would have to be checked again.
+/// The body cannot be changed, because its rules would have to be checked again.
 impl<T> Deref for Valid<T> {
     type Target = T;
 
@@ -37,7 +37,7 @@ impl<T> Deref for Valid<T> {
     }
 }
 
-/// Reads a body, which holds every value against its rule.
+/// Reads a body, which checks every value by its rule.
 pub(crate) fn read<T: Body>(bytes: &[u8]) -> Result<Valid<T>, Invalid> {
     body::from_json(bytes).map(Valid)
 }

@@ -70,7 +70,7 @@ async fn the_reset_is_shown_in_whole_seconds_rounded_up() {
 }
 
 #[tokio::test]
-async fn an_entry_counts_and_tells_the_figures_also_when_it_is_refused() {
+async fn a_refused_entry_counts_and_has_the_figures_too() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let new = NewApiKey {

@@ -31,7 +31,7 @@ pub struct AnswerDoc {
     pub shown: Shown,
     /// Whether it has an entity tag.
     pub is_tagged: bool,
-    /// Whether 304 without a body takes its place for a caller that has this version.
+    /// Whether 304 without a body is sent instead when `If-None-Match` names this version.
     pub is_conditional: bool,
     /// Whether it can be long enough to be compressed, if it is the answer to a `GET`.
     pub may_be_long: bool,
@@ -44,9 +44,9 @@ pub enum Shown {
     Value(Schema),
     /// An array of values of this type.
     List(Schema),
-    /// What this JSON Schema says, which may be a component of this name.
+    /// A value of this JSON Schema, which may be a component of this name.
     Fixed(Option<&'static str>, &'static str),
-    /// Whatever a model provider answers.
+    /// Any body that a model provider answers.
     Relayed,
 }
 

@@ -25,7 +25,7 @@ use crate::http::query::Query;
 use crate::http::request::{self, Fields};
 use crate::http::request_id::{REQUEST_ID, RequestIds};
 use crate::http::response::add_rate;
-use crate::http::{Body, Compression, Cors, Leaving};
+use crate::http::{Body, Compression, Cors, Disconnect};
 
 /// The API as a function from requests to responses; clones share everything.
 ///
@@ -46,7 +46,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// The same parts for another app; identifiers are those of a series of its own.
+    /// The same parts for another app, with a sequence of request ids of its own.
     fn again(&self) -> Self {
         Self {
             service: self.service.clone(),
@@ -60,8 +60,8 @@ impl Shared {
 }
 
 impl App {
-    /// The API of a service. Answers are compressed for those who ask. Model calls are refused until [there is a way to the
-    /// providers](Self::with_model_calls).
+    /// The API of a service. Answers are compressed for clients that accept gzip. Model calls are refused until [a proxy is
+    /// set](Self::with_model_calls).
     pub fn new(service: AgentCfg, cors: Cors) -> Self {
         Self::make(Shared {
             service,
@@ -73,7 +73,7 @@ impl App {
         })
     }
 
-    /// The same API, with model calls that go out this way.
+    /// The same API, with model calls through this proxy.
     #[must_use]
     pub fn with_model_calls(&self, model_calls: ModelCalls) -> Self {
         Self::make(Shared {
@@ -116,7 +116,7 @@ impl App {
         response
     }
 
-    /// Answers one request, as a future that stands on its own and cannot fail: what services want.
+    /// Answers one request, as a `'static` and infallible future, which `tower` services need.
     pub fn exchange<B>(&self, request: Request<B>) -> impl Future<Output = Result<Response<Body>, Infallible>> + use<B>
     where
         B: HttpBody<Data = Bytes> + Unpin,
@@ -224,7 +224,7 @@ where
         };
         let mut call = Call::new(service, &caller, received);
         call.model_calls = shared.model_calls.as_ref();
-        call.leaving = head.extensions.get::<Leaving>();
+        call.disconnect = head.extensions.get::<Disconnect>();
         if let Some(guard) = endpoint.guard {
             guard(&call).await?;
         }
@@ -248,7 +248,7 @@ where
         Content::Nothing => Ok(Bytes::new()),
         Content::Json(_) => request::json_body(&head.headers, body).await,
         Content::ModelCall => {
-            // At the other paths providers take other content types too, such as forms with files.
+            // At the other paths, providers accept other content types too, such as forms with files.
             let format = routes::target(head.uri.path()).and_then(|target| target.format());
             if format.is_some() {
                 request::check_json(&head.headers)?;

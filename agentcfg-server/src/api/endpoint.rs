@@ -1,6 +1,6 @@
 //! What an endpoint is: its route, its description, what it reads, what it answers, and its function.
 //!
-//! All of that stands in one `impl` block under [`super::endpoints`]. Routing, the check of the credential, the methods of
+//! All of that is one `impl` block under [`super::endpoints`]. Routing, the check of the credential, the methods of
 //! `Allow` and of CORS, the labels of metrics and the OpenAPI document follow from it.
 
 use std::pin::Pin;

@@ -15,6 +15,6 @@ pub use app::App;
 pub use call::Content;
 pub use endpoint::Definition;
 pub use endpoints::all as endpoints;
-pub use model_calls::{ModelCalls, Patience};
+pub use model_calls::{CallTimeouts, ModelCalls};
 pub use observer::{Answered, Observer};
 pub use routes::{Needs, Route, all as routes};

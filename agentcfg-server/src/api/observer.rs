@@ -1,4 +1,4 @@
-//! Who is told of every answer, such as metrics.
+//! Observers of answers, such as metrics.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ pub struct Answered<'a> {
     pub took: Duration,
 }
 
-/// Is told of every answer of an [`App`](crate::App), on the task that answers: an implementation must not block.
+/// Is called for every answer of an [`App`](crate::App), on the task that answers: an implementation must not block.
 pub trait Observer: Send + Sync {
     /// A response is about to be sent.
     fn answered(&self, answered: &Answered<'_>);

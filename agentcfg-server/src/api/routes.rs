@@ -16,20 +16,20 @@ pub struct Route {
     pub method: &'static str,
     /// The exact path, unless there is a prefix; then names in braces stand for what follows the prefix.
     pub path: &'static str,
-    /// What the path begins with, where a caller chooses how it goes on.
+    /// The prefix of the path, where the rest of it is a parameter.
     pub prefix: Option<Prefix>,
     /// What a request must bring.
     pub needs: Needs,
 }
 
-/// The beginning of paths that a caller chooses the rest of.
+/// A prefix of paths whose rest is a parameter.
 #[derive(Debug, Clone, Copy)]
 pub struct Prefix {
-    /// The beginning.
+    /// The prefix.
     pub text: &'static str,
-    /// Whether the rest is one that the endpoint has.
+    /// Whether the endpoint accepts this rest of the path.
     pub accepts: fn(&str) -> bool,
-    /// A path that fits.
+    /// An example of a path that matches.
     pub example: &'static str,
 }
 
@@ -47,13 +47,13 @@ pub enum Needs {
     Permission(Permission),
     /// A session token of a user who can have this permission.
     SessionWith(Permission),
-    /// A session token. The endpoint asks for the permission itself, since there are requests that do without: these,
-    /// as the rest of a sentence.
+    /// A session token. The endpoint checks the permission itself, because some requests do not need it. The text names
+    /// those requests and ends a sentence of the description.
     SessionUnless(Permission, &'static str),
 }
 
 impl Needs {
-    /// The permission that is asked for, here or by the endpoint.
+    /// The permission that is required, here or by the endpoint.
     pub const fn permission(self) -> Option<Permission> {
         match self {
             Self::Nothing | Self::Credential | Self::Session => None,
@@ -99,7 +99,7 @@ impl Route {
         Self::new("DELETE", path, needs)
     }
 
-    /// Lets callers choose how the path goes on behind a prefix.
+    /// Matches all paths with this prefix whose rest is accepted.
     #[must_use]
     pub const fn below(self, prefix: Prefix) -> Self {
         Self {
@@ -151,9 +151,9 @@ impl Place {
     }
 }
 
-/// All places, so arranged that one is found by a few comparisons however many there are.
+/// All places, indexed so that a lookup needs a few comparisons, however many places there are.
 struct Places {
-    /// Exact paths by their length, which tells most of them apart.
+    /// Exact paths by their length, which differs for most of them.
     by_length: Vec<Vec<Place>>,
     prefixes: Vec<Place>,
 }

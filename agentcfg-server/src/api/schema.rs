@@ -7,13 +7,13 @@ pub use self::with_schema::{Described, Example};
 pub use self::without_schema::{Described, Example};
 use crate::api::call::ReadJson;
 
-/// The schema of a type, and whether an example is one of it. Empty unless the document is generated.
+/// The schema of a type and the check of its examples. Empty unless the document is generated.
 #[derive(Debug, Clone, Copy)]
 pub struct Schema {
     /// The schema or a reference to it.
     #[cfg(test)]
     pub(super) schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
-    /// Reads an example as the type and, where it can be shown, gives it as it would be shown.
+    /// Reads an example as the type and, where the type can be serialised, serialises it again.
     #[cfg(test)]
     pub(super) read: fn(&str) -> Result<Option<serde_json::Value>, String>,
 }

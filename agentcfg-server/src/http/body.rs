@@ -8,7 +8,7 @@ use http_body_util::Full;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
-/// Why a body that is streamed broke off. The connection breaks off likewise, so that no client takes a part for the whole.
+/// Why a streamed body broke off. The connection is closed as well, so that no client takes a part for the whole.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct BodyError(Box<dyn std::error::Error + Send + Sync>);
@@ -23,11 +23,11 @@ impl BodyError {
 /// The body of every response.
 #[derive(Debug)]
 pub enum Body {
-    /// One that is there as a whole, as almost all are.
+    /// One that is in memory as a whole, as almost all are.
     Whole(Full<Bytes>),
-    /// One in pieces that others use too.
+    /// One in pieces that other responses share.
     Pieces(std::vec::IntoIter<Bytes>),
-    /// One that is made while it is sent.
+    /// One that is streamed.
     Streamed(UnsyncBoxBody<Bytes, BodyError>),
 }
 

@@ -22,7 +22,7 @@ impl BodyTimeout {
             if error.is::<Self>() {
                 return true;
             }
-            // The source of an I/O error is that of the error that it wraps, so the wrapped one needs a look of its own.
+            // `io::Error::source` skips the error that it wraps, so the wrapped one is checked separately.
             next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
                 Some(wrapped) => Some(wrapped),
                 None => error.source(),

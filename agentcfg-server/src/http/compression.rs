@@ -1,8 +1,7 @@
-//! Answers in gzip, for those who ask for it.
+//! Answers in gzip, for clients that accept it.
 //!
-//! A request asks with `Accept-Encoding` (RFC 9110, section 12.5.3), and gets the plain form whenever that is what it
-//! says or nothing is said. The list of a workspace and the description of the API are compressed once and shared in
-//! that form too.
+//! The coding is negotiated by `Accept-Encoding` (RFC 9110, section 12.5.3); a request without that field gets the plain
+//! form. The list of a workspace and the description of the API are compressed once, and the compressed form is shared.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -18,17 +17,17 @@ use crate::http::content::Content;
 /// Shorter answers fit into one packet with their head, and are left as they are.
 const MIN_LENGTH: usize = 1 << 10;
 
-/// Longer ones are compressed aside, so that the requests on the same thread need not wait for it.
+/// Longer ones are compressed on the blocking pool, so that other requests of the same worker need not wait.
 const MAX_INLINE: usize = 32 << 10;
 
-/// Above this, a list becomes a few per cent shorter and takes up to three times as long.
+/// The gzip level. A higher one makes a list a few per cent shorter and takes up to three times as long.
 const LEVEL: flate2::Compression = flate2::Compression::new(3);
 
 /// What the entity tag of a compressed form ends in, within its quotes: forms that differ in their bytes have different
 /// strong entity tags (RFC 9110, section 8.8.3).
 pub(crate) const IN_GZIP: &str = "-gzip";
 
-/// Why an answer could not be compressed: the server is ending.
+/// Why an answer could not be compressed: the server is shutting down.
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// Whether answers are compressed, with what is shared between those that are. Clones share everything.
@@ -39,14 +38,14 @@ pub struct Compression {
 
 #[derive(Debug)]
 struct Shared {
-    /// How many answers are compressed aside at a time.
+    /// How many answers are compressed on the blocking pool at a time.
     turns: Arc<Semaphore>,
     /// The description of the API.
     document: OnceCell<Bytes>,
 }
 
 impl Compression {
-    /// Compresses for those who ask.
+    /// Compresses answers for clients that accept gzip.
     pub fn on() -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let shared = Shared {
@@ -58,12 +57,12 @@ impl Compression {
         }
     }
 
-    /// Leaves all answers as they are.
+    /// Compresses nothing.
     pub const fn off() -> Self {
         Self { shared: None }
     }
 
-    /// Whether a content of this length is compressed for those who ask.
+    /// Whether a content of this length is compressed for clients that accept gzip.
     pub(crate) fn applies_to(&self, length: usize) -> bool {
         self.shared.is_some() && length >= MIN_LENGTH
     }
@@ -93,7 +92,7 @@ impl Shared {
         if parts.iter().map(Bytes::len).sum::<usize>() <= MAX_INLINE {
             return gzip(&parts);
         }
-        // Each one at work takes a few hundred KiB, so there are no more of them than make sense.
+        // Each compressor takes a few hundred KiB while it works, so their number is bounded.
         let turn = Arc::clone(&self.turns).acquire_owned().await?;
         let work = move || {
             let _turn = turn;
@@ -119,7 +118,7 @@ pub(crate) fn plain_form(tag: &str) -> &str {
     tag.strip_suffix(IN_GZIP).unwrap_or(tag)
 }
 
-/// Whether a request would rather have gzip than the plain form.
+/// Whether a request prefers gzip to the plain form.
 pub(crate) fn asks_for_gzip(headers: &HeaderMap) -> bool {
     let (mut gzip, mut identity, mut other) = (None, None, None);
     for field in headers.get_all(header::ACCEPT_ENCODING) {
@@ -136,12 +135,12 @@ pub(crate) fn asks_for_gzip(headers: &HeaderMap) -> bool {
             *slot = (*slot).max(weight(parameters));
         }
     }
-    // What is not named is what the asterisk says. Where there is none, the plain form will do and gzip will not.
+    // A coding that is not named has the weight of the asterisk. Without an asterisk, only the plain form is acceptable.
     let wanted = gzip.or(other).unwrap_or(0);
     wanted > 0 && identity.or(other).is_none_or(|plain| plain <= wanted)
 }
 
-/// The weight among the parameters of a coding, in thousandths; `None` when it is none.
+/// The weight among the parameters of a coding, in thousandths; `None` when it is not valid.
 fn weight(parameters: &str) -> Option<u16> {
     let Some(value) = parameters.split(';').find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_for_those_who_ask() {
+    fn gzip_is_for_clients_that_accept_it() {
         for fields in [
             &["gzip"][..],
             &["x-gzip"],

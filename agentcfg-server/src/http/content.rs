@@ -1,4 +1,4 @@
-//! What a reply says, as JSON, before it has a form.
+//! The content of a reply, as JSON, before its encoding is chosen.
 
 use agentcfg_core::service::AgentList;
 use bytes::Bytes;
@@ -9,12 +9,12 @@ use crate::http::body::Body;
 /// Lists from this length on are sent in the pieces that they have, so that none is copied.
 const LONG_LIST: usize = 64 << 10;
 
-/// What a reply says, as JSON.
+/// The content of a reply, as JSON.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// What was written for this request.
     Made(Bytes),
-    /// A list that others share.
+    /// A list that other responses share.
     List(AgentList),
     /// A text that never changes.
     Document(&'static str),

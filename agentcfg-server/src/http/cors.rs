@@ -1,4 +1,4 @@
-//! Calls from web pages of other origins, as far as they are allowed.
+//! Cross-origin resource sharing (CORS): calls from web pages of other origins, as far as they are allowed.
 
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
@@ -6,7 +6,7 @@ use hyper::{Method, Response, StatusCode};
 use crate::http::body::Body;
 use crate::http::response::insert;
 
-/// The fields that are granted to a preflight that asks for none by name.
+/// The fields that are allowed to a preflight that names none.
 const ALLOWED_HEADERS: &str = "Authorization, Content-Type, If-Match, If-None-Match, X-Request-Id";
 const EXPOSED_HEADERS: &str = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, ETag, X-Request-Id, \
                                Retry-After, Location";
@@ -17,7 +17,7 @@ pub struct Cors {
     origins: Vec<String>,
 }
 
-/// The header fields that a page may send: those that it asks for. SDKs send fields of their own, such as `x-stainless-os`,
+/// The header fields that a page may send: all that its preflight names. SDKs send fields of their own, such as `x-stainless-os`,
 /// and a field that the API does not know is ignored.
 fn granted(headers: &HeaderMap) -> HeaderValue {
     let asked = headers.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS);

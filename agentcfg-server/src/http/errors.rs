@@ -19,7 +19,7 @@ pub struct Failure {
     pub retry_after: Option<u32>,
     /// The methods that the path has, where the one of the request is not among them.
     pub allow: Option<String>,
-    /// Whether the same request fails until somebody changes the server's configuration. SDKs of the model providers
+    /// Whether the same request fails until the server's configuration changes. SDKs of the model providers
     /// repeat every 5xx that does not say so.
     pub is_final: bool,
 }
@@ -44,7 +44,7 @@ impl Failure {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// 401: the request has no credential that is good.
+    /// 401: the request has no valid credential.
     pub fn unauthorized(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, message)
     }
@@ -77,7 +77,7 @@ impl Failure {
         Self::new(StatusCode::URI_TOO_LONG, message)
     }
 
-    /// 415: the body has a form that is not read.
+    /// 415: the body has an unsupported content type or encoding.
     pub fn unsupported_media_type(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
     }
@@ -98,7 +98,7 @@ impl Failure {
         Self::new(status, message)
     }
 
-    /// 500 with a message that tells nothing of the inside; the cause is for the log.
+    /// 500 with a message without internal detail; the cause is logged.
     pub fn internal(cause: impl ToString) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error").because(cause)
     }
@@ -108,7 +108,7 @@ impl Failure {
         Self::new(StatusCode::BAD_GATEWAY, message)
     }
 
-    /// 503: something that this server needs is not there.
+    /// 503: something that this server needs is not available.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
@@ -118,7 +118,7 @@ impl Failure {
         Self::new(StatusCode::GATEWAY_TIMEOUT, message)
     }
 
-    /// Whether the request had no good credential.
+    /// Whether the request had no valid credential.
     pub fn is_unauthorized(&self) -> bool {
         self.status == StatusCode::UNAUTHORIZED
     }
@@ -160,7 +160,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self {
             cause: std::error::Error::source(&error).map(ToString::to_string),
-            // A change whose outcome is unknown must not be repeated without a look at what is stored.
+            // A change whose outcome is unknown must not be repeated before the stored record was read.
             retry_after: (error.kind() == ErrorKind::Unavailable).then_some(1),
             ..Self::new(status(error.kind()), error.message())
         }

@@ -1,14 +1,14 @@
-//! HTTP as the API speaks it: what is read of a request and how a response is written.
+//! HTTP as the API uses it: what is read of a request and how a response is written.
 //!
-//! Nothing in here knows a route or an endpoint. Of the core it knows errors, tags, rate figures and the text of lists.
+//! This module depends on no route and no endpoint. Of the core it uses errors, tags, rate figures and the text of lists.
 
 mod body;
 mod body_timeout;
 pub mod compression;
 mod content;
 pub mod cors;
+mod disconnect;
 pub mod errors;
-mod leaving;
 pub mod query;
 pub mod request;
 pub mod request_id;
@@ -18,4 +18,4 @@ pub use body::{Body, BodyError};
 pub use body_timeout::BodyTimeout;
 pub use compression::Compression;
 pub use cors::Cors;
-pub use leaving::{Leaving, WatchClient};
+pub use disconnect::{Disconnect, WatchClient};

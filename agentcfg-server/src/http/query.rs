@@ -15,7 +15,7 @@ pub struct Query<'a> {
     parameters: Parameters<'a>,
 }
 
-/// Names and values; a few need no memory of their own.
+/// Names and values; a few need no allocation.
 type Parameters<'a> = SmallVec<[(Cow<'a, str>, Cow<'a, str>); 4]>;
 
 impl<'a> Query<'a> {
@@ -69,7 +69,7 @@ impl<'a> Query<'a> {
     pub fn number(&self, name: &str, bounds: RangeInclusive<u64>, faults: &mut Faults) -> Option<u64> {
         let text = self.get(name)?;
         let field = format_args!("the query parameter {name}");
-        // `parse` alone would take a sign.
+        // `parse` alone would accept a sign.
         let number: Option<u64> = text
             .bytes()
             .all(|byte| byte.is_ascii_digit())

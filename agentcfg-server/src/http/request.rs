@@ -21,7 +21,7 @@ pub const MAX_HEADERS: usize = 16 << 10;
 /// The longest body.
 pub const MAX_BODY: usize = 1 << 20;
 
-/// What every request is asked for of its header fields, found in one pass over them.
+/// The header fields that every request is checked for, found in one pass over them.
 #[derive(Debug, Default)]
 pub struct Fields<'a> {
     /// The caller's own identifier of the request, when it can be echoed.
@@ -29,7 +29,7 @@ pub struct Fields<'a> {
     authorization: Option<&'a HeaderValue>,
     has_more_authorization: bool,
     has_content_encoding: bool,
-    /// Whether the caller says which forms of the answer will do.
+    /// Whether the request has `Accept-Encoding`.
     pub has_accept_encoding: bool,
     /// Bytes on the wire: each field takes its name, `: `, its value and a line end.
     size: usize,
@@ -196,7 +196,8 @@ fn tags(headers: &HeaderMap, name: HeaderName) -> Option<Vec<String>> {
 ///
 /// # Errors
 ///
-/// 415 for another content type, 413 for a body that is too long, 408 for one that does not come, 400 for one that breaks off.
+/// 415 for another content type, 413 for a body that is too long, 408 for one that does not arrive in time, 400 for one that
+/// breaks off.
 pub async fn json_body<B>(headers: &HeaderMap, body: &mut B) -> Result<Bytes, Failure>
 where
     B: Body<Data = Bytes> + Unpin,
@@ -206,7 +207,7 @@ where
     whole_body(body, MAX_BODY).await
 }
 
-/// Refuses a body that is not said to be JSON.
+/// Refuses a body whose content type is not JSON.
 ///
 /// # Errors
 ///
@@ -227,7 +228,7 @@ pub fn check_json(headers: &HeaderMap) -> Result<(), Failure> {
 ///
 /// # Errors
 ///
-/// 413 for one that is too long, 408 for one that does not come, 400 for one that breaks off.
+/// 413 for one that is too long, 408 for one that does not arrive in time, 400 for one that breaks off.
 pub async fn whole_body<B>(body: &mut B, most: usize) -> Result<Bytes, Failure>
 where
     B: Body<Data = Bytes> + Unpin,
@@ -275,7 +276,7 @@ fn is_json(content_type: &str) -> bool {
     subtype == "json" || (subtype.len() > "+json".len() && subtype.ends_with("+json"))
 }
 
-/// Reads what is left of a short body that nobody wants, so that the connection can go on; `false`
+/// Reads and drops the rest of a short body that no endpoint reads, so that the connection can be reused; `false`
 /// when there is too much of it.
 pub async fn discard<B: Body<Data = Bytes> + Unpin>(body: &mut B) -> bool {
     const SHORT: u64 = 64 << 10;

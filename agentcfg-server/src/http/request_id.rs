@@ -36,7 +36,8 @@ impl RequestIds {
     /// Starts a series of its own.
     pub fn new() -> Self {
         let mut random = [0; 8];
-        // Without randomness the identifiers of two processes look alike, which harms nobody.
+        // Without randomness two processes may give out the same identifiers. They only mark lines of the log, so that is
+        // no reason to fail.
         let _ = SystemEntropy.fill(&mut random);
         let digit = |i: usize| HEX[usize::from(random[i / 2] >> (4 * (1 - i % 2)) & 15)];
         Self {

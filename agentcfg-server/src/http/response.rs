@@ -20,7 +20,7 @@ const RATE_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remainin
 const RATE_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// Fields of a typical response: content type, tag, what it varies by, rate limit, request id.
+/// Capacity for the fields of a typical response: content type, tag, `Vary`, rate limit, request id.
 const FIELDS: usize = 7;
 
 /// What a handler gives.
@@ -30,20 +30,20 @@ pub struct Reply {
     content: Content,
     tag: Option<Tag>,
     form: Form,
-    /// The whole response of another service, in place of all that.
+    /// The whole response of another service, which replaces the other parts.
     relayed: Option<Box<Response<Body>>>,
 }
 
-/// In which form the content goes out.
+/// The content coding of the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// As it is, whatever the request asks for.
+    /// Plain, and not negotiated.
     Plain,
-    /// As it is, unless the request asks for something else.
+    /// Negotiated, not chosen yet.
     Open,
-    /// As it is, because the request asks for nothing else.
+    /// Plain, as negotiated.
     Chosen,
-    /// In gzip, because the request asks for it.
+    /// Gzip, as negotiated.
     Gzip,
 }
 
@@ -54,7 +54,7 @@ impl Reply {
     ///
     /// 500 when the value cannot be written, which no value of the API does.
     pub fn json<T: Serialize>(value: &T) -> Result<Self, Failure> {
-        // Room for most records at once.
+        // Most records fit into this capacity.
         let mut body = Vec::with_capacity(1024);
         serde_json::to_writer(&mut body, value).map_err(Failure::internal)?;
         Ok(Self::ok(Content::Made(body.into())))
@@ -104,7 +104,7 @@ impl Reply {
         }
     }
 
-    /// Goes out as it is, whatever the request asks for. Then the tag stands for one form alone.
+    /// Takes no part in the negotiation of codings, so that the tag names one form alone.
     #[must_use]
     pub fn plain(self) -> Self {
         Self {
@@ -126,7 +126,7 @@ impl Reply {
         }
     }
 
-    /// Puts the reply into the form that the request asks for: gzip or plain.
+    /// Encodes the reply in the coding that the request negotiates: gzip or plain.
     pub(crate) async fn encoded(
         self,
         compression: &Compression,
@@ -157,7 +157,7 @@ impl Reply {
         }
     }
 
-    /// Goes out as it is because the request asks for nothing else.
+    /// The negotiation chose the plain form.
     fn chosen_plain(self) -> Self {
         Self {
             form: Form::Chosen,
@@ -165,7 +165,7 @@ impl Reply {
         }
     }
 
-    /// Goes out in gzip because the request asks for it, with this body if with any.
+    /// The negotiation chose gzip, with this body if the reply has one.
     fn chosen_gzip(self, body: Bytes) -> Self {
         Self {
             form: Form::Gzip,
@@ -262,7 +262,7 @@ fn decimal(number: u64) -> HeaderValue {
 /// without formatting or an allocation.
 fn tag_value(tag: Tag, suffix: &str) -> HeaderValue {
     let (epoch, mut digits) = (tag.epoch(), itoa::Buffer::new());
-    // The letter is one of two.
+    // The kind is one ASCII letter.
     let parts = [
         b"\"",
         epoch.as_str().as_bytes(),

@@ -1,6 +1,6 @@
-//! Providers that are asked about each token: by introspection (RFC 7662) or at a user's own URL.
+//! Providers that are asked about each token: by introspection (RFC 7662) or at a user-info URL.
 //!
-//! Nothing is remembered from one request to the next, so a token that the provider revokes is refused at once.
+//! Answers are not cached, so a token that the provider revokes is refused at once.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use crate::outbound::Outbound;
 use crate::secret::Secret;
 
-/// Time for a question from beginning to end, the wait for a turn included.
+/// Time for a question from beginning to end, with the wait for a permit.
 const WITHIN: Duration = Duration::from_secs(2);
 /// Questions at a time.
 const AT_A_TIME: usize = 64;
@@ -37,14 +37,14 @@ pub(super) struct AskedProvider {
 
 /// What a provider is asked.
 pub(super) enum Question {
-    /// Whether a token is active and whose it is, as one of the provider's clients.
+    /// Token introspection: is the token active, and who is its user?
     Introspection {
         url: Uri,
         authorization: HeaderValue,
         issuer: Option<String>,
         audience: Option<String>,
     },
-    /// Who the bearer of a token is, as that bearer.
+    /// User info: the question is sent with the token itself as the bearer.
     User { url: Uri, apikey: Option<HeaderValue> },
 }
 
@@ -60,7 +60,7 @@ impl AskedProvider {
 
     async fn ask(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
         let request = self.question.about(token)?;
-        // Closed is what the semaphore never is.
+        // The semaphore is never closed.
         let _turn = self
             .turns
             .acquire()
@@ -68,14 +68,14 @@ impl AskedProvider {
             .map_err(|error| unavailable(error.to_string()))?;
         let answer = self
             .outbound
-            .ask(request, MAX_BYTES, WITHIN)
+            .send_idempotent(request, MAX_BYTES, WITHIN)
             .await
             .map_err(|error| unavailable(error.to_string()))?;
         match answer.status() {
             StatusCode::OK => self.question.read(answer.body(), now),
             status @ (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
                 if matches!(self.question, Question::Introspection { .. }) {
-                    // A token that is not good is an answer of 200, so this is about the question.
+                    // An inactive token is an answer of 200, so another status means that the question itself was refused.
                     tracing::warn!(%status, "the identity provider refuses introspection, check the client's credentials");
                 }
                 Err(SessionError::Invalid("the identity provider refuses it"))
@@ -151,17 +151,17 @@ fn unavailable(why: String) -> SessionError {
     SessionError::Unavailable(why)
 }
 
-/// A header value that is kept out of whatever prints headers.
+/// A header value that is marked as sensitive, so that it is not printed with the headers.
 pub(super) fn sensitive(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);
     Some(value)
 }
 
-/// The client's credentials as RFC 6749, section 2.3.1, wants them: both parts encoded like a form, then Basic.
+/// The client's credentials as RFC 6749, section 2.3.1, defines them: both parts encoded like a form, then Basic.
 pub(super) fn basic(client_id: &str, client_secret: &Secret) -> HeaderValue {
     let both = format!("{}:{}", form(client_id), form(client_secret.expose()));
-    // Base64 is always fit for a header.
+    // Base64 is always a valid header value.
     sensitive(&format!("Basic {}", STANDARD.encode(both))).unwrap_or_else(|| HeaderValue::from_static(""))
 }
 

@@ -1,4 +1,4 @@
-//! The identity providers that a server can have: its own, or one elsewhere that publishes keys or answers questions.
+//! The identity providers that a server can have: its own, or an external one that publishes keys or is asked about tokens.
 
 mod asked;
 mod published;
@@ -20,7 +20,7 @@ pub use self::remote::RemoteProvider;
 pub use self::url::{discovery_url, is_plain_url};
 use crate::outbound::{Options, Outbound};
 
-/// How often it is looked whether keys are due.
+/// How often the task checks whether a fetch of the keys is due.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 /// The first pause after a first fetch that failed; it doubles up to [`LOOK_EVERY`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -46,7 +46,7 @@ impl Identity {
         }
     }
 
-    /// A provider elsewhere. Nothing is connected to yet.
+    /// An external provider. No connection is made yet.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl Identity {
         Ok(Self { kind })
     }
 
-    /// Who verifies session tokens.
+    /// The verifier of session tokens.
     pub fn verifier(&self) -> Arc<dyn SessionVerifier> {
         match &self.kind {
             Kind::Local(sessions) => Arc::clone(sessions) as _,
@@ -100,7 +100,7 @@ impl Identity {
         }
     }
 
-    /// The local provider, where that is the one: tokens of other providers cannot be issued here.
+    /// The local provider, if it is configured. Tokens of other providers cannot be issued here.
     pub fn sessions(&self) -> Option<&LocalSessions> {
         match &self.kind {
             Kind::Local(sessions) => Some(sessions),
@@ -108,7 +108,7 @@ impl Identity {
         }
     }
 
-    /// Fetches keys at the start and whenever they are due, until told to stop.
+    /// Fetches keys at the start and whenever they are due, until `stopped` resolves.
     pub async fn keep(self, stopped: impl Future<Output = ()>) {
         let Kind::Published(sessions) = self.kind else { return };
         let keeping = async {

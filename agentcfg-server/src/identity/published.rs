@@ -1,4 +1,4 @@
-//! The keys that a provider publishes: at a URL of their own, or where its discovery document says.
+//! The JWK set that a provider publishes: at a configured URL, or at the one that its discovery document names.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl PublishedKeys {
         let found: Discovered = serde_json::from_slice(&document)
             .map_err(|error| fault(format!("the discovery document cannot be read: {error}")))?;
         if found.issuer != issuer {
-            // Else the keys of one tenant would do for another.
+            // Otherwise the keys of one tenant would be accepted for another.
             return Err(fault(format!(
                 "the discovery document is that of the issuer {:?}, oidc_issuer is {issuer:?}",
                 found.issuer
@@ -87,7 +87,7 @@ impl PublishedKeys {
             .insert(ACCEPT, HeaderValue::from_static("application/json"));
         let response = self
             .outbound
-            .ask(request, MAX_BYTES, WITHIN)
+            .send_idempotent(request, MAX_BYTES, WITHIN)
             .await
             .map_err(|error| fault(format!("{what} at {url}: {error}")))?;
         match response.status() {

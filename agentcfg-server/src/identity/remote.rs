@@ -1,10 +1,10 @@
-//! What a server must know of an identity provider elsewhere.
+//! What a server must know of an external identity provider.
 
 use hyper::Uri;
 
 use crate::secret::Secret;
 
-/// An identity provider elsewhere, with all that it needs.
+/// An external identity provider, with its settings.
 #[derive(Debug, Clone, Copy)]
 pub enum RemoteProvider<'a> {
     /// A provider that publishes its keys.
@@ -13,27 +13,27 @@ pub enum RemoteProvider<'a> {
         issuer: &'a str,
         /// The `aud` of tokens for this service.
         audience: &'a str,
-        /// Where the keys are; the issuer's discovery document says so when absent.
+        /// The URL of the JWK set; when absent, the issuer's discovery document names it.
         jwks_url: Option<&'a Uri>,
     },
     /// A provider that answers token introspection.
     Introspection {
         /// Where it is asked.
         url: &'a Uri,
-        /// Who this service is to the provider.
+        /// The client id of this service at the provider.
         client_id: &'a str,
-        /// The secret that proves it.
+        /// The client secret.
         client_secret: &'a Secret,
         /// What an `iss` in the answer must be.
         issuer: Option<&'a str>,
         /// What an `aud` in the answer must have.
         audience: Option<&'a str>,
     },
-    /// A provider that tells the bearer of a token who that is.
+    /// A provider with a user-info endpoint, which answers the id of the token's user.
     UserInfo {
         /// Where it is asked.
         url: &'a Uri,
-        /// What it wants in the header `apikey`.
+        /// The value that it expects in the header `apikey`.
         apikey: Option<&'a Secret>,
     },
 }

@@ -115,7 +115,7 @@ async fn every_answer_has_one_meaning_and_doubt_is_never_a_yes() {
 }
 
 #[tokio::test]
-async fn tokens_that_nobody_issues_are_not_asked_about() {
+async fn malformed_tokens_are_refused_without_a_question() {
     let stub = Stub::new(|_| answer(200, r#"{"active": true, "sub": "ada"}"#)).await;
     let long = "a".repeat(MAX_TOKEN_BYTES + 1);
     for provider in [introspection(&stub), user_url(&stub)] {
@@ -128,7 +128,7 @@ async fn tokens_that_nobody_issues_are_not_asked_about() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_no_answer() {
+async fn a_refused_connection_is_an_error() {
     let stub = Stub::new(|_| answer(200, "")).await;
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
@@ -171,7 +171,7 @@ async fn questions_wait_for_their_turn() {
 }
 
 #[tokio::test]
-async fn silence_ends_after_two_seconds_for_those_who_wait_for_a_turn_too() {
+async fn a_question_times_out_after_two_seconds_with_its_wait_for_a_permit() {
     let stub = Stub::new(|_| answer(200, r#"{"active": true, "sub": "ada"}"#)).await;
     stub.leave.forget_permits(tokio::sync::Semaphore::MAX_PERMITS);
     let provider = Arc::new(introspection(&stub));
@@ -181,7 +181,7 @@ async fn silence_ends_after_two_seconds_for_those_who_wait_for_a_turn_too() {
     }
     let took = SystemClock.now().unix_millis() - started;
     assert!((2000..4000).contains(&took), "{took} ms");
-    // What timed out holds no turn.
+    // A question that timed out has given its permit back.
     stub.leave.add_permits(10_000);
     assert!(verify(&provider, "t").await.is_ok());
 }

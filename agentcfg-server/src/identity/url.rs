@@ -1,9 +1,9 @@
-//! Which URLs requests may go to.
+//! The URLs that requests may be sent to.
 
 use hyper::Uri;
 
-/// Whether requests may go to this URL as a setting or a provider gives it: absolute, HTTP, and with nothing in it that
-/// would be sent along unseen.
+/// Whether requests may be sent to this URL of a setting or a provider: absolute, HTTP, without user information and
+/// without a fragment.
 pub fn is_plain_url(text: &str) -> bool {
     let Ok(url) = text.parse::<Uri>() else { return false };
     let http = matches!(url.scheme_str(), Some("http" | "https"));
@@ -14,7 +14,7 @@ pub fn is_plain_url(text: &str) -> bool {
     http && host && !credentials && !text.contains('#')
 }
 
-/// Where a provider with this issuer describes itself.
+/// The URL of the discovery document of this issuer.
 pub fn discovery_url(issuer: &str) -> Option<Uri> {
     if !is_plain_url(issuer) || issuer.contains('?') {
         return None;

@@ -45,7 +45,7 @@ where
         let guard = service_side.begin(has_body, request.version() < Version::HTTP_11);
         // Calls with safe methods are short: they do not need the handle, and inserting it has a cost.
         if !request.method().is_safe() {
-            request.extensions_mut().insert(service_side.leaving());
+            request.extensions_mut().insert(service_side.disconnect());
         }
         Answer {
             sent_id: request_id::sent(request.headers()).cloned(),

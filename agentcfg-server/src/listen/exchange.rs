@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use hyper::body::{Body, Frame, SizeHint};
 
-use crate::http::{Leaving, WatchClient};
+use crate::http::{Disconnect, WatchClient};
 
 /// The state of one connection, shared by its socket and its service.
 #[derive(Debug, Clone, Default)]
@@ -64,7 +64,7 @@ impl Exchange {
     }
 
     /// Notes that the client has closed the connection or its sending side.
-    pub(super) fn left(&self) {
+    pub(super) fn disconnected(&self) {
         self.0.left.store(true, Relaxed);
     }
 
@@ -74,8 +74,8 @@ impl Exchange {
     }
 
     /// The handle by which the service detects a disconnect.
-    pub(super) fn leaving(&self) -> Leaving {
-        Leaving::new(Arc::clone(&self.0) as _)
+    pub(super) fn disconnect(&self) -> Disconnect {
+        Disconnect::new(Arc::clone(&self.0) as _)
     }
 
     /// Notes that the response was written to the socket completely.
@@ -105,7 +105,7 @@ impl Drop for ResponseGuard {
 }
 
 impl WatchClient for State {
-    fn poll_left(&self, _: &mut Context<'_>) -> Poll<()> {
+    fn poll_disconnected(&self, _: &mut Context<'_>) -> Poll<()> {
         self.watched.store(true, Relaxed);
         if self.left.load(Relaxed) {
             Poll::Ready(())

@@ -52,7 +52,7 @@ impl Drained {
 /// [`shutdown_timeout`](Limits::shutdown_timeout).
 ///
 /// A client that half-closes the connection after its request still gets the response, unless the service polls
-/// [`Leaving`](crate::http::Leaving) and stops.
+/// [`Disconnect`](crate::http::Disconnect) and stops.
 pub async fn serve<S, B>(
     listener: TcpListener,
     service: S,

@@ -329,7 +329,7 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
         // hyper does not read during a response, so a disconnect must be detected here: each poll of the connection
         // flushes.
         if self.exchange.is_watched() && self.io.poll_disconnect(cx).is_ready() {
-            self.exchange.left();
+            self.exchange.disconnected();
             cx.waker().wake_by_ref();
         }
         // hyper flushes the socket only when its own buffer is empty, so the response is written completely.

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::http::{BodyTimeout, Leaving};
+use crate::http::{BodyTimeout, Disconnect};
 
 /// A server with a test service that counts its calls.
 struct Server {
@@ -101,8 +101,8 @@ async fn answer(
         }
         "/watch" => {
             waiting.notify_one();
-            let leaving = request.extensions().get::<Leaving>().unwrap().clone();
-            leaving.left().await;
+            let disconnect = request.extensions().get::<Disconnect>().unwrap().clone();
+            disconnect.disconnected().await;
             release.notify_one();
             Bytes::from_static(b"noticed")
         }

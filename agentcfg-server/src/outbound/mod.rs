@@ -137,13 +137,13 @@ impl Outbound {
     /// # Errors
     ///
     /// See [`OutboundError`].
-    pub async fn ask(
+    pub async fn send_idempotent(
         &self,
         request: Request<Full<Bytes>>,
         max_bytes: usize,
         within: Duration,
     ) -> Result<Response<Bytes>, OutboundError> {
-        let asking = async {
+        let exchange = async {
             let response = match self.send(request.clone()).await {
                 Err(OutboundError::Broken(_)) => self.send(request).await?,
                 other => other?,
@@ -155,7 +155,7 @@ impl Outbound {
                 Err(error) => Err(OutboundError::Broken(error)),
             }
         };
-        tokio::time::timeout(within, asking)
+        tokio::time::timeout(within, exchange)
             .await
             .unwrap_or(Err(OutboundError::TimedOut(within)))
     }

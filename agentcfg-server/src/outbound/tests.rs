@@ -26,7 +26,10 @@ async fn connections_are_reused() {
     let stub = Stub::new(|_| answer(200, "hello")).await;
     let outbound = outbound();
     for _ in 0..20 {
-        let response = outbound.ask(get(&stub.url("/a?b=c")), 100, SECOND).await.unwrap();
+        let response = outbound
+            .send_idempotent(get(&stub.url("/a?b=c")), 100, SECOND)
+            .await
+            .unwrap();
         assert_eq!(response.body(), "hello");
     }
     assert_eq!(stub.connections.load(Ordering::SeqCst), 1);
@@ -45,7 +48,10 @@ async fn redirects_are_not_followed() {
         response
     })
     .await;
-    let response = outbound().ask(get(&stub.url("/")), 100, SECOND).await.unwrap();
+    let response = outbound()
+        .send_idempotent(get(&stub.url("/")), 100, SECOND)
+        .await
+        .unwrap();
     assert_eq!(response.status(), StatusCode::FOUND);
     assert!(elsewhere.seen().is_empty());
 }
@@ -56,14 +62,17 @@ async fn a_response_longer_than_the_limit_is_an_error() {
     let outbound = outbound();
     assert_eq!(
         outbound
-            .ask(get(&stub.url("/")), 1000, SECOND)
+            .send_idempotent(get(&stub.url("/")), 1000, SECOND)
             .await
             .unwrap()
             .body()
             .len(),
         1000
     );
-    let error = outbound.ask(get(&stub.url("/")), 999, SECOND).await.unwrap_err();
+    let error = outbound
+        .send_idempotent(get(&stub.url("/")), 999, SECOND)
+        .await
+        .unwrap_err();
     assert!(matches!(error, OutboundError::TooLong(999)), "{error}");
 }
 
@@ -72,7 +81,7 @@ async fn requests_and_handshakes_time_out() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", silent.local_addr().unwrap());
     let within = Duration::from_millis(50);
-    let error = outbound().ask(get(&url), 100, within).await.unwrap_err();
+    let error = outbound().send_idempotent(get(&url), 100, within).await.unwrap_err();
     assert!(matches!(error, OutboundError::TimedOut(_)), "{error}");
     // A TLS handshake without a response ends with the connect timeout.
     let options = Options {
@@ -88,7 +97,10 @@ async fn requests_and_handshakes_time_out() {
 async fn a_failed_connect_has_its_own_error() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     for url in [format!("http://{gone}/"), "http://nobody.invalid/".to_owned()] {
-        let error = outbound().ask(get(&url), 100, 20 * SECOND).await.unwrap_err();
+        let error = outbound()
+            .send_idempotent(get(&url), 100, 20 * SECOND)
+            .await
+            .unwrap_err();
         assert!(matches!(error, OutboundError::Connect(_)), "{error}");
         assert!(!error.to_string().contains(&url), "{error}");
     }
@@ -112,7 +124,7 @@ async fn a_request_on_a_closed_connection_is_retried_once() {
             }
         }
     });
-    let response = outbound().ask(get(&url), 100, 5 * SECOND).await.unwrap();
+    let response = outbound().send_idempotent(get(&url), 100, 5 * SECOND).await.unwrap();
     assert_eq!(response.body(), "ok");
     server.await.unwrap();
 }
@@ -130,7 +142,10 @@ async fn a_truncated_body_is_an_error() {
                 .await;
         }
     });
-    let error = outbound().ask(get(&url), 100, 5 * SECOND).await.unwrap_err();
+    let error = outbound()
+        .send_idempotent(get(&url), 100, 5 * SECOND)
+        .await
+        .unwrap_err();
     assert!(matches!(error, OutboundError::Broken(_)), "{error}");
 }
 
@@ -147,13 +162,23 @@ async fn tls_needs_a_certificate_that_is_trusted_for_the_name() {
     let trusting = Outbound::new(&options).unwrap();
     let url = format!("https://localhost:{port}/");
     assert_eq!(
-        trusting.ask(get(&url), 100, 5 * SECOND).await.unwrap().body(),
+        trusting
+            .send_idempotent(get(&url), 100, 5 * SECOND)
+            .await
+            .unwrap()
+            .body(),
         "private"
     );
 
-    let error = outbound().ask(get(&url), 100, 5 * SECOND).await.unwrap_err();
+    let error = outbound()
+        .send_idempotent(get(&url), 100, 5 * SECOND)
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("UnknownIssuer"), "{error}");
     let by_address = format!("https://127.0.0.1:{port}/");
-    let error = trusting.ask(get(&by_address), 100, 5 * SECOND).await.unwrap_err();
+    let error = trusting
+        .send_idempotent(get(&by_address), 100, 5 * SECOND)
+        .await
+        .unwrap_err();
     assert!(matches!(error, OutboundError::Connect(_)), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Where the data is: the one file of the server that names the storage engines.
+//! The store of a server. This is the one file of the server that names the storage engines.
 
 use std::io;
 use std::net::SocketAddr;
@@ -35,13 +35,13 @@ pub enum BackendError {
     Store {
         /// The data directory.
         dir: String,
-        /// What the store said.
+        /// The error of the store.
         source: OpenError,
     },
     /// The database cannot be used.
     #[error("{source}{}", way_in(.source))]
     Database {
-        /// What the store said.
+        /// The error of the store.
         #[from]
         source: ConnectError,
     },
@@ -79,22 +79,22 @@ pub enum Backend {
     Embedded {
         /// The store.
         store: Arc<RedbStore>,
-        /// The hold on the directory.
+        /// The lock of the directory.
         lock: DataLock,
         /// Whether the store was made just now.
         is_new: bool,
         /// The master keys, until the service has them.
         vault: Option<Vault>,
-        /// Takes the owner's orders while the server runs.
+        /// The control socket, while the server runs.
         control: Option<Control>,
     },
     /// A database that servers share.
     Postgres {
         /// The store.
         store: Arc<PostgresStore>,
-        /// Counts requests in the database.
+        /// Counts requests in the database, together with other servers.
         limiter: Option<SharedLimiter>,
-        /// How that is going.
+        /// The state of that counter, for the metrics.
         state: Arc<SharedState>,
         /// The master keys, until the service has them.
         vault: Option<Vault>,
@@ -102,7 +102,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Opens what the configuration names, and makes it where there is nothing.
+    /// Opens the store that the configuration names, and creates it if there is none.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl Backend {
         let dir = DataDir::open_or_create(&config.data)?;
         let lock = dir.lock()?;
         let is_new = !dir.has_store()?;
-        // Before the store: a crash between the two leaves a key without a store, never the other way round.
+        // Before the store: a crash between the two leaves a key without a store, never a store without its key.
         let vault = master_keys::find(config, Some(&dir), is_new)?;
         let store = Arc::new(open_store(&lock, config.cache_mb)?);
         Ok(Self::Embedded {
@@ -156,7 +156,7 @@ impl Backend {
         matches!(self, Self::Embedded { is_new: true, .. })
     }
 
-    /// What counts requests, if not this process alone. It is given once.
+    /// The shared rate limiter, if requests are counted together with other servers. The first call takes it.
     pub fn take_limiter(&mut self) -> Option<SharedLimiter> {
         match self {
             Self::Embedded { .. } => None,
@@ -164,14 +164,14 @@ impl Backend {
         }
     }
 
-    /// The master keys, if there are any. They are given once.
+    /// The master keys, if there are any. The first call takes them.
     pub fn take_vault(&mut self) -> Option<Vault> {
         match self {
             Self::Embedded { vault, .. } | Self::Postgres { vault, .. } => vault.take(),
         }
     }
 
-    /// How the counting with other servers is going, if there may be others.
+    /// The state of the shared rate limiter, if there is one.
     pub fn shared_state(&self) -> Option<Arc<SharedState>> {
         match self {
             Self::Embedded { .. } => None,
@@ -179,7 +179,7 @@ impl Backend {
         }
     }
 
-    /// Tells the owner of the data directory where the server is, and takes orders from there.
+    /// Writes the server's address into the lock file, and takes orders on the control socket.
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ impl Backend {
         Ok(())
     }
 
-    /// What looks after the store while the server runs.
+    /// The periodic task of the store.
     pub fn keeper(&self) -> Keeper {
         match self {
             Self::Embedded { store, .. } => Keeper::Embedded(Arc::clone(store)),
@@ -218,7 +218,7 @@ impl Backend {
     }
 }
 
-/// Looks after a store; see [`Backend::keeper`].
+/// The periodic task of a store; see [`Backend::keeper`].
 pub enum Keeper {
     /// The embedded store.
     Embedded(Arc<RedbStore>),
@@ -227,7 +227,7 @@ pub enum Keeper {
 }
 
 impl Keeper {
-    /// Whether the store answers, once what no request does is done.
+    /// Runs the periodic work of the engine, then returns whether the store answers.
     pub async fn look_after(&self) -> bool {
         match self {
             Self::Embedded(store) => store.is_ready(),
@@ -254,7 +254,7 @@ pub async fn connect(config: &Config, url: &Secret) -> Result<PostgresStore, Bac
             Statements::Prepared => postgres::Statements::Prepared,
             Statements::Unnamed => postgres::Statements::Unnamed,
         },
-        wait: config.database_wait,
+        connect_wait: config.database_wait,
         ..PostgresOptions::new(url.expose())
     };
     Ok(PostgresStore::connect(&options).await?)
@@ -300,7 +300,7 @@ fn executor(
             let rotation = runtime.spawn(async move {
                 let mut say = |line: String| {
                     tracing::info!("master key: {line}");
-                    // The command that asked may have ended; the rotation goes on.
+                    // The command that sent the order may have ended; the rotation goes on.
                     let _ = sender.send(line);
                 };
                 master_keys::rotate(&service, &dir, drop_old, &mut say).await
@@ -324,7 +324,7 @@ mod tests {
     use super::*;
     use crate::process::server::Server;
 
-    /// Whether a list of 200 KB is still in memory once its reader is gone.
+    /// Whether a list of 200 KB stays cached after its reader has dropped it.
     async fn keeps_a_long_list(cache_mb: u64) -> bool {
         let place = tempfile::tempdir().unwrap();
         let config = Config {
@@ -343,7 +343,7 @@ mod tests {
             agent.persona_prompt = Some("\u{10ffff}".repeat(5000));
             service.create_agent(&ada, agent).await.unwrap();
         }
-        // Another form of the list is made once, as long as the list is there.
+        // Another form of the list is made once, as long as the list is cached.
         let made = AtomicUsize::new(0);
         for _ in 0..2 {
             let list = service.list_agents(&ada, workspace, &Default::default()).await.unwrap();

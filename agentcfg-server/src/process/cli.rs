@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::process::config::Flags;
 
-/// Everything the command line can say.
+/// The parsed command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "agentcfg-server",
@@ -18,12 +18,12 @@ use crate::process::config::Flags;
     propagate_version = true
 )]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// One thing the binary can do.
+/// The commands of the binary.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Try it out: one command gives a workspace, a key, a token and a running server
@@ -61,7 +61,7 @@ pub struct DevArgs {
 #[derive(Debug, Args)]
 #[command(
     long_about = "Runs the server. Prints one line `listening on http://HOST:PORT` to standard output once it answers; \
-                  logs go to standard error. SIGTERM and Ctrl-C finish what is in flight, a second one exits at once.",
+                  logs go to standard error. After SIGTERM or Ctrl-C it finishes requests in flight and exits; a second signal exits at once.",
     after_help = "Examples:\n  agentcfg-server serve --config /etc/agentcfg.toml\n  \
                   agentcfg-server serve --data /var/lib/agentcfg --listen 0.0.0.0:7420\n  \
                   AGENTCFG_LOG=debug agentcfg-server serve --listen 127.0.0.1:0"
@@ -85,18 +85,18 @@ pub struct ServeArgs {
 #[derive(Debug, Args)]
 #[command(
     long_about = "Prints a session token for a user of the local identity provider. Works while a server runs on the \
-                  directory, and before the first one did.",
+                  directory, and before its first start.",
     after_help = "Examples:\n  agentcfg-server token --user alice\n  \
                   agentcfg-server token --user alice --data /var/lib/agentcfg --ttl 600"
 )]
 pub struct TokenArgs {
-    /// Id of the user the token speaks for
+    /// Id of the user that the token is issued for
     #[arg(long, value_name = "ID", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub user: String,
     /// Data directory; created when it does not exist [default: ./agentcfg-data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Seconds the token stays valid, 1 to 86400
+    /// Seconds that the token is valid, 1 to 86400
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub ttl: u32,
 }
@@ -104,9 +104,9 @@ pub struct TokenArgs {
 /// `agentcfg-server backup`
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Writes one consistent copy of the store. When a server runs on the directory it is asked for the copy \
-                  through a socket that only the owner of the directory can open. Keys are not part of the copy. A \
-                  store in PostgreSQL is a matter for the database's own tools.",
+    long_about = "Writes one consistent copy of the store. When a server runs on the directory, it writes the copy and sends it \
+                  through a socket that only the owner of the directory can open. Keys are not part of the copy. Back \
+                  up a store in PostgreSQL with the database's own tools.",
     after_help = "Example:\n  agentcfg-server backup --data /var/lib/agentcfg --out /backups/agentcfg-$(date +%F)"
 )]
 pub struct BackupArgs {
@@ -121,7 +121,7 @@ pub struct BackupArgs {
 /// `agentcfg-server restore`
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Puts a backup into a directory that has no store. A store that is already there is never touched. A backup \
+    long_about = "Puts a backup into a directory that has no store. A store that exists already is never changed. A backup \
                   does not hold the master key: when provider keys are saved in it, the file master.key of the old directory \
                   must be copied into the new one.",
     after_help = "Example:\n  agentcfg-server restore --from /backups/agentcfg-2026-11-20 --data /var/lib/agentcfg"
@@ -141,8 +141,8 @@ pub struct RestoreArgs {
 /// `agentcfg-server check`
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Verifies the structure of the store and the checksum of every record. Exits 0 when all is well, else 1. A \
-                  store in PostgreSQL is a matter for the database's own tools.",
+    long_about = "Verifies the structure of the store and the checksum of every record. Exits 0 when no fault is found, else 1. Check \
+                  a store in PostgreSQL with the database's own tools.",
     after_help = "Example:\n  agentcfg-server check --data /var/lib/agentcfg"
 )]
 pub struct CheckArgs {
@@ -154,9 +154,9 @@ pub struct CheckArgs {
 /// `agentcfg-server migrate`
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Moves everything, verifies it, and leaves the source as it was. All of it arrives or nothing does, so an \
-                  interrupted run is simply run again; a finished one says so. A target that holds something else is \
-                  refused. No server may run on either.",
+    long_about = "Copies all records atomically, verifies the copy, and leaves the source unchanged. An interrupted \
+                  run changes nothing: run it again. A run after a finished one reports that. A target that holds other \
+                  records is refused. No server may run on either store.",
     after_help = "Examples:\n  agentcfg-server migrate --from /var/lib/agentcfg --to postgres://agentcfg@db/agentcfg\n  \
                   AGENTCFG_DATABASE_URL_FILE=/run/secrets/url agentcfg-server migrate --from postgres --to /var/lib/agentcfg"
 )]
@@ -174,8 +174,8 @@ pub struct MigrateArgs {
 #[command(
     long_about = "Puts a new master key before the others in the file master.key and seals every saved provider key under \
                   it. A server that runs on the directory does this itself, without a pause, and uses the new key at once. \
-                  The old keys stay in the file until everything is sealed anew, so this can be stopped at any point: run \
-                  it again to finish.",
+                  The old keys stay in the file until every provider key is sealed under the new one, so this can be stopped \
+                  at any point: run it again to finish.",
     after_help = "Examples:\n  agentcfg-server rotate-master-key --data /var/lib/agentcfg\n  \
                   agentcfg-server rotate-master-key --data /var/lib/agentcfg --drop-old"
 )]
@@ -186,7 +186,7 @@ pub struct RotateArgs {
     /// TOML file with settings, when the server has one
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Remove the old keys from the file in the end; backups made before then need a copy of it to restore provider keys
+    /// Remove the old keys from the file at the end; earlier backups need a copy of the old file to restore provider keys
     #[arg(long)]
     pub drop_old: bool,
 }

@@ -1,4 +1,4 @@
-//! What a server does beside answering requests.
+//! The background tasks of a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,11 @@ use agentcfg_core::service::RewrapProgress;
 use crate::process::backend::Keeper;
 use crate::process::telemetry::Metrics;
 
-/// How often the server looks after what no request does.
+/// The interval of the background tasks.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Seals what is still under an older master key: a rotation was killed, or the configured keys have a new first one.
+/// Seals the provider keys that are still under an older master key, because a rotation was killed or the configured keys
+/// have a new first one.
 pub(super) async fn finish_rotation(service: AgentCfg) {
     let mut report = |progress: RewrapProgress| {
         tracing::info!(
@@ -32,7 +33,7 @@ pub(super) async fn finish_rotation(service: AgentCfg) {
     }
 }
 
-/// Looks after what no request does: when keys were last used, and whether storage answers.
+/// Runs the periodic tasks: writes when keys were last used, and checks whether storage answers.
 pub(super) async fn maintain(
     service: AgentCfg,
     keeper: Keeper,

@@ -1,7 +1,7 @@
-//! Master keys of a server: where they come from, whether they fit the store, and how they are replaced.
+//! Master keys of a server: their source, the check that they belong to the store, and their rotation.
 //!
 //! They come from the setting `master_keys`, else from the file `master.key` in the data directory. That file is made
-//! together with a new data directory and never again: a store that has lost its key is not given another without a word.
+//! together with a new data directory and never later: a store whose key file is missing gets an error, not a new key.
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +41,7 @@ pub enum MasterKeyFault {
         /// What the store needs.
         needed: Vec<KeyId>,
     },
-    /// The keys are others than the store needs.
+    /// The keys are not those that the store needs.
     #[error(
         "the store in {dir} needs the master key {}, and {place} has {}: put back the key that belongs to this store; {}",
         shown(.needed), shown(.given), lost(.dir)
@@ -64,7 +64,7 @@ pub enum MasterKeyFault {
          out and restart. A key that is still needed is asked for at the start"
     )]
     FromConfiguration,
-    /// The configured keys are no keyring.
+    /// The configured keys are not a valid keyring.
     #[error("master_keys: {0}")]
     Configured(String),
     /// The data directory failed.
@@ -96,7 +96,7 @@ impl From<agentcfg_core::Error> for MasterKeyFault {
 ///
 /// # Errors
 ///
-/// [`MasterKeyFault::Configured`] when one is no key, or is there twice.
+/// [`MasterKeyFault::Configured`] when one is not valid, or is there twice.
 pub fn configured(config: &Config) -> Result<Option<Vault>, MasterKeyFault> {
     if config.master_keys.is_empty() {
         return Ok(None);
@@ -110,11 +110,11 @@ pub fn configured(config: &Config) -> Result<Option<Vault>, MasterKeyFault> {
         .map_err(|error| MasterKeyFault::Configured(error.to_string()))
 }
 
-/// The master keys to work with. With a new store they are made when there are none, before the store is.
+/// The master keys of the server. For a new store they are made, before the store, when there are none.
 ///
 /// # Errors
 ///
-/// When the configured ones or the file are not what they should be.
+/// When the configured keys or the file are not valid.
 pub fn find(config: &Config, dir: Option<&DataDir>, is_new: bool) -> Result<Option<Vault>, MasterKeyFault> {
     if let Some(vault) = configured(config)? {
         return Ok(Some(vault));
@@ -128,7 +128,7 @@ pub fn find(config: &Config, dir: Option<&DataDir>, is_new: bool) -> Result<Opti
     keys.map(keyring).transpose()
 }
 
-/// Holds the keys against the store. A store that has never known a master key gets one.
+/// Checks that the keys are those that the store needs. A store that never had a master key gets one.
 ///
 /// # Errors
 ///
@@ -151,7 +151,7 @@ pub async fn fit(service: &AgentCfg, config: &Config, dir: Option<&DataDir>) -> 
                 needed: needed.keys,
             });
         }
-        // Made by a release before there were master keys, or just restored.
+        // The store was made by a release that had no master keys, or has just been restored.
         service.set_vault(keyring(dir.make_master_key()?)?);
     }
     service.adopt_master_keys().await.map_err(|error| match error {
@@ -180,7 +180,7 @@ pub async fn is_pending(service: &AgentCfg) -> Result<bool, MasterKeyFault> {
 }
 
 /// Replaces the master key in the data directory and seals every provider key under the new one, while `service` goes on
-/// serving. Takes up a rotation that was begun and not finished. `say` is told what happens.
+/// serving. Resumes a rotation that was interrupted. `say` is called with each progress message.
 ///
 /// The old keys stay in the file until every provider key is sealed under the new one, and longer unless `drop_old`, so
 /// that a kill at any point leaves a directory that serves.
@@ -210,7 +210,7 @@ pub async fn rotate(
     }
     service.set_vault(keyring(keys.clone())?);
     if is_pending(service).await? {
-        say(format!("taking up the rotation to the master key {}", keys[0].id()));
+        say(format!("resuming the rotation to the master key {}", keys[0].id()));
     } else {
         keys = dir.add_master_key(keys)?;
         service.set_vault(keyring(keys.clone())?);
@@ -218,7 +218,7 @@ pub async fn rotate(
     }
     let mut report = |progress: RewrapProgress| {
         say(format!(
-            "{} provider keys looked at, {} sealed anew",
+            "{} provider keys checked, {} sealed again",
             progress.examined, progress.rewrapped
         ));
     };

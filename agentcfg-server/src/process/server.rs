@@ -1,4 +1,4 @@
-//! The server as a whole: data directory, store, core, listener, and their orderly end.
+//! The server as a whole: data directory, store, core, listener, and their graceful shutdown.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use agentcfg_core::{AgentCfg, Settings};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
-use crate::api::{App, ModelCalls, Patience};
+use crate::api::{App, CallTimeouts, ModelCalls};
 use crate::http::{Compression, Cors};
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits};
@@ -24,8 +24,8 @@ use crate::process::master_keys;
 pub use crate::process::start_error::StartError;
 use crate::process::telemetry::{self, Metrics};
 
-/// Connections that the system keeps until they are accepted. Clients that come all at once, such as after a restart, must not
-/// be turned away; the system lowers the number to its own limit (`net.core.somaxconn`).
+/// The listen backlog. Clients that connect all at once, such as after a restart, must not be refused; the system lowers the
+/// number to its own limit (`net.core.somaxconn`).
 const BACKLOG: u32 = 1024;
 
 /// Listens on an address.
@@ -46,13 +46,13 @@ fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // A restarted server takes the address over although connections of the old one are still in TIME_WAIT.
+    // A restarted server can bind the address although connections of the old one are still in TIME_WAIT.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// A server that has its data and does not listen yet.
+/// A server that has opened its store and does not listen yet.
 pub struct Server {
     config: Config,
     backend: Backend,
@@ -117,13 +117,13 @@ impl Server {
         self.backend.dir()
     }
 
-    /// Serves until `shutdown` resolves; then finishes what is in flight and closes the store.
+    /// Serves until `shutdown` resolves; then finishes requests in flight and closes the store.
     ///
     /// `ready` is called when requests are answered.
     ///
     /// # Errors
     ///
-    /// When the control socket or the metrics address cannot be had.
+    /// When the control socket or the metrics address cannot be bound.
     pub async fn run(
         mut self,
         listener: TcpListener,
@@ -143,12 +143,12 @@ impl Server {
         listen::fit_to_open_files(&mut limits);
 
         let (stop, stopped) = watch::channel(false);
-        let patience = Patience {
+        let timeouts = CallTimeouts {
             first_byte: self.config.model_call_first_byte_timeout,
             idle: self.config.model_call_idle_timeout,
         };
         let mut app = App::new(self.service.clone(), Cors::new(self.config.cors_origins.clone()))
-            .with_model_calls(ModelCalls::new(patience)?);
+            .with_model_calls(ModelCalls::new(timeouts)?);
         if !self.config.compression {
             app = app.with_compression(Compression::off());
         }
@@ -192,7 +192,7 @@ impl Server {
 }
 
 async fn until(mut stopped: watch::Receiver<bool>) {
-    // An error means that the sender is gone, which is as good as a stop.
+    // An error means that the sender was dropped, which counts as a stop.
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
@@ -207,7 +207,7 @@ fn identity(config: &Config, dir: Option<&DataDir>) -> Result<Identity, StartErr
 ///
 /// # Errors
 ///
-/// When there is neither a secret in the configuration nor a data directory, or the one there cannot be had.
+/// When there is neither a secret in the configuration nor a data directory, or the file there cannot be used.
 pub fn local_sessions(config: &Config, dir: Option<&DataDir>) -> Result<LocalSessions, StartError> {
     Ok(match (&config.session_secret, dir) {
         (Some(secret), _) => LocalSessions::new(secret.expose().as_bytes())?,

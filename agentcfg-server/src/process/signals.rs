@@ -9,8 +9,8 @@ const CUT_SHORT: i32 = 130;
 
 /// Starts listening for SIGTERM and SIGINT and returns a future that resolves on the first of them.
 ///
-/// From that moment a second signal ends the process at once: an operator who asks twice does not want to wait for
-/// what is still in flight. Only the binary calls this.
+/// From that moment a second signal ends the process at once, without a wait for requests in flight. Only the binary
+/// calls this.
 ///
 /// # Errors
 ///

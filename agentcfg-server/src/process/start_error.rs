@@ -1,4 +1,4 @@
-//! Why the server does not start.
+//! The errors of a start.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use crate::process::master_keys::MasterKeyFault;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// Settings do not fit together.
+    /// Settings contradict each other.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The data directory cannot be used.
@@ -47,12 +47,12 @@ pub enum StartError {
     Listen {
         /// The address.
         address: std::net::SocketAddr,
-        /// What chooses it.
+        /// The setting that chooses it.
         setting: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Something else of the system failed.
+    /// Another call of the system failed.
     #[error("cannot start: {0}")]
     Io(#[from] io::Error),
 }

@@ -4,7 +4,7 @@ use agentcfg_tests::harness::{Server, Studio, Wire};
 use serde_json::Value;
 
 #[test]
-fn garbage_gets_400_or_a_close_and_does_not_affect_others() {
+fn malformed_bytes_get_400_or_a_close_and_do_not_affect_others() {
     let server = Server::shared();
     for bytes in [
         &b"\r\n\r\n\r\n"[..],

@@ -11,7 +11,7 @@ fn on_update(body: &str) -> String {
     fault(AgentPatch::from_json(body.as_bytes()))
 }
 
-/// Holds one field against a table of values and messages, on create and on update alike.
+/// Checks one field with a table of values and messages, on create and on update.
 pub(super) fn check(field: &str, table: &[(String, &str)]) {
     for (value, message) in table {
         let member = format!("\"{field}\":{value}");
@@ -50,7 +50,7 @@ fn nullable_text(field: &str, max: usize) {
         &[
             (text("a", max), ""),
             (text("a", max + 1), &too_long),
-            // One Unicode scalar value is one character, whatever it takes in bytes or UTF-16.
+            // One Unicode scalar value is one character, independent of its length in UTF-8 or UTF-16.
             (text("😀", max), ""),
             (text("😀", max + 1), &too_long),
             (text("e\u{301}", max / 2), ""),
@@ -252,7 +252,7 @@ fn what_is_left_out_gets_its_default() {
 }
 
 #[test]
-fn an_update_tells_absent_null_and_set_apart() {
+fn an_update_distinguishes_absent_null_and_set() {
     assert_eq!(
         AgentPatch::from_json(b"{}").unwrap().into_inner(),
         AgentPatch::default()

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::{create, fault};
 use crate::model::NewAgent;
 
-/// What a parameter reads back as, through the text of a stored record as well.
+/// A parameter after it was read, written to the text of a stored record, and read again.
 fn read_back(number: &str) -> String {
     let body = create(&format!("\"parameters\":{{\"x\":{number}}}"));
     let agent = NewAgent::from_json(body.as_bytes()).unwrap();
@@ -79,7 +79,7 @@ fn what_no_finite_double_holds_hides_no_other_fault() {
 }
 
 #[test]
-fn beside_such_a_number_anything_may_stand() {
+fn any_value_may_follow_such_a_number() {
     for body in [
         "{\"a\":1e400,é}",
         "{\"a\":1e400}é",
@@ -103,7 +103,7 @@ proptest::proptest! {
 
 #[test]
 fn many_numbers_that_no_finite_double_holds_take_no_longer_than_others() {
-    // Were each one found by reading the text anew, this would not come to an end.
+    // With a search from the start of the text for each number, this would take quadratic time.
     let body = format!("{{\"capabilities\":[{}1]}}", "1e999,".repeat(150_000));
     let message = fault(NewAgent::from_json(body.as_bytes()));
     assert!(message.contains("capabilities[0] must be a string, got a number"));

@@ -1,4 +1,4 @@
-//! What holds of all generated definitions.
+//! Invariants of all generated definitions.
 
 use serde_json::{Value, json};
 

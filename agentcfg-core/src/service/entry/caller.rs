@@ -1,4 +1,4 @@
-//! Who makes a request.
+//! The authenticated caller of a request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use crate::error::{Error, ErrorKind};
 use crate::model::{Actor, ActorType, Permission, WorkspaceId};
 use crate::token;
 
-/// An API key or a user whose credential was good. See [`AgentCfg::authenticate`](crate::AgentCfg::authenticate).
+/// An API key or a user whose credential was verified. See [`AgentCfg::authenticate`](crate::AgentCfg::authenticate).
 ///
-/// It says who acts, not what that one may do: each method of the service decides on current records. Give it to the
+/// It identifies the caller and carries no permissions: each method of the service decides on current records. Give it to the
 /// service that made it, or to another one on the same store.
 #[derive(Clone)]
 pub struct Caller(pub(in crate::service) Kind);
@@ -24,7 +24,7 @@ pub(in crate::service) enum Kind {
 #[derive(Clone)]
 pub(in crate::service) struct ApiKeyCaller {
     pub(in crate::service) id: token::Id,
-    /// What its record said on entry. Whether that still holds is the first question of every use.
+    /// The facts of its record on entry. Every use first checks whether they are still current.
     pub(in crate::service) facts: KeyFacts,
     pub(in crate::service) prefetch: Option<Arc<Prefetch>>,
 }
@@ -44,8 +44,8 @@ impl Caller {
         })
     }
 
-    /// Whether this caller could have the permission at all: an API key by the scope that it had on entry. A user's role
-    /// depends on the workspace and is looked at when the workspace is known.
+    /// Whether this caller can have the permission: an API key by the scope that it had on entry. A user's role
+    /// depends on the workspace and is checked when the workspace is known.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Caller {
         }
     }
 
-    /// How the audit log names this caller.
+    /// The actor of this caller's changes, for the audit log.
     pub fn actor(&self) -> Actor {
         match &self.0 {
             Kind::ApiKey(key) => Actor {

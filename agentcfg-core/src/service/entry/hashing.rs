@@ -1,8 +1,8 @@
-//! The slow hash of API keys, on threads that give way to the requests with known keys.
+//! The slow hash of API keys, on threads with a lower priority than those that serve requests with known keys.
 //!
 //! Every key that is made or seen for the first time costs one, and a pipeline may bring hundreds at once. So they run on
 //! threads of their own: few, with a bounded queue, and at a lower priority than every other thread. Wrong secrets do not
-//! get here; see [`token::fits`](crate::token::fits).
+//! get here; see [`token::may_match`](crate::token::may_match).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::error::{Error, ErrorKind};
 
-/// Hashes that wait for their turn. One more is refused, so that a flood costs a bounded time and memory.
+/// The capacity of the queue. When it is full, a hash is refused, so that a flood costs a bounded time and memory.
 const QUEUE: usize = 1024;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -22,13 +22,13 @@ type Job = Box<dyn FnOnce() + Send>;
 #[derive(Default)]
 pub(super) struct Hashing {
     queue: OnceLock<SyncSender<Job>>,
-    /// How many hashes were asked for.
+    /// How many hashes were requested.
     #[cfg(test)]
     pub(super) asked: std::sync::atomic::AtomicUsize,
 }
 
 impl Hashing {
-    /// Runs a hash in its turn, unless its request was cancelled before.
+    /// Queues a hash and runs it, unless its request was cancelled before.
     pub(super) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
         let failed = |why| Error::new(ErrorKind::Internal, "the credential could not be hashed").because(why);
         #[cfg(test)]
@@ -56,7 +56,7 @@ impl Hashing {
 fn start() -> SyncSender<Job> {
     let (sender, queue) = sync_channel(QUEUE);
     let queue = Arc::new(Mutex::new(queue));
-    // New keys take up half the machine at most.
+    // Hashes of new keys use at most half of the processors.
     let threads = thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
     for _ in 0..threads {
         let queue = Arc::clone(&queue);
@@ -76,19 +76,19 @@ fn hash_all(queue: &Mutex<Receiver<Job>>) {
         // The lock is free again before the job runs.
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = next else { return };
-        // After a panic the answer's sender is dropped, which its request gets as an error.
+        // After a panic the sender of the answer is dropped, and the request fails with an error.
         let _ = catch_unwind(AssertUnwindSafe(job));
     }
 }
 
-/// Lets every other thread go first.
+/// Lowers the priority of this thread.
 fn lower_priority() {
     #[cfg(target_os = "linux")]
     {
-        // Other threads go first when they wake. On a busy machine hashing still gets about a tenth of a processor, so that
-        // good keys do not wait for ever.
+        // Threads of normal priority pre-empt this one. On a busy machine hashing still gets about a tenth of a processor, so
+        // that valid keys do not wait for ever.
         const LOWER: i32 = 10;
-        // To Linux a thread is a process of its own here. Where this is not allowed, hashing takes its share as others do.
+        // On Linux the call applies to the thread. Where it is not permitted, the thread keeps its normal priority.
         if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), LOWER) {
             tracing::debug!(%error, "the priority of hashing could not be lowered");
         }
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(panicked.unwrap_err().kind(), ErrorKind::Internal);
         let (open, gate) = channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
-        // Hashes that wait at the gate, until one more is refused.
+        // The queue is filled until one more hash is refused.
         let mut waiting = tokio::task::JoinSet::new();
         let refused = loop {
             let (hashing, gate) = (Arc::clone(&hashing), Arc::clone(&gate));

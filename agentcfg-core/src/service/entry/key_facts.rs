@@ -5,7 +5,7 @@ use crate::service::Settings;
 use crate::service::records::StoredApiKey;
 use crate::store::{Stamp, Store};
 
-/// What matters of an API key's record at one version. A revoked key has none.
+/// The fields of an API key's record, at one version, that a request needs. A revoked key has none.
 #[derive(Clone, Copy)]
 pub(in crate::service) struct KeyFacts {
     pub(in crate::service) version: u64,
@@ -13,9 +13,9 @@ pub(in crate::service) struct KeyFacts {
     pub(in crate::service) permissions: PermissionSet,
     pub(in crate::service) rate_limit: u32,
     pub(in crate::service) scope: Scope,
-    /// In milliseconds since the Unix epoch, the greatest number for never; an option would take twice the room.
+    /// In milliseconds since the Unix epoch, the greatest number for never; an `Option` would take twice the memory.
     expires_at: i64,
-    /// Tells without a read whether this is still what the record says.
+    /// The validity token: it tells without a read whether the record has changed.
     stamp: Option<Stamp>,
 }
 
@@ -52,7 +52,7 @@ impl KeyFacts {
         self.stamp.is_some_and(|stamp| store.is_current(stamp))
     }
 
-    /// Whether the key has ended. Most keys never do, and for those the clock is not read.
+    /// Whether the key has expired. For keys without an expiry the clock is not read.
     pub(in crate::service) fn are_expired(&self, now: impl FnOnce() -> Timestamp) -> bool {
         self.expires_at != i64::MAX && now().unix_millis() >= self.expires_at
     }

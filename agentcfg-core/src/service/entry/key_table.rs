@@ -1,7 +1,7 @@
 //! The API keys that this process has verified, each with its rate window.
 //!
-//! All that a request needs of its key lies in one place: the facts of its record, the window, and when a use was last
-//! noted. With many keys, each further place in memory would cost a request as much as all of its arithmetic.
+//! All that a request needs of its key is in one entry: the facts of its record, the window, and when a use was last
+//! noted. With many keys, each further cache miss would cost a request as much as all of its arithmetic.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,9 +17,9 @@ use crate::store::Store;
 use crate::token::{Fingerprint, Id, Parts};
 
 const SHARDS: usize = 64;
-/// So many keys are kept before any is forgotten.
+/// The number of keys above which unused ones are evicted.
 const KEYS: usize = 200_000;
-/// A use of a key is noted again after so many milliseconds.
+/// Milliseconds after which a use of a key is noted again.
 const NOTE_EVERY: i64 = 15_000;
 
 /// The table; see the [module's text](self).
@@ -42,19 +42,19 @@ pub(super) struct Verified {
 }
 
 impl Verified {
-    /// Whether a text with the key's identifier is its plaintext.
+    /// Whether a text with the key's identifier is its plaintext, by its fingerprint.
     pub(super) fn is_plaintext(&self, fingerprint: &Fingerprint) -> bool {
         self.fingerprint.ct_eq(fingerprint).into()
     }
 }
 
-/// What the table says of a text that looks like an API key.
+/// The result of a lookup of a well-formed API key.
 pub(super) enum Known {
-    /// Nothing: the key was not verified, or its record may have changed since. Read the record.
+    /// Unknown: the key was not verified, or its record may have changed since. Read the record.
     Unknown,
     /// It is not the key's plaintext, or the key has expired.
     Refused,
-    /// The key is good.
+    /// The key is valid.
     Good {
         id: Id,
         facts: KeyFacts,
@@ -65,12 +65,12 @@ pub(super) enum Known {
     },
 }
 
-/// What is kept of one key.
+/// The entry of one key.
 struct Slot {
     window: AtomicWindow,
     /// When a use was last noted, on the steady clock.
     noted: AtomicI64,
-    /// `None` for a key that was counted after it had been forgotten.
+    /// `None` for a key that was counted after it had been evicted.
     verified: Option<Verified>,
 }
 
@@ -85,7 +85,7 @@ impl Default for Slot {
 }
 
 impl Slot {
-    /// Whether to note a use. Of several threads that ask at once, one gets `true`.
+    /// Whether to note a use. Of several concurrent threads, one gets `true`.
     fn is_use_due(&self, at: Moment) -> bool {
         let at = at.steady_millis;
         let last = self.noted.load(Ordering::Relaxed);
@@ -97,10 +97,10 @@ impl Slot {
                 .is_ok()
     }
 
-    /// Whether the key is out of use. Its window has ended then, so that nothing is forgotten that still counts.
+    /// Whether the key is out of use. Its window has ended then, so that no open window is evicted.
     fn is_idle(&self, at: Moment) -> bool {
         let is_out_of_use = match self.noted.load(Ordering::Relaxed) {
-            // What was verified this moment is about to be used.
+            // A key that has just been verified is about to be used.
             i64::MIN => self.verified.is_none(),
             noted => at.steady_millis.saturating_sub(noted) >= WINDOW_MILLIS,
         };
@@ -179,7 +179,7 @@ impl KeyTable {
         self.look(id, |slot| slot.is_use_due(at)).unwrap_or(false)
     }
 
-    /// Shows what is kept of a key, under the lock of its shard.
+    /// Calls a function with the entry of a key, under the lock of its shard.
     fn look<R>(&self, id: &Id, look: impl FnOnce(&Slot) -> R) -> Option<R> {
         let shard = self.shard(id).read().unwrap_or_else(PoisonError::into_inner);
         shard.slots.get(id).map(look)
@@ -226,7 +226,7 @@ mod tests {
         }
     }
 
-    /// A key and what is known of it.
+    /// A key and its facts.
     fn key() -> (Id, Verified) {
         key_at_version(1)
     }

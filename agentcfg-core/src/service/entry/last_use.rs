@@ -1,4 +1,4 @@
-//! When API keys were last used: noted in memory, written now and then.
+//! When API keys were last used: noted in memory, written periodically (write-behind).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError, Weak};
@@ -17,7 +17,7 @@ use crate::token;
 
 /// How often the service writes on its own.
 const WRITE_EVERY: Duration = Duration::from_secs(30);
-/// At most so many uses are written in one commit.
+/// The greatest number of uses in one commit.
 const BATCH: usize = 256;
 
 /// Uses that are not written yet, and the thread that writes them.
@@ -38,7 +38,7 @@ impl Default for LastUses {
 }
 
 impl LastUses {
-    /// What is noted and not yet written.
+    /// The uses that are noted and not yet written.
     pub(in crate::service) fn pending(&self, key_id: &str) -> Option<Timestamp> {
         self.lock().get(key_id).copied()
     }
@@ -49,7 +49,7 @@ impl LastUses {
         *noted = at.max(*noted);
     }
 
-    /// Forgets what is written, unless a later use was noted meanwhile.
+    /// Removes the written uses, unless a later use was noted meanwhile.
     fn forget(&self, written: &[(String, Timestamp)]) {
         let mut pending = self.lock();
         for (key_id, at) in written {
@@ -65,7 +65,7 @@ impl LastUses {
 }
 
 impl Drop for LastUses {
-    /// The writer finds that the service is gone, and ends.
+    /// Ends the thread that writes.
     fn drop(&mut self) {
         if let Some(Some(writer)) = self.writer.get() {
             writer.unpark();
@@ -93,14 +93,14 @@ impl AgentCfg {
         });
     }
 
-    /// Writes down when API keys were last used. The service does so by itself twice a minute; call this before the end,
-    /// because what is not written by then is lost, and nothing else.
+    /// Writes when API keys were last used. The service does so itself twice a minute. Call this before the process ends:
+    /// uses that were not written are lost. Nothing else is kept in memory alone.
     ///
     /// ```
     /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
     /// let service = AgentCfg::builder(MemoryStore::new()).build();
-    /// // … until the app is asked to end, and then:
+    /// // … until the app shuts down, and then:
     /// service.flush().await?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
@@ -145,7 +145,7 @@ impl AgentCfg {
     }
 }
 
-/// Writes until the service is gone.
+/// Writes periodically until the service is dropped.
 fn write_now_and_then(every: Duration, service: &Weak<Inner>, runtime: &Handle) {
     let _runtime = runtime.enter();
     loop {

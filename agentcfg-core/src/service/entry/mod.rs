@@ -1,21 +1,21 @@
-//! The way in: from the credential of a request to its caller.
+//! Entry: from the credential of a request to its caller.
 //!
 //! [`AgentCfg::enter`] is the whole sequence, for servers. [`AgentCfg::authenticate`] is the same without the rate window.
 //!
 //! 1. **Read the credential.** A text that starts with `svc_` is an API key, any other is a session token, which the
-//!    [`SessionVerifier`](crate::session::SessionVerifier) judges. A malformed key costs no read.
+//!    [`SessionVerifier`](crate::session::SessionVerifier) verifies. A malformed key costs no read.
 //! 2. **Known key.** A key that was verified before is in the key table. If the validity stamp of its record is current, the
-//!    table answers alone: fingerprint, expiry, rate window and last use, in one look ([`key_table`]).
-//! 3. **Record.** Otherwise the record is read. A key that is missing, revoked or expired ends here.
+//!    table answers alone: fingerprint, expiry, rate window and last use, in one lookup ([`key_table`]).
+//! 3. **Record.** Otherwise the record is read. A key that is missing, revoked or expired is refused here.
 //! 4. **Slow check.** A plaintext that was not verified against this version of the record is hashed: once for all requests
-//!    that bring it at the same time, on threads apart ([`plaintext`]).
-//! 5. **Rate window.** Only requests with a good credential count.
-//! 6. **Last use.** It is noted in memory, and written now and then ([`last_use`]).
+//!    that bring it at the same time (single-flight), on threads of their own ([`plaintext`]).
+//! 5. **Rate window.** Only requests with a valid credential count.
+//! 6. **Last use.** It is noted in memory, and written periodically ([`last_use`]).
 //!
 //! On a store that is a network away, steps 3 and 5 run at the same time for a key that was verified before, and the records
-//! that the request is likely to need come along ([`prefetch`]).
+//! that the request is likely to need are prefetched ([`prefetch`]).
 //!
-//! Nothing here outlives a revocation. What a [`Caller`] may do is decided again in each method of the service, on the
+//! A revocation takes effect at once. What a [`Caller`] may do is decided again in each method of the service, on the
 //! current record ([`access`](super::access)).
 
 mod caller;
@@ -47,37 +47,37 @@ use crate::store::Stamp;
 use crate::token::{self, Parts};
 use crate::validate::{self, Faults};
 
-/// A request that may go on: who makes it, and the figures of its rate window.
+/// An admitted request: its caller, and the figures of its rate window.
 #[derive(Debug)]
 pub struct Entry {
-    /// Who makes the request.
+    /// The authenticated caller.
     pub caller: Caller,
     /// The window after this request was counted.
     pub rate: RateStatus,
 }
 
-/// Why a request may not go on.
+/// Why a request is not admitted.
 #[derive(Debug, thiserror::Error)]
 pub enum EntryError {
-    /// The credential is not good, or that cannot be found out now. The request did not count.
+    /// The credential is not valid, or cannot be verified now. The request did not count.
     #[error(transparent)]
     Credential(#[from] Error),
-    /// The credential is good and its limit is used up.
+    /// The credential is valid and its limit is used up.
     #[error(transparent)]
     RateLimited(#[from] RateLimited),
 }
 
-/// The one message for every credential that is not good, so that an attacker learns nothing from it.
+/// The one message for every credential that is not valid, so that an attacker learns nothing from it.
 pub(super) fn unauthorized() -> Error {
     Error::new(ErrorKind::Unauthorized, "invalid credentials")
 }
 
 impl AgentCfg {
-    /// Takes a request in: [authenticates](Self::authenticate) its credential and [counts](Self::admit) it. A server
+    /// Admits a request: [authenticates](Self::authenticate) its credential and [counts](Self::admit) it. A server
     /// calls this once for each request.
     ///
     /// On a [remote store](super::Builder::remote_store) the first service method that is called with this caller, within
-    /// a second, decides on what was read here; each further call reads again.
+    /// a second, decides on the records that were read here; each further call reads again.
     ///
     /// ```
     /// use agentcfg_core::model::{Environment, NewApiKey, NewWorkspace, Scope};
@@ -128,25 +128,25 @@ impl AgentCfg {
         Ok(Entry { caller, rate })
     }
 
-    /// Finds out who is behind a credential: an API key or a session token.
+    /// Verifies a credential, an API key or a session token, and returns its caller.
     ///
-    /// The caller may be kept. Each method that it is given to decides on the current state: a revoked or expired key
-    /// does nothing any more. (Interface specification, *Authentication*.)
+    /// The caller may be kept. Each method that it is given to decides on the current state: calls with a revoked or expired
+    /// key are refused. (Interface specification, *Authentication*.)
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unauthorized`] with one same message for every credential that is not good;
-    /// [`ErrorKind::Unavailable`] when that cannot be found out now.
+    /// [`ErrorKind::Unauthorized`] with one same message for every credential that is not valid;
+    /// [`ErrorKind::Unavailable`] when it cannot be verified now.
     pub async fn authenticate(&self, credential: &str) -> Result<Caller, Error> {
         let (caller, _) = self.identify(credential, self.moment(), false).await?;
         Ok(caller)
     }
 
-    /// The caller for a user whom the embedding app has authenticated by itself.
+    /// The caller for a user whom the embedding app has authenticated.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] when this cannot be a user's identifier.
+    /// [`ErrorKind::Invalid`] when this is not a valid user id.
     pub fn trusted_user(&self, user_id: &str) -> Result<Caller, Error> {
         let mut faults = Faults::default();
         validate::user_id(user_id, &mut faults);
@@ -154,7 +154,7 @@ impl AgentCfg {
         Ok(Caller::user(user_id))
     }
 
-    /// Counts one request of this caller against the caller's limit, and gives the figures of the window.
+    /// Counts one request of this caller against the caller's limit, and returns the figures of the window.
     ///
     /// [`Self::enter`] has counted its request already.
     ///
@@ -165,7 +165,7 @@ impl AgentCfg {
         self.count(caller, self.moment()).await.into_result()
     }
 
-    /// Steps 1 to 4 and 6. Of a key that the table knows, the request is counted too if `counts`.
+    /// Steps 1 to 4 and 6. For a key that the table knows, the request is counted as well if `counts`.
     async fn identify(
         &self,
         credential: &str,
@@ -184,7 +184,7 @@ impl AgentCfg {
                 Ok((Caller::by_key(id, facts), rate))
             }
             Known::Refused => Err(unauthorized()),
-            // Rare. Boxed, because a future that holds it too would be moved about on every request.
+            // Rare. Boxed, so that the future of the fast path stays small.
             Known::Unknown => Ok((Box::pin(self.identify_by_record(credential, at)).await?, None)),
         }
     }
@@ -193,7 +193,7 @@ impl AgentCfg {
     async fn identify_by_record(&self, plaintext: &str, at: Moment) -> Result<Caller, Error> {
         let key_id = token::parse(plaintext).ok_or_else(unauthorized)?;
         let key = records::api_key(key_id);
-        // Before the record, so that a change after the read shows.
+        // Taken before the record is read, so that a change after the read ends the stamp.
         let stamp = self.store().stamp(key.raw());
         let record = self.read(key.encoded()).await?;
         self.check_record(plaintext, record, stamp, at).await

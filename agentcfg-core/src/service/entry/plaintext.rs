@@ -9,12 +9,12 @@ use crate::error::Error;
 use crate::service::AgentCfg;
 use crate::token::{self, Fingerprint};
 
-/// Keys whose slow check is under way or was done a moment ago.
+/// How many slow checks, running or just done, are kept.
 const CHECKED_KEYS: usize = 256;
 
 /// Slow checks, each run once for all requests that need it at the same time (single-flight).
 pub(in crate::service) struct Plaintexts {
-    /// The right text of a key at a version of its record.
+    /// The plaintext of a key at a version of its record.
     checked: quick_cache::sync::Cache<(token::Id, u64), Fingerprint>,
     pub(super) hashing: Hashing,
 }
@@ -30,7 +30,7 @@ impl Default for Plaintexts {
 
 impl Plaintexts {
     /// Whether a plaintext is that of a key at a version of its record. Nearly every wrong one is refused at the cost of a
-    /// fast hash. If a request is cancelled during the slow one, another that waits for it runs it again.
+    /// fast hash. If the request that runs the slow hash is cancelled, another request that waits for it runs it.
     pub(super) async fn check(
         &self,
         plaintext: &str,
@@ -38,7 +38,7 @@ impl Plaintexts {
         key: (token::Id, u64),
         hash: &str,
     ) -> Result<(), Error> {
-        if !token::fits(plaintext, hash) {
+        if !token::may_match(plaintext, hash) {
             return Err(unauthorized());
         }
         let right = self.checked.get_or_insert_async(&key, async {

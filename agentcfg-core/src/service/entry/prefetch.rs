@@ -3,8 +3,8 @@
 //!
 //! Both are safe only for a credential that this process has verified before. Its plaintext is known then, so only a
 //! revocation or its expiry can make it bad, and both are final. A request that was counted and is then refused takes
-//! nothing from any other, because that key never opens anything again. For any other credential, counting waits for the
-//! verdict.
+//! nothing from any other, because that key is never accepted again. Any other credential is verified before its request is
+//! counted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,8 +18,8 @@ use crate::token::Parts;
 /// How long after the entry of its request a snapshot is used, in milliseconds of the steady clock.
 const MAX_AGE: i64 = 1000;
 
-/// What was read on entry, in the snapshot of the key's record. One service method uses it, because the next one must see
-/// what has changed since.
+/// The records that were read on entry, in the snapshot of the key's record. One service method uses them; the next one must
+/// see later changes and reads again.
 pub(in crate::service) struct Prefetch {
     read_at: i64,
     is_claimed: AtomicBool,
@@ -42,7 +42,7 @@ impl Prefetch {
         })
     }
 
-    /// Whether the key's record was read so short a time ago, and for the first time, that a method may rest on it.
+    /// Whether a method may decide on this snapshot: it is fresh, and no method has used it before.
     pub(in crate::service) fn claim(&self, steady_millis: i64) -> bool {
         steady_millis - self.read_at <= MAX_AGE && !self.is_claimed.swap(true, Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What a credential costs, and when last uses are written.
+//! The cost of credentials, and when last uses are written.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::service::AgentCfg;
 use crate::service::tests::{ada, memory, service, workspace};
 use crate::{ErrorKind, token};
 
-/// A key, and a service that was started since: it has seen no key.
+/// A key, and a service that was started after its creation and has an empty key table.
 async fn unseen() -> (String, AgentCfg) {
     let store = memory();
     let first = service(&store, &[1]);

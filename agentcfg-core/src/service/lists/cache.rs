@@ -1,4 +1,4 @@
-//! The cache of lists, and the readings that are under way.
+//! The cache of lists, and the single-flights that read them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -10,18 +10,18 @@ use super::single_flight::SingleFlight;
 use crate::model::WorkspaceId;
 use crate::store::Stamp;
 
-/// Lists that are kept ready, bounded by the memory that they take.
+/// The cached lists, bounded by the memory that they take.
 pub(in crate::service) struct Lists {
     cache: quick_cache::sync::Cache<WorkspaceId, Cached, BySize>,
     flights: Mutex<HashMap<WorkspaceId, Weak<SingleFlight>>>,
 }
 
-/// A list with the memory that it took when it was put here: the cache wants a weight that stays the same.
+/// A list with the memory that it took when it was inserted: the weight of a cache entry must not change.
 #[derive(Clone)]
 pub(in crate::service) struct Cached {
     list: Arc<Whole>,
     bytes: u64,
-    /// Tells without a read whether the list's revision is the one in the store.
+    /// The validity token: it tells without a read whether the list's revision is the current one.
     pub(in crate::service) stamp: Option<Stamp>,
 }
 
@@ -31,7 +31,7 @@ impl Cached {
     }
 }
 
-/// What the table has room for at first; it grows on demand.
+/// The initial capacity of the table; it grows on demand.
 const FIRST_LISTS: usize = 64;
 
 #[derive(Clone)]
@@ -56,7 +56,7 @@ impl Lists {
         self.cache.get(&workspace)
     }
 
-    /// Keeps a list in place of an older one. The stamp is that of the workspace's revision, taken before it was
+    /// Inserts a list, in place of an older one. The stamp is that of the workspace's revision, taken before it was
     /// read.
     pub(in crate::service) fn keep(&self, workspace: WorkspaceId, list: &AgentList, stamp: Option<Stamp>) {
         self.put(workspace, list.whole(), stamp);
@@ -73,7 +73,7 @@ impl Lists {
         })
     }
 
-    /// Forgets a reading that has ended, unless a new one has begun meanwhile.
+    /// Removes a reading that has ended, unless a new one has begun meanwhile.
     pub(super) fn remove_flight(&self, workspace: WorkspaceId) {
         let mut flights = self.flights();
         if flights.get(&workspace).is_some_and(|flight| flight.strong_count() == 0) {
@@ -81,14 +81,14 @@ impl Lists {
         }
     }
 
-    /// What the cache has of a workspace, if it is this list.
+    /// The cached entry of a workspace, if it is this list.
     pub(super) fn cached(&self, workspace: WorkspaceId, list: &Arc<Whole>) -> Option<Cached> {
         self.cache
             .peek(&workspace)
             .filter(|cached| Arc::ptr_eq(&cached.list, list))
     }
 
-    /// Puts a list that grew in its own place.
+    /// Inserts a list that grew again, with its new weight.
     pub(super) fn update_size(&self, workspace: WorkspaceId, list: &Arc<Whole>) {
         if let Some(cached) = self.cached(workspace, list) {
             self.put(workspace, list, cached.stamp);

@@ -1,4 +1,4 @@
-//! A list of agents as callers get it: its JSON text, and what is made of it on demand.
+//! A list of agents as callers get it: its JSON text, and forms that are derived from it on demand.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -10,10 +10,10 @@ use super::single_flight::SingleFlight;
 use crate::error::{Error, ErrorKind};
 use crate::model::Agent;
 
-/// Texts from this length on are worth an allocation that keeps them shared.
+/// The length from which a text is shared by an allocation and not copied.
 const LARGE: usize = 64 << 10;
 
-/// What a list takes beside its texts.
+/// The memory that a list takes besides its texts.
 const OVERHEAD: usize = 512;
 
 /// The active agents of a workspace at one revision, in the order of the list, with their JSON text.
@@ -33,11 +33,11 @@ pub(super) struct Whole {
     pub(super) json: Bytes,
     /// Where each agent is in `json` and in `names`.
     pub(super) rows: Box<[Row]>,
-    /// The identifiers and display names of all the agents, one behind the other.
+    /// The identifiers and display names of all the agents, concatenated.
     pub(super) names: Box<str>,
-    /// The decoded agents, once they were asked for.
+    /// The decoded agents, made on first use.
     pub(super) agents: OnceLock<Vec<Agent>>,
-    /// Another form of `json`, once it was asked for.
+    /// Another form of `json`, made on first use.
     pub(super) encoded: OnceCell<Bytes>,
     /// The reading that it came out of, if it may be cached and shared.
     pub(super) flight: Option<Arc<SingleFlight>>,
@@ -54,7 +54,7 @@ pub(super) struct Row {
 impl Whole {
     /// The memory that the list takes.
     pub(super) fn bytes(&self) -> usize {
-        // Decoded records take about twice the room of their text.
+        // Decoded records take about twice the memory of their text.
         let agents = self.agents.get().map_or(0, |_| 2 * self.json.len());
         let encoded = self.encoded.get().map_or(0, Bytes::len);
         self.json.len() + size_of_val(&*self.rows) + self.names.len() + agents + encoded + OVERHEAD
@@ -120,7 +120,7 @@ impl AgentList {
 
     /// The agents.
     ///
-    /// They are decoded from the JSON text when they are first asked for, and then shared like it.
+    /// They are decoded from the JSON text on first use, and then shared like it.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl AgentList {
     /// Another form of the JSON array, such as a compressed one, which `make` makes of its [parts](Self::json_parts).
     ///
     /// A whole list keeps that form and shares it like its text, so `make` must be the same in every call. It runs
-    /// once, however many ask at the same time; when it fails or its caller leaves, the next one tries. A part of a
+    /// once for concurrent calls; when it fails or its caller is cancelled, the next call tries. A part of a
     /// list keeps nothing.
     ///
     /// # Errors

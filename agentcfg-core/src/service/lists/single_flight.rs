@@ -1,4 +1,4 @@
-//! One reading of a list at a time for each workspace.
+//! The single-flight of a workspace's list: one request reads it at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -7,8 +7,8 @@ use super::cache::Lists;
 use super::list::{AgentList, Whole};
 use crate::model::WorkspaceId;
 
-/// The reading of one workspace's list, which one request does for all that want it. It exists while a request waits for
-/// it, or holds a list that came out of it.
+/// The reading of one workspace's list, which one request does for all concurrent ones. It exists while a request waits for
+/// it, or holds a list that it read.
 #[derive(Debug)]
 pub(in crate::service) struct SingleFlight {
     workspace: WorkspaceId,

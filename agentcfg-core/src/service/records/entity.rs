@@ -38,7 +38,7 @@ impl<T: Entity> EntityKey<T> {
         Self::of(Key::new(partition, T::KIND, item))
     }
 
-    /// Takes a key of this kind, which the caller has seen to.
+    /// Wraps a key. The caller guarantees that it is of this kind.
     pub(super) fn of(key: Key) -> Self {
         Self {
             key,
@@ -51,7 +51,7 @@ impl<T: Entity> EntityKey<T> {
         &self.key
     }
 
-    /// Which one among the records of its kind in its partition.
+    /// The item: identifies the record among those of its kind in its partition.
     pub(in crate::service) fn item(&self) -> &str {
         self.key.item()
     }
@@ -61,7 +61,7 @@ impl<T: Entity> EntityKey<T> {
         Check::Absent(self.key.clone())
     }
 
-    /// The check that the key still has what a read found there.
+    /// The check that the record under the key has not changed since a read.
     pub(in crate::service) fn unchanged(&self, found: Option<&Stored<T>>) -> Check {
         found.map_or_else(|| self.absent(), Stored::unchanged)
     }
@@ -76,7 +76,7 @@ impl<T: Entity> EntityKey<T> {
         Encoded { key: self, record }
     }
 
-    /// The error of a key whose text does not say what it should.
+    /// The error of a key whose text is not of the expected form.
     pub(super) fn unreadable(&self, error: impl fmt::Display) -> Error {
         codec::unreadable(&self.key, error)
     }
@@ -97,7 +97,7 @@ impl<T> From<EntityKey<T>> for Key {
     }
 }
 
-/// An [`EntityKey`] whose record is wanted as it is stored.
+/// An [`EntityKey`] whose record is read without decoding.
 pub(in crate::service) struct EncodedKey<T>(EntityKey<T>);
 
 impl<T> From<EncodedKey<T>> for Key {
@@ -147,7 +147,7 @@ impl<T: Entity> Encoded<T> {
     }
 }
 
-/// A record as it was found.
+/// A record as a read found it.
 pub(in crate::service) struct Stored<T> {
     pub(in crate::service) key: EntityKey<T>,
     pub(in crate::service) version: u64,

@@ -21,7 +21,7 @@ pub(in crate::service) fn workspace(id: WorkspaceId) -> EntityKey<Workspace> {
     EntityKey::in_workspace(id, "")
 }
 
-/// The part of a workspace's record that decides what the workspace may have. Every creation of an agent reads it.
+/// The part of a workspace's record that decides its limits. Every creation of an agent reads it.
 #[derive(Deserialize)]
 pub(in crate::service) struct WorkspacePlan {
     pub(in crate::service) plan: Plan,
@@ -144,7 +144,7 @@ impl StoredApiKey {
         }
     }
 
-    /// Whether the key opens anything at this time.
+    /// Whether the key is valid at this time: neither revoked nor expired.
     pub(in crate::service) fn is_good(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
     }
@@ -280,7 +280,7 @@ impl StoredMasterKeys {
     }
 }
 
-/// Which life of the store its versions belong to.
+/// The record of the store's epoch.
 #[derive(Serialize, Deserialize)]
 pub(in crate::service) struct StoredEpoch {
     pub(in crate::service) epoch: Epoch,

@@ -9,12 +9,12 @@ use crate::model::WorkspaceId;
 use crate::service::AgentCfg;
 use crate::store::{Direction, Key, Partition, Record, Scan, StoreError};
 
-/// A typed key, and what a read of it gives.
+/// A typed key, and the result of its read.
 pub(in crate::service) trait Lookup: Into<Key> {
-    /// What a read of this key gives.
+    /// The result of a read of this key.
     type Found;
 
-    /// Decodes what was found under the key.
+    /// Decodes the record that was found under the key.
     fn found(key: Key, record: Option<Record>) -> Result<Self::Found, Error>;
 }
 
@@ -43,12 +43,12 @@ impl Lookup for NumberKey {
     }
 }
 
-/// What one read asks for: a typed key, a tuple of them, or a [`Vec`] of one type.
+/// The query of one read: a typed key, a tuple of them, or a [`Vec`] of one type.
 pub(in crate::service) trait Query {
     /// The keys as the store takes them. They are an array where their number is known, so that a read allocates nothing
     /// for them.
     type Keys: AsRef<[Key]> + Send;
-    /// What the read gives, in the shape of the query.
+    /// The result of the read, in the shape of the query.
     type Found;
 
     /// The keys to read.
@@ -177,7 +177,7 @@ impl<T: Entity> Entries<T> {
         }
     }
 
-    /// Those behind the record of this key, in the direction of the scan.
+    /// Those after the record of this key, in the direction of the scan.
     #[must_use]
     pub(in crate::service) fn after(mut self, key: &EntityKey<T>) -> Self {
         self.scan.after = Some(key.item().into());
@@ -199,7 +199,7 @@ impl<T: Entity> Entries<T> {
     }
 }
 
-/// What a scan of [`Entries`] found. Its records are decoded one at a time, so that a long list is never in memory
+/// The result of a scan of [`Entries`]. Its records are decoded one at a time, so that a long list is never in memory
 /// twice.
 pub(in crate::service) struct Scanned<T> {
     entries: Vec<(Key, Record)>,
@@ -222,7 +222,7 @@ impl<T: Entity> Scanned<T> {
         self.entries.iter().map(|(_, record)| record.value.len()).sum()
     }
 
-    /// The keys, for kinds whose key says it all.
+    /// The keys, for kinds whose records have no further content.
     pub(in crate::service) fn into_keys(self) -> impl Iterator<Item = EntityKey<T>> {
         self.entries.into_iter().map(|(key, _)| EntityKey::of(key))
     }
@@ -296,8 +296,8 @@ impl AgentCfg {
     }
 }
 
-/// The records, if there is an answer for each key. A store of another author could leave one out, and a record must not
-/// be taken for that of its neighbour.
+/// The records, if there is an answer for each key. A faulty store could leave one out, and the
+/// records after it must not be assigned to other keys.
 fn complete(keys: usize, records: Vec<Option<Record>>) -> Result<Records, Error> {
     if records.len() != keys {
         let message = format!("{} records for {keys} keys", records.len());

@@ -14,13 +14,13 @@ use crate::store::{Batch, Check, CommitError, Write};
 #[derive(Default)]
 pub(in crate::service) struct Transaction {
     batch: Batch,
-    /// Whether the first check is the guard of an access, and what it means that it does not hold.
+    /// Whether the first check is the guard of an access, and the meaning of its failure.
     guard: Option<Guard>,
-    /// Which write puts the record that the caller wants the version of.
+    /// The index of the write that puts the subject, whose version the caller needs.
     subject: Option<usize>,
 }
 
-/// What the decision for a transaction rests on.
+/// The basis of the decision for a transaction.
 #[derive(Clone, Copy)]
 enum Guard {
     /// An API key. Its record changes only by its revocation, so there is nothing to decide again.
@@ -29,24 +29,24 @@ enum Guard {
     State,
 }
 
-/// How a commit ended that did not fail.
+/// The outcome of a commit that did not fail.
 pub(in crate::service) enum Outcome {
-    /// All of it happened.
+    /// Everything was committed.
     Done(Done),
-    /// A check did not hold: the state has changed since it was read. Nothing happened.
+    /// A check did not hold: the state has changed since it was read. Nothing was written.
     Raced,
-    /// A counter would have left its bounds. Nothing happened.
+    /// A counter would have left its bounds. Nothing was written.
     Limit,
 }
 
-/// What a commit gave.
+/// The result of a commit.
 pub(in crate::service) struct Done {
     /// The version of the record that [`Transaction::put_subject`] put; 0, which no record has, when there was none.
     pub(in crate::service) version: u64,
 }
 
 impl Transaction {
-    /// A transaction that only happens while the decision of this access stands.
+    /// A transaction that is committed only if the basis of this access has not changed.
     pub(in crate::service) fn guarded_by(access: &Access) -> Self {
         let guard = if access.by_key() {
             Guard::Credential
@@ -76,14 +76,14 @@ impl Transaction {
         Ok(self.write(Write::Put(key.into(), value)))
     }
 
-    /// Puts the record whose version the caller wants to know. Its value is encoded already.
+    /// Puts the subject, the record whose version the caller needs. Its value is encoded already.
     #[must_use]
     pub(in crate::service) fn put_subject<T: Entity>(mut self, key: EntityKey<T>, value: Vec<u8>) -> Self {
         self.subject = Some(self.batch.writes.len());
         self.write(Write::Put(key.into(), value))
     }
 
-    /// Removes a record; fine when there is none.
+    /// Removes a record, if there is one.
     #[must_use]
     pub(in crate::service) fn delete<T: Entity>(self, key: EntityKey<T>) -> Self {
         self.write(Write::Delete(key.into()))

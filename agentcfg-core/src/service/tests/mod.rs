@@ -1,4 +1,4 @@
-//! Tests of what only the inside of the service can see.
+//! Tests that need private parts of the service.
 #![allow(clippy::unwrap_used)]
 
 mod models;
@@ -18,7 +18,7 @@ use crate::secret::ProviderCredential;
 use crate::store::{Batch, CommitError, Committed, Key, MemoryStore, Record, Scan, Scanned, Stamp, Store, StoreError};
 use crate::vault::{MasterKey, Vault};
 
-/// A key that must turn up nowhere.
+/// A canary: a key that must appear in no output and no file.
 const CANARY: &str = "sk-canary-0123456789-abcdefghij";
 
 fn key(byte: u8) -> MasterKey {
@@ -94,7 +94,7 @@ struct Failing {
     inner: Arc<dyn Store>,
     /// How many commits still succeed.
     left: AtomicUsize,
-    /// Whether the first one that fails takes effect all the same.
+    /// Whether the first one that fails takes effect nevertheless.
     applies: bool,
 }
 
@@ -141,7 +141,7 @@ impl Store for Failing {
     }
 }
 
-/// A store in which something happens between a decision and its commit, once.
+/// A store that runs a function once between a decision and its commit.
 struct Meanwhile {
     inner: Arc<dyn Store>,
     happens: tokio::sync::Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,

@@ -111,7 +111,7 @@ async fn without_any_credential_the_error_says_why() {
 }
 
 #[tokio::test]
-async fn only_who_may_invoke_models_of_an_active_agent_gets_through() {
+async fn model_calls_need_the_permission_and_an_active_agent() {
     let (service, studio) = setup(true).await;
     agent(&service, studio.id, "writer", None).await;
     for unknown in ["nobody", "NOT AN ID"] {

@@ -60,7 +60,7 @@ async fn saving_and_deleting_changes_the_very_next_call() {
 }
 
 #[tokio::test]
-async fn the_plan_decides_anew_on_each_call() {
+async fn the_plan_is_checked_on_each_call() {
     let service = builder(memory())
         .vault(vault(&[1]))
         .managed_credential(Provider::OpenAi, credential("sk-managed"))
@@ -173,7 +173,7 @@ async fn a_key_that_does_not_open_is_an_error_that_says_so_and_never_a_fall_back
     refused("another master key").await;
     service.set_vault(vault(&[1]));
 
-    // Somebody with access to the storage moves a record to another workspace.
+    // An attacker with access to the storage moves a record to another workspace.
     let keys: [Key; 2] = [studio.id, other.id].map(|id| records::provider_key(id, Provider::OpenAi).into());
     let stored_keys = store.get(&keys).await.unwrap();
     let value = |index: usize| &stored_keys[index].as_ref().unwrap().value;

@@ -53,7 +53,7 @@ async fn needed(service: &AgentCfg) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_rotation_seals_all_anew_and_reports_its_progress() {
+async fn a_rotation_seals_all_keys_again_and_reports_its_progress() {
     let store = memory();
     let workspaces = filled(&store, WORKSPACES).await;
     let service = service(&store, &[2, 1]);
@@ -76,7 +76,7 @@ async fn a_rotation_killed_at_any_commit_is_taken_up_again() {
             let killed = service(&Failing::after(&store, commits, applies), &[2, 1]);
             let finished = rewrap(&killed).await.is_ok();
 
-            // What is left can be served, before and without the rotation being taken up.
+            // The state can be served before the rotation is resumed, and without that.
             let next_start = service(&store, &[2, 1]);
             assert!(
                 service(&store, &[1]).adopt_master_keys().await.is_err() || commits == 0,
@@ -151,7 +151,7 @@ async fn a_save_that_a_whole_rotation_overtakes_seals_under_the_new_key() {
     let slow = Meanwhile::on(&store, async move {
         rewrap(&rotating).await.unwrap();
     });
-    // A first key of this provider, so that the rotation finds nothing to seal anew.
+    // A first key of this provider, so that the rotation finds no key to seal again.
     let late = service(&slow, &[1, 2]);
     late.save_provider_key(&ada(&late), studio.id, Provider::Anthropic, &credential("sk-late"))
         .await
@@ -165,7 +165,7 @@ async fn a_save_that_a_whole_rotation_overtakes_seals_under_the_new_key() {
 }
 
 #[tokio::test]
-async fn a_key_saved_while_it_is_sealed_anew_is_the_one_that_stays() {
+async fn a_key_that_is_saved_during_its_rotation_wins() {
     let store = memory();
     let studio = filled(&store, 1).await.remove(0);
     let both = service(&store, &[2, 1]);
@@ -193,9 +193,9 @@ async fn a_plan_that_drops_while_a_key_is_saved_wins() {
     assert_eq!(error.kind(), ErrorKind::Forbidden);
 }
 
-/// Saves and calls that run beside rotations, which must never notice them.
+/// Saves and calls that run during rotations and must not fail because of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rotations_disturb_nobody() {
+async fn saves_and_calls_succeed_during_rotations() {
     let store = memory();
     let workspaces = Arc::new(filled(&store, 8).await);
     let service = service(&store, &[1]);

@@ -1,4 +1,4 @@
-//! The keys of an identity provider, each with the one algorithm that it is good for.
+//! The keys of an identity provider, each with the one algorithm that it is used with.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -26,14 +26,14 @@ struct Key {
     key: DecodingKey,
 }
 
-/// What the keys say of a token's signature.
+/// The result of the verification of a token's signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// One of them made it.
     Good,
-    /// The key that the token names did not.
+    /// The key that the token names did not make it.
     Bad,
-    /// None of them did, and another might have.
+    /// None of them made it. A key that is not known yet might have.
     Unknown,
 }
 
@@ -48,8 +48,8 @@ pub(super) fn algorithm(name: &str) -> Option<Algorithm> {
 }
 
 impl KeySet {
-    /// Reads a JWK set. Keys that are of no use here are left out, as providers publish keys for
-    /// other purposes beside.
+    /// Reads a JWK set. Keys that cannot verify session tokens are left out, because providers publish keys for
+    /// other purposes too.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
         let set = json::object(text).map_err(|fault| format!("the key set {fault}"))?;
         let Some(Value::Array(listed)) = set.get("keys") else {
@@ -79,7 +79,7 @@ impl KeySet {
         self.keys.len()
     }
 
-    /// Holds the token against the keys that can have signed it: those with its key id or, failing
+    /// Verifies the token with the keys that can have signed it: those with its key id or, failing
     /// that, those without any; all of them, when the token does not name its key.
     pub(super) fn judge(&self, token: &Jws<'_>, algorithm: Algorithm) -> Verdict {
         let signed = |key: &Key| key.algorithm == algorithm && token.is_signed_by(&key.key, algorithm);
@@ -116,7 +116,7 @@ impl Key {
             (Some("RSA"), _) => Algorithm::RS256,
             (Some("EC"), Some("P-256")) => Algorithm::ES256,
             (Some("OKP"), Some("Ed25519")) => Algorithm::EdDSA,
-            // Above all `oct`: whoever knows it can sign.
+            // Above all `oct`, a symmetric key: every party that knows it can sign.
             _ => return Err("its type is none of RSA, EC with P-256 and OKP with Ed25519"),
         };
         if jwk.contains_key("d") {

@@ -18,18 +18,18 @@ use super::jws::Jws;
 use super::{LEEWAY_SECONDS, Session, SessionError, SessionVerifier};
 use crate::model::Timestamp;
 
-/// Fetches a provider's JWK set from wherever it is.
+/// Fetches a provider's JWK set.
 ///
-/// The core speaks no HTTP; the server brings an implementation, and an app can bring its own.
+/// The core has no HTTP client; the server has an implementation, and an app can bring its own.
 #[async_trait]
 pub trait FetchJwks: Send + Sync + 'static {
     /// The JSON text of the set as it is now.
     ///
-    /// It must come to an end by itself within seconds: nothing else is fetched until it does.
+    /// It must have a timeout of seconds: no other fetch starts before it has ended.
     ///
     /// # Errors
     ///
-    /// When it cannot be had. Keys that were fetched before stay good.
+    /// When it cannot be fetched. Keys that were fetched before stay in use.
     async fn fetch(&self) -> Result<Vec<u8>, FetchError>;
 }
 
@@ -41,10 +41,10 @@ pub struct FetchError(pub String);
 /// Verifies the tokens of an OpenID Connect provider by the keys it publishes. Clones share the keys.
 ///
 /// RS256, ES256 and EdDSA are accepted, and which of them is decided by the key alone. `iss`, `aud`
-/// and `exp` must be there and right.
+/// and `exp` must be present and valid.
 ///
 /// Keys are fetched by tasks of their own, one at a time: when there are none yet, when they are ten
-/// minutes old, and at most once in 30 seconds for a token that names a key nobody has heard of. A
+/// minutes old, and at most once in 30 seconds for a token that names an unknown key. A
 /// fetch that fails leaves the keys as they are. Tokens by known keys never wait.
 ///
 /// ```
@@ -85,7 +85,7 @@ struct Inner {
     held: watch::Sender<Held>,
 }
 
-/// What the fetches so far have brought.
+/// The result of the fetches so far.
 #[derive(Debug, Clone, Default)]
 struct Held {
     keys: Option<Arc<KeySet>>,
@@ -113,7 +113,7 @@ impl JwksSessions {
 
     /// Fetches the keys when that is due, and waits for it.
     ///
-    /// Who wants removed keys to go on time even when no token comes calls this every now and then.
+    /// Call this periodically, so that removed keys are dropped in time even if no token comes.
     /// It must run on a tokio runtime, as verifying must.
     pub async fn refresh(&self, now: Timestamp) {
         let mut watched = self.inner.held.subscribe();
@@ -130,10 +130,10 @@ impl JwksSessions {
         }
     }
 
-    /// Starts a fetch when it is time for one. Whether one is under way now: what is held changes
-    /// when it is over.
+    /// Starts a fetch when it is due. Returns whether one is running now: the keys may change when it
+    /// ends.
     ///
-    /// It runs in a task of its own, so that a caller who leaves does not take it along.
+    /// It runs in a task of its own, so that it goes on when its caller is cancelled.
     fn fetch(&self, reason: Reason, now: Timestamp) -> bool {
         let mut schedule = self.inner.schedule.lock().unwrap_or_else(PoisonError::into_inner);
         if schedule.start(reason, now) {
@@ -151,7 +151,7 @@ impl JwksSessions {
     }
 
     async fn is_signed(&self, token: &Jws<'_>, algorithm: Algorithm, now: Timestamp) -> Result<(), SessionError> {
-        // A fetch that was under way already may have asked too early, so a second one may follow.
+        // A fetch that was running already may have read the set too early, so a second one may follow.
         const ROUNDS: usize = 3;
         let mut watched = self.inner.held.subscribe();
         for round in 1..=ROUNDS {
@@ -169,13 +169,13 @@ impl JwksSessions {
                     Verdict::Unknown => Reason::UnknownKey,
                 },
             };
-            // A fetch may also have ended since the look at what is held.
+            // A fetch may also have ended since the keys were read.
             if round < ROUNDS && (self.fetch(reason, now) || watched.has_changed().unwrap_or(false)) {
                 let _ = watched.changed().await;
                 continue;
             }
             return Err(match reason {
-                // The key may be a new one, and the provider cannot be asked.
+                // The key may be a new one, and the provider cannot be reached.
                 Reason::UnknownKey if held.failed => {
                     SessionError::Unavailable("its keys could not be fetched again".to_owned())
                 }
@@ -203,7 +203,7 @@ impl SessionVerifier for JwksSessions {
         let token = Jws::parse(token)?;
         let algorithm =
             keys::algorithm(&token.algorithm).ok_or(SessionError::Invalid("its algorithm is not accepted"))?;
-        // Claims come first: a token that would be refused anyway is not worth a fetch.
+        // Claims are checked first: a token that would be refused anyway must not cause a fetch.
         let expected = Expected {
             issuer: &self.inner.issuer,
             audience: &self.inner.audience,
@@ -222,7 +222,7 @@ impl SessionVerifier for JwksSessions {
     }
 }
 
-/// A fetch under way. Its end is told when this is dropped, so also when the fetch panics.
+/// A running fetch. Its end is signalled when this is dropped, so also when the fetch panics.
 struct Running {
     inner: Arc<Inner>,
     now: Timestamp,
@@ -233,7 +233,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         let result = std::mem::replace(&mut self.result, Ok(Vec::new()));
         let keys = result.map_err(|error| error.0).and_then(|text| KeySet::parse(&text));
-        // Under the lock, so that nobody sees the fetch ended and its outcome not yet there.
+        // Under the lock, so that no caller sees the fetch as ended before its outcome is stored.
         let mut schedule = self.inner.schedule.lock().unwrap_or_else(PoisonError::into_inner);
         schedule.stop();
         self.inner.held.send_modify(|held| match keys {

@@ -4,7 +4,7 @@ use crate::model::Timestamp;
 
 /// How old keys get before they are fetched again, in milliseconds.
 const KEEP: i64 = 10 * 60 * 1000;
-/// The least time between two fetches for keys that nobody has heard of.
+/// The least time between two fetches for unknown keys.
 const UNKNOWN_EVERY: i64 = 30 * 1000;
 /// The least time between two fetches while there are no keys at all.
 const FIRST_EVERY: i64 = 1000;
@@ -13,7 +13,7 @@ const AGAIN_EVERY: i64 = 30 * 1000;
 /// A clock that is back by more than this was set; less is a caller that read it a while ago.
 const SET_BACK: i64 = 60 * 1000;
 
-/// Why keys are wanted.
+/// The reason for a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
     NoKeys,

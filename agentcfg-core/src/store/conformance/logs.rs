@@ -56,7 +56,7 @@ pub async fn entries_are_scanned_in_the_order_of_their_numbers(store: Arc<dyn St
 }
 
 /// Each workspace's log is numbered separately, also within one batch.
-pub async fn logs_of_workspaces_are_apart(store: Arc<dyn Store>) {
+pub async fn logs_of_workspaces_are_independent(store: Arc<dyn Store>) {
     write(&store, [append(workspace(1), "a")]).await;
     assert_eq!(
         write(&store, [append(workspace(1), "b"), append(workspace(2), "c")]).await,

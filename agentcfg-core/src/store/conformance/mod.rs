@@ -55,7 +55,7 @@ macro_rules! for_all_tests {
                 a_failed_batch_takes_no_log_number,
                 entries_are_scanned_in_the_order_of_their_numbers,
                 logs_are_numbered_without_gaps,
-                logs_of_workspaces_are_apart;
+                logs_of_workspaces_are_independent;
             races:
                 one_of_many_creates_a_key,
                 one_of_many_replaces_a_version,
@@ -68,15 +68,15 @@ macro_rules! for_all_tests {
                 reads_see_what_was_committed,
                 scans_go_both_ways,
                 scans_order_items_by_their_bytes,
-                scans_read_more_keys_along,
+                scans_read_further_keys_in_the_same_snapshot,
                 scans_start_behind_an_item,
                 scans_stay_in_their_kind,
                 scans_stay_in_their_partition,
                 scans_stop_at_their_limit;
             stamps:
-                a_refused_batch_leaves_what_was_kept_true,
+                a_refused_batch_keeps_stamps_current,
                 a_write_ends_the_stamps_of_its_keys,
-                what_is_kept_is_never_older_than_an_answer;
+                stamps_end_before_the_commit_is_answered;
             writes:
                 a_delete_removes,
                 a_put_replaces,

@@ -57,7 +57,7 @@ pub async fn scans_order_items_by_their_bytes(store: Arc<dyn Store>) {
 }
 
 /// [`Scan::with`] is answered like a [`Store::get`], for keys of any partition and kind.
-pub async fn scans_read_more_keys_along(store: Arc<dyn Store>) {
+pub async fn scans_read_further_keys_in_the_same_snapshot(store: Arc<dyn Store>) {
     let elsewhere = Key::global("user", Kind::Membership, "x");
     write(
         &store,

@@ -31,7 +31,7 @@ pub async fn a_write_ends_the_stamps_of_its_keys(store: Arc<dyn Store>) {
 }
 
 /// A stamp that is current after a refused batch still guarantees the value that was read.
-pub async fn a_refused_batch_leaves_what_was_kept_true(store: Arc<dyn Store>) {
+pub async fn a_refused_batch_keeps_stamps_current(store: Arc<dyn Store>) {
     let key = agent("a");
     write(&store, [put(&key, "first")]).await;
     let stamp = store.stamp(&key);
@@ -47,7 +47,7 @@ pub async fn a_refused_batch_leaves_what_was_kept_true(store: Arc<dyn Store>) {
 }
 
 /// Under concurrent writes, a value with a current stamp is never older than the last answered commit.
-pub async fn what_is_kept_is_never_older_than_an_answer(store: Arc<dyn Store>) {
+pub async fn stamps_end_before_the_commit_is_answered(store: Arc<dyn Store>) {
     const WRITERS: usize = 4;
     const WRITES: u64 = 50;
     let total = counter("c");

@@ -92,7 +92,7 @@ impl PostgresStore {
     pub async fn connect(options: &PostgresOptions) -> Result<Self, ConnectError> {
         let connections = Connections::new(options)?;
         let sql = Sql::new(&options.schema);
-        let mut client = connections.connect(options.wait).await?;
+        let mut client = connections.connect(options.connect_wait).await?;
         let base = schema::prepare(&mut client, &sql).await?.base;
         drop(client);
         Ok(Self { connections, sql, base })

@@ -36,7 +36,7 @@ pub struct PostgresOptions {
     /// The schema with the store's tables: lower-case letters, digits and underscores.
     pub schema: String,
     /// How long the first connection is retried while the database does not answer.
-    pub wait: Duration,
+    pub connect_wait: Duration,
     /// The time limit of the wait for a free connection.
     pub acquire_timeout: Duration,
     /// The time limit of a read.
@@ -53,7 +53,7 @@ impl PostgresOptions {
             pool_size: 16,
             statements: Statements::default(),
             schema: "agentcfg".to_owned(),
-            wait: Duration::ZERO,
+            connect_wait: Duration::ZERO,
             acquire_timeout: Duration::from_secs(5),
             read_timeout: Duration::from_secs(5),
             commit_timeout: Duration::from_secs(20),

@@ -48,7 +48,7 @@ pub enum TransferError {
     Damaged(String),
     /// The imported records do not read back as they were in the stream. The import was rolled back.
     #[error("the imported records do not read back as they were in the stream")]
-    Different,
+    VerificationFailed,
     /// The stream could not be read or written.
     #[error("the stream cannot be read or written: {0}")]
     Io(#[from] io::Error),
@@ -147,7 +147,7 @@ impl PostgresStore {
         transaction.batch_execute(&base).await?;
         let arrived = write_all(&transaction, &self.sql, io::sink()).await?;
         if arrived.digest != input.digest() {
-            return Err(TransferError::Different);
+            return Err(TransferError::VerificationFailed);
         }
         transaction.commit().await?;
         Ok(arrived)

@@ -12,16 +12,16 @@ use super::writer::Task;
 /// Reopens the storage with exponential back-off between the shortest and the longest pause.
 pub(super) struct Healer {
     pub(super) opener: Opener,
-    pub(super) shortest_pause: Duration,
-    pub(super) longest_pause: Duration,
+    pub(super) min_backoff: Duration,
+    pub(super) max_backoff: Duration,
 }
 
 impl Healer {
     /// Retries until the file is open again or all senders of the queue are dropped. Batches that
     /// arrive meanwhile are refused.
     pub(super) fn heal(&mut self, shared: &Shared, queue: &Receiver<Task>) {
-        shared.stop_serving(Status::Healing);
-        let mut pause = self.shortest_pause;
+        shared.stop_serving(Status::Recovering);
+        let mut pause = self.min_backoff;
         loop {
             match (self.opener)() {
                 Ok(database) => {
@@ -34,7 +34,7 @@ impl Healer {
                     if !refuse_for(queue, pause) {
                         return;
                     }
-                    pause = (pause * 2).min(self.longest_pause);
+                    pause = (pause * 2).min(self.max_backoff);
                 }
             }
         }

@@ -67,9 +67,9 @@ pub struct RedbOptions {
     pub group_size: usize,
     /// After a failure, the pause before the second attempt to reopen the file. The pause doubles
     /// with each further attempt.
-    pub shortest_pause: Duration,
+    pub min_backoff: Duration,
     /// The upper bound of the pause between two attempts.
-    pub longest_pause: Duration,
+    pub max_backoff: Duration,
 }
 
 impl Default for RedbOptions {
@@ -79,8 +79,8 @@ impl Default for RedbOptions {
             hot_bytes: 64 << 20,
             queue_depth: 1024,
             group_size: 1024,
-            shortest_pause: Duration::from_millis(50),
-            longest_pause: Duration::from_secs(5),
+            min_backoff: Duration::from_millis(50),
+            max_backoff: Duration::from_secs(5),
         }
     }
 }
@@ -143,7 +143,7 @@ impl RedbStore {
     /// Waits until the store serves reads and commits; returns `false` if it was closed instead.
     pub async fn until_ready(&self) -> bool {
         let mut status = self.shared.watch();
-        let settled = status.wait_for(|status| *status != Status::Healing).await;
+        let settled = status.wait_for(|status| *status != Status::Recovering).await;
         settled.is_ok_and(|status| *status == Status::Ready)
     }
 
@@ -167,8 +167,8 @@ impl RedbStore {
         let (sender, queue) = sync_channel(options.queue_depth.max(1));
         let healer = Healer {
             opener,
-            shortest_pause: options.shortest_pause,
-            longest_pause: options.longest_pause,
+            min_backoff: options.min_backoff,
+            max_backoff: options.max_backoff,
         };
         let group_size = options.group_size.max(1);
         let writer = thread::Builder::new().name("agentcfg-writer".into()).spawn({

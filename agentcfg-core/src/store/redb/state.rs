@@ -20,7 +20,7 @@ pub enum Status {
     Ready,
     /// The engine failed and its file is being reopened; every call returns
     /// [`StoreError::Unavailable`].
-    Healing,
+    Recovering,
     /// The store was closed.
     Closed,
 }
@@ -171,7 +171,7 @@ impl Shared {
     fn unavailable(&self) -> StoreError {
         let why = match self.status() {
             Status::Closed => "the store is closed",
-            Status::Ready | Status::Healing => "the store file is being reopened after a failure",
+            Status::Ready | Status::Recovering => "the store file is being reopened after a failure",
         };
         StoreError::Unavailable(why.to_owned())
     }

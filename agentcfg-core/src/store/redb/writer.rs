@@ -50,7 +50,7 @@ pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, group_size: usiz
         if fault.is_some() {
             // Before the answers, so that an immediate retry gets `Unavailable` and does not use the
             // failed engine.
-            shared.stop_serving(Status::Healing);
+            shared.stop_serving(Status::Recovering);
         }
         for (answer, verdict) in answers.into_iter().zip(verdicts) {
             // The caller may have dropped its future; the batch is committed all the same.

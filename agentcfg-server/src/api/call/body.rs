@@ -44,7 +44,7 @@ pub enum Content {
     Nothing,
     /// JSON of this type, with a JSON content type.
     Json(Schema),
-    /// What a model provider takes: longer, and JSON only where something is filled in.
+    /// The body of a model call: it may be longer, and must be JSON only where something is filled in.
     ModelCall,
 }
 
@@ -63,7 +63,7 @@ impl Body for () {
     }
 }
 
-/// What a model call passes on: the body, and with it the query and the header fields of the call.
+/// What a model call forwards: the body, the query and the header fields.
 #[derive(Debug)]
 pub struct Passed(pub Bytes);
 

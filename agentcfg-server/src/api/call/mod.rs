@@ -1,4 +1,4 @@
-//! What an endpoint gets of a request: who calls, and the parameters and the body that it declares.
+//! What an endpoint gets of a request: the caller, and the parameters and the body that it declares.
 
 mod body;
 mod parameter;
@@ -14,7 +14,7 @@ pub use self::parameter::{Input, Parameter, ParameterDoc, Place, Shape};
 use crate::api::answer::Answer;
 use crate::api::endpoint::{Endpoint, Guarded};
 use crate::api::model_calls::ModelCalls;
-use crate::http::Leaving;
+use crate::http::Disconnect;
 use crate::http::errors::Failure;
 use crate::http::query::Query;
 use crate::http::request::unmet;
@@ -27,12 +27,12 @@ use crate::http::response::Reply;
 pub struct Call<'a> {
     /// The core.
     pub service: &'a AgentCfg,
-    /// Who calls.
+    /// The authenticated caller.
     pub caller: &'a Caller,
-    /// The way to the model providers, if this server has one.
+    /// The proxy to the model providers, if this server has one.
     pub model_calls: Option<&'a ModelCalls>,
     /// Reports that the caller closed the connection, where that can be observed.
-    pub leaving: Option<&'a Leaving>,
+    pub disconnect: Option<&'a Disconnect>,
     request: Received<'a>,
 }
 
@@ -46,13 +46,13 @@ pub struct Received<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A call without a way to the model providers.
+    /// A call of a server that has no proxy to the model providers.
     pub(super) fn new(service: &'a AgentCfg, caller: &'a Caller, request: Received<'a>) -> Self {
         Self {
             service,
             caller,
             model_calls: None,
-            leaving: None,
+            disconnect: None,
             request,
         }
     }
@@ -62,8 +62,8 @@ impl<'a> Call<'a> {
         self.request.body = body;
     }
 
-    /// The failure of an endpoint that declares `If-Match`: where the tag is not the current one, it says which is, and
-    /// what is wrong with the form of the one that was sent.
+    /// The failure of an endpoint that declares `If-Match`. When the precondition fails, the message names the current tag and
+    /// what is wrong with the form of the tag that was sent.
     pub fn unmet(&self, error: Error) -> Failure {
         unmet(self.request.headers, error)
     }

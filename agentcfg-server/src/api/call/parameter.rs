@@ -44,7 +44,7 @@ pub struct ParameterDoc {
     pub component: Option<&'static str>,
     /// The name in the request.
     pub name: &'static str,
-    /// Where in the request it stands.
+    /// The part of the request that it is in.
     pub place: Place,
     /// What it means, in Markdown.
     pub description: &'static str,
@@ -119,7 +119,7 @@ impl ParameterDoc {
     }
 }
 
-/// Where in a request a parameter stands.
+/// The part of a request that a parameter is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as OpenAPI names them")]
 pub enum Place {
@@ -135,9 +135,9 @@ pub enum Shape {
     Field(&'static str, &'static str),
     /// A whole number within bounds.
     Number {
-        /// The least.
+        /// The minimum.
         minimum: u64,
-        /// The most. The reader of numbers has a bound of its own, 2^64 - 1.
+        /// The maximum. The reader of numbers has a bound of its own, 2^64 - 1.
         maximum: Option<u64>,
         /// What a request without the parameter gets.
         default: Option<u64>,

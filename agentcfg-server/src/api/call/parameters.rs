@@ -36,7 +36,7 @@ impl Parameter for WorkspaceId {
     }
 }
 
-/// The workspace, where the credential alone may decide it.
+/// The workspace. It may be left out where the credential names one.
 pub struct WorkspaceIdOptional;
 
 impl Parameter for WorkspaceIdOptional {
@@ -72,8 +72,8 @@ impl Parameter for AgentId {
         "AgentId",
         "agent_id",
         Shape::Field("Agent", "agent_id"),
-        "The agent's identifier within the workspace, not the UUID of its record. A text that no agent could have for \
-         an identifier is answered with 404.",
+        "The agent's identifier within the workspace, not the UUID of its record. A text that is not a valid \
+         identifier is answered with 404.",
     )
     .required()
     .example(AGENT_EXAMPLE)
@@ -103,12 +103,12 @@ impl Parameter for AgentIdFilter {
     }
 }
 
-/// Most elements of a list.
+/// The limit of a list.
 const LIMIT: &str = "limit";
 const LIMIT_EXAMPLE: &str = "50";
 const MAX_LIMIT: u64 = 1000;
 
-/// Most agents to list.
+/// The limit of the list of agents.
 pub struct Limit;
 
 impl Parameter for Limit {
@@ -122,7 +122,7 @@ impl Parameter for Limit {
             maximum: Some(MAX_LIMIT),
             default: None,
         },
-        "Most agents to return. Left out, all are returned.",
+        "The greatest number of agents to return. Left out, all are returned.",
     )
     .example(LIMIT_EXAMPLE);
 
@@ -132,7 +132,7 @@ impl Parameter for Limit {
     }
 }
 
-/// Most entries of the audit log to list.
+/// The limit of the audit log.
 pub struct AuditLimit;
 
 impl AuditLimit {
@@ -174,8 +174,8 @@ impl Parameter for Offset {
             maximum: None,
             default: Some(0),
         },
-        "How many elements to skip at the start. From the number of elements on, the array is empty and a higher offset \
-         has no further effect; one that does not fit into 64 bits is refused.",
+        "How many elements to skip at the start. An offset beyond the last element gives an empty array; one that \
+         does not fit into 64 bits is refused.",
     )
     .example("0");
 
@@ -214,7 +214,7 @@ impl Parameter for KeyId {
         "KeyId",
         "key_id",
         Shape::Field("ApiKey", "id"),
-        "The `id` of the API key. A text that no key could have for one is answered with 404.",
+        "The `id` of the API key. A text that is not a valid one is answered with 404.",
     )
     .required()
     .example(r#""4fQ8mZr2LkV7xN0bTy6W""#)
@@ -225,7 +225,7 @@ impl Parameter for KeyId {
     }
 }
 
-/// The name of a model provider. Whether there is such a provider is for the endpoint to say.
+/// The name of a model provider. The endpoint checks whether there is such a provider.
 pub struct ProviderName;
 
 impl Parameter for ProviderName {

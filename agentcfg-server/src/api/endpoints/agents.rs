@@ -41,8 +41,8 @@ impl Endpoint for List {
         "List active agents",
         "Returns the active agents of a workspace, oldest first and in one response unless `limit` and `offset` \
          choose a part of it.\n\n\
-         The entity tag changes with anything that changes in the workspace. With `agent_id` it is the tag of that \
-         agent's record, ready for `If-Match`.",
+         The entity tag changes with every change in the workspace. With `agent_id` it is the tag of that \
+         agent's record, for use in `If-Match`.",
     )
     .answer(
         "The agents, in the order of `created_at` and then of `id`.",
@@ -90,7 +90,7 @@ impl Endpoint for List {
         let list = call.service.list_agents(call.caller, workspace, &filter).await?;
         let reply = Reply::list(list.value).tagged(list.tag);
         let reply = match agent_id {
-            // The tag is that of the record, and a record has one tag whichever request it comes from.
+            // The tag is that of the record, so it is the same for every request that answers with it.
             Some(_) => reply.plain(),
             None => reply,
         };
@@ -111,9 +111,9 @@ impl Endpoint for Create {
         "createAgent",
         AGENTS,
         "Create an agent",
-        "Creates an active agent. What is left out reads back as null, as an empty array or as an empty object.\n\n\
+        "Creates an active agent. Fields that are left out are null, an empty array or an empty object in the answer.\n\n\
          409 means that the `agent_id` is taken in the workspace, be it by a deleted agent, which can be restored. Of \
-         several requests for the last place that the plan has, one is served.",
+         several requests for the last place of the plan, one succeeds.",
     )
     .bodies(&[
         Example(
@@ -185,7 +185,7 @@ impl Endpoint for Update {
         "updateAgent",
         AGENTS,
         "Change an agent",
-        "Replaces the given fields of an active agent and leaves the others alone. `updated_at` moves forward every \
+        "Replaces the given fields of an active agent and keeps the others. `updated_at` moves forward every \
          time, even for an empty object.",
     )
     .bodies(&[
@@ -247,7 +247,7 @@ impl Endpoint for Delete {
         "deleteAgent",
         AGENTS,
         "Delete an agent",
-        "Deactivates an agent: it leaves the lists, while its record is kept and its `agent_id` stays taken.",
+        "Deactivates an agent: lists no longer show it, its record is kept, and its `agent_id` stays taken.",
     )
     .answer(
         "The agent is no longer active.",
@@ -285,7 +285,7 @@ impl Endpoint for Restore {
         "restoreAgent",
         AGENTS,
         "Restore a deleted agent",
-        "Makes a deleted agent active again, as it was. No body is read.\n\n\
+        "Makes a deleted agent active again, unchanged. No body is read.\n\n\
          409 means that the agent is active.",
     )
     .answer(

@@ -30,7 +30,7 @@ impl Endpoint for List {
         "listApiKeys",
         API_KEYS,
         "List API keys",
-        "Returns the API keys of a workspace, those that are revoked or expired included. Secrets are never shown.",
+        "Returns the API keys of a workspace, with those that are revoked or expired. Secrets are never shown.",
     )
     .answer(
         "The keys, oldest first.",
@@ -72,7 +72,7 @@ impl Endpoint for Create {
         "createApiKey",
         API_KEYS,
         "Create an API key",
-        "Creates an API key. This answer is the only one to show its plaintext.",
+        "Creates an API key. Its plaintext is shown in this answer alone.",
     )
     .bodies(&[
         Example(
@@ -136,7 +136,7 @@ impl Endpoint for Revoke {
         "revokeApiKey",
         API_KEYS,
         "Revoke an API key",
-        "Ends an API key at once: the next request with it is answered with 401. The key stays listed.\n\n\
+        "Revokes an API key at once: the next request with it is answered with 401. The key stays listed.\n\n\
          404 covers keys that are unknown, revoked before, or of a workspace that the caller is not a member of.",
     )
     .answer("The key is revoked.", &[Example("done", r#"{"success": true}"#)]);

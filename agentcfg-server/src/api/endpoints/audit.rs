@@ -23,7 +23,7 @@ impl Endpoint for List {
         "listAuditLog",
         AUDIT_LOG,
         "Read the audit log",
-        "Returns what was changed in a workspace, by whom and when, the latest first.",
+        "Returns the changes in a workspace, each with its actor and time, newest first.",
     )
     .answer(
         "The entries, newest first.",

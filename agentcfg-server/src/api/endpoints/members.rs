@@ -30,7 +30,7 @@ impl Endpoint for List {
         "listMembers",
         MEMBERS,
         "List the members of a workspace",
-        "Returns everybody who is a member, in the order in which they came.",
+        "Returns all members, in the order in which they joined.",
     )
     .answer(
         "The members.",
@@ -62,8 +62,8 @@ impl Endpoint for Set {
         "setMember",
         MEMBERS,
         "Add a member or change a role",
-        "Gives a user a role, whether the user is a member yet or not. The same role again changes nothing. Owners \
-         alone make and unmake owners.\n\n\
+        "Adds a user with a role, or changes the role of a member. The same role again changes nothing. Only owners \
+         may make a user an owner or change the role of an owner.\n\n\
          409 means that the workspace would be left without an owner.",
     )
     .bodies(&[Example("member", r#"{"role": "member"}"#)])
@@ -106,7 +106,7 @@ impl Endpoint for Remove {
         "removeMember",
         MEMBERS,
         "Remove a member",
-        "Ends a membership. Everybody may end their own; owners alone may end an owner's.\n\n\
+        "Ends a membership. Every member may end their own; only owners may end an owner's.\n\n\
          409 means that the workspace would be left without an owner.",
     )
     .answer(

@@ -31,24 +31,24 @@ impl Endpoint for CallModel {
         "callModel",
         MODELS,
         "Call a model provider as an agent",
-        "Sends the request to the provider and streams back what it answers. The caller's credential is replaced by \
+        "Proxies the request to the provider and streams its answer back. The caller's credential is replaced by \
          the workspace's provider key, or by managed access where the workspace uses none of its own. `model` and the \
          persona of the agent are filled in where the request has none: in `chat/completions` as the first system \
          message, unless there is a system or developer message; in `responses` as `instructions`; in `messages` as \
-         `system`. Nothing else of the body changes, and at other paths nothing at all.\n\n\
+         `system`. Nothing else of the body changes; at other paths the body is forwarded unchanged.\n\n\
          The path is appended to the provider's address, and so are the other query parameters. Segments of the path \
          consist of letters, digits and `-._~`; any other path is answered with 404. Of the header fields `Accept`, \
          `Accept-Encoding`, `Content-Type`, `User-Agent`, `Anthropic-Version`, `Anthropic-Beta`, `OpenAI-Beta`, \
-         `Idempotency-Key` and `X-Client-Request-Id` go along, no others.\n\n\
-         The provider's status, whatever it is, its body, content type and `Retry-After` come back as they are; its \
-         `X-Request-Id` and `X-RateLimit-*` come as `X-Provider-Request-Id` and `X-Provider-RateLimit-*`. An answer \
-         that the provider breaks off ends in a broken connection. A caller who closes the connection ends the call.\n\n\
+         `Idempotency-Key` and `X-Client-Request-Id` are forwarded, no others.\n\n\
+         The provider's status, body, content type and `Retry-After` are returned unchanged; its \
+         `X-Request-Id` and `X-RateLimit-*` are returned as `X-Provider-Request-Id` and `X-Provider-RateLimit-*`. An answer \
+         that the provider breaks off ends in a broken connection. When the caller closes the connection, the call is cancelled.\n\n\
          A model that is coming soon, or one of the other provider, is 400. No credential for the provider is 503 \
          without `Retry-After`. A workspace key that is saved and does not open is 500, never a call with another \
          credential.",
     )
     .bodies(&[Example("chat", r#"{"messages": [{"role": "user", "content": "Draft the notes for 2.4."}], "stream": true}"#)])
-    .answer("What the provider answered; a redirect or a refusal of the provider comes with its own status. The header fields of this service are there too.", &[])
+    .answer("The answer of the provider; redirects and refusals keep the provider's status. The header fields of this service are added.", &[])
     .failures(&[502, 504]);
 
     type Input = (CalledProvider, CalledPath, AgentId, WorkspaceIdOptional);
@@ -88,7 +88,7 @@ impl Endpoint for CallModel {
             headers: passed.headers(call),
             body: draft.fill(decided.model.as_deref(), decided.persona_prompt.as_deref()),
         };
-        Ok(Relayed(calls.send(&decided, sent, call.leaving).await?))
+        Ok(Relayed(calls.send(&decided, sent, call.disconnect).await?))
     }
 }
 

@@ -23,7 +23,7 @@ impl Endpoint for List {
         "listModels",
         MODELS,
         "List the models on offer",
-        "Returns the catalogue of the deployment, and for each model whose credential the next call of it would use: \
+        "Returns the catalogue of the deployment, each model with the credential that its next call would use: \
          the workspace's own, the managed one, or none.",
     )
     .answer(

@@ -33,7 +33,7 @@ impl Endpoint for List {
         "listProviderKeys",
         MODELS,
         "List provider keys",
-        "Returns for which providers the workspace has saved a credential of its own; never the credential.",
+        "Returns the providers for which the workspace has saved a credential of its own, never the credential itself.",
     )
     .answer(
         "The saved keys.",
@@ -68,7 +68,7 @@ impl Endpoint for Save {
         "saveProviderKey",
         MODELS,
         "Save a provider key",
-        "Saves the workspace's own credential for a provider, or replaces it; the very next model call uses it. It is \
+        "Saves the workspace's own credential for a provider, or replaces it; the next model call uses it. It is \
          sealed before it is stored and never shown again. 403 also when the plan does not allow own keys, and 503 \
          when the deployment has no master key.",
     )

@@ -71,9 +71,9 @@ impl Endpoint for Report {
         "reportAgentStatus",
         AGENT_STATUS,
         "Report what an agent is doing",
-        "Replaces the agent's last report. A report holds for a time that the deployment chooses, 120 seconds unless \
-         configured; report again before it runs out. Reports are not audited and leave the agent's record and tags \
-         alone.",
+        "Replaces the agent's last report. A report counts for a time that the deployment chooses, 120 seconds unless \
+         configured; report again before it runs out. Reports are not audited and do not change the agent's record and \
+         tags.",
     )
     .bodies(&[
         Example(

@@ -92,7 +92,7 @@ impl OpenEndpoint for Healthz {
         "getHealth",
         SYSTEM,
         "See whether the process is up",
-        "Answers as soon as the server takes requests; storage is not asked.",
+        "Answers as soon as the server accepts requests; storage is not read.",
     )
     .answer("It is up.", &[Example("up", r#"{"status": "ok"}"#)]);
 
@@ -112,8 +112,8 @@ impl OpenEndpoint for Readyz {
     const DOC: Doc = Doc::new(
         "getReadiness",
         SYSTEM,
-        "See whether requests can be served",
-        "Asks storage for a record and tells whether an answer came. With an identity provider whose keys verify \
+        "Check whether requests can be served",
+        "Reads a record from storage and reports whether that succeeded. With an identity provider whose keys verify \
          session tokens, they must have been fetched once too.",
     )
     .answer(

@@ -29,7 +29,7 @@ pub(super) const API_KEYS: Tag = Tag {
 
 pub(super) const AUDIT_LOG: Tag = Tag {
     name: "Audit log",
-    description: "What was changed, and by whom.",
+    description: "The changes in a workspace, with their actors.",
 };
 
 pub(super) const MODELS: Tag = Tag {
@@ -39,5 +39,5 @@ pub(super) const MODELS: Tag = Tag {
 
 pub(super) const SYSTEM: Tag = Tag {
     name: "System",
-    description: "What operators and tools ask; without credential.",
+    description: "Health, readiness and this document; without credential.",
 };

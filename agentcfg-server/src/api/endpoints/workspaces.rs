@@ -122,9 +122,8 @@ impl Endpoint for Update {
         "updateWorkspace",
         WORKSPACES,
         "Rename a workspace or change its plan",
-        "Changes the name, the plan or both. Operators, whom the deployment's configuration names, are the only ones \
-         to change plans; to change nothing but the plan they need no membership, and are told with 404 when there is \
-         no such workspace.",
+        "Changes the name, the plan or both. Operators, whom the deployment's configuration names, alone may change \
+         plans; for a change of the plan alone they need no membership, and an unknown workspace is answered with 404.",
     )
     .bodies(&[
         Example("rename", r#"{"name": "Studio South"}"#),

@@ -1,6 +1,6 @@
 //! The body of a model call: what it names, and the agent's model and persona put in where it names none.
 //!
-//! The caller's text is never written anew. What is added is spliced into it, so that everything else arrives at the
+//! The caller's text is never serialised again. What is added is spliced into it, so that everything else arrives at the
 //! provider byte for byte: the order of members, blanks, numbers that no type holds. Only a member that decides
 //! something here may not be there twice, because readers differ in which one they take.
 
@@ -35,7 +35,7 @@ pub struct Draft {
 enum Place {
     /// The member of this name, which is not there.
     Member(&'static str),
-    /// A value that stands for nothing: null or the empty string.
+    /// A value that counts as absent: null or the empty string.
     Blank(Range<usize>),
     /// The beginning of the list of messages.
     Message { at: usize, is_only: bool },
@@ -46,7 +46,7 @@ impl Draft {
     ///
     /// # Errors
     ///
-    /// 400 when it is no JSON object, or when what decides is in it twice.
+    /// 400 when it is not a JSON object, or when a member that is looked for is in it twice.
     pub fn read(format: Format, body: &Bytes) -> Result<Self, Failure> {
         let name = match format {
             Format::ChatCompletions => "messages",
@@ -69,7 +69,7 @@ impl Draft {
         })
     }
 
-    /// Takes a body of a format that is not known. It stays as it is; a model that it names is seen where it is JSON.
+    /// Takes a body of an unknown format. It is passed on unchanged; a model that it names is found if it is JSON.
     pub fn opaque(body: &Bytes) -> Self {
         let members = object(body, None).ok().map(|(_, members)| members);
         Self {
@@ -132,7 +132,7 @@ impl Draft {
     }
 }
 
-/// What is looked for among the members of a body, as it was written.
+/// The members of a body that are looked for, as slices of its text.
 #[derive(Default)]
 struct Members<'a> {
     model: Option<&'a RawValue>,
@@ -143,7 +143,7 @@ struct Members<'a> {
     twice: Option<&'static str>,
 }
 
-/// The place of a member that is absent or stands for nothing.
+/// The place of a member that is absent or counts as absent.
 fn missing(text: &str, name: &'static str, value: Option<&RawValue>) -> Option<Place> {
     match value {
         None => Some(Place::Member(name)),
@@ -168,11 +168,11 @@ fn model(value: &RawValue) -> Option<String> {
 }
 
 fn string(value: &RawValue) -> Option<String> {
-    // A string with half a surrogate pair is none that anything here is compared with.
+    // A string with half a surrogate pair equals no string that it is compared with here.
     serde_json::from_str(value.get()).ok()
 }
 
-/// Whether a string of the text says this. Few are written with escapes, so few are decoded.
+/// Whether a string of the text equals this one. Few strings are written with escapes, so few are decoded.
 fn says(value: &RawValue, wanted: &str) -> bool {
     let text = value.get();
     if text.contains('\\') {
@@ -181,7 +181,7 @@ fn says(value: &RawValue, wanted: &str) -> bool {
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) == Some(wanted)
 }
 
-/// Where a part of a text is in it.
+/// The range of a slice within the text that it was cut from.
 fn range(text: &str, part: &RawValue) -> Range<usize> {
     let start = part.get().as_ptr().addr() - text.as_ptr().addr();
     start..start + part.get().len()
@@ -244,12 +244,12 @@ impl<'de> de::Visitor<'de> for Wanted {
     }
 }
 
-/// What a list of messages is like.
+/// What is looked for in a list of messages.
 struct Messages;
 
 struct Seen {
     is_empty: bool,
-    /// Whether one of them is of the system or the developer.
+    /// Whether a message has the role `system` or `developer`.
     instruct: bool,
 }
 
@@ -267,7 +267,7 @@ impl<'de> de::Visitor<'de> for Messages {
         };
         while let Some(message) = list.next_element::<&RawValue>()? {
             seen.is_empty = false;
-            // What is no object has no role, and is the provider's to refuse.
+            // An element that is no object has no role. The provider refuses it.
             seen.instruct |= message.get().starts_with('{') && instructs(message);
         }
         Ok(seen)

@@ -100,7 +100,7 @@ fn what_the_request_has_stays() {
 }
 
 #[test]
-fn null_stands_for_nothing() {
+fn null_counts_as_absent() {
     let persona = persona();
     assert_eq!(
         fill(Format::Responses, r#"{"instructions": null ,"model":null}"#),

@@ -12,7 +12,7 @@ use crate::outbound::OutboundError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// There is no connection to the provider.
+    /// No connection to the provider could be made.
     #[error("{0} cannot be reached")]
     Unreachable(Provider, #[source] OutboundError),
     /// The connection broke before the answer began. Whether the provider did anything is not known.
@@ -21,13 +21,13 @@ pub enum CallError {
     /// The answer did not begin in time.
     #[error("{0} did not answer within {seconds} s", seconds = .1.as_secs())]
     TimedOut(Provider, Duration),
-    /// The answer wants to go on in another protocol.
+    /// The provider answered with a switch to another protocol.
     #[error("{0} answered in another protocol")]
     Protocol(Provider),
-    /// The caller left, so that the call was given up.
+    /// The caller closed the connection, so the call was cancelled.
     #[error("the caller closed its side of the connection before the provider answered")]
     CallerLeft,
-    /// The request cannot be written down.
+    /// The request cannot be encoded as HTTP.
     #[error("internal error")]
     Request(#[source] Box<dyn Error + Send + Sync>),
 }

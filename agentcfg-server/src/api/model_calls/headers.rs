@@ -1,6 +1,6 @@
 //! Which header fields go to the provider, and which come back.
 //!
-//! Both are lists of what may pass. A name that is on neither stays here: credentials of any kind, cookies, the accounts
+//! Both are allow-lists. A field on neither list is dropped: credentials of any kind, cookies, the accounts
 //! that a call is billed to, and whatever belongs to one connection alone.
 
 use agentcfg_core::model::Provider;
@@ -16,10 +16,10 @@ const PROVIDER_REQUEST_ID: HeaderName = HeaderName::from_static("x-provider-requ
 
 /// The version of Anthropic's API for callers that ask for none. It is required there.
 const DEFAULT_ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
-/// Some providers refuse calls of nobody in particular.
+/// The `User-Agent` of callers that send none. Some providers refuse calls without one.
 const DEFAULT_USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("agentcfg/", env!("CARGO_PKG_VERSION")));
 
-/// What goes to the provider when the caller sends it.
+/// The fields that are forwarded to the provider when the caller sends them.
 ///
 /// `accept-encoding` is among them because `content-encoding` comes back. `openai-organization` and `openai-project` are
 /// not: they say who pays, which is for the owner of the credential to decide.
@@ -35,7 +35,7 @@ const TO_PROVIDER: [HeaderName; 9] = [
     HeaderName::from_static("x-client-request-id"),
 ];
 
-/// What comes back under its own name.
+/// The fields of the response that are forwarded under their own name.
 const FROM_PROVIDER: [HeaderName; 12] = [
     header::CACHE_CONTROL,
     header::CONTENT_DISPOSITION,
@@ -51,9 +51,9 @@ const FROM_PROVIDER: [HeaderName; 12] = [
     HeaderName::from_static("x-should-retry"),
 ];
 
-/// The figures of a provider's own rate limit, under a name that cannot be taken for this service's.
+/// The prefix of Anthropic's rate figures. They are forwarded under [`PROVIDER_RATE`].
 const ANTHROPIC_RATE: &str = "anthropic-ratelimit-";
-/// Those that bear the name of this service's.
+/// The prefix of OpenAI's rate figures, which are forwarded likewise: this service uses the same prefix for its own.
 const RATE: &str = "x-ratelimit-";
 const PROVIDER_RATE: &str = "x-provider-ratelimit-";
 

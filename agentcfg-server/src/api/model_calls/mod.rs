@@ -1,6 +1,6 @@
 //! Model calls: a request goes to a provider with another credential, and the answer comes back as it is.
 //!
-//! What is called with which credential is decided in the core; here bytes are carried.
+//! The core decides which provider is called with which credential; this module only proxies bytes.
 
 mod draft;
 mod error;
@@ -22,18 +22,18 @@ pub use error::CallError;
 pub use relay::Relay;
 pub use target::{Format, Target};
 
-use crate::http::Leaving;
+use crate::http::Disconnect;
 use crate::outbound::{Options, Outbound, OutboundError};
 
 /// The longest body of a model call.
 pub const MAX_BODY: usize = 10 << 20;
 
-/// How patient model calls are.
+/// The timeouts of model calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct CallTimeouts {
     /// Time for the head of the provider's answer to come, counted from the sending of the request.
     pub first_byte: Duration,
-    /// Time that the provider may be silent within its answer.
+    /// Longest time between two pieces of the provider's answer.
     pub idle: Duration,
 }
 
@@ -41,17 +41,17 @@ pub struct Patience {
 #[derive(Clone)]
 pub struct ModelCalls {
     outbound: Outbound,
-    patience: Patience,
+    timeouts: CallTimeouts,
 }
 
-/// What a caller sent, as far as the provider is to get it.
+/// The part of a caller's request that is forwarded.
 #[derive(Debug)]
 pub struct Sent<'a> {
     /// The place at the provider.
     pub target: Target<'a>,
     /// The parameters for the provider, as they were written.
     pub query: Option<&'a str>,
-    /// All header fields; what may pass is chosen here.
+    /// All header fields. The allow-list in `headers` is applied here.
     pub headers: &'a HeaderMap,
     /// The body as it is to arrive.
     pub body: Bytes,
@@ -63,12 +63,12 @@ impl ModelCalls {
     /// # Errors
     ///
     /// When TLS cannot be set up.
-    pub fn new(patience: Patience) -> io::Result<Self> {
+    pub fn new(timeouts: CallTimeouts) -> io::Result<Self> {
         let outbound = Outbound::new(&Options {
             connect_timeout: Duration::from_secs(10),
             ..Options::default()
         })?;
-        Ok(Self { outbound, patience })
+        Ok(Self { outbound, timeouts })
     }
 
     /// Sends one call and gives the answer as soon as its head is there.
@@ -83,15 +83,15 @@ impl ModelCalls {
         &self,
         call: &ModelCall,
         sent: Sent<'_>,
-        leaving: Option<&Leaving>,
+        disconnect: Option<&Disconnect>,
     ) -> Result<Response<Relay>, CallError> {
         let provider = call.provider;
         let request = request(call, sent)?;
-        let answer = tokio::time::timeout(self.patience.first_byte, self.outbound.send(request));
+        let answer = tokio::time::timeout(self.timeouts.first_byte, self.outbound.send(request));
         let response = tokio::select! {
             biased;
-            () = left(leaving) => return Err(CallError::CallerLeft),
-            answer = answer => answer.map_err(|_| CallError::TimedOut(provider, self.patience.first_byte))?,
+            () = disconnected(disconnect) => return Err(CallError::CallerLeft),
+            answer = answer => answer.map_err(|_| CallError::TimedOut(provider, self.timeouts.first_byte))?,
         };
         let response = response.map_err(|error| match error {
             OutboundError::Connect(_) => CallError::Unreachable(provider, error),
@@ -99,19 +99,19 @@ impl ModelCalls {
         })?;
         let (head, body) = response.into_parts();
         if head.status.is_informational() {
-            // Another protocol was not asked for, and this connection speaks none.
+            // The request asked for no protocol upgrade, and this connection supports none.
             return Err(CallError::Protocol(provider));
         }
-        let mut answer = Response::new(Relay::new(body, provider, self.patience.idle, leaving.cloned()));
+        let mut answer = Response::new(Relay::new(body, provider, self.timeouts.idle, disconnect.cloned()));
         *answer.status_mut() = head.status;
         *answer.headers_mut() = headers::from_provider(&head.headers, &call.credential);
         Ok(answer)
     }
 }
 
-async fn left(leaving: Option<&Leaving>) {
-    match leaving {
-        Some(leaving) => leaving.left().await,
+async fn disconnected(disconnect: Option<&Disconnect>) {
+    match disconnect {
+        Some(disconnect) => disconnect.disconnected().await,
         None => std::future::pending().await,
     }
 }
@@ -120,7 +120,7 @@ fn request(call: &ModelCall, sent: Sent<'_>) -> Result<Request<Full<Bytes>>, Cal
     let mut headers = headers::to_provider(sent.headers, call.provider, &call.credential)
         .map_err(|error| CallError::Request(error.into()))?;
     if sent.body.is_empty() {
-        // Some servers insist on a length, and none is sent for a body that is not there.
+        // Some servers require a length, and hyper sends none for an empty body.
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
     let mut request = Request::new(Full::new(sent.body));

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::http::Leaving;
+use crate::http::Disconnect;
 
 /// A response body that is read from a provider as fast as the caller takes it.
 ///
@@ -20,36 +20,36 @@ pub struct Relay {
     provider: Provider,
     idle: Duration,
     clock: Pin<Box<Sleep>>,
-    /// Whether the clock runs: only the provider's silence counts, not the time that the caller takes.
+    /// Whether the idle timer runs: it measures the time that the provider sends nothing, not the time that the caller takes.
     is_waiting: bool,
-    leaving: Option<Leaving>,
-    /// Why it ends, while what came before is still being sent.
+    disconnect: Option<Disconnect>,
+    /// The error to end with, while data that was received before it is still being sent.
     fault: Option<Broken>,
 }
 
-/// Why an answer broke off. The caller's connection breaks off likewise, so that nobody takes a part for the whole.
+/// Why an answer broke off. The caller's connection is closed as well, so that no client takes a part for the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// The provider did not send the rest.
     #[error("the provider broke off its answer")]
     Cut,
     /// The provider sent nothing for too long.
-    #[error("the provider fell silent within its answer")]
+    #[error("the provider sent nothing for too long within its answer")]
     Silent,
-    /// Nobody is there to read on.
-    #[error("the caller left")]
+    /// The caller closed the connection.
+    #[error("the caller closed the connection")]
     Left,
 }
 
 impl Relay {
-    pub(super) fn new(upstream: Incoming, provider: Provider, idle: Duration, leaving: Option<Leaving>) -> Self {
+    pub(super) fn new(upstream: Incoming, provider: Provider, idle: Duration, disconnect: Option<Disconnect>) -> Self {
         Self {
             upstream,
             provider,
             idle,
             clock: Box::pin(sleep(idle)),
             is_waiting: false,
-            leaving,
+            disconnect,
             fault: None,
         }
     }
@@ -74,7 +74,7 @@ impl Relay {
         }
     }
 
-    /// Ready when the provider was silent for too long.
+    /// Ready when the provider sent nothing for too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.is_waiting {
             self.is_waiting = true;
@@ -93,9 +93,9 @@ impl Body for Relay {
             return Poll::Ready(Some(Err(fault)));
         }
         if self
-            .leaving
+            .disconnect
             .as_ref()
-            .is_some_and(|leaving| leaving.poll_left(cx).is_ready())
+            .is_some_and(|disconnect| disconnect.poll_disconnected(cx).is_ready())
         {
             return Poll::Ready(Some(Err(Broken::Left)));
         }

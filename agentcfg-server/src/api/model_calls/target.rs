@@ -6,10 +6,10 @@ use agentcfg_core::model::Provider;
 
 /// A provider and a path below its base URL.
 ///
-/// What [`Self::parse`] lets through has one reading: joined with the base URL it stays below it, whoever parses it.
+/// A path that [`Self::parse`] accepts is unambiguous: joined with the base URL, every URL parser keeps it below the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target<'a> {
-    /// Whose API is called.
+    /// The provider whose API is called.
     pub provider: Provider,
     /// The path, without a slash at either end.
     pub path: Cow<'a, str>,
@@ -27,7 +27,7 @@ pub enum Format {
 }
 
 impl<'a> Target<'a> {
-    /// Reads `{provider}/{path}`; `None` when that is no place that a call can go to.
+    /// Reads `{provider}/{path}`; `None` when that is not a valid target.
     ///
     /// An encoded slash counts as a slash, as some SDKs write it. Segments consist of letters, digits and `-._~`. So there is no way to write another host, to climb up, or to hide
     /// either in an encoding.
@@ -57,7 +57,7 @@ impl<'a> Target<'a> {
 }
 
 fn is_segment(segment: &str) -> bool {
-    // Dots alone mean another place, wherever they are followed.
+    // A segment of dots alone is resolved by URL parsers and would name another path.
     let is_a_name = segment.bytes().any(|byte| byte != b'.');
     is_a_name
         && segment

@@ -15,7 +15,7 @@ use crate::http::Cors;
 use crate::outbound::stub::{Stub, answer};
 
 const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
-const PATIENCE: Patience = Patience {
+const TIMEOUTS: CallTimeouts = CallTimeouts {
     first_byte: Duration::from_secs(10),
     idle: Duration::from_secs(10),
 };
@@ -86,7 +86,7 @@ async fn membership_comes_before_the_body() {
 }
 
 #[tokio::test]
-async fn a_key_that_does_not_open_is_told_and_nothing_else_is_used() {
+async fn a_key_that_does_not_open_is_reported_without_a_fall_back() {
     let stub = Stub::new(|_| answer(200, "{}")).await;
     let catalogue = Catalogue::default()
         .with_base_url(Provider::OpenAi, &stub.url(""))
@@ -133,7 +133,7 @@ async fn a_key_that_does_not_open_is_told_and_nothing_else_is_used() {
     let (status, text) = status_and_text(without.respond(request()).await).await;
     assert_eq!(status, 503, "{text}");
 
-    let app = without.with_model_calls(ModelCalls::new(PATIENCE).unwrap());
+    let app = without.with_model_calls(ModelCalls::new(TIMEOUTS).unwrap());
     assert_eq!(
         status_and_text(app.respond(request()).await).await,
         (200, "{}".to_owned())

@@ -117,7 +117,7 @@ fn credentials(needs: Needs) -> &'static [&'static str] {
 fn sentence(needs: Needs) -> String {
     const SESSION: &str = "API keys are refused: a session token is needed.";
     match needs {
-        Needs::Nothing => "No credential is looked at.".to_owned(),
+        Needs::Nothing => "No credential is needed.".to_owned(),
         Needs::Credential => "Any good credential will do.".to_owned(),
         Needs::Session => format!("No permission is needed. {SESSION}"),
         Needs::Permission(permission) => format!("Needs the permission `{permission}`."),
@@ -169,7 +169,7 @@ fn request_body(endpoint: &Definition, schemas: &mut Schemas) -> Option<Node> {
         )),
         Content::ModelCall => Some(body(
             false,
-            "What the provider takes. At the three paths above it must be a JSON object, with a JSON content type.",
+            "The body for the provider. At the three paths above it must be a JSON object, with a JSON content type.",
             Node::object()
                 .with("application/json", json(Node::object()))
                 .with("*/*", Node::object().with("schema", Node::object())),
@@ -260,7 +260,7 @@ fn components(schemas: &Schemas, headers: Node) -> Node {
         .with("securitySchemes", Node::object().with("bearer", bearer))
 }
 
-/// A table of who holds each permission that an endpoint asks for.
+/// A table of the roles and scopes that have each permission that an endpoint requires.
 fn holders() -> String {
     let mut permissions = Vec::new();
     for endpoint in endpoints::all() {
@@ -280,7 +280,7 @@ fn holders() -> String {
             .filter(|scope| scope.permissions().contains(*permission))
             .map(|scope| match (scope, permission) {
                 (Scope::Write, Permission::AgentsConfigure) => {
-                    format!("{scope} (unless the deployment takes it away)")
+                    format!("{scope} (unless the deployment removes it)")
                 }
                 _ => scope.to_string(),
             });

@@ -32,7 +32,7 @@ pub(super) const FAILURES: &[Failure] = &[
     },
     Failure {
         component: "Unauthorized",
-        description: "There is no credential, or it is not good: unknown, malformed, expired or revoked. Such requests count \
+        description: "There is no credential, or it is not valid: unknown, malformed, expired or revoked. Such requests count \
          against no limit.",
         is_counted: false,
         headers: &["WWW-Authenticate"],
@@ -46,8 +46,8 @@ pub(super) const FAILURES: &[Failure] = &[
     },
     Failure {
         component: "Forbidden",
-        description: "The credential is good but does not allow this: its permissions do not reach, an API key called what only \
-         sessions may, or the workspace is another's. A workspace that does not exist is refused in the same way.",
+        description: "The credential is valid but does not allow this: a permission is missing, the endpoint needs a session token, or \
+         the caller has no access to the workspace. A workspace that does not exist is refused in the same way.",
         is_counted: true,
         headers: &[],
         examples: &[
@@ -60,22 +60,22 @@ pub(super) const FAILURES: &[Failure] = &[
     },
     Failure {
         component: "NotFound",
-        description: "What the query names does not exist here.",
+        description: "The resource that the query names does not exist.",
         is_counted: true,
         headers: &[],
         examples: &[("agent", "agent \"release-writer\" not found")],
     },
     Failure {
         component: "MethodNotAllowed",
-        description: "The path exists, but not with this method. Answered before any credential is looked at.",
+        description: "The path exists, but not with this method. Answered before any credential is read.",
         is_counted: false,
         headers: &["Allow"],
         examples: &[("method", "POST is not allowed here, use GET, HEAD, PUT")],
     },
     Failure {
         component: "UnknownPath",
-        description: "Nothing has this path. Paths match exactly, and a trailing slash makes another path. Answered before any \
-         credential is looked at.",
+        description: "No endpoint has this path. Paths match exactly, and a trailing slash makes another path. Answered before any \
+         credential is read.",
         is_counted: false,
         headers: &[],
         examples: &[(
@@ -92,7 +92,7 @@ pub(super) const FAILURES: &[Failure] = &[
     },
     Failure {
         component: "Conflict",
-        description: "Something that exists stands in the way.",
+        description: "The request conflicts with the current state.",
         is_counted: true,
         headers: &[],
         examples: &[(
@@ -102,10 +102,13 @@ pub(super) const FAILURES: &[Failure] = &[
     },
     Failure {
         component: "PreconditionFailed",
-        description: "The record has another version than `If-Match` asks for. Nothing changed.",
+        description: "The record does not have a version that `If-Match` names. Nothing changed.",
         is_counted: true,
         headers: &[],
-        examples: &[("stale", "the agent has changed: its ETag is \"a43\" now, read it again")],
+        examples: &[(
+            "stale",
+            "the agent has changed: its ETag is \"k3j9x0ab-a43\" now, read it again",
+        )],
     },
     Failure {
         component: "PayloadTooLarge",
@@ -123,7 +126,7 @@ pub(super) const FAILURES: &[Failure] = &[
     },
     Failure {
         component: "UriTooLong",
-        description: "The request line is longer than 8 KiB. Answered before any credential is looked at.",
+        description: "The request line is longer than 8 KiB. Answered before any credential is read.",
         is_counted: false,
         headers: &[],
         examples: &[("line", "the request line must be at most 8192 bytes, got 9120")],
@@ -147,7 +150,7 @@ pub(super) const FAILURES: &[Failure] = &[
     },
     Failure {
         component: "PlanLimitReached",
-        description: "The workspace's plan has no room for another active agent.",
+        description: "The workspace has as many active agents as its plan allows.",
         is_counted: true,
         headers: &[],
         examples: &[("plan", "the plan free allows 3 active agents, and they exist already")],
@@ -164,7 +167,7 @@ pub(super) const FAILURES: &[Failure] = &[
     },
     Failure {
         component: "HeadersTooLarge",
-        description: "The header fields take more than 16 KiB. Answered before any credential is looked at.",
+        description: "The header fields take more than 16 KiB. Answered before any credential is read.",
         is_counted: false,
         headers: &[],
         examples: &[("headers", "the header fields must be at most 16384 bytes, got 17002")],
@@ -230,7 +233,7 @@ pub(super) fn headers(is_counted: bool, others: &[&str]) -> Node {
     let rate = if is_counted { &RATE[..] } else { &[] };
     let names = ["X-Request-Id"].iter().chain(rate).chain(others);
     names.fold(Node::object(), |node, component| {
-        // One field has two descriptions: where it is always there, and where it is not.
+        // `Retry-After` has two descriptions: where it is always sent, and where it is sent sometimes.
         let name = component.strip_suffix("-Sometimes").unwrap_or(component);
         node.with(name, Node::reference("headers", component))
     })
@@ -254,7 +257,7 @@ impl Failure {
 
 /// The statuses of the failures of an endpoint, in order.
 ///
-/// What every request can meet follows from what the endpoint needs and reads; the rest is in its description.
+/// The failures that follow from what the endpoint needs and reads are found here; the others are in its description.
 pub(super) fn statuses(endpoint: &Definition) -> Vec<u16> {
     let needs = endpoint.route.needs;
     let mut statuses = vec![414, 431, 500];

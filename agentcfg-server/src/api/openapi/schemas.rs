@@ -93,7 +93,7 @@ impl Schemas {
     }
 }
 
-/// Members of a schema in the order in which they are read best.
+/// The order in which the members of a schema are written.
 const ORDER: [&str; 19] = [
     "$ref",
     "type",

@@ -79,9 +79,9 @@ fn operations_have_names_of_their_own_and_say_what_they_do() {
     }
 }
 
-/// An example of a body is accepted by its reader; one of an answer is read and shown as it stands.
+/// An example of a body is accepted by its reader; one of an answer comes out unchanged when it is read and written.
 #[test]
-fn examples_are_read_and_shown_as_they_stand() {
+fn examples_are_read_and_written_unchanged() {
     for endpoint in endpoints::all() {
         let id = endpoint.doc.id;
         if let Content::Json(body) = endpoint.content {

@@ -1,4 +1,4 @@
-//! `dev`: everything in one go, for trying out.
+//! `dev`: a workspace, credentials and a running server, for a first try.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ const USER: &str = "dev";
 pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
     let mut config = Config::load(Flags::from(args), std::env::vars_os())?;
     issues_tokens(&config, "dev")?;
-    // Whoever tries things out may try the plans too.
+    // The user of a trial may change plans as well.
     config.operators.push(USER.to_owned());
     telemetry::init(&config.log, config.log_format)?;
     runtime()?.block_on(async {
@@ -44,7 +44,7 @@ pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
     })
 }
 
-/// The workspace to play in: the one of an earlier run, or a new one with an API key.
+/// The workspace of the trial: the one of an earlier run, or a new one with an API key.
 async fn workspace(service: &AgentCfg) -> Result<(Workspace, Option<String>), CommandError> {
     let caller = service.trusted_user(USER)?;
     if let Some(view) = service.list_workspaces(&caller).await?.into_iter().next() {

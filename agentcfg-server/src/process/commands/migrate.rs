@@ -22,7 +22,7 @@ enum Place {
 
 pub(super) fn run(args: &MigrateArgs) -> Result<ExitCode, CommandError> {
     let config = Config {
-        // One connection, so that any other one is somebody else's.
+        // This process uses one connection, so any other one belongs to another process.
         database_pool_size: 1,
         ..Config::load(Flags::default(), std::env::vars_os())?
     };
@@ -73,7 +73,7 @@ async fn into_database(from: &Path, to: &Secret, config: &Config) -> Result<Exit
     let (reader, writer) = io::pipe()?;
     let source = thread::spawn(move || store.backup(writer).map(drop));
     let moved = database.import(reader).await;
-    // When the source failed, what the database says of it is only that the stream broke off.
+    // When the source failed, the database only reports that the stream broke off.
     source
         .join()
         .map_err(|_| "reading the store failed")?
@@ -88,7 +88,7 @@ async fn into_database(from: &Path, to: &Secret, config: &Config) -> Result<Exit
     }
     println!(
         "start servers with AGENTCFG_DATABASE_URL_FILE and AGENTCFG_SESSION_SECRET_FILE; {} is as it was: keep it as a backup, \
-         and serve from it no more",
+         and do not serve from it",
         from.display()
     );
     done("moved into the database", &moved)
@@ -115,7 +115,7 @@ async fn into_directory(from: &Secret, to: &Path, config: &Config) -> Result<Exi
     let restored = target.join().map_err(|_| "writing the store failed")?;
     let read = match (read, restored) {
         (Ok(read), Ok(())) => read,
-        // A reader that gave up breaks the pipe; it knows why.
+        // A reader that failed closes the pipe, and its own error is reported.
         (Err(TransferError::Io(_)) | Ok(_), Err(error)) => return Err(error.into()),
         (Err(error), _) => return Err(error.into()),
     };

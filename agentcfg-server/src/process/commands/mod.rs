@@ -1,4 +1,4 @@
-//! What each command of the binary does.
+//! The commands of the binary.
 
 mod dev;
 mod migrate;
@@ -12,10 +12,10 @@ use std::process::ExitCode;
 use crate::process::cli::{Cli, Command};
 use crate::process::config::{Config, SessionProvider};
 
-/// A command that did not do what was asked. The text names the cause and the way out.
+/// A command failed. The text names the cause and the way out.
 pub type CommandError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Refuses to issue a session token where nobody would accept it.
+/// Refuses to issue a session token when the configured server would not accept it.
 fn issues_tokens(config: &Config, command: &str) -> Result<(), CommandError> {
     let provider = match config.session_provider {
         SessionProvider::Local => return Ok(()),
@@ -42,7 +42,7 @@ fn program() -> String {
 ///
 /// # Errors
 ///
-/// What stands in its way.
+/// The cause of the failure.
 pub fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     match cli.command {
         Command::Dev(args) => dev::run(&args),

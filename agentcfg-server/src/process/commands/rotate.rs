@@ -34,7 +34,7 @@ pub(super) fn run(args: &RotateArgs) -> Result<ExitCode, CommandError> {
             master_keys::rotate(&service, &dir, drop_old, &mut say).await?;
             Ok(ExitCode::SUCCESS)
         }),
-        // A server works on the directory: it has the store, and must have the new key too.
+        // A server works on the directory. It has the store open and must use the new key, so it does the rotation.
         Err(DataDirError::Locked { path, holder }) => {
             let order = Order::RotateMasterKey { drop_old };
             control::request(&dir, order, &mut std::io::stdout()).map_err(|error| {

@@ -30,12 +30,12 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
 
 /// The one line on standard output that says the server is ready.
 pub(super) fn announce(address: SocketAddr) {
-    // Whoever started the server may have closed its end; the server serves all the same.
+    // The parent process may have closed the pipe. That does not stop the server.
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "listening on http://{address}").and_then(|()| out.flush());
 }
 
-/// What an operator wants to know at the very first start.
+/// The hints that are printed at the first start.
 fn introduce(server: &Server, data: &Path) {
     let data = std::fs::canonicalize(data).unwrap_or_else(|_| data.to_owned());
     let (data, program) = (data.display(), program());

@@ -71,7 +71,7 @@ pub(super) fn restore(args: &RestoreArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Sees to it that a restored store starts, or says what is missing for that: a backup does not hold the master key.
+/// Prepares a restored store for its first start, or reports what is missing: a backup does not hold the master key.
 async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, discard: bool) -> Result<(), CommandError> {
     if discard {
         let discarded = service.discard_provider_keys("agentcfg-server restore").await?;
@@ -80,7 +80,7 @@ async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, discard: bool) -> Re
     let needed = service.master_keys_needed().await?;
     let file = dir.master_key_path();
     if !needed.any_sealed {
-        // Nothing is sealed, so any key will do: the configured one, one that lies here, or else a fresh one.
+        // Nothing is sealed, so any key works: the configured one, the one in the file, or a new one.
         service.forget_master_keys().await?;
         if !needed.keys.is_empty() {
             println!("left out 1 record, the list of master keys: the backup holds no provider keys");
@@ -135,7 +135,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::FAILURE)
 }
 
-/// As [`DataDir::require_store`]; who serves from a database is told where its store is.
+/// As [`DataDir::require_store`]; with `database_url` the message says that the store is in the database.
 fn require_store(dir: &DataDir) -> Result<(), CommandError> {
     let database = ["AGENTCFG_DATABASE_URL", "AGENTCFG_DATABASE_URL_FILE"];
     match dir.require_store() {
@@ -150,7 +150,7 @@ fn require_store(dir: &DataDir) -> Result<(), CommandError> {
     }
 }
 
-/// A file in the making beside its final place; it goes away unless it is kept.
+/// A temporary file beside its final place; it is removed on drop unless it is kept.
 struct Draft {
     path: PathBuf,
     file: File,
@@ -165,11 +165,11 @@ impl Draft {
             )
             .into());
         }
-        // The name is this process's own, so that neither another backup nor a file that somebody put there is written into.
+        // The name has the process id, and the file must not exist, so that no other file is overwritten.
         let mut path = out.as_os_str().to_owned();
         path.push(format!(".{}.partial", std::process::id()));
         let path = PathBuf::from(path);
-        // What it holds is for the owner alone: names, prompts and hashes of keys.
+        // The file is for its owner alone: it has names, prompts and hashes of keys.
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         let file = file.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         Ok(Self { path, file })
@@ -180,7 +180,7 @@ impl Draft {
         self.file.flush()?;
         self.file.sync_all()?;
         let bytes = self.file.metadata()?.len();
-        // A hard link, unlike a rename, never replaces what has come there meanwhile.
+        // A hard link, unlike a rename, never replaces a file that was created meanwhile.
         fs::hard_link(&self.path, out)?;
         let parent = out
             .parent()

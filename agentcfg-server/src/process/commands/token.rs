@@ -23,7 +23,8 @@ pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The data directory. A token may come before the first start, but whoever mistyped the name should learn of it.
+/// The data directory. It is created if it does not exist, because a token may be issued before the first start; a note
+/// says so, in case the name was mistyped.
 fn directory(config: &Config) -> Result<DataDir, CommandError> {
     let is_new = !config.data.try_exists()?;
     let dir = DataDir::open_or_create(&config.data)?;

@@ -1,4 +1,4 @@
-//! Reading the layers and putting them on top of each other.
+//! Reading the layers and merging them.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -218,7 +218,7 @@ fn edits(a: &str, b: &str) -> usize {
 }
 
 /// Whether a variable is one that Kubernetes sets in every container for a service that is named `agentcfg` or
-/// `agentcfg-<something>`. They are nobody's typing error.
+/// `agentcfg-<something>`. Such a variable is not a mistyped setting.
 fn is_service_link(key: &str) -> bool {
     let port_of = |marker: &str| key == &marker[1..] || key.ends_with(marker);
     if port_of("_SERVICE_HOST") || port_of("_SERVICE_PORT") || port_of("_PORT") {

@@ -61,7 +61,7 @@ pub struct Config {
     pub write_scope_configures_agents: bool,
     /// Origins that browsers may call from.
     pub cors_origins: Vec<String>,
-    /// Whether answers are compressed for those who ask.
+    /// Whether answers are compressed for clients that accept gzip.
     pub compression: bool,
     /// HS256 secret of the local identity provider, instead of the file in the data directory.
     pub session_secret: Option<Secret>,
@@ -85,27 +85,27 @@ pub struct Config {
     pub oidc_issuer: Option<String>,
     /// The `aud` of tokens for this service.
     pub oidc_audience: Option<String>,
-    /// Where the identity provider's keys are, when its discovery document is not to be asked.
+    /// The URL of the identity provider's keys, instead of the one in its discovery document.
     pub oidc_jwks_url: Option<Uri>,
-    /// Where tokens are introspected.
+    /// The URL of the introspection endpoint.
     pub introspection_url: Option<Uri>,
-    /// The client that introspects.
+    /// The client id for the introspection endpoint.
     pub introspection_client_id: Option<String>,
     /// The secret of that client.
     pub introspection_client_secret: Option<Secret>,
-    /// Where the bearer of a token learns who that is.
+    /// The URL of the user-info endpoint.
     pub userinfo_url: Option<Uri>,
-    /// What `userinfo_url` wants in the header `apikey`.
+    /// The value of the header `apikey` for `userinfo_url`.
     pub userinfo_apikey: Option<Secret>,
     /// Time for a model provider to begin its answer.
     pub model_call_first_byte_timeout: Duration,
-    /// Time that a model provider may be silent within its answer.
+    /// Longest time between two pieces of a model provider's answer.
     pub model_call_idle_timeout: Duration,
     /// Address of `GET /metrics`; off when absent.
     pub metrics_listen: Option<SocketAddr>,
     /// Log filter, such as `info` or `agentcfg_server=debug,warn`.
     pub log: String,
-    /// Shape of log lines.
+    /// Format of log lines.
     pub log_format: LogFormat,
     /// Connections served at a time.
     pub max_connections: usize,
@@ -174,7 +174,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Puts the layers together: `flags` over `env` over the TOML file that `flags` may name over the defaults.
+    /// Merges the layers: `flags` over `env` over the TOML file that `flags` may name over the defaults.
     ///
     /// # Errors
     ///
@@ -207,7 +207,7 @@ pub enum Statements {
     Unnamed,
 }
 
-/// Shape of log lines.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.

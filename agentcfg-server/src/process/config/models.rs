@@ -8,7 +8,7 @@ use super::value::Value;
 
 const FIELDS: [&str; 4] = ["id", "provider", "display_name", "status"];
 
-/// Reads the models and holds them against the rules of a catalogue.
+/// Reads the models and checks them by the rules of a catalogue.
 pub(super) fn read(value: &Value<'_>) -> Result<Vec<CatalogueModel>, String> {
     let Value::Toml(value) = value else {
         return Err("must be a list of tables in the TOML file, it cannot come from the environment".to_owned());
@@ -49,7 +49,7 @@ fn model(table: &DeTable<'_>) -> Result<CatalogueModel, String> {
         provider: provider
             .parse::<Provider>()
             .map_err(|rule| format!("provider {rule}, got {provider:?}"))?,
-        // A model that is listed is there, and is called by its identifier, unless more is said.
+        // The defaults: the status `available`, and the identifier as the display name.
         display_name: text("display_name")?.unwrap_or(id).to_owned(),
         status: match text("status")? {
             None => ModelStatus::Available,

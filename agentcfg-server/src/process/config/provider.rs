@@ -1,4 +1,4 @@
-//! Which identity provider the settings choose, with all that it needs.
+//! The identity provider that the settings choose.
 
 use super::settings::is_visible;
 use super::{Config, ConfigError};
@@ -16,7 +16,7 @@ pub enum SessionProvider {
 }
 
 impl Config {
-    /// The identity provider elsewhere that `session_provider` chooses; `None` when this server is its own. Settings of the
+    /// The external identity provider that `session_provider` chooses; `None` for the local one. Settings of the
     /// other providers are ignored.
     ///
     /// # Errors

@@ -108,7 +108,7 @@ pub const SETTINGS: &[Setting] = &[
     }),
     setting(
         "compression",
-        "whether answers are compressed for those who ask",
+        "whether answers are compressed for clients that accept gzip",
         |c, v| put(&mut c.compression, v.boolean()),
     ),
     secret(
@@ -154,7 +154,7 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         "model_call_idle_timeout",
-        "seconds that a model provider may be silent within its answer",
+        "longest seconds between two pieces of a model provider's answer",
         |c, v| put(&mut c.model_call_idle_timeout, v.seconds(1, DAY)),
     ),
     setting("session_provider", "where session tokens come from", |c, v| {
@@ -194,7 +194,7 @@ pub const SETTINGS: &[Setting] = &[
     }),
     setting(
         "userinfo_url",
-        "URL that is asked with each token who its bearer is",
+        "URL of the user-info endpoint, asked with each token",
         |c, v| put(&mut c.userinfo_url, v.text(URL, is_plain_url).map(|s| s.parse().ok())),
     ),
     secret("userinfo_apikey", "header apikey for userinfo_url", |c, v| {
@@ -217,7 +217,7 @@ pub const SETTINGS: &[Setting] = &[
             )
         },
     ),
-    setting("log_format", "shape of log lines", |c, v| {
+    setting("log_format", "format of log lines", |c, v| {
         put(&mut c.log_format, v.choice(LOG_FORMATS))
     }),
     setting("max_connections", "connections served at a time", |c, v| {
@@ -297,14 +297,14 @@ fn put<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
 
 fn base_url(value: &Value<'_>) -> Result<String, String> {
     const RULE: &str = "an address such as https://api.example.com or http://127.0.0.1:8080/prefix, without credentials, \
-                        query or fragment, and without /v1 at the end, which the paths of model calls bring along";
+                        query or fragment, and without /v1 at the end, because the paths of model calls begin with it";
     let normal = |text: &str| {
         let catalogue = Catalogue::default().with_base_url(Provider::OpenAi, text).ok()?;
         Some(catalogue.base_url(Provider::OpenAi).to_owned())
     };
     match value.text(RULE, |_| true).map(|text| (normal(&text), text)) {
         Ok((Some(url), _)) => Ok(url),
-        // What stands before an @ may be a password.
+        // The text before an @ may be a password.
         Ok((None, text)) if text.contains('@') => Err(format!("must be {RULE}")),
         Ok((None, _)) => value.text(RULE, |_| false),
         Err(fault) => Err(fault),
@@ -350,7 +350,7 @@ pub(super) fn is_visible(text: &str) -> bool {
 }
 
 fn log_filter(text: &str) -> bool {
-    // A word alone would be taken for the name of a module, and a mistyped level would turn all logs off.
+    // A filter reads an unknown word as the name of a module, so a mistyped level would turn all logs off.
     let is_level = |word: &str| word.parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
     let mut directives = text.split(',').map(str::trim);
     directives.all(|directive| match directive.split_once('=') {
@@ -359,7 +359,7 @@ fn log_filter(text: &str) -> bool {
     }) && tracing_subscriber::EnvFilter::try_new(text).is_ok()
 }
 
-/// What a browser puts into `Origin`: scheme, host, perhaps a port, and nothing after that.
+/// Whether this is an origin as browsers send it in `Origin`: a scheme, a host and perhaps a port.
 fn origin(text: &str) -> bool {
     let Some(host) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else {
         return false;

@@ -35,7 +35,7 @@ fn the_default_file_equals_the_defaults_and_lists_every_setting_once() {
         .lines()
         .filter_map(|line| line.trim_start_matches("# ").split_once(" = "))
         .map(|(name, _)| name)
-        // What a table within a list holds is indented and no setting.
+        // The tables within a list are indented; their keys are not settings.
         .filter(|name| !name.starts_with(' '))
         .collect();
     assert_eq!(names, SETTINGS.iter().map(|setting| setting.name).collect::<Vec<_>>());
@@ -81,7 +81,7 @@ fn an_unknown_key_in_the_file_is_named_with_its_line_and_the_nearest_key() {
 }
 
 #[test]
-fn a_file_that_is_no_toml_is_told_with_its_line() {
+fn a_file_that_is_not_toml_is_reported_with_its_line() {
     let dir = tempfile::tempdir().unwrap();
     let error = from_file(dir.path(), "listen = '127.0.0.1:1'\ndata = \n")
         .unwrap_err()

@@ -1,4 +1,4 @@
-//! A raw value from any layer, and what a setting may ask of it.
+//! A raw value from any layer, and its conversion to the types of settings.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
-//! A stream of bytes with an end that cannot be mistaken.
+//! A framed stream of bytes: its end is explicit, so that a broken transfer is detected.
 //!
-//! `d <length: u32> <bytes>` carries data, `e <total: u64>` ends the transfer, `x <length: u32> <message>` gives it up.
+//! `d <length: u32> <bytes>` carries data, `e <total: u64>` ends the transfer, `x <length: u32> <message>` aborts it.
 //! Numbers are big-endian.
 
 use std::io::{self, Read, Write};
@@ -24,7 +24,7 @@ pub(super) fn send(
     let mut frames = Frames { out, stopped, total: 0 };
     let mut buffered = io::BufWriter::with_capacity(FRAME, &mut frames);
     let produced = produce(&mut buffered).and_then(|()| buffered.flush());
-    // What is left in the buffer belongs to a transfer that failed.
+    // The rest of the buffer belongs to a transfer that failed.
     let _ = buffered.into_parts();
     let total = frames.total;
     match produced {
@@ -49,7 +49,7 @@ pub(super) fn refuse(out: &mut dyn Write, message: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes what arrives to `out` and returns its length.
+/// Writes the received data to `out` and returns its length.
 pub(super) fn receive(stream: &mut dyn Read, out: &mut dyn Write) -> Result<u64, ControlError> {
     let mut total = 0;
     let mut data = vec![0; FRAME];

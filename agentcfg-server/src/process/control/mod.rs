@@ -5,10 +5,9 @@
 //! | order | answer |
 //! |---|---|
 //! | `backup 1` | a copy of the store |
-//! | `rotate-master-key 1`, `rotate-master-key 1 drop-old` | lines that say how far it is |
+//! | `rotate-master-key 1`, `rotate-master-key 1 drop-old` | lines that report progress |
 //!
-//! The answer is a series of frames that ends with a count of all bytes, so that a transfer that broke is told from one
-//! that is complete.
+//! The answer is a series of frames that ends with a count of all bytes, so that a broken transfer is detected.
 
 mod frames;
 mod server;
@@ -28,14 +27,14 @@ pub use server::{Control, spawn};
 
 use crate::process::datadir::DataDir;
 
-/// What a running server can be asked to do.
+/// An order to a running server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Write a consistent copy of the store.
     Backup,
     /// Put a new master key before the others, and seal everything under it.
     RotateMasterKey {
-        /// Whether to remove the old ones in the end.
+        /// Whether to remove the old ones at the end.
         drop_old: bool,
     },
 }
@@ -56,48 +55,48 @@ impl Order {
     }
 }
 
-/// How long either side waits for the other to move.
+/// The read and write timeout of both sides.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Why the running server did not do what it was asked.
+/// Why an order was not carried out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {
-    /// Nobody listens. Whoever holds the lock is another command, or a server that is starting or stopping.
+    /// No process listens on the socket. The lock is held by another command, or by a server that is starting or stopping.
     #[error("no server answers on {}; if one is starting, try again", .path.display())]
     NotRunning {
         /// The socket.
         path: PathBuf,
     },
-    /// The server said no, or failed half-way.
+    /// The server refused the order, or failed while it carried it out.
     #[error("the server reports: {0}")]
     Server(String),
     /// The connection ended before the transfer did. What was written is no backup.
     #[error("the transfer from the server broke off, try again")]
     Broken,
-    /// What arrived is not what this version speaks.
-    #[error("the server speaks another version of the control protocol; use the binary that it runs")]
+    /// The answer is not of this version of the protocol.
+    #[error("the server has another version of the control protocol; use the binary that it runs")]
     Protocol,
     /// The copy cannot be written.
     #[error("cannot write what the server sends: {0}")]
     Output(#[source] io::Error),
-    /// The socket fails otherwise.
+    /// Another error of the socket.
     #[error("cannot talk to the server on {}: {source}", .path.display())]
     Io {
         /// The socket.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 /// Asks the server that runs on `dir` for a backup, writes it to `out` and returns its length.
 ///
-/// `out` is flushed, not synced. After an error it holds a part that is good for nothing.
+/// `out` is flushed, not synced. After an error its content is incomplete and must be discarded.
 ///
 /// # Errors
 ///
-/// When no server runs there, or the copy did not arrive whole.
+/// When no server runs there, or the copy is incomplete.
 pub fn request_backup(dir: &DataDir, out: &mut dyn Write) -> Result<u64, ControlError> {
     request(dir, Order::Backup, out)
 }
@@ -106,7 +105,7 @@ pub fn request_backup(dir: &DataDir, out: &mut dyn Write) -> Result<u64, Control
 ///
 /// # Errors
 ///
-/// When no server runs there, it refused, or the answer did not arrive whole.
+/// When no server runs there, it refused, or the answer is incomplete.
 pub fn request(dir: &DataDir, order: Order, out: &mut dyn Write) -> Result<u64, ControlError> {
     let path = dir.socket_path();
     let stream = at(&path, |reachable| UnixStream::connect(reachable));

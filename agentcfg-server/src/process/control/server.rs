@@ -1,4 +1,4 @@
-//! The side that takes orders.
+//! The server of the control socket.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
@@ -15,10 +15,10 @@ use tokio::task::JoinHandle;
 use super::{Order, PATIENCE, at, frames};
 use crate::process::datadir::DataLock;
 
-/// How long a client has to say what it wants.
+/// Time for a client to send its order.
 const ORDER_TIME: Duration = Duration::from_secs(5);
 
-/// A socket that takes orders until this is dropped, which also removes it and gives up a backup under way.
+/// A socket that takes orders until this is dropped. The drop removes the socket and aborts a backup that is running.
 #[derive(Debug)]
 pub struct Control {
     path: PathBuf,
@@ -30,7 +30,7 @@ impl Drop for Control {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::Relaxed);
         self.accepting.abort();
-        // A socket that stays is stale, and the next server clears it away.
+        // When the removal fails, the next server removes the stale socket.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -48,7 +48,7 @@ where
     F: Fn(Order, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
 {
     let path = lock.dir().socket_path();
-    // The process that left it there has ended, or this one would not hold the lock.
+    // Its process has ended, because this process holds the lock.
     clear(&path)?;
     let listener = at(&path, |reachable| UnixListener::bind(reachable))?;
     fs::set_permissions(&path, Permissions::from_mode(0o600))?;

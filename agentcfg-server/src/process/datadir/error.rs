@@ -1,4 +1,4 @@
-//! What can be wrong with a data directory, with the way out.
+//! The errors of a data directory, each with the way out.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ pub enum DataDirError {
         /// The missing directory.
         path: PathBuf,
     },
-    /// There is something else at the path.
+    /// The path is not a directory.
     #[error("{} is a file; --data must name a directory", .path.display())]
     NotADirectory {
-        /// What is no directory.
+        /// The path.
         path: PathBuf,
     },
     /// The system denies access.
@@ -48,7 +48,7 @@ pub enum DataDirError {
     Locked {
         /// The directory.
         path: PathBuf,
-        /// The process, as far as it told.
+        /// A description of the process, as far as the lock file names it.
         holder: String,
     },
     /// A command needs a store and there is none.
@@ -64,23 +64,23 @@ pub enum DataDirError {
         path: PathBuf,
     },
     /// Others can read a key.
-    #[error("{} is open to other users (mode {mode:03o}); if nobody read it, run `chmod 600 {}`, else delete it: all sessions end and the next start makes a new one", .path.display(), .path.display())]
+    #[error("{} is open to other users (mode {mode:03o}); if no other user has read it, run `chmod 600 {}`, else delete it: all sessions end and the next start makes a new one", .path.display(), .path.display())]
     KeyExposed {
         /// The key file.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
-    /// A key file is not what this program wrote.
+    /// A key file has a wrong length.
     #[error("{} must hold 32 bytes, got {length}; put the original back, or delete it: all sessions end and the next start makes a new one", .path.display())]
     KeyLength {
         /// The key file.
         path: PathBuf,
-        /// What it holds.
+        /// Its length in bytes.
         length: u64,
     },
     /// Others can read the master keys.
-    #[error("{} is open to other users (mode {mode:03o}); run `chmod 600 {}`, and if somebody may have read it, then replace the master key with `agentcfg-server rotate-master-key`", .path.display(), .path.display())]
+    #[error("{} is open to other users (mode {mode:03o}); run `chmod 600 {}`, and if another user may have read it, then replace the master key with `agentcfg-server rotate-master-key`", .path.display(), .path.display())]
     MasterKeyExposed {
         /// The key file.
         path: PathBuf,
@@ -97,7 +97,7 @@ pub enum DataDirError {
         /// What is wrong with it.
         rule: String,
     },
-    /// The system has no randomness to give.
+    /// The system has no randomness.
     #[error("cannot make a key: {0}")]
     Randomness(String),
     /// Anything else.
@@ -107,7 +107,7 @@ pub enum DataDirError {
         doing: &'static str,
         /// On what.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }

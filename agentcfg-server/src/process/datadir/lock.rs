@@ -1,4 +1,4 @@
-//! One process at a time.
+//! The lock of a data directory: one process works on it at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -19,7 +19,7 @@ impl DataLock {
         &self.dir
     }
 
-    /// Writes down the address that the process serves, for the message that others get.
+    /// Writes the address that the process serves into the lock file, for the error message of other processes.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl DataLock {
     pub(super) fn take(dir: &DataDir) -> Result<Self, DataDirError> {
         let path = dir.path().join("lock");
         let failed = |source| DataDirError::from_io("write to", &path, source);
-        // The file is never removed: a lock on a removed file would keep nobody out.
+        // The file is never removed: a lock on a removed file excludes no other process.
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -68,7 +68,7 @@ impl DataLock {
 /// Who holds the lock, from what it wrote into the file.
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
-    // Without the text the message is less helpful, and still true.
+    // Without the text the message is less helpful, but correct.
     let _ = file.take(1024).read_to_string(&mut text);
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     match (field("pid"), field("listen")) {

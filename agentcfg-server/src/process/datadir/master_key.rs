@@ -69,7 +69,7 @@ pub(super) fn create(dir: &Path) -> Result<(), DataDirError> {
 
 /// Puts these keys in the place of those that are in the file.
 pub(super) fn replace(dir: &Path, keys: &[MasterKey]) -> Result<(), DataDirError> {
-    // Keys that are no keyring would lock everybody out at the next start.
+    // The next start would refuse keys that are not a valid keyring.
     Vault::new(keys.to_vec()).map_err(|error| DataDirError::MasterKeyFile {
         path: dir.join(NAME),
         line: 1,
@@ -83,7 +83,7 @@ pub(super) fn generate() -> Result<MasterKey, DataDirError> {
 }
 
 fn text(keys: &[MasterKey]) -> Zeroizing<String> {
-    // Made in one go, so that no copy is left behind by growing.
+    // Allocated once, because a vector that grows leaves copies of the keys in freed memory.
     let mut text = Zeroizing::new(String::with_capacity(HEAD.len() + keys.len() * 65));
     text.push_str(HEAD);
     for key in keys {

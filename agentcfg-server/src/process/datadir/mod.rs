@@ -1,4 +1,4 @@
-//! The data directory: what lies where in it, who may use it, and what to do when that fails.
+//! The data directory: its files, its lock, and its errors, each with the way out.
 //!
 //! | file | what |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `session.key` | the secret of the local identity provider, 32 bytes |
 //! | `master.key` | the master keys that seal provider keys, one a line, the sealing one first |
 //! | `lock` | held by the process that works on the store |
-//! | `control.sock` | where that process takes orders from the owner of the directory |
+//! | `control.sock` | the socket on which that process takes orders from the owner of the directory |
 
 mod error;
 mod lock;
@@ -34,7 +34,7 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Opens the directory at `path`, and creates it, for its owner alone, when there is nothing.
+    /// Opens the directory at `path`. When there is none, it is created with permissions for its owner alone.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl DataDir {
         }
         match DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
-            // Another process was faster, which is as good.
+            // Another process has created it meanwhile.
             _ => Self::open(path),
         }
     }
@@ -89,14 +89,14 @@ impl DataDir {
     ///
     /// # Errors
     ///
-    /// When that cannot be found out.
+    /// When the file system cannot be read.
     pub fn has_store(&self) -> Result<bool, DataDirError> {
         let path = self.store_path();
         path.try_exists()
             .map_err(|source| DataDirError::from_io("look into", &self.path, source))
     }
 
-    /// Insists on a store, for commands that work on one.
+    /// Requires a store, for commands that work on one.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl DataDir {
         }
     }
 
-    /// Insists on there being no store, for commands that bring one.
+    /// Requires that there is no store, for commands that create one.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl DataDir {
         DataLock::take(self)
     }
 
-    /// The secret of the local identity provider. The first call makes it; calls that race get the same one.
+    /// The secret of the local identity provider. The first call makes it; concurrent calls get the same one.
     ///
     /// Needs no lock, so that tokens can be made while a server runs.
     ///
@@ -173,7 +173,7 @@ impl DataDir {
         })
     }
 
-    /// Puts a fresh master key before these in the file, and gives all.
+    /// Writes a new master key before these into the file, and returns all.
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ impl DataDir {
         Ok(keys)
     }
 
-    /// Leaves exactly these master keys in the file.
+    /// Writes exactly these master keys into the file.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Files of secrets: their owner's alone, and on the disk whole or not at all.
+//! Files of secrets: readable by their owner alone, and written atomically.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,20 +10,20 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::DataDirError;
 
-/// Opens a file, and gives its permission bits when others than the owner have any.
+/// Opens a file, and returns its permission bits when other users have any.
 pub(super) fn open(path: &Path) -> io::Result<(File, Option<u32>)> {
     let file = File::open(path)?;
     let mode = file.metadata()?.mode() & 0o777;
     Ok((file, (mode & 0o077 != 0).then_some(mode)))
 }
 
-/// Makes the file `name` unless there is one, which is fine too. Nobody ever sees half of it.
+/// Creates the file `name` atomically, unless it exists already.
 pub(super) fn create(dir: &Path, name: &str, content: &[u8]) -> Result<(), DataDirError> {
     put(dir, name, content, publish)
 }
 
-/// Puts the file `name` in the place of the one that is there, which stays as it is until then. Only the process that
-/// holds the directory may do so: drafts that others left when they died are removed, for they hold secrets too.
+/// Replaces the file `name` atomically. Only the process that holds the lock of the directory may call it, because it
+/// removes the drafts of processes that were killed: they hold secrets too.
 pub(super) fn replace(dir: &Path, name: &str, content: &[u8]) -> Result<(), DataDirError> {
     put(dir, name, content, |draft, path| fs::rename(draft, path))?;
     remove_drafts(dir, name).map_err(|source| DataDirError::from_io("clean up", dir, source))
@@ -44,7 +44,7 @@ fn remove_drafts(dir: &Path, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a draft under a name of its own and lets `place` give it the final one.
+/// Writes a draft under a unique name and lets `place` move it to the final one.
 fn put(dir: &Path, name: &str, content: &[u8], place: fn(&Path, &Path) -> io::Result<()>) -> Result<(), DataDirError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -58,14 +58,15 @@ fn put(dir: &Path, name: &str, content: &[u8], place: fn(&Path, &Path) -> io::Re
     {
         tracing::warn!(draft = %draft.display(), %error, "cannot remove the draft of a key, please do");
     }
-    // The name must outlive a power cut, or what was made with the secret from now on would not.
+    // The directory is synced, so that the name survives a power cut: data that is sealed with the secret would be
+    // lost without it.
     File::open(dir)
         .and_then(|dir| dir.sync_all())
         .map_err(|source| DataDirError::from_io("sync", dir, source))
 }
 
 fn write(draft: &Path, content: &[u8]) -> io::Result<()> {
-    // Left behind by a process that had the same number and died here.
+    // Left behind by a killed process that had the same process id.
     match fs::remove_file(draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -79,11 +80,11 @@ fn write(draft: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Gives `draft` the name `path` unless that is taken, which is fine too.
+/// Moves `draft` to `path`, unless `path` exists already.
 fn publish(draft: &Path, path: &Path) -> io::Result<()> {
     let named = fs::hard_link(draft, path).or_else(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Err(error),
-        // Some file systems know no links. Those that know neither of the two ways have no atomic way at all.
+        // Some file systems have no hard links. Those that have neither of the two calls have no atomic way.
         _ => renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE).map_err(|_| error),
     });
     match named {

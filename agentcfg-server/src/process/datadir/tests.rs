@@ -36,7 +36,7 @@ fn a_missing_directory_and_a_file_are_told_apart() {
 }
 
 #[test]
-fn what_the_system_denies_comes_with_a_way_out() {
+fn errors_of_the_file_system_name_a_way_out() {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem, StorageFull};
     for (kind, words) in [
         (PermissionDenied, "permission denied"),
@@ -65,7 +65,7 @@ fn a_directory_that_is_not_writable_cannot_be_locked() {
 }
 
 #[test]
-fn the_second_one_learns_who_holds_the_lock() {
+fn the_error_names_the_process_that_holds_the_lock() {
     let temp = tempfile::tempdir().unwrap();
     let dir = DataDir::open(temp.path()).unwrap();
     let mut lock = dir.lock().unwrap();

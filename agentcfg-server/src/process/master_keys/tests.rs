@@ -89,7 +89,7 @@ async fn a_new_directory_gets_a_key_and_data_without_it_is_refused() {
     let id = ids(&data)[0];
     drop(server);
 
-    // Also while no provider key is saved.
+    // The same holds while no provider key is saved.
     let moved = temp.path().join("moved");
     fs::rename(key_file(&data), &moved).unwrap();
     let error = refused(config(&data)).await;
@@ -191,7 +191,7 @@ async fn a_store_of_an_earlier_release_opens_and_gets_a_key() {
     assert!(refused(config(temp.path())).await.contains("is missing"));
 }
 
-/// Rotates offline until `say` has been called so often, then drops everything as a kill would.
+/// Rotates offline until `say` has been called this often, then drops the future as a kill would.
 async fn killed_after(data: &Path, lines: usize, drop_old: bool) -> bool {
     let server = Server::open(config(data)).await.unwrap();
     let dir = server.dir().unwrap().clone();
@@ -202,7 +202,7 @@ async fn killed_after(data: &Path, lines: usize, drop_old: bool) -> bool {
     let mut say = move |_| {
         said += 1;
         if said > lines {
-            // Nothing is done any more after this point: the future is dropped at its next await.
+            // The future is dropped at its next await, so nothing happens after this point.
             if let Some(enough) = enough.take() {
                 let _ = enough.send(());
             }
@@ -216,7 +216,7 @@ async fn killed_after(data: &Path, lines: usize, drop_old: bool) -> bool {
 }
 
 #[tokio::test]
-async fn a_rotation_that_was_killed_leaves_a_directory_that_starts_and_is_taken_up_again() {
+async fn a_killed_rotation_leaves_a_directory_that_starts_and_is_resumed() {
     for drop_old in [false, true] {
         for lines in 0.. {
             let temp = tempfile::tempdir().unwrap();
@@ -313,7 +313,7 @@ async fn a_running_server_rotates_and_uses_the_new_key_at_once() {
         let both = ids(&data);
         assert_eq!(both[1..], old);
         assert!(out.starts_with(&format!("made the master key {}\n", both[0])), "{out}");
-        assert!(out.contains("1 provider keys looked at, 1 sealed anew"), "{out}");
+        assert!(out.contains("1 provider keys checked, 1 sealed again"), "{out}");
         assert_eq!(service.vault().unwrap().sealing_key(), both[0]);
         assert!(opens(&service).await);
         let (answer, out) = order(&dir, true).await;

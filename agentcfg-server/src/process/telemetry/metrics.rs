@@ -23,7 +23,7 @@ pub struct Metrics {
     pub rate_limited: Counter,
     /// 1 while the store answers, else 0.
     pub storage_ready: Gauge,
-    /// How requests are counted together with other instances, if they are.
+    /// The state of the shared rate counters, if requests are counted together with other servers.
     shared: OnceLock<Arc<SharedState>>,
     counted_alone: Counter,
     is_alone: Gauge,
@@ -32,7 +32,7 @@ pub struct Metrics {
     registry: Registry,
 }
 
-/// Seconds. The first bounds tell a cached read from a commit, the last a stall from a timeout.
+/// Bounds in seconds. The first ones separate cached reads from commits, the last ones stalls from timeouts.
 const BOUNDS: [f64; 14] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
@@ -102,13 +102,13 @@ impl Metrics {
         }
     }
 
-    /// Shows from now on how requests are counted together with other instances.
+    /// Adds the state of the shared rate counters.
     pub fn follow(&self, state: Arc<SharedState>) {
-        // There is one limiter in a server; a second one would be shown by the first.
+        // A server has one limiter; a second one is ignored.
         let _ = self.shared.set(state);
     }
 
-    /// Everything in the OpenMetrics text format.
+    /// All metrics in the OpenMetrics text format.
     pub fn render(&self) -> String {
         if let Some(state) = self.shared.get() {
             self.is_alone.set(i64::from(state.is_alone()));

@@ -1,4 +1,4 @@
-//! What operators see: logs on standard error, metrics on an address of their own.
+//! Observability: logs on standard error, metrics on an address of their own.
 
 mod endpoint;
 mod metrics;
@@ -22,7 +22,7 @@ pub struct TelemetryError(String);
 ///
 /// # Errors
 ///
-/// When the filter is no filter, or a subscriber is already installed.
+/// When the filter is not valid, or a subscriber is already installed.
 pub fn init(filter: &str, format: LogFormat) -> Result<(), TelemetryError> {
     let filter = EnvFilter::try_new(filter).map_err(|error| TelemetryError(error.to_string()))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
@@ -33,7 +33,7 @@ pub fn init(filter: &str, format: LogFormat) -> Result<(), TelemetryError> {
     .map_err(|error| TelemetryError(error.to_string()))
 }
 
-/// Colours are for people at a terminal who did not ask for none.
+/// Whether log lines have colours: on a terminal, unless `NO_COLOR` is set.
 fn colours() -> bool {
     stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

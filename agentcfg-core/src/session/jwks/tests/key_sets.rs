@@ -1,4 +1,4 @@
-//! Which keys of a set are used, and for what.
+//! Which keys of a set are used, and for which purpose.
 
 use super::*;
 
@@ -64,7 +64,7 @@ async fn a_secret_in_the_set_opens_nothing() {
     let set = key_set(&[oct.clone(), rsa().jwk("1")]);
     assert!(is_invalid(&judge(&set, &forger.token("s")).await));
     assert!(judge(&set, &rsa().token("1")).await.is_ok());
-    // With nothing else in it, no token can be judged.
+    // With nothing else in it, no token can be verified.
     let sessions = Provider::new(&key_set(&[oct])).sessions();
     assert!(is_unavailable(&sessions.verify(&rsa().token("1"), at(0)).await));
     assert!(sessions.ready().is_err());

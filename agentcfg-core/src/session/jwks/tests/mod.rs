@@ -1,4 +1,4 @@
-//! Tokens good and forged, and keys that come and go. The keys under `keys/` are for tests alone.
+//! Valid and forged tokens, and rotation of keys. The keys under `keys/` are for tests alone.
 
 mod forged;
 mod key_sets;
@@ -25,7 +25,7 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_unix_millis((START + seconds) * 1000)
 }
 
-/// A key pair of the provider, or of somebody else.
+/// A key pair of the provider, or of an attacker.
 struct Pair {
     key: EncodingKey,
     algorithm: Algorithm,
@@ -87,7 +87,7 @@ impl Pair {
         self.sign_text(&header.to_string(), &claims.to_string())
     }
 
-    /// A token that is right.
+    /// A valid token.
     fn token(&self, key_id: &str) -> String {
         self.sign(key_id, &claims())
     }
@@ -97,7 +97,7 @@ fn encode(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(text)
 }
 
-/// Claims that are right for an hour, and an hour more for the tests that move the clock.
+/// Claims that are valid for an hour, and an hour more for the tests that move the clock.
 fn claims() -> Value {
     json!({"sub": "ada", "iss": ISSUER, "aud": AUDIENCE, "iat": START, "exp": START + 7200})
 }

@@ -1,4 +1,4 @@
-//! Keys that come and go, and a provider that fails, stalls or is flooded through us.
+//! Rotation of keys, and a provider that fails, stalls or would be flooded with fetches.
 
 use super::*;
 
@@ -21,10 +21,10 @@ async fn without_keys_nothing_is_known() {
     let token = rsa().token("1");
     assert!(sessions.ready().is_err());
     assert!(is_unavailable(&sessions.verify(&token, at(0)).await));
-    // What is plainly wrong is told even so.
+    // A token that is malformed is refused as such nevertheless.
     assert!(is_invalid(&sessions.verify("nonsense", at(0)).await));
     assert_eq!(provider.fetches(), 1);
-    // Tokens do not hammer a provider that is down.
+    // Tokens do not flood a provider that is down.
     for _ in 0..20 {
         assert!(is_unavailable(&sessions.verify(&token, at(0)).await));
     }
@@ -57,7 +57,7 @@ async fn a_new_key_is_found_with_its_first_token() {
 }
 
 #[tokio::test]
-async fn a_flood_of_unknown_keys_is_one_fetch_and_stops_nobody() {
+async fn a_flood_of_unknown_keys_is_one_fetch_and_known_keys_pass() {
     let provider = Provider::new(&set(&[("1", rsa())]));
     let sessions = provider.sessions();
     sessions.refresh(at(0)).await;
@@ -75,7 +75,7 @@ async fn a_flood_of_unknown_keys_is_one_fetch_and_stops_nobody() {
     }
     settle().await;
     assert_eq!(provider.fetches(), 2);
-    // The fetch stands still, and good tokens pass.
+    // The fetch stalls, and valid tokens pass.
     assert!(sessions.verify(&rsa().token("1"), at(5)).await.is_ok());
     provider.answers(Ok(set(&[("1", rsa()), ("3", ed())])));
     provider.let_go();
@@ -92,7 +92,7 @@ async fn a_flood_of_unknown_keys_is_one_fetch_and_stops_nobody() {
 }
 
 #[tokio::test]
-async fn who_leaves_does_not_take_the_fetch_along() {
+async fn a_cancelled_caller_does_not_cancel_the_fetch() {
     let provider = Provider::new(&set(&[("1", rsa())]));
     let sessions = provider.sessions();
     sessions.refresh(at(0)).await;
@@ -129,7 +129,7 @@ async fn keys_outlive_fetches_that_fail() {
     {
         provider.answers(answer);
         let now = at(60 * (1 + i64::try_from(i).unwrap()));
-        // A key that nobody has heard of may be a new one: that cannot be told now.
+        // An unknown key may be a new one, which cannot be checked now.
         assert!(is_unavailable(&sessions.verify(&ec().token("2"), now).await));
         assert!(sessions.verify(&rsa().token("1"), now).await.is_ok());
         assert!(is_invalid(&sessions.verify(&other_rsa().token("1"), now).await));
@@ -153,12 +153,12 @@ async fn removed_keys_go_with_time() {
         assert!(sessions.verify(&token, at(second)).await.is_ok());
     }
     assert_eq!(provider.fetches(), 1);
-    // A token may be the one that notices the age; it does not wait for the fetch.
+    // A token may start the fetch of old keys; it does not wait for it.
     assert!(sessions.verify(&token, at(600)).await.is_ok());
     settle().await;
     assert_eq!(provider.fetches(), 2);
     assert!(is_invalid(&sessions.verify(&token, at(601)).await));
-    // Without any token, the regular look does it.
+    // Without any token, the periodic check starts it.
     provider.answers(Ok(set(&[("3", ed())])));
     sessions.refresh(at(1201)).await;
     assert!(is_invalid(&sessions.verify(&ec().token("2"), at(1201)).await));
@@ -199,7 +199,7 @@ async fn a_clock_that_is_set_back_does_not_keep_keys_forever() {
     let provider = Provider::new(&set(&[("1", rsa())]));
     let sessions = provider.sessions();
     sessions.refresh(at(3600)).await;
-    // Seconds are the age of a request that waited, and no reason.
+    // A difference of seconds is the age of a request that waited, and starts no fetch.
     sessions.refresh(at(3590)).await;
     assert_eq!(provider.fetches(), 1);
     sessions.refresh(at(0)).await;

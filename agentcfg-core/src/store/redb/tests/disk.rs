@@ -68,8 +68,8 @@ impl Disk {
         let options = options();
         Healer {
             opener: self.opener(&options),
-            shortest_pause: options.shortest_pause,
-            longest_pause: options.longest_pause,
+            min_backoff: options.min_backoff,
+            max_backoff: options.max_backoff,
         }
     }
 
@@ -94,8 +94,8 @@ impl Disk {
 pub(super) fn options() -> RedbOptions {
     RedbOptions {
         cache_bytes: 0,
-        shortest_pause: Duration::from_micros(100),
-        longest_pause: Duration::from_millis(1),
+        min_backoff: Duration::from_micros(100),
+        max_backoff: Duration::from_millis(1),
         ..RedbOptions::default()
     }
 }

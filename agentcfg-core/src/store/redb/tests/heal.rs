@@ -26,7 +26,7 @@ async fn a_failed_commit_has_an_unknown_outcome_and_the_store_recovers() {
         matches!(outcome, Err(CommitError::Store(StoreError::OutcomeUnknown(_)))),
         "{outcome:?}"
     );
-    assert_eq!((store.status(), store.is_ready()), (Status::Healing, false));
+    assert_eq!((store.status(), store.is_ready()), (Status::Recovering, false));
     assert!(unavailable(store.get(&[agent("a")]).await));
     assert!(unavailable(
         store

@@ -144,7 +144,7 @@ async fn a_key_is_saved_listed_replaced_and_deleted_and_never_shown() {
 }
 
 #[tokio::test]
-async fn models_show_the_catalogue_and_whose_credential_counts() {
+async fn models_show_the_catalogue_and_the_credential_in_use() {
     let api = Api::new(true).await;
     let path = format!("/api/models?workspace_id={}", api.workspace);
     let models = api.session("ada", "GET", &path, &Value::Null).await.body;
@@ -168,7 +168,7 @@ async fn models_show_the_catalogue_and_whose_credential_counts() {
 }
 
 #[tokio::test]
-async fn the_free_plan_is_told_which_plans_allow_it() {
+async fn the_error_on_the_free_plan_names_the_plans_that_allow_it() {
     let api = Api::new(true).await;
     api.save("ada", "openai", &body()).await;
     api.plan("free").await;

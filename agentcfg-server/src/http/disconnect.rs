@@ -1,38 +1,38 @@
-//! Whether the client of a request is still there.
+//! The detection that the client of a request has disconnected.
 
 use std::fmt::Debug;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// What a connection tells of its client; see [`Leaving`].
+/// A connection that detects the disconnect of its client; see [`Disconnect`].
 pub trait WatchClient: Debug + Send + Sync {
     /// Ready when the client has closed the connection or its sending side. The task of the connection is woken then.
-    fn poll_left(&self, cx: &mut Context<'_>) -> Poll<()>;
+    fn poll_disconnected(&self, cx: &mut Context<'_>) -> Poll<()>;
 }
 
-/// Tells a service call that its client has closed the connection or its sending side: over TCP the two look alike.
+/// Detects that the client of a request has closed the connection or its sending side: over TCP the two look alike.
 ///
 /// A listener puts one into the extensions of a request. Most calls need not use it: they are short, and a client that has
 /// sent all of its request may still wait for the answer.
 ///
 /// Only the call itself or its response body may poll it, never another task: only the task of the connection is woken.
 #[derive(Debug, Clone)]
-pub struct Leaving(Arc<dyn WatchClient>);
+pub struct Disconnect(Arc<dyn WatchClient>);
 
-impl Leaving {
+impl Disconnect {
     /// Watches the client of this connection.
     pub fn new(connection: Arc<dyn WatchClient>) -> Self {
         Self(connection)
     }
 
-    /// Resolves when the client has left.
-    pub async fn left(&self) {
-        poll_fn(|cx| self.poll_left(cx)).await;
+    /// Resolves when the client has disconnected.
+    pub async fn disconnected(&self) {
+        poll_fn(|cx| self.poll_disconnected(cx)).await;
     }
 
-    /// Ready when the client has left.
-    pub fn poll_left(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.0.poll_left(cx)
+    /// Ready when the client has disconnected.
+    pub fn poll_disconnected(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.poll_disconnected(cx)
     }
 }
