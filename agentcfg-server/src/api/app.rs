@@ -17,9 +17,10 @@ use hyper::{Method, Request, Response, StatusCode};
 use crate::api::call::{Call, Content, Received};
 use crate::api::endpoint::Run;
 use crate::api::endpoints;
-use crate::api::model_calls::{self, ModelCalls};
+use crate::api::model_calls::{self, ModelCalls, Target};
 use crate::api::observer::{Answered, Observer, Stopwatch};
-use crate::api::routes::{self, Needs, Place};
+use crate::api::route::Needs;
+use crate::api::routes::{self, Place};
 use crate::http::errors::Failure;
 use crate::http::query::Query;
 use crate::http::request::{self, Fields};
@@ -216,23 +217,23 @@ where
         let caller = entry?.caller;
         check_needs(endpoint.route.needs, &caller)?;
 
-        let received = Received {
+        let mut call = Call::new(service, &caller, head);
+        call.model_calls = shared.model_calls.as_ref();
+        call.disconnect = head.extensions.get::<Disconnect>();
+        let mut received = Received {
             uri: &head.uri,
             query: Query::parse(head.uri.query())?,
             headers,
             body: Bytes::new(),
         };
-        let mut call = Call::new(service, &caller, received);
-        call.model_calls = shared.model_calls.as_ref();
-        call.disconnect = head.extensions.get::<Disconnect>();
         if let Some(guard) = endpoint.guard {
-            guard(&call).await?;
+            guard(&call, &received).await?;
         }
         fields.check_encoding()?;
         if !matches!(endpoint.content, Content::Nothing) {
-            call.received(Box::pin(read_body(&endpoint.content, head, *body)).await?);
+            received.body = Box::pin(read_body(&endpoint.content, head, *body)).await?;
         }
-        endpoints::run(endpoint, &call).await?
+        endpoints::run(endpoint, &call, &received).await?
     };
 
     let reply = reply.encoded(&shared.compression, &head.method, fields, headers).await;
@@ -249,7 +250,7 @@ where
         Content::Json(_) => request::json_body(&head.headers, body).await,
         Content::ModelCall => {
             // At the other paths, providers accept other content types too, such as forms with files.
-            let format = routes::target(head.uri.path()).and_then(|target| target.format());
+            let format = Target::of_path(head.uri.path()).and_then(|target| target.format());
             if format.is_some() {
                 request::check_json(&head.headers)?;
             }

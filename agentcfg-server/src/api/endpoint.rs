@@ -8,8 +8,8 @@ use std::pin::Pin;
 use agentcfg_core::AgentCfg;
 
 use crate::api::answer::{Answer, AnswerDoc};
-use crate::api::call::{Body, Call, Content, Input, ParameterDoc, check, serve};
-use crate::api::routes::{Needs, Route};
+use crate::api::call::{Body, Call, Content, Input, ParameterDoc, Received};
+use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
 
@@ -188,7 +188,8 @@ pub struct Definition {
 }
 
 /// How an endpoint checks the caller before the body.
-pub(super) type Guard = for<'a> fn(&'a Call<'_>) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>>;
+pub(super) type Guard =
+    for<'a> fn(&'a Call<'_>, &'a Received<'_>) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>>;
 
 /// How an endpoint is run.
 #[derive(Debug, Clone, Copy)]
@@ -196,7 +197,7 @@ pub(super) enum Run {
     /// Without a credential.
     Open(for<'a> fn(&'a AgentCfg) -> BoxedReply<'a>),
     /// With a credential.
-    Called(for<'a> fn(&'a Call<'_>) -> BoxedReply<'a>),
+    Called(for<'a> fn(&'a Call<'_>, &'a Received<'_>) -> BoxedReply<'a>),
     /// The list of agents: the most frequent request is awaited in place, without an allocation.
     ListAgents,
 }
@@ -217,7 +218,7 @@ impl Definition {
             parameters: E::Input::DOCS,
             content: E::Body::CONTENT,
             answer: E::Answer::DOC,
-            run: Run::Called(|call| Box::pin(serve::<E>(call))),
+            run: Run::Called(|call, received| Box::pin(serve::<E>(call, received))),
             guard: None,
         }
     }
@@ -225,7 +226,7 @@ impl Definition {
     /// The row of an endpoint that checks membership and role before the body.
     pub const fn guarded<E: Guarded>() -> Self {
         Self {
-            guard: Some(|call| Box::pin(check::<E>(call))),
+            guard: Some(|call, received| Box::pin(check::<E>(call, received))),
             ..Self::of::<E>()
         }
     }
@@ -241,5 +242,33 @@ impl Definition {
             run: Run::Open(|service| Box::pin(async move { E::run(service).await?.into_reply() })),
             guard: None,
         }
+    }
+}
+
+/// Reads what an endpoint declares, runs it, and writes its answer.
+#[allow(
+    clippy::manual_async_fn,
+    reason = "the compiler proves that the future is `Send` where that is declared, and fails where it must infer it"
+)]
+pub(super) fn serve<E: Endpoint>(
+    call: &Call<'_>,
+    received: &Received<'_>,
+) -> impl Future<Output = Result<Reply, Failure>> + Send {
+    async {
+        let input = E::Input::read(received)?;
+        let body = E::Body::read(received)?;
+        E::run(call, input, body).await?.into_reply()
+    }
+}
+
+/// Reads the parameters of an endpoint and checks its caller, before there is a body.
+#[allow(
+    clippy::manual_async_fn,
+    reason = "the compiler proves that the future is `Send` where that is declared, and fails where it must infer it"
+)]
+fn check<E: Guarded>(call: &Call<'_>, received: &Received<'_>) -> impl Future<Output = Result<(), Failure>> + Send {
+    async {
+        let input = E::Input::read(received)?;
+        E::guard(call, input).await
     }
 }

@@ -7,7 +7,9 @@ mod endpoint;
 mod endpoints;
 mod model_calls;
 mod observer;
+#[cfg(test)]
 mod openapi;
+mod route;
 mod routes;
 mod schema;
 
@@ -17,4 +19,5 @@ pub use endpoint::Definition;
 pub use endpoints::all as endpoints;
 pub use model_calls::{CallTimeouts, ModelCalls};
 pub use observer::{Answered, Observer};
-pub use routes::{Needs, Route, all as routes};
+pub use route::{Needs, Route};
+pub use routes::all as routes;

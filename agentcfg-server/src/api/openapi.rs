@@ -7,16 +7,9 @@
 //! UPDATE_OPENAPI=1 cargo test -p agentcfg-server --lib openapi
 //! ```
 
-/// The OpenAPI document, as `/openapi.json` serves it.
-pub const DOCUMENT: &str = include_str!("openapi.json");
-
-#[cfg(test)]
 mod document;
-#[cfg(test)]
 mod failures;
-#[cfg(test)]
 mod node;
-#[cfg(test)]
 mod schemas;
 #[cfg(test)]
 mod tests;

@@ -2,117 +2,11 @@
 
 use std::sync::LazyLock;
 
-use agentcfg_core::model::Permission;
 use hyper::Method;
 
 use crate::api::endpoint::Definition;
 use crate::api::endpoints;
-use crate::api::model_calls::Target;
-
-/// Where an endpoint is, and what a request for it must bring.
-#[derive(Debug, Clone, Copy)]
-pub struct Route {
-    /// The method, as text. `HEAD` is answered wherever `GET` is.
-    pub method: &'static str,
-    /// The exact path, unless there is a prefix; then names in braces stand for what follows the prefix.
-    pub path: &'static str,
-    /// The prefix of the path, where the rest of it is a parameter.
-    pub prefix: Option<Prefix>,
-    /// What a request must bring.
-    pub needs: Needs,
-}
-
-/// A prefix of paths whose rest is a parameter.
-#[derive(Debug, Clone, Copy)]
-pub struct Prefix {
-    /// The prefix.
-    pub text: &'static str,
-    /// Whether the endpoint accepts this rest of the path.
-    pub accepts: fn(&str) -> bool,
-    /// An example of a path that matches.
-    pub example: &'static str,
-}
-
-/// What a request must bring before its query and its body are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
-    /// No credential.
-    Nothing,
-    /// Any good credential.
-    Credential,
-    /// A session token; an API key is refused.
-    Session,
-    /// A credential that can have this permission. What a session's user may do depends on the workspace and is
-    /// decided there.
-    Permission(Permission),
-    /// A session token of a user who can have this permission.
-    SessionWith(Permission),
-    /// A session token. The endpoint checks the permission itself, because some requests do not need it. The text names
-    /// those requests and ends a sentence of the description.
-    SessionUnless(Permission, &'static str),
-}
-
-impl Needs {
-    /// The permission that is required, here or by the endpoint.
-    pub const fn permission(self) -> Option<Permission> {
-        match self {
-            Self::Nothing | Self::Credential | Self::Session => None,
-            Self::Permission(permission) | Self::SessionWith(permission) | Self::SessionUnless(permission, _) => {
-                Some(permission)
-            }
-        }
-    }
-}
-
-impl Route {
-    const fn new(method: &'static str, path: &'static str, needs: Needs) -> Self {
-        Self {
-            method,
-            path,
-            prefix: None,
-            needs,
-        }
-    }
-
-    /// `GET` of a path, and with it `HEAD`.
-    pub const fn get(path: &'static str, needs: Needs) -> Self {
-        Self::new("GET", path, needs)
-    }
-
-    /// `POST` to a path.
-    pub const fn post(path: &'static str, needs: Needs) -> Self {
-        Self::new("POST", path, needs)
-    }
-
-    /// `PUT` of a path.
-    pub const fn put(path: &'static str, needs: Needs) -> Self {
-        Self::new("PUT", path, needs)
-    }
-
-    /// `PATCH` of a path.
-    pub const fn patch(path: &'static str, needs: Needs) -> Self {
-        Self::new("PATCH", path, needs)
-    }
-
-    /// `DELETE` of a path.
-    pub const fn delete(path: &'static str, needs: Needs) -> Self {
-        Self::new("DELETE", path, needs)
-    }
-
-    /// Matches all paths with this prefix whose rest is accepted.
-    #[must_use]
-    pub const fn below(self, prefix: Prefix) -> Self {
-        Self {
-            prefix: Some(prefix),
-            ..self
-        }
-    }
-
-    /// A path that a request for this route can have: its own, or one of those that a caller may choose.
-    pub fn example(&self) -> &'static str {
-        self.prefix.map_or(self.path, |prefix| prefix.example)
-    }
-}
+use crate::api::route::{Prefix, Route};
 
 /// The endpoints of one path.
 #[derive(Debug)]
@@ -218,23 +112,12 @@ pub fn find(path: &str) -> Option<&'static Place> {
     PLACES.find(path)
 }
 
-/// Paths of model calls. What follows is a provider and a path there.
-pub const MODEL_CALLS: Prefix = Prefix {
-    text: "/api/agents/model-calls/",
-    accepts: |rest| Target::parse(rest).is_some(),
-    example: "/api/agents/model-calls/openai/v1/chat/completions",
-};
-
-/// The place at a provider that the path of a model call names; `None` for every other path.
-pub fn target(path: &str) -> Option<Target<'_>> {
-    path.strip_prefix(MODEL_CALLS.text).and_then(Target::parse)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const CALL: &str = "/api/agents/model-calls/{provider}/{path}";
+    const MODEL_CALL: &str = "/api/agents/model-calls/openai/v1/chat/completions";
 
     fn allowed(path: &str) -> &'static str {
         find(path).map_or("", Place::allowed)
@@ -250,11 +133,11 @@ mod tests {
 
     #[test]
     fn a_model_call_chooses_its_path() {
-        assert_eq!(template(MODEL_CALLS.example), Some(CALL));
-        assert!(has(Method::POST, MODEL_CALLS.example));
-        assert_eq!(allowed(MODEL_CALLS.example), "POST");
-        assert!(!has(Method::GET, MODEL_CALLS.example));
-        assert!(!has(Method::HEAD, MODEL_CALLS.example));
+        assert_eq!(template(MODEL_CALL), Some(CALL));
+        assert!(has(Method::POST, MODEL_CALL));
+        assert_eq!(allowed(MODEL_CALL), "POST");
+        assert!(!has(Method::GET, MODEL_CALL));
+        assert!(!has(Method::HEAD, MODEL_CALL));
         for path in [
             "/api/agents/model-calls",
             "/api/agents/model-calls/",

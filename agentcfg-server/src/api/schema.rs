@@ -1,11 +1,12 @@
 //! The JSON Schema of a type, for the OpenAPI document. The running server does not need it: only tests, which generate the
 //! document, build with schemas.
 
+use agentcfg_core::validate::Invalid;
+
 #[cfg(test)]
 pub use self::with_schema::{Described, Example};
 #[cfg(not(test))]
 pub use self::without_schema::{Described, Example};
-use crate::api::call::ReadJson;
 
 /// The schema of a type and the check of its examples. Empty unless the document is generated.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +48,19 @@ impl Schema {
             },
         }
     }
+}
+
+/// A body of JSON, which is read by a reader of its own that reports all faults together.
+pub trait ReadJson: Sized + Send {
+    /// The type that describes it.
+    type Described: Described;
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    ///
+    /// Every fault of the body.
+    fn read_json(json: &[u8]) -> Result<Self, Invalid>;
 }
 
 #[cfg(test)]

@@ -126,14 +126,19 @@ pub fn if_match(headers: &HeaderMap) -> Precondition {
 }
 
 /// The answer to an error of a request with `If-Match`. When the condition is not met, it names the current entity tag.
-pub fn unmet(headers: &HeaderMap, error: Error) -> Failure {
+pub fn unmet(condition: &Precondition, error: Error) -> Failure {
     let current = error.current_tag();
     let failure = Failure::from(error);
     let Some(current) = current else { return failure };
-    let tags = tags(headers, header::IF_MATCH).unwrap_or_default();
-    let way_out = if tags.iter().any(|tag| tag.starts_with("W/")) {
+    let sent = |is: fn(&str) -> bool| match condition {
+        Precondition::OneOf(expected) => expected
+            .iter()
+            .any(|expected| matches!(expected, Expected::Unknown(tag) if is(tag))),
+        Precondition::None | Precondition::Exists => false,
+    };
+    let way_out = if sent(|tag| tag.starts_with("W/")) {
         "an entity tag must be strong here, without W/"
-    } else if tags.iter().any(|tag| !is_quoted(tag)) {
+    } else if sent(|tag| !is_quoted(tag)) {
         "an entity tag stands in double quotes"
     } else {
         "read the agent again"

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hyper::header::HeaderMap;
 
 use super::{Call, ParameterDoc, Place, Received};
-use crate::api::schema::{Described, Schema};
+use crate::api::schema::{ReadJson, Schema};
 use crate::http::errors::Failure;
 use crate::http::query::query_without;
 
@@ -22,19 +22,6 @@ pub trait Body: Sized + Send {
     ///
     /// 400 with every fault of the body.
     fn read(request: &Received<'_>) -> Result<Self, Failure>;
-}
-
-/// A body of JSON, which is read by a reader of its own that reports all faults together.
-pub trait ReadJson: Sized + Send {
-    /// The type that describes it.
-    type Described: Described;
-
-    /// Reads the body.
-    ///
-    /// # Errors
-    ///
-    /// Every fault of the body.
-    fn read_json(json: &[u8]) -> Result<Self, Invalid>;
 }
 
 /// How a body is received.
@@ -76,12 +63,12 @@ impl Passed {
     pub fn query(&self, call: &Call<'_>, own: &[ParameterDoc]) -> Result<Option<String>, Failure> {
         let own = own.iter().filter(|parameter| parameter.place == Place::Query);
         let names: Vec<_> = own.map(|parameter| parameter.name).collect();
-        query_without(call.request.uri.query(), &names)
+        query_without(call.head.uri.query(), &names)
     }
 
     /// All header fields.
     pub fn headers<'a>(&self, call: &Call<'a>) -> &'a HeaderMap {
-        call.request.headers
+        &call.head.headers
     }
 }
 

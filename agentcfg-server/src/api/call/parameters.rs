@@ -8,7 +8,6 @@ use hyper::header::HeaderMap;
 
 use super::{Parameter, ParameterDoc, Received, Shape};
 use crate::api::model_calls::Target;
-use crate::api::routes;
 use crate::http::errors::Failure;
 use crate::http::request::{if_match, if_none_match};
 
@@ -285,7 +284,7 @@ impl Parameter for CalledPath {
 }
 
 fn target<'a>(request: &'a Received<'_>) -> Result<Target<'a>, Failure> {
-    routes::target(request.uri.path())
+    Target::of_path(request.uri.path())
         .ok_or_else(|| Failure::not_found("the path names no provider and path that can be called"))
 }
 

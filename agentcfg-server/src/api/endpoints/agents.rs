@@ -11,8 +11,9 @@ use crate::api::call::parameters::{
     AgentId, AgentIdFilter, IfMatch, IfNoneMatch, Limit, Offset, WorkspaceId, WorkspaceIdOptional,
 };
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Run, Values};
-use crate::api::routes::{Needs, Route};
+use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
+use crate::http::request::unmet;
 use crate::http::response::Reply;
 
 const PATH: &str = "/api/agents/configs";
@@ -232,7 +233,7 @@ impl Endpoint for Update {
             .service
             .update_agent(call.caller, workspace, agent_id, patch, &condition)
             .await
-            .map_err(|error| call.unmet(error))?;
+            .map_err(|error| unmet(&condition, error))?;
         Ok(Version(agent))
     }
 }
@@ -267,7 +268,7 @@ impl Endpoint for Delete {
             .service
             .delete_agent(call.caller, workspace, agent_id, &condition)
             .await
-            .map_err(|error| call.unmet(error))?;
+            .map_err(|error| unmet(&condition, error))?;
         Ok(Json(deleted))
     }
 }
@@ -326,7 +327,7 @@ impl Endpoint for Restore {
             .service
             .restore_agent(call.caller, workspace, agent_id, &condition)
             .await
-            .map_err(|error| call.unmet(error))?;
+            .map_err(|error| unmet(&condition, error))?;
         Ok(Version(agent))
     }
 }

@@ -7,7 +7,7 @@ use crate::api::answer::List as Array;
 use crate::api::call::Call;
 use crate::api::call::parameters::{AuditLimit, Offset, WorkspaceId};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
-use crate::api::routes::{Needs, Route};
+use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
 
 /// The endpoints of this module.

@@ -12,8 +12,10 @@ mod system;
 mod tags;
 mod workspaces;
 
-use crate::api::call::{Call, serve};
-use crate::api::endpoint::{Definition, Run};
+#[cfg(test)]
+pub(super) use self::system::DOCUMENT;
+use crate::api::call::{Call, Received};
+use crate::api::endpoint::{Definition, Run, serve};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
 
@@ -41,10 +43,10 @@ pub fn all() -> impl Iterator<Item = &'static Definition> + Clone {
 /// # Errors
 ///
 /// What the core refused, or what could not be read.
-pub(super) async fn run(endpoint: &Definition, call: &Call<'_>) -> Result<Reply, Failure> {
+pub(super) async fn run(endpoint: &Definition, call: &Call<'_>, received: &Received<'_>) -> Result<Reply, Failure> {
     match endpoint.run {
-        Run::ListAgents => serve::<agents::List>(call).await,
-        Run::Called(run) => run(call).await,
+        Run::ListAgents => serve::<agents::List>(call, received).await,
+        Run::Called(run) => run(call, received).await,
         Run::Open(run) => run(call.service).await,
     }
 }

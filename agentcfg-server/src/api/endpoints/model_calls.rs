@@ -11,7 +11,7 @@ use crate::api::call::parameters::{AgentId, CalledPath, CalledProvider, Workspac
 use crate::api::call::{Call, Input, Passed};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, Values};
 use crate::api::model_calls::{Draft, Format, Sent, Target};
-use crate::api::routes::{MODEL_CALLS, Needs, Route};
+use crate::api::route::{Needs, Prefix, Route};
 use crate::http::errors::Failure;
 
 /// The endpoints of this module.
@@ -25,7 +25,11 @@ impl Endpoint for CallModel {
         "/api/agents/model-calls/{provider}/{path}",
         Needs::Permission(Permission::ModelsInvoke),
     )
-    .below(MODEL_CALLS);
+    .below(Prefix {
+        text: Target::PATHS,
+        accepts: |rest| Target::parse(rest).is_some(),
+        example: "/api/agents/model-calls/openai/v1/chat/completions",
+    });
 
     const DOC: Doc = Doc::new(
         "callModel",

@@ -11,7 +11,7 @@ use crate::api::answer::{Json, List as Array};
 use crate::api::call::Call;
 use crate::api::call::parameters::{ProviderName, WorkspaceId};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
-use crate::api::routes::{Needs, Route};
+use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
 
 const PATH: &str = "/api/provider-keys";

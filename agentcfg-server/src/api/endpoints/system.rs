@@ -6,7 +6,6 @@ use serde_json::json;
 use super::tags::SYSTEM;
 use crate::api::answer::{Answer, AnswerDoc, Document, Shown};
 use crate::api::endpoint::{Definition, Doc, Example, OpenEndpoint};
-use crate::api::openapi::DOCUMENT;
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
 
@@ -60,6 +59,9 @@ impl Answer for Readiness {
         Reply::json(&json!({"status": "ready"}))
     }
 }
+
+/// The OpenAPI document. A test compares the file with what the definitions of the endpoints and the types generate.
+pub const DOCUMENT: &str = include_str!("../openapi.json");
 
 /// `GET /openapi.json`
 pub struct OpenApi;

@@ -27,6 +27,14 @@ pub enum Format {
 }
 
 impl<'a> Target<'a> {
+    /// What the paths of model calls begin with. A provider and a path there follow.
+    pub const PATHS: &'static str = "/api/agents/model-calls/";
+
+    /// The target that the path of a request names; `None` for every path that is not that of a model call.
+    pub fn of_path(path: &'a str) -> Option<Self> {
+        path.strip_prefix(Self::PATHS).and_then(Self::parse)
+    }
+
     /// Reads `{provider}/{path}`; `None` when that is not a valid target.
     ///
     /// An encoded slash counts as a slash, as some SDKs write it. Segments consist of letters, digits and `-._~`. So there is no way to write another host, to climb up, or to hide

@@ -9,7 +9,7 @@ use crate::api::answer::Shown;
 use crate::api::call::{Content, ParameterDoc, Place, Shape};
 use crate::api::endpoint::{Definition, Example};
 use crate::api::endpoints;
-use crate::api::routes::Needs;
+use crate::api::route::Needs;
 
 /// What does not follow from the definitions: version of the specification, title, servers, header fields.
 const FRAME: &str = include_str!("frame.json");

@@ -3,7 +3,7 @@
 use super::node::Node;
 use crate::api::call::Content;
 use crate::api::endpoint::Definition;
-use crate::api::routes::Needs;
+use crate::api::route::Needs;
 
 /// A failure that endpoints share.
 pub(super) struct Failure {

@@ -7,12 +7,12 @@ use agentcfg_core::model::ErrorBody;
 use agentcfg_core::token;
 use serde_json::{Value, json};
 
-use super::DOCUMENT;
 use super::document::document;
 use crate::api::answer::Shown;
 use crate::api::call::Content;
 use crate::api::endpoint::Example;
 use crate::api::endpoints;
+use crate::api::endpoints::DOCUMENT;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/api/openapi.json");
 

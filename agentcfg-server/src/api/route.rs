@@ -1,0 +1,108 @@
+//! The route of an endpoint: its path and method, and what a request for it must bring.
+
+use agentcfg_core::model::Permission;
+
+/// Where an endpoint is, and what a request for it must bring.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
+    /// The method, as text. `HEAD` is answered wherever `GET` is.
+    pub method: &'static str,
+    /// The exact path, unless there is a prefix; then names in braces stand for what follows the prefix.
+    pub path: &'static str,
+    /// The prefix of the path, where the rest of it is a parameter.
+    pub prefix: Option<Prefix>,
+    /// What a request must bring.
+    pub needs: Needs,
+}
+
+/// A prefix of paths whose rest is a parameter.
+#[derive(Debug, Clone, Copy)]
+pub struct Prefix {
+    /// The prefix.
+    pub text: &'static str,
+    /// Whether the endpoint accepts this rest of the path.
+    pub accepts: fn(&str) -> bool,
+    /// An example of a path that matches.
+    pub example: &'static str,
+}
+
+/// What a request must bring before its query and its body are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// No credential.
+    Nothing,
+    /// Any good credential.
+    Credential,
+    /// A session token; an API key is refused.
+    Session,
+    /// A credential that can have this permission. What a session's user may do depends on the workspace and is
+    /// decided there.
+    Permission(Permission),
+    /// A session token of a user who can have this permission.
+    SessionWith(Permission),
+    /// A session token. The endpoint checks the permission itself, because some requests do not need it. The text names
+    /// those requests and ends a sentence of the description.
+    SessionUnless(Permission, &'static str),
+}
+
+impl Needs {
+    /// The permission that is required, here or by the endpoint.
+    pub const fn permission(self) -> Option<Permission> {
+        match self {
+            Self::Nothing | Self::Credential | Self::Session => None,
+            Self::Permission(permission) | Self::SessionWith(permission) | Self::SessionUnless(permission, _) => {
+                Some(permission)
+            }
+        }
+    }
+}
+
+impl Route {
+    const fn new(method: &'static str, path: &'static str, needs: Needs) -> Self {
+        Self {
+            method,
+            path,
+            prefix: None,
+            needs,
+        }
+    }
+
+    /// `GET` of a path, and with it `HEAD`.
+    pub const fn get(path: &'static str, needs: Needs) -> Self {
+        Self::new("GET", path, needs)
+    }
+
+    /// `POST` to a path.
+    pub const fn post(path: &'static str, needs: Needs) -> Self {
+        Self::new("POST", path, needs)
+    }
+
+    /// `PUT` of a path.
+    pub const fn put(path: &'static str, needs: Needs) -> Self {
+        Self::new("PUT", path, needs)
+    }
+
+    /// `PATCH` of a path.
+    pub const fn patch(path: &'static str, needs: Needs) -> Self {
+        Self::new("PATCH", path, needs)
+    }
+
+    /// `DELETE` of a path.
+    pub const fn delete(path: &'static str, needs: Needs) -> Self {
+        Self::new("DELETE", path, needs)
+    }
+
+    /// Matches all paths with this prefix whose rest is accepted.
+    #[must_use]
+    pub const fn below(self, prefix: Prefix) -> Self {
+        Self {
+            prefix: Some(prefix),
+            ..self
+        }
+    }
+
+    /// A path that a request for this route can have: its own, or one of those that a caller may choose.
+    pub fn example(&self) -> &'static str {
+        self.prefix.map_or(self.path, |prefix| prefix.example)
+    }
+}
