@@ -37,6 +37,9 @@ cargo clippy -p agentcfg-server --locked -- -D warnings
 step "dependencies"
 scripts/check-dependencies.sh
 
+step "words"
+scripts/check-words.sh
+
 step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --all-features
 

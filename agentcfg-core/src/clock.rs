@@ -198,7 +198,7 @@ mod tests {
         let now = Timestamp::from_unix_millis(1_800_000_000_000);
         let mut last = Uuid::nil();
         for i in 0..20_000 {
-            // The clock stands still, steps forward and steps back.
+            // The clock stops, steps forward and steps back.
             let at = now.plus_millis(if i % 1000 == 0 { -5 } else { i / 5000 });
             let id = ids.next(at, &SystemEntropy).unwrap();
             assert!(id > last, "{id} after {last}");

@@ -1,4 +1,4 @@
-//! A setting that must not show in logs.
+//! Secrets of the configuration, which must not appear in logs.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself. Every use of it is a place to look at in a review.
+    /// The text itself. Reviews should check every use of it.
     pub fn expose(&self) -> &str {
         &self.0
     }

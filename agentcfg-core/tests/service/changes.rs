@@ -40,7 +40,7 @@ async fn only_named_fields_change_and_updated_at_increases() {
         ..before.clone()
     };
     assert_eq!(after, expected);
-    // Strictly increasing: also for an empty patch, a clock that stands still and one that is set back.
+    // Strictly increasing: also for an empty patch, a clock that stops and one that is set back.
     let mut last = after.updated_at;
     for step in [0, 0, -60_000, 3_600_000] {
         world.clock.advance_millis(step);

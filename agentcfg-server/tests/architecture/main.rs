@@ -1,4 +1,4 @@
-//! The layers of the crate, held against its source. `ARCHITECTURE.md` tells what they are for.
+//! Checks of the layers of the crate on its source. `ARCHITECTURE.md` describes them.
 
 #![allow(clippy::unwrap_used)]
 

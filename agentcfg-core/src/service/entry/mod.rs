@@ -116,7 +116,7 @@ impl AgentCfg {
     pub async fn enter(&self, credential: &str) -> Result<Entry, EntryError> {
         let at = self.moment();
         if self.inner.remote_store {
-            return Box::pin(self.enter_from_afar(credential, at)).await;
+            return Box::pin(self.enter_with_prefetch(credential, at)).await;
         }
         let counts_here = matches!(self.inner.counting, Counting::Here(_));
         let (caller, counted) = self.identify(credential, at, counts_here).await?;

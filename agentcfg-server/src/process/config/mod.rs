@@ -117,7 +117,7 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// Time that requests in flight get to finish at shutdown.
     pub shutdown_timeout: Duration,
-    /// Memory for what is read often, in MiB; a third for each of its three caches.
+    /// Memory of the caches, in MiB; a third for each of its three caches.
     pub cache_mb: u64,
 }
 

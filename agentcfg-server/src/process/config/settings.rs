@@ -243,7 +243,7 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         "cache_mb",
-        "memory for what is read often in MiB: pages of the store, records and lists, a third each",
+        "memory of the caches in MiB: pages of the store, records and lists, a third each",
         |c, v| put(&mut c.cache_mb, v.integer(1, 1_048_576)),
     ),
 ];

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Checks that comments and documents use plain technical words; a rule of ARCHITECTURE.md.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Vague subjects, and riddles for terms that the field has. Names in backquotes are allowed.
+words=(
+    'nobody' 'anybody' 'everybody' 'somebody' 'someone' 'no one' 'whoever' 'whomever' # name the actor: a client, a caller, a process
+    'anew'                    # again
+    'obey' 'weigh'            # follow, check
+    'garbage'                 # malformed input
+    'in vain'                 # without a result
+    'held against'            # checked by, compared with
+    'gives? way'              # has a lower priority
+    'says nothing' 'told by'  # does not name, follows from
+    'looks? at' 'looked at'   # read, check
+    'lent'                    # shared, borrowed
+    'stands? still'           # blocks, stalls
+)
+pattern=$(IFS='|'; echo "${words[*]}")
+
+# A comment begins a line or follows white space, so that URLs are none.
+comments=$(grep -rnPi "(^|\s)//.*(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.rs' \
+    --exclude-dir=target --exclude-dir=node_modules . || true)
+documents=$(grep -rnPi "(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.md' --include='*.toml' \
+    --exclude-dir=target --exclude-dir=node_modules . || true)
+if [ -n "$comments$documents" ]; then
+    printf '%s\n' "$comments" "$documents" | sed '/^$/d' >&2
+    echo "error: say it in plain technical words, see scripts/check-words.sh" >&2
+    exit 1
+fi
+echo "comments and documents use none of ${#words[@]} words"
