@@ -21,12 +21,14 @@ use crate::api::model_calls::{self, ModelCalls, Target};
 use crate::api::observer::{Answered, Observer, Stopwatch};
 use crate::api::route::Needs;
 use crate::api::routes::{self, Place};
+use crate::http::body_budget::Share;
 use crate::http::errors::Failure;
 use crate::http::query::Query;
+use crate::http::received_body::whole_body;
 use crate::http::request::{self, Fields};
 use crate::http::request_id::{REQUEST_ID, RequestIds};
 use crate::http::response::add_rate;
-use crate::http::{Body, Compression, Cors, Disconnect};
+use crate::http::{Body, BodyBudget, Compression, Cors, Disconnect};
 
 /// The API as a function from requests to responses; clones share everything.
 ///
@@ -43,6 +45,7 @@ struct Shared {
     compression: Compression,
     request_ids: RequestIds,
     model_calls: Option<ModelCalls>,
+    body_budget: BodyBudget,
     observer: Option<Arc<dyn Observer>>,
 }
 
@@ -55,6 +58,7 @@ impl Shared {
             compression: self.compression.clone(),
             request_ids: RequestIds::new(),
             model_calls: self.model_calls.clone(),
+            body_budget: self.body_budget.clone(),
             observer: self.observer.clone(),
         }
     }
@@ -70,6 +74,7 @@ impl App {
             compression: Compression::on(),
             request_ids: RequestIds::new(),
             model_calls: None,
+            body_budget: BodyBudget::default(),
             observer: None,
         })
     }
@@ -79,6 +84,15 @@ impl App {
     pub fn with_model_calls(&self, model_calls: ModelCalls) -> Self {
         Self::make(Shared {
             model_calls: Some(model_calls),
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API, with another budget of request bodies in flight.
+    #[must_use]
+    pub fn with_body_budget(&self, body_budget: BodyBudget) -> Self {
+        Self::make(Shared {
+            body_budget,
             ..self.shared.again()
         })
     }
@@ -230,8 +244,11 @@ where
             guard(&call, &received).await?;
         }
         fields.check_encoding()?;
+        // The share is held until the endpoint has run.
+        let name = || budget_name(&caller);
+        let mut share = shared.body_budget.share(&name);
         if !matches!(endpoint.content, Content::Nothing) {
-            received.body = Box::pin(read_body(&endpoint.content, head, *body)).await?;
+            received.body = Box::pin(read_body(&endpoint.content, head, *body, &mut share)).await?;
         }
         endpoints::run(endpoint, &call, &received).await?
     };
@@ -240,21 +257,30 @@ where
     Ok(reply.into_response())
 }
 
-async fn read_body<B>(content: &Content, head: &Parts, body: &mut B) -> Result<Bytes, Failure>
+/// The name under which the bodies of a caller are counted.
+fn budget_name(caller: &Caller) -> String {
+    let actor = caller.actor();
+    format!("{:?} {}", actor.kind, actor.id)
+}
+
+async fn read_body<B>(content: &Content, head: &Parts, body: &mut B, share: &mut Share<'_>) -> Result<Bytes, Failure>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
 {
     match content {
         Content::Nothing => Ok(Bytes::new()),
-        Content::Json(_) => request::json_body(&head.headers, body).await,
+        Content::Json(_) => {
+            request::check_json(&head.headers)?;
+            whole_body(body, request::MAX_BODY, share).await
+        }
         Content::ModelCall => {
             // At the other paths, providers accept other content types too, such as forms with files.
             let format = Target::of_path(head.uri.path()).and_then(|target| target.format());
             if format.is_some() {
                 request::check_json(&head.headers)?;
             }
-            request::whole_body(body, model_calls::MAX_BODY).await
+            whole_body(body, model_calls::MAX_BODY, share).await
         }
     }
 }

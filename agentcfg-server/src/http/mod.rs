@@ -3,6 +3,7 @@
 //! This module depends on no route and no endpoint. Of the core it uses errors, tags, rate figures and the text of lists.
 
 mod body;
+pub mod body_budget;
 mod body_timeout;
 pub mod compression;
 mod content;
@@ -10,11 +11,13 @@ pub mod cors;
 mod disconnect;
 pub mod errors;
 pub mod query;
+pub mod received_body;
 pub mod request;
 pub mod request_id;
 pub mod response;
 
 pub use body::{Body, BodyError};
+pub use body_budget::BodyBudget;
 pub use body_timeout::BodyTimeout;
 pub use compression::Compression;
 pub use cors::Cors;

@@ -2,13 +2,12 @@
 
 use agentcfg_core::Error;
 use agentcfg_core::model::{Expected, Precondition, Tag};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Uri};
 
-use crate::http::BodyTimeout;
 use crate::http::compression::plain_form;
 use crate::http::errors::Failure;
 use crate::http::query::split;
@@ -197,21 +196,6 @@ fn tags(headers: &HeaderMap, name: HeaderName) -> Option<Vec<String>> {
     )
 }
 
-/// Reads a JSON body.
-///
-/// # Errors
-///
-/// 415 for another content type, 413 for a body that is too long, 408 for one that does not arrive in time, 400 for one that
-/// breaks off.
-pub async fn json_body<B>(headers: &HeaderMap, body: &mut B) -> Result<Bytes, Failure>
-where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: std::error::Error + 'static,
-{
-    check_json(headers)?;
-    whole_body(body, MAX_BODY).await
-}
-
 /// Refuses a body whose content type is not JSON.
 ///
 /// # Errors
@@ -227,47 +211,6 @@ pub fn check_json(headers: &HeaderMap) -> Result<(), Failure> {
         return Err(Failure::unsupported_media_type(message));
     }
     Ok(())
-}
-
-/// Reads a body of at most so many bytes.
-///
-/// # Errors
-///
-/// 413 for one that is too long, 408 for one that does not arrive in time, 400 for one that breaks off.
-pub async fn whole_body<B>(body: &mut B, most: usize) -> Result<Bytes, Failure>
-where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: std::error::Error + 'static,
-{
-    let too_long = || Failure::payload_too_large(format!("the body must be at most {most} bytes"));
-    if body.size_hint().lower() > most as u64 {
-        return Err(too_long());
-    }
-    let mut whole = Bytes::new();
-    let mut parts = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|error| broken(&error))?.into_data() else {
-            continue;
-        };
-        if whole.len() + parts.len() + data.len() > most {
-            return Err(too_long());
-        }
-        // Most bodies come in one piece and need no copy.
-        if whole.is_empty() && parts.is_empty() {
-            whole = data;
-        } else {
-            parts.extend_from_slice(&std::mem::take(&mut whole));
-            parts.extend_from_slice(&data);
-        }
-    }
-    Ok(if parts.is_empty() { whole } else { parts.freeze() })
-}
-
-fn broken(error: &(dyn std::error::Error + 'static)) -> Failure {
-    if BodyTimeout::is_in(error) {
-        return Failure::request_timeout("the body did not arrive in time");
-    }
-    Failure::bad_request("the body broke off before its end")
 }
 
 fn is_json(content_type: &str) -> bool {

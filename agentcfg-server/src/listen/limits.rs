@@ -14,6 +14,10 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// Time for the body of a request to arrive.
     pub body_timeout: Duration,
+    /// Time that the body of a request may take at any rate.
+    pub body_grace: Duration,
+    /// Bytes a second that the body must have brought on average after that; 0 is any rate.
+    pub min_body_rate: u64,
     /// Time that a client may leave a response unread before the connection is dropped.
     pub write_timeout: Duration,
     /// Time that a connection may stay open between requests.
@@ -30,6 +34,8 @@ impl Default for Limits {
             max_connections: 10_000,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
+            body_grace: Duration::from_secs(10),
+            min_body_rate: 4096,
             write_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(75),
             shutdown_timeout: Duration::from_secs(30),

@@ -21,7 +21,7 @@ use crate::http::BodyTimeout;
 
 /// The time limit of a lingering close: the rest of the request is read and discarded after the response. Closing a
 /// socket with unread input makes the system reset the connection, and the reset can discard the response.
-const LINGER_MAX: Duration = Duration::from_secs(3);
+const LINGER_MA: Duration = Duration::from_secs(3);
 
 /// A lingering close ends early if the client sends nothing for this long.
 const LINGER_IDLE: Duration = Duration::from_millis(500);
@@ -33,6 +33,8 @@ pub(super) struct Socket<T: Peer> {
     timeouts: Timeouts,
     /// What the pending read waits for, and its deadline.
     deadline: Option<(Awaited, Instant)>,
+    /// Bytes of the body that have arrived since its deadline was set.
+    body_received: u64,
     read_timer: Pin<Box<Sleep>>,
     /// The waker that is registered with the read timer.
     read_waker: Option<Waker>,
@@ -89,6 +91,8 @@ struct LingeringClose {
 struct Timeouts {
     head: Duration,
     body: Duration,
+    body_grace: Duration,
+    min_body_rate: u64,
     idle: Duration,
     write: Duration,
 }
@@ -113,6 +117,8 @@ impl<T: Peer> Socket<T> {
         let timeouts = Timeouts {
             head: limits.header_timeout,
             body: limits.body_timeout,
+            body_grace: limits.body_grace,
+            min_body_rate: limits.min_body_rate,
             idle: limits.idle_timeout,
             write: limits.write_timeout,
         };
@@ -123,6 +129,7 @@ impl<T: Peer> Socket<T> {
             exchange,
             timeouts,
             deadline: Some((Awaited::Request, first)),
+            body_received: 0,
             read_timer: Box::pin(sleep_until(first)),
             read_waker: None,
             write_timer: None,
@@ -156,6 +163,22 @@ impl<T: Peer> Socket<T> {
         }
     }
 
+    /// The time at which the body is too slow: the end of its time limit, or the moment when what has arrived falls below the
+    /// minimal rate.
+    fn body_deadline(&self, end: Instant) -> Instant {
+        let Timeouts {
+            body,
+            body_grace,
+            min_body_rate,
+            ..
+        } = self.timeouts;
+        if min_body_rate == 0 || body <= body_grace {
+            return end;
+        }
+        let earned = Duration::from_millis(self.body_received.saturating_mul(1000) / min_body_rate);
+        end - (body - body_grace).saturating_sub(earned)
+    }
+
     /// Ready when the pending read has passed its deadline.
     fn poll_read_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let awaited = match (self.exchange.phase(), self.head) {
@@ -173,8 +196,13 @@ impl<T: Peer> Socket<T> {
                 };
                 let deadline = Instant::now() + time;
                 self.deadline = Some((awaited, deadline));
+                self.body_received = 0;
                 deadline
             }
+        };
+        let deadline = match awaited {
+            Awaited::Body => self.body_deadline(deadline),
+            _ => deadline,
         };
         // The timer is moved only to an earlier deadline. A later deadline is set when the timer fires: that happens
         // less often than requests.
@@ -282,6 +310,7 @@ impl<T: AsyncRead + Peer + Unpin> AsyncRead for Socket<T> {
                 if let Some(at) = self.framing.scan(bytes) {
                     bytes[at] = 0;
                 }
+                self.body_received += bytes.len() as u64;
                 self.track_head(bytes);
                 Poll::Ready(Ok(()))
             }
@@ -353,7 +382,7 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
             }
             self.closing = Some(LingeringClose {
                 idle: Box::pin(sleep(LINGER_IDLE)),
-                end: Instant::now() + LINGER_MAX,
+                end: Instant::now() + LINGER_MA,
             });
         }
         ready!(self.poll_linger(cx));

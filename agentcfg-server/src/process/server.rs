@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 use crate::api::{App, CallTimeouts, ModelCalls};
-use crate::http::{Compression, Cors};
+use crate::http::{BodyBudget, Compression, Cors};
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits};
 use crate::process::backend::{self, Backend};
@@ -148,7 +148,11 @@ impl Server {
             idle: self.config.model_call_idle_timeout,
         };
         let mut app = App::new(self.service.clone(), Cors::new(self.config.cors_origins.clone()))
-            .with_model_calls(ModelCalls::new(timeouts)?);
+            .with_model_calls(ModelCalls::new(timeouts)?)
+            .with_body_budget(BodyBudget::new(
+                self.config.max_body_mb_in_flight << 20,
+                self.config.max_caller_body_mb << 20,
+            ));
         if !self.config.compression {
             app = app.with_compression(Compression::off());
         }
@@ -221,6 +225,7 @@ fn limits_of(config: &Config) -> Limits {
         max_connections: config.max_connections,
         header_timeout: config.header_timeout,
         body_timeout: config.body_timeout,
+        min_body_rate: config.min_body_rate,
         write_timeout: config.body_timeout,
         idle_timeout: config.idle_timeout,
         shutdown_timeout: config.shutdown_timeout,

@@ -72,6 +72,32 @@ async fn the_service_sees_a_body_timeout() {
 }
 
 #[tokio::test]
+async fn a_body_below_the_minimal_rate_is_cut_before_its_time_limit() {
+    let limits = Limits {
+        body_grace: short(),
+        min_body_rate: 100,
+        ..Limits::default()
+    };
+    let began = std::time::Instant::now();
+    let server = Server::start(limits.clone()).await;
+    let slow = b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhe";
+    let answer = server.exchange(slow).await;
+    assert!(answer.ends_with("body timed out"), "{answer}");
+    assert!(began.elapsed() < limits.body_timeout / 2);
+    // Bytes that arrive earn time: 100 of them a second.
+    let mut stream = server.connect().await;
+    stream
+        .write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 505\r\n\r\n")
+        .await
+        .unwrap();
+    tokio::time::sleep(short() / 3).await;
+    stream.write_all(&[b'x'; 500]).await.unwrap();
+    tokio::time::sleep(short() * 3).await;
+    stream.write_all(b"hello").await.unwrap();
+    read_until(&mut stream, "xhello").await;
+}
+
+#[tokio::test]
 async fn a_connection_with_an_unread_response_is_closed() {
     let server = Server::start(Limits {
         write_timeout: short(),

@@ -113,6 +113,12 @@ pub struct Config {
     pub header_timeout: Duration,
     /// Time for a request body to arrive, and for a stalled response to move on.
     pub body_timeout: Duration,
+    /// Bytes a second that a request body must bring on average after its first seconds; 0 is any rate.
+    pub min_body_rate: u64,
+    /// Request bodies that the server holds at a time, in MiB.
+    pub max_body_mb_in_flight: usize,
+    /// Request bodies that one caller may have in flight, in MiB.
+    pub max_caller_body_mb: usize,
     /// Time that a connection may stay open between requests.
     pub idle_timeout: Duration,
     /// Time that requests in flight get to finish at shutdown.
@@ -166,6 +172,9 @@ impl Default for Config {
             max_connections: 10_000,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
+            min_body_rate: 4096,
+            max_body_mb_in_flight: 256,
+            max_caller_body_mb: 64,
             idle_timeout: Duration::from_secs(75),
             shutdown_timeout: Duration::from_secs(30),
             cache_mb: 192,

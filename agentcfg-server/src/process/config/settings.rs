@@ -232,6 +232,21 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| put(&mut c.body_timeout, v.seconds(1, DAY)),
     ),
     setting(
+        "min_body_rate",
+        "bytes a second that a request body must bring on average after its first 10 seconds, 0 for any",
+        |c, v| put(&mut c.min_body_rate, v.integer(0, MANY)),
+    ),
+    setting(
+        "max_body_mb_in_flight",
+        "MiB of request bodies that the server holds at a time",
+        |c, v| put(&mut c.max_body_mb_in_flight, v.integer(10, 1_048_576)),
+    ),
+    setting(
+        "max_caller_body_mb",
+        "MiB of request bodies that one caller may have in flight",
+        |c, v| put(&mut c.max_caller_body_mb, v.integer(10, 1_048_576)),
+    ),
+    setting(
         "idle_timeout",
         "seconds that a connection may stay open between requests",
         |c, v| put(&mut c.idle_timeout, v.seconds(1, DAY)),
