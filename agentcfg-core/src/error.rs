@@ -129,6 +129,7 @@ impl From<crate::store::StoreError> for Error {
                 "storage failed while saving and the change may have been made: read before trying again",
             ),
             E::Corrupt(_) | E::TooNew { .. } => (ErrorKind::Internal, "stored data could not be read"),
+            E::Misuse(_) => (ErrorKind::Internal, "a rule of the storage was broken"),
         };
         Self::new(kind, message).because(error)
     }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use agentcfg_core::model::WorkspaceId;
+use agentcfg_core::rate_limit::SharedWindows;
 use agentcfg_core::store::postgres::{ConnectError, PostgresOptions, PostgresStore, Statements};
-use agentcfg_core::store::{Batch, Key, Kind, Store, Write, conformance};
+use agentcfg_core::store::{Batch, CommitError, Key, Kind, Partition, Scan, Store, StoreError, Write, conformance};
 use uuid::Uuid;
 
 use crate::cluster::Cluster;
@@ -86,4 +87,81 @@ async fn tables_are_created_once_and_newer_formats_are_refused() {
     );
     let agents = cluster.sql(&format!("SELECT to_regclass('{schema}.agents') IS NULL"));
     assert_eq!(agents, "t", "a refused database is left as it is");
+}
+
+/// A database of an earlier release has one more table. It opens as before while that table holds no record.
+#[tokio::test]
+async fn the_table_of_other_records_may_stay_while_it_is_empty() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let schema = cluster.schema();
+    let options = PostgresOptions {
+        schema: schema.clone(),
+        ..PostgresOptions::new(cluster.url())
+    };
+    PostgresStore::connect(&options).await.unwrap();
+    cluster.sql(&format!(
+        "CREATE TABLE {schema}.other_records (place text COLLATE \"C\" NOT NULL, item text COLLATE \"C\" NOT NULL, \
+         version bigint NOT NULL, value json, PRIMARY KEY (place, item)); \
+         INSERT INTO {schema}.other_records VALUES ('5/name/x', 'deleted', 1, NULL)"
+    ));
+    PostgresStore::connect(&options).await.unwrap();
+    cluster.sql(&format!(
+        "INSERT INTO {schema}.other_records VALUES ('5/name/x', 'kept', 1, '1')"
+    ));
+    let refused = PostgresStore::connect(&options).await.unwrap_err();
+    assert!(
+        matches!(&refused, ConnectError::Unusable(text) if text.contains("other_records")),
+        "{refused}"
+    );
+}
+
+/// What breaks the contract for callers is refused, and nothing changes.
+#[tokio::test]
+async fn misuse_is_refused() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let store = store(&cluster, Statements::Prepared).await;
+    let misplaced = Scan::all(Partition::Global("x".into()), Kind::Agent);
+    let refused = store.scan(&misplaced).await.unwrap_err();
+    assert!(
+        matches!(&refused, StoreError::Misuse(text) if text.contains("Agent")),
+        "{refused}"
+    );
+    let key = Key::global("x", Kind::Meta, "a");
+    let twice = Batch {
+        checks: vec![],
+        writes: vec![Write::Put(key.clone(), b"1".to_vec()), Write::Delete(key.clone())],
+    };
+    let refused = store.commit(twice).await.unwrap_err();
+    assert!(
+        matches!(&refused, CommitError::Store(StoreError::Misuse(text)) if text.contains("x/Meta/a")),
+        "{refused}"
+    );
+    assert_eq!(store.get(&[key]).await.unwrap(), [None]);
+}
+
+/// A clock that was set back leaves windows that end far ahead. The next request brings the end back within one length.
+#[tokio::test]
+async fn a_window_ends_one_length_from_now_at_the_latest() {
+    const LENGTH: i64 = 60_000;
+    let Some(cluster) = Cluster::shared() else { return };
+    let schema = cluster.schema();
+    let options = PostgresOptions {
+        schema: schema.clone(),
+        ..PostgresOptions::new(cluster.url())
+    };
+    let store = PostgresStore::connect(&options).await.unwrap();
+    let first = store.hit("subject", LENGTH).await.unwrap();
+    let again = store.hit("subject", LENGTH).await.unwrap();
+    assert_eq!((again.ends_at_millis, again.used), (first.ends_at_millis, 2));
+    cluster.sql(&format!(
+        "UPDATE {schema}.rate_windows SET ends_at = ends_at + 3 * 3600 * 1000"
+    ));
+    let clamped = store.hit("subject", LENGTH).await.unwrap();
+    assert!(
+        (1..=LENGTH).contains(&(clamped.ends_at_millis - clamped.now_millis)),
+        "{clamped:?}"
+    );
+    assert_eq!(clamped.used, 3, "the window is shortened, not refilled");
+    let after = store.hit("subject", LENGTH).await.unwrap();
+    assert_eq!((after.ends_at_millis, after.used), (clamped.ends_at_millis, 4));
 }

@@ -15,6 +15,25 @@ pub enum Partition {
     Global(Box<str>),
 }
 
+impl Partition {
+    /// Which of the two kinds of partition this is.
+    pub fn kind(&self) -> PartitionKind {
+        match self {
+            Self::Workspace(_) => PartitionKind::Workspace,
+            Self::Global(_) => PartitionKind::Global,
+        }
+    }
+}
+
+/// What a [`Partition`] is kept by. Each [`Kind`] of record belongs to one of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PartitionKind {
+    /// By a workspace: [`Partition::Workspace`].
+    Workspace,
+    /// By a text, outside any workspace: [`Partition::Global`].
+    Global,
+}
+
 /// The kind of record behind a key. The numbers are part of the file format: never reuse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -68,6 +87,22 @@ impl Kind {
         Kind::SealedKey,
         Kind::Meta,
     ];
+
+    /// The kind of partition that holds the records of this kind.
+    pub const fn partition_kind(self) -> PartitionKind {
+        match self {
+            Self::Workspace
+            | Self::Counter
+            | Self::LogHead
+            | Self::Member
+            | Self::Agent
+            | Self::Status
+            | Self::WorkspaceApiKey
+            | Self::ProviderKey
+            | Self::LogEntry => PartitionKind::Workspace,
+            Self::ApiKey | Self::KeyUse | Self::Membership | Self::SealedKey | Self::Meta => PartitionKind::Global,
+        }
+    }
 }
 
 /// The key of one record.
@@ -84,7 +119,15 @@ pub struct Key {
 
 impl Key {
     /// The key of `item` among the records of one kind in a partition.
+    ///
+    /// The partition must be one that [holds](Kind::partition_kind) records of this kind. A debug build panics when it
+    /// is not; in a release build an engine may refuse the key with [`StoreError::Misuse`](super::StoreError::Misuse).
     pub fn new(partition: Partition, kind: Kind, item: impl Into<Box<str>>) -> Self {
+        debug_assert_eq!(
+            partition.kind(),
+            kind.partition_kind(),
+            "{kind:?} has no records in {partition:?}"
+        );
         Self {
             partition,
             kind,
@@ -157,7 +200,8 @@ impl Key {
         bytes
     }
 
-    /// Reads what [`Key::encode`] wrote; `None` when the bytes are no key of a kind known here.
+    /// Reads what [`Key::encode`] wrote; `None` when the bytes are no key of a kind known here, or one in a partition that
+    /// does not [hold](Kind::partition_kind) this kind.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (partition, rest) = match bytes.split_first()? {
             (1, rest) => {
@@ -175,7 +219,9 @@ impl Key {
             _ => return None,
         };
         let (kind, item) = rest.split_first()?;
-        let kind = Kind::ALL.into_iter().find(|known| *known as u8 == *kind)?;
+        let kind = Kind::ALL
+            .into_iter()
+            .find(|known| *known as u8 == *kind && known.partition_kind() == partition.kind())?;
         Some(Self::new(partition, kind, std::str::from_utf8(item).ok()?))
     }
 }
@@ -197,12 +243,15 @@ mod tests {
     use super::*;
 
     fn any_key() -> impl Strategy<Value = Key> {
-        let partition = prop_oneof![
-            any::<u128>().prop_map(|n| Partition::Workspace(WorkspaceId::new(uuid::Uuid::from_u128(n)))),
-            "[^\0]{0,6}".prop_map(|name| Partition::Global(name.into())),
-        ];
-        (partition, proptest::sample::select(&Kind::ALL[..]), "[^\0]{0,6}")
-            .prop_map(|(partition, kind, item)| Key::new(partition, kind, item))
+        let kind = proptest::sample::select(&Kind::ALL[..]);
+        (kind, any::<u128>(), "[^\0]{0,6}", "[^\0]{0,6}").prop_map(|(kind, number, name, item)| {
+            match kind.partition_kind() {
+                PartitionKind::Workspace => {
+                    Key::in_workspace(WorkspaceId::new(uuid::Uuid::from_u128(number)), kind, item)
+                }
+                PartitionKind::Global => Key::global(name, kind, item),
+            }
+        })
     }
 
     proptest! {
@@ -226,6 +275,8 @@ mod tests {
             b"\x02no-end",
             b"\x02x\0\xff",
             b"\x02\xff\0\x14",
+            b"\x01sixteen bytes id\x14",
+            b"\x02x\0\x05",
         ] {
             assert_eq!(Key::decode(bytes), None, "{bytes:?}");
         }

@@ -24,6 +24,16 @@
 //!    was read after [`Store::stamp`] gave it is the one that a read would find now. A stamp ends
 //!    before the commit that changes its key is answered, and when the store cannot be read.
 //!
+//! # What a caller owes
+//!
+//! 1. **Kinds stay in their partitions.** Each key, and each scan, pairs a [`Kind`] with a partition that
+//!    [holds](Kind::partition_kind) records of this kind.
+//! 2. **One write for each key.** A batch names each key in at most one write. A [`Write::Append`] names the log's head,
+//!    so a batch has at most one for each log. A check may name a key that a write names as well.
+//!
+//! A store may refuse anything else with [`StoreError::Misuse`]. The stores of this crate refuse a batch that names a key
+//! in two writes.
+//!
 //! The module `conformance` (a feature of this crate) turns this list into tests which any
 //! implementation can run.
 
@@ -49,7 +59,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use self::key::{Key, Kind, Partition};
+pub use self::key::{Key, Kind, Partition, PartitionKind};
 pub use self::memory::MemoryStore;
 #[cfg(any(feature = "redb", feature = "postgres"))]
 pub use self::stream::{Digest, Digesting};
@@ -141,7 +151,7 @@ pub enum Check {
     Version(Key, u64),
 }
 
-/// One change of a batch. A batch names each key in at most one write.
+/// One change of a batch. A batch names each key in at most one write; see the [module's text](self).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
     /// Stores a value under a key, in place of any earlier one.
@@ -174,7 +184,7 @@ pub enum Write {
 pub struct Batch {
     /// The conditions of the writes.
     pub checks: Vec<Check>,
-    /// The writes, in this order.
+    /// The writes. The numbers in [`Committed::numbers`] are in their order.
     pub writes: Vec<Write>,
 }
 
@@ -220,6 +230,9 @@ pub enum StoreError {
         /// The newest format that this release reads.
         supported: u32,
     },
+    /// The call breaks a rule of the contract for callers. Nothing changed.
+    #[error("the store was used against its contract: {0}")]
+    Misuse(String),
 }
 
 /// A storage engine, with the guarantees in the [module's text](self).

@@ -1,7 +1,7 @@
 //! Model-based tests: each store gives the same answers as a plain map for random batches and scans.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -112,24 +112,25 @@ fn item() -> impl Strategy<Value = String> {
     proptest::sample::select(vec!["", "a", "ab", "b", "ä", "\u{10400}"]).prop_map(str::to_owned)
 }
 
-fn partition() -> impl Strategy<Value = Partition> {
-    prop_oneof![
-        3 => workspace().prop_map(Partition::Workspace),
-        1 => proptest::sample::select(vec!["a", "ab"]).prop_map(|name| Partition::Global(name.into())),
-    ]
+/// Partitions that hold records of this kind.
+fn partition(kind: Kind) -> BoxedStrategy<Partition> {
+    match kind.partition_kind() {
+        PartitionKind::Workspace => workspace().prop_map(Partition::Workspace).boxed(),
+        PartitionKind::Global => proptest::sample::select(vec!["a", "ab"])
+            .prop_map(|name| Partition::Global(name.into()))
+            .boxed(),
+    }
 }
 
 fn key() -> impl Strategy<Value = Key> {
-    (
-        partition(),
-        proptest::sample::select(vec![Kind::Member, Kind::Agent]),
-        item(),
-    )
-        .prop_map(|(partition, kind, item)| Key::new(partition, kind, item))
+    let kind = proptest::sample::select(vec![Kind::Member, Kind::Agent, Kind::Membership]);
+    kind.prop_flat_map(|kind| {
+        (partition(kind), item()).prop_map(move |(partition, item)| Key::new(partition, kind, item))
+    })
 }
 
 fn counter() -> impl Strategy<Value = Key> {
-    (partition(), item()).prop_map(|(partition, item)| Key::new(partition, Kind::Counter, item))
+    (workspace(), item()).prop_map(|(workspace, item)| Key::in_workspace(workspace, Kind::Counter, item))
 }
 
 fn delta() -> impl Strategy<Value = i64> {
@@ -148,26 +149,44 @@ fn write() -> impl Strategy<Value = Write> {
     ]
 }
 
+/// The key that a write names; a batch names each in at most one write.
+fn written_key(write: &Write) -> Key {
+    match write {
+        Write::Put(key, _) | Write::Delete(key) | Write::Add { counter: key, .. } => key.clone(),
+        Write::Append { log, .. } => Key::log_head(*log),
+    }
+}
+
 pub(crate) fn step() -> impl Strategy<Value = Step> {
     let few = |max| proptest::collection::vec(key(), 0..max);
     let commit = (few(2), few(3), few(2), proptest::collection::vec(write(), 0..6)).prop_map(
-        |(absent, current, stale, writes)| Step::Commit {
-            absent,
-            current,
-            stale,
-            writes,
+        |(absent, current, stale, mut writes)| {
+            let mut written = BTreeSet::new();
+            writes.retain(|write| written.insert(written_key(write)));
+            Step::Commit {
+                absent,
+                current,
+                stale,
+                writes,
+            }
         },
     );
-    let kinds = vec![Kind::Counter, Kind::LogHead, Kind::Member, Kind::Agent, Kind::LogEntry];
+    let kinds = vec![
+        Kind::Counter,
+        Kind::LogHead,
+        Kind::Member,
+        Kind::Agent,
+        Kind::LogEntry,
+        Kind::Membership,
+    ];
     let direction = proptest::sample::select(vec![Direction::Ascending, Direction::Descending]);
     let scan = (
-        partition(),
-        proptest::sample::select(kinds),
+        proptest::sample::select(kinds).prop_flat_map(|kind| (partition(kind), Just(kind))),
         proptest::option::of(item()),
         direction,
         0_usize..6,
     )
-        .prop_map(|(partition, kind, after, direction, limit)| {
+        .prop_map(|((partition, kind), after, direction, limit)| {
             let after = after.map(Into::into);
             Step::Scan(Scan {
                 after,
@@ -282,7 +301,13 @@ pub(crate) async fn agree(store: Arc<dyn Store>, steps: &[Step]) {
         }
     }
     for kind in Kind::ALL {
-        for partition in [1, 2].map(|n| Partition::Workspace(WorkspaceId::new(uuid::Uuid::from_u128(n)))) {
+        let partitions: Vec<_> = match kind.partition_kind() {
+            PartitionKind::Workspace => [1, 2]
+                .map(|n| Partition::Workspace(WorkspaceId::new(uuid::Uuid::from_u128(n))))
+                .into(),
+            PartitionKind::Global => ["a", "ab"].map(|name| Partition::Global(name.into())).into(),
+        };
+        for partition in partitions {
             let scan = Scan::all(partition, kind);
             assert_eq!(
                 subject.store.scan(&scan).await.unwrap().entries.len(),

@@ -5,6 +5,8 @@
 //! [`Plan::changes`] only once all checks and bounds have held.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -94,56 +96,66 @@ impl<R> Planner<R> {
         R: Fn(&[u8]) -> Result<Option<Record>, E>,
     {
         match write {
-            Write::Put(key, value) => Ok(self.put(key.encode(), value)),
+            Write::Put(key, value) => self.put(key.encode(), value),
             Write::Delete(key) => {
-                self.changes.insert(key.encode(), None);
+                self.change(key.encode(), None)?;
                 Ok(0)
             }
             Write::Add { counter, delta, max } => {
                 let key = counter.encode();
                 let sum = self
-                    .current(&key)?
+                    .number(&key)?
                     .checked_add_signed(delta)
                     .filter(|sum| delta <= 0 || max.is_none_or(|max| *sum <= max))
                     .ok_or(CommitError::Limit(index))?;
-                self.put(key, sum.to_string().into_bytes());
+                self.put::<E>(key, sum.to_string().into_bytes())?;
                 Ok(sum)
             }
             Write::Append { log, value } => {
                 let head = Key::log_head(log).encode();
-                let number = self.current(&head)?.checked_add(1).ok_or(CommitError::Limit(index))?;
-                self.put(Key::log_entry(log, number).encode(), value);
-                self.put(head, number.to_string().into_bytes());
+                let number = self.number(&head)?.checked_add(1).ok_or(CommitError::Limit(index))?;
+                self.put::<E>(Key::log_entry(log, number).encode(), value)?;
+                self.put::<E>(head, number.to_string().into_bytes())?;
                 Ok(number)
             }
         }
     }
 
-    /// The number under a key after the earlier writes of this batch.
-    fn current<E>(&self, key: &[u8]) -> Result<u64, E>
+    /// The number under a key before the batch; 0 when there is none.
+    fn number<E>(&self, key: &[u8]) -> Result<u64, E>
     where
         E: From<CommitError>,
         R: Fn(&[u8]) -> Result<Option<Record>, E>,
     {
-        let parse = |record: &Record| number(key, record).map_err(|error| CommitError::Store(error).into());
-        match self.changes.get(key) {
-            Some(Some(record)) => parse(record),
-            Some(None) => Ok(0),
-            None => (self.read)(key)?.as_ref().map_or(Ok(0), parse),
-        }
+        let found = (self.read)(key)?;
+        let parse = |record| number(key, record).map_err(|error| CommitError::Store(error).into());
+        found.as_ref().map_or(Ok(0), parse)
     }
 
-    fn put(&mut self, key: Vec<u8>, value: Vec<u8>) -> u64 {
+    fn put<E: From<CommitError>>(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<u64, E> {
         self.last_version += 1;
-        self.changes.insert(
-            key,
-            Some(Record {
-                version: self.last_version,
-                value: Arc::from(value),
-            }),
-        );
-        self.last_version
+        let record = Record {
+            version: self.last_version,
+            value: Arc::from(value),
+        };
+        self.change(key, Some(record))?;
+        Ok(self.last_version)
     }
+
+    fn change(&mut self, key: Vec<u8>, change: Option<Record>) -> Result<(), CommitError> {
+        match self.changes.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(change);
+                Ok(())
+            }
+            Entry::Occupied(place) => Err(written_twice(&envelope::describe(place.key())).into()),
+        }
+    }
+}
+
+/// The refusal of a batch that names a key in two writes.
+pub(super) fn written_twice(key: &dyn fmt::Display) -> StoreError {
+    StoreError::Misuse(format!("a batch writes {key} twice"))
 }
 
 #[cfg(test)]
@@ -154,7 +166,7 @@ mod tests {
     use crate::model::WorkspaceId;
 
     fn key(item: &str) -> Key {
-        Key::global("p", Kind::Counter, item)
+        Key::in_workspace(WorkspaceId::new(uuid::Uuid::nil()), Kind::Counter, item)
     }
 
     fn add(delta: i64, max: u64) -> Write {
@@ -182,32 +194,44 @@ mod tests {
     }
 
     #[test]
-    fn writes_see_the_ones_before_them() {
-        assert_eq!(on_three(vec![add(1, 5), add(1, 5)]).unwrap().numbers, [4, 5]);
-        assert_eq!(on_three(vec![add(2, 5), add(1, 5)]).unwrap_err(), CommitError::Limit(1));
-        assert_eq!(
-            on_three(vec![add(-3, 5), add(-1, 5)]).unwrap_err(),
-            CommitError::Limit(1)
-        );
-        assert_eq!(
-            on_three(vec![Write::Delete(key("c")), add(1, 5)]).unwrap().numbers,
-            [0, 1]
-        );
-        assert_eq!(
-            on_three(vec![Write::Put(key("c"), b"9".to_vec()), add(-9, 5)])
-                .unwrap()
-                .numbers,
-            [11, 0]
-        );
+    fn each_write_is_planned_on_the_state_before_the_batch() {
+        let log = WorkspaceId::new(uuid::Uuid::from_u128(2));
+        let append = Write::Append {
+            log,
+            value: b"1".to_vec(),
+        };
+        let put = Write::Put(key("p"), b"9".to_vec());
+        let planned = on_three(vec![put, add(1, 5), append, Write::Delete(key("d"))]).unwrap();
+        assert_eq!(planned.numbers, [11, 4, 4, 0]);
+        assert_eq!(planned.changes.len(), 5, "an append writes an entry and the head");
+        assert_eq!(planned.last_version, 14);
+        assert_eq!(on_three(vec![add(3, 5)]).unwrap_err(), CommitError::Limit(0));
+        assert_eq!(on_three(vec![add(-4, 5)]).unwrap_err(), CommitError::Limit(0));
+    }
+
+    #[test]
+    fn a_key_in_two_writes_is_refused() {
         let log = WorkspaceId::new(uuid::Uuid::nil());
         let append = Write::Append {
             log,
             value: b"1".to_vec(),
         };
-        let planned = on_three(vec![append.clone(), append]).unwrap();
-        assert_eq!(planned.numbers, [4, 5]);
-        assert_eq!(planned.changes.len(), 3, "two entries and one head");
-        assert_eq!(planned.last_version, 14);
+        let put = Write::Put(key("c"), b"9".to_vec());
+        let head = Write::Delete(Key::log_head(log));
+        for (first, second) in [
+            (put.clone(), put.clone()),
+            (put.clone(), Write::Delete(key("c"))),
+            (Write::Delete(key("c")), add(1, 5)),
+            (add(1, 5), add(1, 5)),
+            (append.clone(), append.clone()),
+            (head, append),
+        ] {
+            let refused = on_three(vec![first, Write::Delete(key("between")), second]).unwrap_err();
+            assert!(
+                matches!(&refused, CommitError::Store(StoreError::Misuse(text)) if text.ends_with("twice")),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{MemoryStore, Store, conformance};
+use super::{Batch, CommitError, Key, Kind, MemoryStore, Store, StoreError, Write, conformance};
 
 macro_rules! suite {
     ($($module:ident: $($test:ident),*;)*) => {
@@ -40,4 +40,34 @@ fn redb() -> (Arc<dyn Store>, tempfile::TempDir) {
 #[tokio::test]
 async fn the_suite_runs_on_one_thread_too() {
     conformance::run(async || memory().0).await;
+}
+
+#[tokio::test]
+async fn a_batch_that_writes_a_key_twice_is_refused_and_changes_nothing() {
+    let stores = [
+        memory().0,
+        #[cfg(feature = "redb")]
+        redb().0,
+    ];
+    let (other, key) = (Key::global("p", Kind::Meta, "a"), Key::global("p", Kind::Meta, "b"));
+    for store in stores {
+        let writes = [&other, &key, &key].map(|key| Write::Put(key.clone(), b"1".to_vec()));
+        let batch = Batch {
+            checks: Vec::new(),
+            writes: writes.into(),
+        };
+        let refused = store.commit(batch).await.unwrap_err();
+        assert!(
+            matches!(&refused, CommitError::Store(StoreError::Misuse(text)) if text.contains("p/Meta/b")),
+            "{refused}"
+        );
+        assert_eq!(store.get(&[other.clone(), key.clone()]).await.unwrap(), [None, None]);
+    }
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "Agent has no records in Global")]
+fn a_key_outside_the_partitions_of_its_kind_is_a_defect() {
+    let _ = Key::global("p", Kind::Agent, "a");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentcfg_core::ErrorKind;
 use agentcfg_core::model::{AgentPatch, NewAgent, NewWorkspace, Patch, Plan, Role, Scope, WorkspacePatch};
-use agentcfg_core::store::{Direction, Kind, Partition, Scan};
+use agentcfg_core::store::{Direction, Kind, Partition, PartitionKind, Scan};
 use serde_json::{Value, json};
 
 use super::support::{ANY, Faulty, World, kind};
@@ -207,18 +207,17 @@ async fn no_secret_is_stored_or_logged() {
         "{log}"
     );
     for kind in Kind::ALL {
-        for partition in [
-            Partition::Workspace(workspace),
-            Partition::Global(created.record.id.as_str().into()),
-        ] {
-            let scan = Scan {
-                direction: Direction::Descending,
-                ..Scan::all(partition, kind)
-            };
-            for (key, record) in world.store.scan(&scan).await.unwrap().entries {
-                let text = String::from_utf8_lossy(&record.value).into_owned();
-                assert!(!text.contains(secret), "{key:?}");
-            }
+        let partition = match kind.partition_kind() {
+            PartitionKind::Workspace => Partition::Workspace(workspace),
+            PartitionKind::Global => Partition::Global(created.record.id.as_str().into()),
+        };
+        let scan = Scan {
+            direction: Direction::Descending,
+            ..Scan::all(partition, kind)
+        };
+        for (key, record) in world.store.scan(&scan).await.unwrap().entries {
+            let text = String::from_utf8_lossy(&record.value).into_owned();
+            assert!(!text.contains(secret), "{key:?}");
         }
     }
     let file = std::fs::read(world.path().unwrap().join("store.redb")).unwrap();

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use super::codec;
 use crate::error::Error;
 use crate::model::WorkspaceId;
-use crate::store::{Check, Key, Kind, Partition, Record};
+use crate::store::{Check, Key, Kind, Partition, PartitionKind, Record};
 
 /// A type whose values are stored as records of one kind.
 ///
@@ -27,10 +27,12 @@ pub(in crate::service) struct EntityKey<T> {
 
 impl<T: Entity> EntityKey<T> {
     pub(super) fn in_workspace(workspace: WorkspaceId, item: impl Into<Box<str>>) -> Self {
+        const { assert!(matches!(T::KIND.partition_kind(), PartitionKind::Workspace)) };
         Self::new(Partition::Workspace(workspace), item)
     }
 
     pub(super) fn global(partition: impl Into<Box<str>>, item: impl Into<Box<str>>) -> Self {
+        const { assert!(matches!(T::KIND.partition_kind(), PartitionKind::Global)) };
         Self::new(Partition::Global(partition.into()), item)
     }
 

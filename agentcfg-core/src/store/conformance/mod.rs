@@ -31,7 +31,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Batch, Check, CommitError, Committed, Direction, Key, Kind, Partition, Record, Scan, Stamp, Store, Write};
+use super::{
+    Batch, Check, CommitError, Committed, Direction, Key, Kind, Partition, PartitionKind, Record, Scan, Stamp, Store,
+    Write,
+};
 use crate::model::WorkspaceId;
 
 /// Passes the list of all tests to another macro, so that the list exists once.
@@ -181,6 +184,14 @@ fn parse(record: &Record) -> Value {
 async fn items(store: &Arc<dyn Store>, scan: &Scan) -> Vec<String> {
     let found = store.scan(scan).await.expect("a scan succeeds");
     found.entries.iter().map(|(key, _)| key.item().to_owned()).collect()
+}
+
+/// A partition that holds records of this kind: a workspace's, or the global one of this name.
+fn partition_for(kind: Kind, number: u128, name: &str) -> Partition {
+    match kind.partition_kind() {
+        PartitionKind::Workspace => Partition::Workspace(workspace(number)),
+        PartitionKind::Global => Partition::Global(name.into()),
+    }
 }
 
 fn agents() -> Scan {

@@ -92,14 +92,15 @@ pub async fn scans_start_behind_an_item(store: Arc<dyn Store>) {
 pub async fn scans_stay_in_their_kind(store: Arc<dyn Store>) {
     for kind in Kind::ALL {
         for item in ["", "a", "\u{10ffff}"] {
-            write(&store, [put(&Key::in_workspace(workspace(1), kind, item), kind as u8)]).await;
+            let key = Key::new(partition_for(kind, 1, "a"), kind, item);
+            write(&store, [put(&key, kind as u8)]).await;
         }
     }
     for kind in Kind::ALL {
         for direction in [Direction::Ascending, Direction::Descending] {
             let scan = Scan {
                 direction,
-                ..Scan::all(Partition::Workspace(workspace(1)), kind)
+                ..Scan::all(partition_for(kind, 1, "a"), kind)
             };
             let found = store.scan(&scan).await.unwrap().entries;
             assert_eq!(found.len(), 3, "{kind:?}");
@@ -114,20 +115,20 @@ pub async fn scans_stay_in_their_kind(store: Arc<dyn Store>) {
 
 /// A scan returns no record of another partition, even if one name is a prefix of the other.
 pub async fn scans_stay_in_their_partition(store: Arc<dyn Store>) {
-    let mut partitions: Vec<_> = [0, 1, 2, 256, u128::MAX]
-        .map(|n| Partition::Workspace(workspace(n)))
-        .into();
-    partitions.extend(["", "a", "aa", "b", "ä", "\u{1}", "\u{10ffff}"].map(|name| Partition::Global(name.into())));
-    for (number, partition) in partitions.iter().enumerate() {
+    let workspaces = [0, 1, 2, 256, u128::MAX].map(|n| (Partition::Workspace(workspace(n)), Kind::Agent));
+    let names = ["", "a", "aa", "b", "ä", "\u{1}", "\u{10ffff}"];
+    let named = names.map(|name| (Partition::Global(name.into()), Kind::Membership));
+    let partitions: Vec<_> = workspaces.into_iter().chain(named).collect();
+    for (number, (partition, kind)) in partitions.iter().enumerate() {
         for item in ["", "x", "\u{10ffff}"] {
-            write(&store, [put(&Key::new(partition.clone(), Kind::Agent, item), number)]).await;
+            write(&store, [put(&Key::new(partition.clone(), *kind, item), number)]).await;
         }
     }
-    for (number, partition) in partitions.iter().enumerate() {
+    for (number, (partition, kind)) in partitions.iter().enumerate() {
         for direction in [Direction::Ascending, Direction::Descending] {
             let scan = Scan {
                 direction,
-                ..Scan::all(partition.clone(), Kind::Agent)
+                ..Scan::all(partition.clone(), *kind)
             };
             let found = store.scan(&scan).await.unwrap().entries;
             assert_eq!(found.len(), 3, "{partition:?}");

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 use tokio_postgres::Row;
 
-use super::super::plan::plan;
+use super::super::plan::{plan, written_twice};
 use super::super::{Batch, Check, CommitError, Committed, Key, Record, StoreError, Write};
 use super::error::{Verdict, is_lost, rolled_back, unavailable, verdict};
 use super::options::describe;
@@ -94,51 +94,43 @@ async fn send(connections: &Connections, compiled: &[Compiled<'_>]) -> Result<Se
 
 /// Compiles a batch into steps.
 ///
-/// The steps are sorted by key, so that all transactions lock rows in the same order; a check and a
-/// write of one key become one step. A batch that writes a key twice keeps its own order, checks first.
+/// The steps are sorted by key, so that all transactions lock rows in the same order. A check and a write of one key
+/// become one step. Of two different checks of one key at least one fails, so it does not matter which is merged: the
+/// other precedes the write.
 fn compile<'a>(sql: &'a Sql, base: u64, batch: &Batch) -> Result<Vec<Compiled<'a>>, CommitError> {
-    let mut checks: BTreeMap<Key, Check> = BTreeMap::new();
-    let mut steps = Vec::new();
+    let mut checks: BTreeMap<&Key, &Check> = BTreeMap::new();
+    let mut apart = Vec::new();
     for check in &batch.checks {
-        let known = checks.insert(key_of(check).clone(), check.clone());
-        if let Some(twice) = known.filter(|known| known != check) {
-            // Two conditions on one record: at most one can be merged with a write, so both get their own step.
-            steps.push((None, check_step(sql, base, &twice)?));
-        }
+        apart.extend(checks.insert(key_of(check), check).filter(|other| *other != check));
     }
-    let written: BTreeSet<Key> = batch.writes.iter().map(written_key).collect();
-    let in_order = written.len() == batch.writes.len() && steps.is_empty();
-    let mut sorted: Vec<(Key, Compiled<'a>)> = Vec::new();
+    let mut written = BTreeSet::new();
+    let mut writes = Vec::new();
     for (index, write) in batch.writes.iter().enumerate() {
+        let key = written_key(write);
         let check = match write {
-            Write::Put(key, _) | Write::Delete(key) if in_order => checks.remove(key),
-            _ => None,
+            Write::Put(key, _) | Write::Delete(key) => checks.remove(key),
+            Write::Add { .. } | Write::Append { .. } => None,
         };
-        if let (Write::Delete(_), Some(absent @ Check::Absent(_))) = (write, &check) {
+        let compiled = match (write, check) {
             // If the check holds, there is nothing to delete.
-            sorted.push((key_of(absent).clone(), without_write(check_step(sql, base, absent)?)));
-            continue;
-        }
-        let step = write_step(sql, base, write, check.as_ref())?;
-        let compiled = Compiled {
-            step,
-            write: Some(index),
+            (Write::Delete(_), Some(absent @ Check::Absent(_))) => without_write(check_step(sql, base, absent)?),
+            _ => Compiled {
+                step: write_step(sql, base, write, check)?,
+                write: Some(index),
+            },
         };
-        sorted.push((written_key(write), compiled));
+        if !written.insert(key.clone()) {
+            return Err(written_twice(&format_args!("{key:?}")).into());
+        }
+        writes.push((key, compiled));
     }
-    let mut checks = checks
-        .into_iter()
-        .map(|(key, check)| Ok((key, without_write(check_step(sql, base, &check)?))))
-        .collect::<Result<Vec<_>, CommitError>>()?;
-    if in_order {
-        sorted.append(&mut checks);
-        sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
-    } else {
-        checks.append(&mut sorted);
-        sorted = checks;
+    let mut steps = Vec::with_capacity(apart.len() + checks.len() + writes.len());
+    for check in apart.into_iter().chain(checks.into_values()) {
+        steps.push((key_of(check).clone(), without_write(check_step(sql, base, check)?)));
     }
-    let twice = steps.into_iter().map(|(_, step): (Option<Key>, _)| without_write(step));
-    Ok(twice.chain(sorted.into_iter().map(|(_, compiled)| compiled)).collect())
+    steps.append(&mut writes);
+    steps.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(steps.into_iter().map(|(_, compiled)| compiled).collect())
 }
 
 fn without_write(step: Step<'_>) -> Compiled<'_> {
@@ -161,7 +153,7 @@ fn written_key(write: &Write) -> Key {
 }
 
 fn check_step<'a>(sql: &'a Sql, base: u64, check: &Check) -> Result<Step<'a>, CommitError> {
-    let place = Place::of_key(key_of(check));
+    let place = Place::of_key(key_of(check))?;
     let statements = sql.on(place.table);
     let (sql, number) = match check {
         Check::Absent(key) => (&statements.check_absent, version(first_version(base, key) - 1)?),
@@ -174,7 +166,7 @@ fn check_step<'a>(sql: &'a Sql, base: u64, check: &Check) -> Result<Step<'a>, Co
 fn write_step<'a>(sql: &'a Sql, base: u64, write: &Write, check: Option<&Check>) -> Result<Step<'a>, CommitError> {
     let locked = written_key(write);
     let first = version(first_version(base, &locked))?;
-    let place = Place::of_key(&locked);
+    let place = Place::of_key(&locked)?;
     let statements = sql.on(place.table);
     let key = |key: &Key| vec![place.scope.clone(), Param::Text(key.item().to_owned())];
     let (sql, params) = match (write, check) {

@@ -4,10 +4,10 @@ use tokio_postgres::Transaction;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::super::{Key, Record, StoreError};
+use super::super::{Key, PartitionKind, Record, StoreError};
 use super::run::Param;
 use super::sql::Sql;
-use super::table::{Place, Scope, Table};
+use super::table::{Place, Table};
 use super::transfer::TransferError;
 
 /// The number of bytes after which the collected records are inserted.
@@ -32,7 +32,7 @@ struct Rows {
 impl Loader {
     pub(super) fn add(&mut self, key: &Key, record: &Record) -> Result<(), TransferError> {
         let damaged = |why: &str| TransferError::Damaged(format!("record {key:?} {why}"));
-        let place = Place::of_key(key);
+        let place = Place::of_key(key)?;
         let version = i64::try_from(record.version).map_err(|_| damaged("has a version that is too large"))?;
         let value = std::str::from_utf8(&record.value).map_err(|_| damaged("is not UTF-8 text"))?;
         let index = match self.tables.iter().position(|rows| rows.table == place.table) {
@@ -83,9 +83,10 @@ impl Rows {
 
     async fn insert(self, transaction: &Transaction<'_>, sql: &Sql) -> Result<(), TransferError> {
         let table = self.table;
-        let (scope_type, scopes): (_, &(dyn ToSql + Sync)) = match table.scope {
-            Scope::Workspace => ("uuid", &self.uuids),
-            Scope::Name => ("text", &self.names),
+        let scope_type = table.scope_type();
+        let scopes: &(dyn ToSql + Sync) = match table.kind.partition_kind() {
+            PartitionKind::Workspace => &self.uuids,
+            PartitionKind::Global => &self.names,
         };
         let value_type = if table.numeric { "numeric" } else { "json" };
         let statement = format!(

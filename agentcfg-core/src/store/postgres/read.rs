@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use tokio_postgres::Row;
 
-use super::super::{Direction, Key, Record, Scan, Scanned, StoreError};
+use super::super::{Direction, Key, PartitionKind, Record, Scan, Scanned, StoreError};
 use super::pool::Connections;
 use super::run::{Param, Step};
 use super::sql::Sql;
-use super::table::{Place, Scope, Table};
+use super::table::{Place, Table};
 
 /// Up to this many keys, each key has its own part of the statement. More keys are passed as arrays,
 /// which bounds the number of distinct prepared statements.
@@ -21,7 +21,7 @@ pub(super) async fn get(connections: &Connections, sql: &Sql, keys: &[Key]) -> R
         return Ok(Vec::new());
     }
     let mut select = Select::default();
-    select.keys(sql, keys);
+    select.keys(sql, keys)?;
     let rows = connections.rows(&select.step()).await?;
     let mut found = vec![None; keys.len()];
     for row in &rows {
@@ -32,10 +32,10 @@ pub(super) async fn get(connections: &Connections, sql: &Sql, keys: &[Key]) -> R
 
 /// Runs a scan.
 pub(super) async fn scan(connections: &Connections, sql: &Sql, scan: &Scan) -> Result<Scanned, StoreError> {
-    let home = Place::of(&scan.partition, scan.kind);
+    let home = Place::of(&scan.partition, scan.kind)?;
     let mut select = Select::default();
     select.range(sql, &home, scan);
-    select.keys(sql, &scan.with);
+    select.keys(sql, &scan.with)?;
     let rows = connections.rows(&select.step()).await?;
     let mut entries = Vec::new();
     let mut with = vec![None; scan.with.len()];
@@ -106,10 +106,11 @@ impl Select {
         ));
     }
 
-    fn keys(&mut self, sql: &Sql, keys: &[Key]) {
-        let places = keys.iter().map(Place::of_key).zip(keys).enumerate();
+    fn keys(&mut self, sql: &Sql, keys: &[Key]) -> Result<(), StoreError> {
+        let places = keys.iter().map(|key| Ok((Place::of_key(key)?, key))).enumerate();
         if keys.len() <= MAX_INLINE_KEYS {
-            for (slot, (place, key)) in places {
+            for (slot, place) in places {
+                let (place, key) = place?;
                 let (name, s, i) = (sql.name(place.table), place.table.scope_column, place.table.item_column);
                 let scope = self.param(place.scope);
                 let item = self.param(Param::Text(key.item().to_owned()));
@@ -118,10 +119,11 @@ impl Select {
                      WHERE r.{s} = ${scope} AND r.{i} = ${item} AND r.value IS NOT NULL"
                 ));
             }
-            return;
+            return Ok(());
         }
         let mut groups: Vec<Group> = Vec::new();
-        for (slot, (place, key)) in places {
+        for (slot, place) in places {
+            let (place, key) = place?;
             let known = groups.iter_mut().position(|group| group.table == place.table);
             let index = known.unwrap_or_else(|| {
                 groups.push(Group::new(place.table));
@@ -133,10 +135,7 @@ impl Select {
         groups.sort_unstable_by_key(|group| group.table.name);
         for group in groups {
             let (name, s, i) = (sql.name(group.table), group.table.scope_column, group.table.item_column);
-            let scope_type = match group.table.scope {
-                Scope::Workspace => "uuid",
-                Scope::Name => "text",
-            };
+            let scope_type = group.table.scope_type();
             let scopes = self.param(group.scopes());
             let items = self.param(Param::Texts(group.items));
             let slots = self.param(Param::Numbers(group.slots));
@@ -146,6 +145,7 @@ impl Select {
                  JOIN {name} AS r ON r.{s} = k.scope AND r.{i} = k.item WHERE r.value IS NOT NULL"
             ));
         }
+        Ok(())
     }
 }
 
@@ -181,9 +181,9 @@ impl Group {
     }
 
     fn scopes(&self) -> Param {
-        match self.table.scope {
-            Scope::Workspace => Param::Uuids(self.uuids.clone()),
-            Scope::Name => Param::Texts(self.names.clone()),
+        match self.table.kind.partition_kind() {
+            PartitionKind::Workspace => Param::Uuids(self.uuids.clone()),
+            PartitionKind::Global => Param::Texts(self.names.clone()),
         }
     }
 }

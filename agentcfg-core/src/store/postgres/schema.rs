@@ -3,11 +3,13 @@
 use deadpool_postgres::Client;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
 
+use super::super::PartitionKind;
 use super::error::ConnectError;
 use super::options::describe;
 use super::sql::Sql;
-use super::table::{self, Scope, Table};
+use super::table::{TABLES, Table};
 
 /// The format of the tables that this release creates, and the newest that it supports.
 pub(super) const FORMAT: u32 = 1;
@@ -27,6 +29,7 @@ pub(super) struct Facts {
 pub(super) async fn prepare(client: &mut Client, sql: &Sql) -> Result<Facts, ConnectError> {
     verify_server(client).await?;
     if let Some(facts) = facts(client, sql).await? {
+        refuse_other_records(client, sql).await?;
         return Ok(facts);
     }
     make(client, sql).await?;
@@ -64,6 +67,32 @@ async fn facts(client: &Client, sql: &Sql) -> Result<Option<Facts>, ConnectError
     }
 }
 
+/// Refuses a database with records in the table `other_records` of an earlier release, which this release does not read.
+///
+/// That release created the table for records outside the partitions of their kind, which its service never made. The
+/// empty table stays as it is.
+async fn refuse_other_records(client: &Client, sql: &Sql) -> Result<(), ConnectError> {
+    let schema = &sql.schema;
+    let there = client
+        .query_typed(
+            "SELECT 1 FROM information_schema.tables WHERE table_schema = $1 AND table_name = 'other_records'",
+            &[(schema, Type::TEXT)],
+        )
+        .await
+        .map_err(|error| failed(&error))?;
+    if there.is_empty() {
+        return Ok(());
+    }
+    let records = format!("SELECT 1 FROM {schema}.other_records WHERE value IS NOT NULL LIMIT 1");
+    match client.query_typed(&records, &[]).await {
+        Ok(rows) if rows.is_empty() => Ok(()),
+        Ok(_) => Err(ConnectError::Unusable(format!(
+            "its table {schema}.other_records holds records, which only the earlier release that wrote them reads"
+        ))),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
 fn is_absent(error: &Error) -> bool {
     [Some(&SqlState::UNDEFINED_TABLE), Some(&SqlState::INVALID_SCHEMA_NAME)].contains(&error.code())
 }
@@ -79,14 +108,14 @@ async fn make(client: &mut Client, sql: &Sql) -> Result<(), ConnectError> {
         let there = transaction
             .query_typed(
                 "SELECT 1 FROM information_schema.schemata WHERE schema_name = $1",
-                &[(schema, tokio_postgres::types::Type::TEXT)],
+                &[(schema, Type::TEXT)],
             )
             .await?;
         if there.is_empty() {
             // `CREATE SCHEMA IF NOT EXISTS` would need the right to create schemas even for an existing one.
             transaction.batch_execute(&format!("CREATE SCHEMA {schema}")).await?;
         }
-        for table in table::all() {
+        for table in TABLES {
             transaction.batch_execute(&definition(sql, table)).await?;
         }
         transaction
@@ -107,9 +136,9 @@ async fn make(client: &mut Client, sql: &Sql) -> Result<(), ConnectError> {
 
 fn definition(sql: &Sql, table: &Table) -> String {
     let (s, i) = (table.scope_column, table.item_column);
-    let scope = match table.scope {
-        Scope::Workspace => "uuid",
-        Scope::Name => "text COLLATE \"C\"",
+    let collation = match table.kind.partition_kind() {
+        PartitionKind::Workspace => "",
+        PartitionKind::Global => " COLLATE \"C\"",
     };
     let value = if table.numeric {
         "numeric(20) CHECK (value BETWEEN 0 AND 18446744073709551615)"
@@ -119,8 +148,9 @@ fn definition(sql: &Sql, table: &Table) -> String {
     let room = if table.hot { " WITH (fillfactor = 70)" } else { "" };
     format!(
         "CREATE TABLE IF NOT EXISTS {name} (\
-         {s} {scope} NOT NULL, {i} text COLLATE \"C\" NOT NULL, version bigint NOT NULL, value {value}, \
+         {s} {scope}{collation} NOT NULL, {i} text COLLATE \"C\" NOT NULL, version bigint NOT NULL, value {value}, \
          PRIMARY KEY ({s}, {i})){room}",
+        scope = table.scope_type(),
         name = sql.name(table)
     )
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::table::{self, Table};
+use super::table::{TABLES, Table};
 
 /// The statements on one table. `$1` is the scope of the row and `$2` its item. Each statement returns
 /// a column `number`: the write's number in `Committed::numbers`.
@@ -37,7 +37,8 @@ pub(super) struct Sql {
     tables: HashMap<&'static str, TableSql>,
     /// `$1` the workspace, `$2` the version of the key's first record, `$3` the entry.
     pub(super) append: String,
-    /// `$1` the subject, `$2` the length of a window in milliseconds.
+    /// `$1` the subject, `$2` the length of a window in milliseconds. A window ends one length from now at the latest:
+    /// otherwise a clock that is set back by hours would keep it open for hours.
     pub(super) window_hit: String,
     /// Removes windows that ended more than a minute ago.
     pub(super) window_sweep: String,
@@ -59,7 +60,8 @@ impl Sql {
         let windows = name("rate_windows");
         let now = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
         Self {
-            tables: table::all()
+            tables: TABLES
+                .iter()
                 .map(|table| (table.name, TableSql::new(&name(table.name), table)))
                 .collect(),
             append: format!(
@@ -76,7 +78,8 @@ impl Sql {
                 "INSERT INTO {windows} AS w (subject, ends_at, used) VALUES ($1, {now} + $2, 1) \
                  ON CONFLICT (subject) DO UPDATE SET \
                  used = CASE WHEN w.ends_at <= EXCLUDED.ends_at - $2 THEN 1 ELSE w.used + 1 END, \
-                 ends_at = CASE WHEN w.ends_at <= EXCLUDED.ends_at - $2 THEN EXCLUDED.ends_at ELSE w.ends_at END \
+                 ends_at = CASE WHEN w.ends_at <= EXCLUDED.ends_at - $2 THEN EXCLUDED.ends_at \
+                 ELSE LEAST(w.ends_at, {now} + $2) END \
                  RETURNING ends_at, used, {now}"
             ),
             window_sweep: format!("DELETE FROM {windows} WHERE ends_at < {now} - 60000"),

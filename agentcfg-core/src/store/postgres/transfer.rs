@@ -6,13 +6,13 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use tokio_postgres::{IsolationLevel, Portal, Row, Transaction};
 
 use super::super::stream::{self, Digest, Digesting, StreamFault, StreamReader, StreamWriter};
-use super::super::{Key, StoreError, envelope};
+use super::super::{Key, Partition, PartitionKind, StoreError, envelope};
 use super::load::Loader;
 use super::options::describe;
 use super::read::column;
-use super::run::Param;
-use super::table::{self, OTHER, Place, Scope, Table};
+use super::table::{Place, TABLES, Table};
 use super::{PostgresStore, Sql};
+use crate::model::WorkspaceId;
 
 /// The totals of an export or an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl PostgresStore {
             .isolation_level(IsolationLevel::RepeatableRead)
             .start()
             .await?;
-        for table in table::all() {
+        for table in TABLES {
             let lock = format!("LOCK TABLE {} IN EXCLUSIVE MODE", self.sql.name(table));
             transaction.batch_execute(&lock).await?;
         }
@@ -157,7 +157,7 @@ impl PostgresStore {
 impl PostgresStore {
     /// Removes the epoch of a database that held nothing else. What arrives in it begins another one.
     async fn forget_epoch(&self, transaction: &Transaction<'_>) -> Result<(), TransferError> {
-        let (key, place) = (Key::epoch(), Place::of_key(&Key::epoch()));
+        let (key, place) = (Key::epoch(), Place::of_key(&Key::epoch())?);
         let delete = &self.sql.on(place.table).delete;
         transaction.execute(delete, &[place.scope.value(), &key.item()]).await?;
         Ok(())
@@ -187,7 +187,7 @@ async fn write_all(transaction: &Transaction<'_>, sql: &Sql, out: impl Write) ->
     let sequence = sequence(transaction, sql).await?;
     let mut stream = StreamWriter::begin(BufWriter::new(&mut digesting), sequence)?;
     let mut sources = Vec::new();
-    for table in table::all() {
+    for table in TABLES {
         sources.push(Source::open(transaction, sql, table).await?);
     }
     // A merge: each source is in key order, so the smallest of the first keys comes next.
@@ -215,7 +215,7 @@ async fn write_all(transaction: &Transaction<'_>, sql: &Sql, out: impl Write) ->
 /// The greatest version that any record has or had.
 async fn sequence(transaction: &Transaction<'_>, sql: &Sql) -> Result<u64, TransferError> {
     let mut query = format!("SELECT max(v) FROM (SELECT base_version AS v FROM {}.store", sql.schema);
-    for table in table::all() {
+    for table in TABLES {
         query.push_str(&format!(" UNION ALL SELECT max(version) FROM {}", sql.name(table)));
     }
     query.push_str(") AS versions");
@@ -239,23 +239,11 @@ impl Source {
             sql.name(table)
         );
         let statement = transaction.prepare(&query).await?;
-        let mut source = Self {
+        Ok(Self {
             table,
-            portal: None,
+            portal: Some(transaction.bind(&statement, &[]).await?),
             rows: VecDeque::new(),
-        };
-        if table == OTHER {
-            // Its rows are in the order of the places' names and not of the keys. There are hardly any.
-            let mut rows = Vec::new();
-            for row in transaction.query(&statement, &[]).await? {
-                rows.push(source.entry(&row)?);
-            }
-            rows.sort_unstable();
-            source.rows = rows.into();
-        } else {
-            source.portal = Some(transaction.bind(&statement, &[]).await?);
-        }
-        Ok(source)
+        })
     }
 
     async fn fill(&mut self, transaction: &Transaction<'_>) -> Result<(), TransferError> {
@@ -275,11 +263,12 @@ impl Source {
     }
 
     fn entry(&self, row: &Row) -> Result<(Vec<u8>, Vec<u8>), TransferError> {
-        let scope = match self.table.scope {
-            Scope::Workspace => Param::Uuid(column(row, 0)?),
-            Scope::Name => Param::Text(column(row, 0)?),
+        let kind = self.table.kind;
+        let partition = match kind.partition_kind() {
+            PartitionKind::Workspace => Partition::Workspace(WorkspaceId::new(column(row, 0)?)),
+            PartitionKind::Global => Partition::Global(column::<&str>(row, 0)?.into()),
         };
-        let key = self.table.key(&scope, column(row, 1)?)?.encode();
+        let key = Key::new(partition, kind, column::<&str>(row, 1)?).encode();
         let version: i64 = column(row, 2)?;
         let value: &str = column(row, 3)?;
         let sealed = envelope::seal(&key, version.unsigned_abs(), value.as_bytes());

@@ -71,7 +71,10 @@ async fn dump(store: &RedbStore) -> Vec<(Key, Record)> {
     partitions.extend((0..40).map(|number| Partition::Global(format!("key-{number}").into())));
     let mut records = Vec::new();
     for partition in partitions {
-        for kind in Kind::ALL {
+        for kind in Kind::ALL
+            .into_iter()
+            .filter(|kind| kind.partition_kind() == partition.kind())
+        {
             records.extend(store.scan(&Scan::all(partition.clone(), kind)).await.unwrap().entries);
         }
     }
