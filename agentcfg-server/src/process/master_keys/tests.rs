@@ -234,7 +234,7 @@ async fn a_killed_rotation_leaves_a_directory_that_starts_and_is_resumed() {
             rotate(server.service(), &dir, drop_old, &mut |line| said.push(line))
                 .await
                 .unwrap();
-            assert_eq!(said[0].starts_with("taking up"), pending, "{said:?}");
+            assert_eq!(said[0].starts_with("resuming"), pending, "{said:?}");
             assert!(opens(server.service()).await);
             drop(server);
             let now = ids(temp.path());
@@ -263,7 +263,7 @@ async fn a_kill_right_after_the_file_was_written_is_no_trouble_either() {
         .unwrap();
     assert_eq!(
         said[0],
-        format!("taking up the rotation to the master key {}", both[0].id())
+        format!("resuming the rotation to the master key {}", both[0].id())
     );
     assert_eq!(ids(temp.path()), [both[0].id()]);
 }
