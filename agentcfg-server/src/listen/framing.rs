@@ -7,7 +7,7 @@
 
 use std::net::Ipv6Addr;
 
-use memchr::memchr;
+use memchr::{memchr, memmem};
 
 /// The highest length that hyper reads; the two above it mark bodies without a length there.
 const LONGEST: u64 = u64::MAX - 2;
@@ -53,6 +53,7 @@ struct Head {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     BareLf,
+    Target,
     NoHost,
     TwoHosts,
     Host,
@@ -67,6 +68,7 @@ impl Fault {
     pub(super) fn message(self) -> &'static str {
         match self {
             Self::BareLf => "lines of a request head must end in CRLF",
+            Self::Target => "the request target must be a path or a URL",
             Self::NoHost => "the header Host is required in HTTP/1.1",
             Self::TwoHosts => "the header Host must be sent once",
             Self::Host => "the header Host must be a host name or an address, with or without a port",
@@ -135,6 +137,9 @@ impl Framing {
             // Empty lines before a request line are ignored.
             (Part::RequestLine, Some(b"")) => {}
             (Part::RequestLine, Some(line)) => {
+                if !has_good_target(line) {
+                    return Err(Fault::Target);
+                }
                 self.head = Head {
                     is_http_11: line.ends_with(b"HTTP/1.1"),
                     ..Head::default()
@@ -208,6 +213,15 @@ impl Head {
             _ => Part::RequestLine,
         })
     }
+}
+
+/// Whether the target is a path, a URL or `*`. Only `CONNECT` names an authority.
+fn has_good_target(line: &[u8]) -> bool {
+    let Some(space) = memchr(b' ', line) else {
+        return false;
+    };
+    let (method, target) = (&line[..space], &line[space + 1..]);
+    matches!(target.first(), Some(b'/' | b'*')) || method == b"CONNECT" || memmem::find(target, b"://").is_some()
 }
 
 fn length(value: &[u8]) -> Option<u64> {
@@ -308,6 +322,20 @@ mod tests {
         assert_eq!(fault("GET / HTTP/1.1\r\nhost: a\r\n\n"), Some(Fault::BareLf));
         assert_eq!(fault("\nGET / HTTP/1.1\r\n"), Some(Fault::BareLf));
         assert_eq!(fault("\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\n"), None);
+    }
+
+    #[test]
+    fn only_connect_names_an_authority() {
+        for line in ["GET /", "GET *", "OPTIONS *", "GET http://a/b", "CONNECT a:80"] {
+            assert_eq!(fault(&format!("{line} HTTP/1.1\r\nhost: a\r\n\r\n")), None, "{line}");
+        }
+        for line in ["GET a", "GET a:80", "GET", "GET ", "get"] {
+            assert_eq!(
+                fault(&format!("{line} HTTP/1.1\r\nhost: a\r\n\r\n")),
+                Some(Fault::Target),
+                "{line}"
+            );
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod bodies;
 mod compression;
 mod conditions;
 mod cors;
+mod framing;
 mod heads;
 mod malformed;
 mod members;
