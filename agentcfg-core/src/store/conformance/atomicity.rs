@@ -101,6 +101,19 @@ pub async fn checks_see_the_state_before_the_batch(store: Arc<dyn Store>) {
     );
     assert!(swapped.await.is_ok());
     assert_eq!(items(&store, &agents()).await, ["b"]);
+    // Additions and appends too.
+    let keys = [counter("c"), Key::log_head(workspace(1))];
+    let writes = || [add(&counter("c"), 1, None), append(workspace(1), 1)];
+    let first = try_commit(&store, keys.clone().map(Check::Absent), writes()).await;
+    assert_eq!(first.map(|committed| committed.numbers), Ok(vec![1, 1]));
+    let mut versions = Vec::new();
+    for key in &keys {
+        versions.push(Check::Version(key.clone(), read(&store, key).await.unwrap().version));
+    }
+    let second = try_commit(&store, versions.clone(), writes()).await;
+    assert_eq!(second.map(|committed| committed.numbers), Ok(vec![2, 2]));
+    let stale = try_commit(&store, versions, writes()).await;
+    assert_eq!(stale, Err(CommitError::Conflict(0)));
 }
 
 /// A batch with a failed check and a failed bound is a conflict: the caller decided on an outdated state.
