@@ -140,7 +140,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let name = "Studio".to_owned();
     let studio = service.create_workspace(&ada, NewWorkspace { name }).await?;
     service
-        .create_agent(&ada, NewAgent::new(studio.id, "writer", "Writer"))
+        .create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer"))
         .await?;
     let agents = service.list_agents(&ada, studio.id, &AgentFilter::default()).await?;
     println!("{} agent on it", agents.value.agents()?.len());

@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let new = NewAgent {
         role: Some("author".into()),
         capabilities: vec!["draft".into(), "edit".into()],
-        ..NewAgent::new(workspace, AGENT_ID, "Writer")
+        ..NewAgent::new(workspace, AGENT_ID.parse()?, "Writer")
     };
     let agent = match client.create_agent(&new).await {
         Err(error) if error.is_conflict() => {

@@ -1,6 +1,6 @@
 //! Agent configurations.
 
-use agentcfg_core::model::{Agent, AgentPatch, NewAgent, Precondition, WorkspaceId};
+use agentcfg_core::model::{Agent, AgentId, AgentPatch, IdRef, NewAgent, Precondition, WorkspaceId};
 
 use crate::request::Call;
 use crate::response::Answer;
@@ -18,7 +18,7 @@ const RESTORE: &str = "/api/agents/configs/restore";
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentFilter {
     /// Only the agent with this identifier: the list then has one element or none.
-    pub agent_id: Option<String>,
+    pub agent_id: Option<AgentId>,
     /// The number of agents to skip.
     pub offset: u64,
     /// The maximum number of agents, 1–1000; `None` for no maximum.
@@ -86,12 +86,13 @@ impl Client {
     /// # Errors
     ///
     /// As [`Self::list_agents`].
-    pub async fn get_agent(&self, workspace: WorkspaceId, agent_id: &str) -> Result<Option<Tagged<Agent>>, Error> {
-        let filter = AgentFilter {
-            agent_id: Some(agent_id.to_owned()),
-            ..AgentFilter::default()
-        };
-        let found = self.list_agents(workspace, &filter).await?;
+    pub async fn get_agent(
+        &self,
+        workspace: WorkspaceId,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+    ) -> Result<Option<Tagged<Agent>>, Error> {
+        let call = Call::get(CONFIGS).agent(Some(workspace), agent_id.into());
+        let found = self.send(call, Answer::tagged::<Vec<Agent>>).await?;
         Ok(found.value.into_iter().next().map(|value| Tagged {
             value,
             etag: found.etag,
@@ -133,11 +134,11 @@ impl Client {
     pub async fn update_agent(
         &self,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
         patch: &AgentPatch,
         condition: &Precondition,
     ) -> Result<Tagged<Agent>, Error> {
-        let call = Call::patch(CONFIGS).agent(workspace, agent_id);
+        let call = Call::patch(CONFIGS).agent(workspace, agent_id.into());
         self.send(call.if_match(condition).json(patch), Answer::tagged).await
     }
 
@@ -152,10 +153,10 @@ impl Client {
     pub async fn delete_agent(
         &self,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
         condition: &Precondition,
     ) -> Result<(), Error> {
-        let call = Call::delete(CONFIGS).agent(workspace, agent_id);
+        let call = Call::delete(CONFIGS).agent(workspace, agent_id.into());
         self.send(call.if_match(condition), Answer::success).await
     }
 
@@ -169,10 +170,10 @@ impl Client {
     pub async fn restore_agent(
         &self,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
         condition: &Precondition,
     ) -> Result<Tagged<Agent>, Error> {
-        let call = Call::post(RESTORE).agent(workspace, agent_id);
+        let call = Call::post(RESTORE).agent(workspace, agent_id.into());
         self.send(call.if_match(condition), Answer::tagged).await
     }
 }

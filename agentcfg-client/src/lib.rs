@@ -10,7 +10,7 @@
 //!     .build()?;
 //! let workspace = client.list_workspaces().await?[0].workspace.id;
 //!
-//! let writer = client.create_agent(&NewAgent::new(workspace, "writer", "Writer")).await?;
+//! let writer = client.create_agent(&NewAgent::new(workspace, "writer".parse()?, "Writer")).await?;
 //! let patch = AgentPatch { role: Patch::Set("author".into()), ..AgentPatch::default() };
 //! match client.update_agent(None, "writer", &patch, &Precondition::matches(&writer.etag)).await {
 //!     Ok(writer) => println!("changed at {}", writer.value.updated_at),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use agentcfg_core::model::{Expected, Precondition, WorkspaceId};
+use agentcfg_core::model::{AgentId, Expected, IdRef, Precondition, WorkspaceId};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{
@@ -84,8 +84,9 @@ impl Call {
     }
 
     /// Names an agent; `workspace` may be `None` when the credential belongs to exactly one workspace.
-    pub(crate) fn agent(self, workspace: Option<WorkspaceId>, agent_id: &str) -> Self {
-        self.query_if("workspace_id", workspace).query("agent_id", agent_id)
+    pub(crate) fn agent(self, workspace: Option<WorkspaceId>, agent_id: IdRef<'_, AgentId>) -> Self {
+        self.query_if("workspace_id", workspace)
+            .query("agent_id", agent_id.as_str())
     }
 
     /// Selects a page of a list.

@@ -43,7 +43,10 @@ async fn a_change_with_an_unknown_outcome_is_not_retried() {
             client.update_agent(None, "writer", &patch, &any).await.unwrap_err(),
             client.delete_agent(None, "writer", &any).await.unwrap_err(),
             client.restore_agent(None, "writer", &any).await.unwrap_err(),
-            client.set_member(workspace(), "grace", Role::Member).await.unwrap_err(),
+            client
+                .set_member(workspace(), &"grace".parse().unwrap(), Role::Member)
+                .await
+                .unwrap_err(),
         ] {
             assert!(
                 error.may_have_been_applied() && !error.is_connect() && !error.is_timeout(),

@@ -17,6 +17,7 @@ mod rate;
 pub mod schema;
 mod status;
 mod tag;
+mod text_id;
 mod time;
 mod wire;
 mod workspace;
@@ -33,6 +34,9 @@ pub use provider::{CredentialSource, ModelInfo, ModelStatus, Provider, ProviderK
 pub use rate::RateStatus;
 pub use status::{AgentStatus, LiveStatus, StatusReport};
 pub use tag::{Expected, InvalidTag, Precondition, Tag, Tagged};
+#[cfg(feature = "engine")]
+pub(crate) use text_id::TextId;
+pub use text_id::{AgentId, ApiKeyId, IdRef, UserId};
 pub use time::{InvalidTimestamp, Timestamp};
 pub use wire::{ErrorBody, Success};
 pub use workspace::{Member, NewWorkspace, Plan, PlanLimits, RoleChange, Workspace, WorkspacePatch, WorkspaceView};

@@ -7,8 +7,8 @@ use super::records::{self, EntityKey, Lookup, Outcome, Stored, WorkspacePlan};
 use super::{AgentCfg, AgentList, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, Agent, AgentPatch, NewAgent, Permission, Precondition, Success, Tag, Tagged, TargetType, Timestamp,
-    WorkspaceId,
+    Action, Agent, AgentId, AgentPatch, IdRef, NewAgent, Permission, Precondition, Success, Tag, Tagged, TargetType,
+    Timestamp, WorkspaceId,
 };
 use crate::store::Check;
 use crate::validate::{self, IntoValid, Invalid};
@@ -17,7 +17,7 @@ use crate::validate::{self, IntoValid, Invalid};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentFilter {
     /// Only this one.
-    pub agent_id: Option<String>,
+    pub agent_id: Option<AgentId>,
     /// Skip so many.
     pub offset: usize,
     /// At most so many; `None` for all.
@@ -55,15 +55,12 @@ impl AgentCfg {
     async fn list_one(
         &self,
         access: &Access,
-        agent_id: &str,
+        agent_id: &AgentId,
         offset: usize,
         limit: usize,
     ) -> Result<Tagged<AgentList>, Error> {
         let head = records::revision(access.workspace());
-        let (revision, found) = match validate::is_agent_id(agent_id) {
-            true => self.read((head, records::agent(access.workspace(), agent_id))).await?,
-            false => (self.read(head).await?, None),
-        };
+        let (revision, found) = self.read((head, records::agent(access.workspace(), agent_id))).await?;
         let found = found.filter(|found| found.value.is_active);
         let mut list = Writer::new(0);
         let epoch = self.epoch().await?;
@@ -156,11 +153,11 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
         patch: impl IntoValid<AgentPatch>,
         condition: &Precondition,
     ) -> Result<Tagged<Agent>, Error> {
-        let patch = patch.into_valid()?;
+        let (agent_id, patch) = (agent_id.into(), patch.into_valid()?);
         self.settle(|| self.try_update_agent(caller, workspace, agent_id, &patch, condition))
             .await
     }
@@ -169,7 +166,7 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: IdRef<'_, AgentId>,
         patch: &AgentPatch,
         condition: &Precondition,
     ) -> Result<Attempt<Tagged<Agent>>, Error> {
@@ -195,9 +192,10 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
         condition: &Precondition,
     ) -> Result<Success, Error> {
+        let agent_id = agent_id.into();
         self.settle(|| async {
             let access = self
                 .access_default(caller, workspace, Permission::AgentsConfigure)
@@ -212,7 +210,7 @@ impl AgentCfg {
             let attempt = self.rewrite(&access, Action::AgentDeactivated, found, agent, |change| {
                 change
                     .add(records::active_agents(workspace), -1, None)
-                    .delete(records::status(workspace, agent_id))
+                    .delete(records::status(workspace, agent_id.as_str()))
             });
             Ok(match attempt.await? {
                 Attempt::Done(_) => Attempt::Done(Success::OK),
@@ -232,9 +230,10 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
         condition: &Precondition,
     ) -> Result<Tagged<Agent>, Error> {
+        let agent_id = agent_id.into();
         self.settle(|| self.try_restore_agent(caller, workspace, agent_id, condition))
             .await
     }
@@ -243,7 +242,7 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: IdRef<'_, AgentId>,
         condition: &Precondition,
     ) -> Result<Attempt<Tagged<Agent>>, Error> {
         let access = self
@@ -251,7 +250,7 @@ impl AgentCfg {
             .await?;
         let key = agent_key(&access, agent_id)?;
         let (plan, found) = self.plan_and(&access, key).await?;
-        let found = found.ok_or_else(|| not_found("agent", agent_id))?;
+        let found = found.ok_or_else(|| not_found("agent", agent_id.as_str()))?;
         self.require(condition, &found).await?;
         if found.value.is_active {
             return Err(Error::new(
@@ -265,8 +264,14 @@ impl AgentCfg {
             updated_at: now,
             ..found.value.clone()
         };
-        let change =
-            Change::new(&access, now, Action::AgentRestored, TargetType::Agent, agent_id).replace(found, &agent)?;
+        let change = Change::new(
+            &access,
+            now,
+            Action::AgentRestored,
+            TargetType::Agent,
+            agent_id.as_str(),
+        )
+        .replace(found, &agent)?;
         Ok(match self.apply_within_plan(&access, plan, change).await? {
             Attempt::Done(tag) => Attempt::Done(Tagged { value: agent, tag }),
             Attempt::Raced => Attempt::Raced,
@@ -359,7 +364,7 @@ impl AgentCfg {
         Err(Error::stale(current))
     }
 
-    async fn active_agent(&self, access: &Access, agent_id: &str) -> Result<Stored<Agent>, Error> {
+    async fn active_agent(&self, access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<Stored<Agent>, Error> {
         let found = self.read(agent_key(access, agent_id)?).await?;
         active(found, agent_id)
     }
@@ -368,7 +373,7 @@ impl AgentCfg {
     pub(super) async fn active_agent_and<A: Lookup, B: Lookup>(
         &self,
         access: &Access,
-        agent_id: &str,
+        agent_id: IdRef<'_, AgentId>,
         (a, b): (A, B),
     ) -> Result<(Agent, A::Found, B::Found), Error> {
         let (found, a, b) = self.read((agent_key(access, agent_id)?, a, b)).await?;
@@ -376,25 +381,29 @@ impl AgentCfg {
     }
 
     /// An active agent with the check that its record stays as it is.
-    pub(super) async fn active_agent_checked(&self, access: &Access, agent_id: &str) -> Result<(Agent, Check), Error> {
+    pub(super) async fn active_agent_checked(
+        &self,
+        access: &Access,
+        agent_id: IdRef<'_, AgentId>,
+    ) -> Result<(Agent, Check), Error> {
         let found = self.active_agent(access, agent_id).await?;
         let unchanged = found.unchanged();
         Ok((found.value, unchanged))
     }
 }
 
-fn active(found: Option<Stored<Agent>>, agent_id: &str) -> Result<Stored<Agent>, Error> {
+fn active(found: Option<Stored<Agent>>, agent_id: IdRef<'_, AgentId>) -> Result<Stored<Agent>, Error> {
     found
         .filter(|found| found.value.is_active)
-        .ok_or_else(|| not_found("agent", agent_id))
+        .ok_or_else(|| not_found("agent", agent_id.as_str()))
 }
 
 /// The key of an agent; one that could never exist is not found.
-fn agent_key(access: &Access, agent_id: &str) -> Result<EntityKey<Agent>, Error> {
-    if !validate::is_agent_id(agent_id) {
-        return Err(not_found("agent", agent_id));
+fn agent_key(access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<EntityKey<Agent>, Error> {
+    if !agent_id.is_possible() {
+        return Err(not_found("agent", agent_id.as_str()));
     }
-    Ok(records::agent(access.workspace(), agent_id))
+    Ok(records::agent(access.workspace(), agent_id.as_str()))
 }
 
 /// The identity in a patch may only repeat what is stored.
@@ -403,7 +412,7 @@ fn same_identity(patch: &AgentPatch, agent: &Agent) -> Result<(), Error> {
     if patch.workspace_id.is_some_and(|id| id != agent.workspace_id) {
         faults.push("workspace_id", "cannot be changed after creation");
     }
-    if patch.agent_id.as_ref().is_some_and(|id| *id != agent.agent_id) {
+    if patch.agent_id.as_ref().is_some_and(|id| agent.agent_id != **id) {
         faults.push("agent_id", "cannot be changed after creation");
     }
     faults.into_result().map_err(|invalid: Invalid| invalid.into())

@@ -88,7 +88,7 @@ impl Default for Settings {
 /// let service = AgentCfg::builder(MemoryStore::new()).build();
 /// let ada = service.trusted_user("ada")?;
 /// let workspace = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
-/// let writer = service.create_agent(&ada, NewAgent::new(workspace.id, "writer", "Writer")).await?;
+/// let writer = service.create_agent(&ada, NewAgent::new(workspace.id, "writer".parse()?, "Writer")).await?;
 /// assert!(writer.value.is_active);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;

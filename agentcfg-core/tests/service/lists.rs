@@ -207,7 +207,7 @@ async fn holding_only_the_text_keeps_a_large_list_shared() {
     for i in 0..8 {
         let long = NewAgent {
             persona_prompt: Some("\u{10ffff}".repeat(5000)),
-            ..NewAgent::new(setting.workspace, format!("long-{i}"), "Long")
+            ..NewAgent::new(setting.workspace, format!("long-{i}").parse().unwrap(), "Long")
         };
         let ada = setting.world.user("ada");
         setting.world.service.create_agent(&ada, long).await.unwrap();
@@ -283,7 +283,7 @@ fn a_long_list_is_encoded_away_from_the_async_workers() {
         for i in 0..16 {
             let long = NewAgent {
                 persona_prompt: Some("\u{10ffff}".repeat(5000)),
-                ..NewAgent::new(setting.workspace, format!("long-{i}"), "Long")
+                ..NewAgent::new(setting.workspace, format!("long-{i}").parse().unwrap(), "Long")
             };
             let ada = setting.world.user("ada");
             setting.world.service.create_agent(&ada, long).await.unwrap();

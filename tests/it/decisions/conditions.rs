@@ -97,7 +97,10 @@ fn a_known_tag_does_not_grant_access_to_a_foreign_workspace() {
 async fn an_unchanged_list_is_not_sent_again_to_the_client() {
     let studio = Studio::open();
     let client = studio.client();
-    client.create_agent(&NewAgent::new(studio.id, "a", "A")).await.unwrap();
+    client
+        .create_agent(&NewAgent::new(studio.id, "a".parse().unwrap(), "A"))
+        .await
+        .unwrap();
     let all = AgentFilter::default();
     let known = client.list_agents(studio.id, &all).await.unwrap();
     assert_eq!(
@@ -107,7 +110,10 @@ async fn an_unchanged_list_is_not_sent_again_to_the_client() {
             .unwrap(),
         None
     );
-    client.create_agent(&NewAgent::new(studio.id, "b", "B")).await.unwrap();
+    client
+        .create_agent(&NewAgent::new(studio.id, "b".parse().unwrap(), "B"))
+        .await
+        .unwrap();
     let fresh = client
         .list_agents_if_changed(studio.id, &all, &known.etag)
         .await
@@ -120,7 +126,10 @@ async fn an_unchanged_list_is_not_sent_again_to_the_client() {
 async fn a_change_of_a_stale_version_is_412_and_changes_nothing() {
     let studio = Studio::open();
     let client = studio.client();
-    let first = client.create_agent(&NewAgent::new(studio.id, "a", "A")).await.unwrap();
+    let first = client
+        .create_agent(&NewAgent::new(studio.id, "a".parse().unwrap(), "A"))
+        .await
+        .unwrap();
     let here = Some(studio.id);
     let seen = Precondition::matches(&first.etag);
     let second = client

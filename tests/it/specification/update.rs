@@ -12,7 +12,7 @@ async fn an_update_returns_the_full_record_with_only_the_sent_fields_changed() {
         role: Some("author".into()),
         model: Some("gpt-5".into()),
         capabilities: vec!["draft".into()],
-        ..NewAgent::new(studio.id, "writer", "Writer")
+        ..NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer")
     };
     let before = client.create_agent(&new).await.unwrap().value;
     let patch = AgentPatch {

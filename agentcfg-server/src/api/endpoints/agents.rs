@@ -1,6 +1,6 @@
 //! Agent configurations.
 
-use agentcfg_core::model::{Agent, AgentPatch, NewAgent, Permission, Success};
+use agentcfg_core::model::{self, Agent, AgentPatch, NewAgent, Permission, Success};
 use agentcfg_core::service::AgentFilter;
 use agentcfg_core::validate::Valid;
 
@@ -82,9 +82,14 @@ impl Endpoint for List {
         (workspace, agent_id, limit, offset, known): Values<'_, Self>,
         (): (),
     ) -> Result<Self::Answer, Failure> {
+        let wanted = agent_id.map(str::parse::<model::AgentId>);
         let filter = AgentFilter {
-            agent_id: agent_id.map(str::to_owned),
-            limit,
+            // A text that no agent could have for an identifier selects nothing, which is an empty part of the list.
+            limit: match wanted {
+                Some(Err(_)) => Some(0),
+                _ => limit,
+            },
+            agent_id: wanted.and_then(Result::ok),
             offset: usize::try_from(offset).unwrap_or(usize::MAX),
         };
         let list = call.service.list_agents(call.caller, workspace, &filter).await?;
