@@ -12,8 +12,8 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agentcfg_core::AgentCfg;
+use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{NewAgent, NewWorkspace};
-use agentcfg_core::service::AgentFilter;
 use agentcfg_core::store::conformance;
 use agentcfg_core::store::{
     Batch, Check, CommitError, Committed, Direction, Key, Record, Scan, Scanned, Store, StoreError, Write,

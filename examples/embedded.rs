@@ -7,8 +7,8 @@
 use std::error::Error;
 
 use agentcfg_core::AgentCfg;
+use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{NewAgent, NewWorkspace};
-use agentcfg_core::service::AgentFilter;
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 
 #[tokio::main]
@@ -28,5 +28,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for agent in agents.value.agents()? {
         println!("{} since {}", agent.agent_id, agent.created_at);
     }
+
+    // A graceful shutdown: the app takes no more requests, waits for those in flight, and then writes the last uses of API
+    // keys, which are otherwise written twice a minute. Every change was durable when its method returned.
+    service.flush().await?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use agentcfg_core::model::{AgentId, Expected, IdRef, Precondition, WorkspaceId};
+use agentcfg_core::model::{AgentId, Expected, IdRef, Precondition, Tag, WorkspaceId};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{
@@ -11,8 +11,8 @@ use hyper::header::{
 use hyper::{HeaderMap, Method, Request, Uri};
 use serde::Serialize;
 
+use crate::Error;
 use crate::retry::Effect;
-use crate::{Error, Etag};
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("agentcfg-client/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -109,7 +109,7 @@ impl Call {
             Precondition::None => self,
             Precondition::Exists => self.header(IF_MATCH, "*"),
             // No record matches an empty list of tags, and none matches the empty tag.
-            Precondition::OneOf(tags) if tags.is_empty() => self.header(IF_MATCH, Etag::unmatched().as_str()),
+            Precondition::OneOf(tags) if tags.is_empty() => self.header(IF_MATCH, "\"\""),
             Precondition::OneOf(tags) => {
                 let tags: Vec<String> = tags.iter().map(entity_tag).collect();
                 self.header(IF_MATCH, &tags.join(", "))
@@ -117,8 +117,8 @@ impl Call {
         }
     }
 
-    pub(crate) fn if_none_match(self, etag: &Etag) -> Self {
-        self.header(IF_NONE_MATCH, etag.as_str())
+    pub(crate) fn if_none_match(self, tag: Tag) -> Self {
+        self.header(IF_NONE_MATCH, &entity_tag(&tag.into()))
     }
 
     fn header(mut self, name: HeaderName, value: &str) -> Self {
@@ -243,6 +243,10 @@ mod tests {
         assert_eq!(header(&Precondition::OneOf(vec![])).as_deref(), Some("\"\""));
         let two = Precondition::OneOf(vec!["k3j9x0ab-a1".into(), "W/\"a2\"".into()]);
         assert_eq!(header(&two).as_deref(), Some("\"k3j9x0ab-a1\", W/\"a2\""));
+        assert_eq!(
+            header(&Precondition::matches(Tag::UNKNOWN)).as_deref(),
+            Some("\"00000000-u0\"")
+        );
         for as_it_came in [
             "\"k3j9x0ab-a1\"",
             "\"k3j9x0ab-a1-gzip\"",
@@ -251,8 +255,7 @@ mod tests {
             "\"",
             "a1",
         ] {
-            let etag = Etag::from(as_it_came);
-            assert_eq!(header(&Precondition::matches(&etag)).as_deref(), Some(as_it_came));
+            assert_eq!(header(&Precondition::matches(as_it_came)).as_deref(), Some(as_it_came));
         }
     }
 

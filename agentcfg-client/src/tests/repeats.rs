@@ -80,11 +80,11 @@ async fn a_status_report_is_retried() {
 #[tokio::test]
 async fn a_change_is_retried_after_429() {
     let full = answer(429, "retry-after: 0\r\n", r#"{"error":"rate limit exceeded"}"#);
-    let server = Server::start([full, answer(201, "etag: \"a1\"\r\n", AGENT)]).await;
+    let server = Server::start([full, answer(201, "etag: \"k3j9x0ab-a1\"\r\n", AGENT)]).await;
     let agent = client(&server).create_agent(&writer()).await.unwrap();
     assert_eq!(
-        (agent.value.agent_id.as_str(), agent.etag.as_str()),
-        ("writer", "\"a1\"")
+        (agent.value.agent_id.as_str(), agent.tag.to_string()),
+        ("writer", "k3j9x0ab-a1".to_owned())
     );
     assert_eq!(server.requests().len(), 2);
 }

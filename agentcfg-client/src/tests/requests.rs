@@ -1,8 +1,8 @@
 //! The request that each method sends.
 
 use agentcfg_core::model::{
-    AgentPatch, Environment, NewApiKey, NewWorkspace, Patch, Plan, Precondition, Provider, Role, Scope, StatusReport,
-    WorkspacePatch,
+    AgentPatch, AgentState, Environment, NewApiKey, NewWorkspace, Patch, Plan, Precondition, Provider, Role, Scope,
+    StatusReport, WorkspacePatch,
 };
 
 use super::server::{Server, answer};
@@ -32,6 +32,7 @@ async fn every_method_calls_its_endpoint() {
     };
     let part = AgentFilter {
         agent_id: Some("a-b".parse().unwrap()),
+        state: AgentState::All,
         offset: 3,
         limit: Some(2),
     };
@@ -99,7 +100,7 @@ async fn every_method_calls_its_endpoint() {
     let expected = [
         ("GET /api/agents/configs?workspace_id=WS", ""),
         (
-            "GET /api/agents/configs?workspace_id=WS&agent_id=a-b&offset=3&limit=2",
+            "GET /api/agents/configs?workspace_id=WS&agent_id=a-b&state=all&offset=3&limit=2",
             "",
         ),
         (

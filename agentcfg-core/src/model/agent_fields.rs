@@ -109,8 +109,9 @@ macro_rules! agent_fields {
             change AgentPatch {
                 /// Accepted only with the value that the record has.
                 workspace_id: required WorkspaceId,
-                /// Accepted only with the value that the record has. It is compared as text, so that one that could be no
-                /// identifier is refused like any other wrong one.
+                /// Accepted only with the value that the record has.
+                ///
+                /// It is compared as text, so that one that could be no identifier is refused like any other wrong one.
                 agent_id: required String as rules::RepeatedAgentId,
                 $(
                     $(#[doc = $doc])+

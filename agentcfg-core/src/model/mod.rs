@@ -4,6 +4,7 @@
 
 mod agent;
 mod agent_fields;
+mod agent_filter;
 mod api_key;
 mod audit;
 mod epoch;
@@ -23,6 +24,7 @@ mod wire;
 mod workspace;
 
 pub use agent::{Agent, AgentPatch, AgentType, NewAgent, Parameters};
+pub use agent_filter::{AgentFilter, AgentState};
 pub use api_key::{ApiKey, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, Environment, NewApiKey};
 pub use audit::{Action, Actor, ActorType, AuditEntry, Change, Changes, Target, TargetType};
 pub use epoch::{Epoch, InvalidEpoch};

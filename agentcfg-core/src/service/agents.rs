@@ -7,25 +7,15 @@ use super::records::{self, EntityKey, Lookup, Outcome, Stored, WorkspacePlan};
 use super::{AgentCfg, AgentList, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, Agent, AgentId, AgentPatch, IdRef, NewAgent, Permission, Precondition, Success, Tag, Tagged, TargetType,
-    Timestamp, WorkspaceId,
+    Action, Agent, AgentFilter, AgentId, AgentPatch, AgentState, IdRef, NewAgent, Permission, Precondition, Success,
+    Tag, Tagged, TargetType, Timestamp, WorkspaceId,
 };
 use crate::store::Check;
 use crate::validate::{self, IntoValid, Invalid};
 
-/// Which agents to list.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AgentFilter {
-    /// Only this one.
-    pub agent_id: Option<AgentId>,
-    /// Skip so many.
-    pub offset: usize,
-    /// At most so many; `None` for all.
-    pub limit: Option<usize>,
-}
-
 impl AgentCfg {
-    /// Lists the active agents of a workspace in the order of their creation.
+    /// Lists the agents of a workspace in the order of their creation: the active ones, unless
+    /// [`AgentFilter::state`] chooses others.
     ///
     /// With [`AgentFilter::agent_id`] the tag is that agent's own. (Interface specification, *List
     /// agents*.)
@@ -33,6 +23,22 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`] without `agents:read` in the workspace.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{AgentFilter, NewAgent, NewWorkspace};
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let ada = service.trusted_user("ada")?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// service.create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer")).await?;
+    /// let first = AgentFilter { limit: Some(10), ..AgentFilter::default() };
+    /// let list = service.list_agents(&ada, studio.id, &first).await?;
+    /// assert_eq!(list.value.agents()?[0].display_name, "Writer");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn list_agents(
         &self,
         caller: &Caller,
@@ -40,14 +46,24 @@ impl AgentCfg {
         filter: &AgentFilter,
     ) -> Result<Tagged<AgentList>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
-        let limit = filter.limit.unwrap_or(usize::MAX);
-        if let Some(agent_id) = &filter.agent_id {
-            return self.list_one(&access, agent_id, filter.offset, limit).await;
-        }
-        let list = self.agent_list(&access).await?;
-        let tag = Tag::list(self.epoch().await?, list.revision());
+        let (list, tag) = match (&filter.agent_id, filter.state) {
+            (Some(agent_id), state) => self.list_one(&access, agent_id, state).await?,
+            (None, AgentState::Active) => {
+                let list = self.agent_list(&access).await?;
+                let tag = Tag::list(self.epoch().await?, list.revision());
+                (list, tag)
+            }
+            // Rarely asked for, so they are read each time.
+            (None, state) => {
+                let list = Box::pin(self.read_list(&access, state, None)).await?;
+                let tag = Tag::list(self.epoch().await?, list.revision());
+                (list, tag)
+            }
+        };
+        let offset = usize::try_from(filter.offset).unwrap_or(usize::MAX);
+        let limit = filter.limit.and_then(|limit| usize::try_from(limit).ok());
         Ok(Tagged {
-            value: list.page(filter.offset, limit),
+            value: list.page(offset, limit.unwrap_or(usize::MAX)),
             tag,
         })
     }
@@ -56,21 +72,54 @@ impl AgentCfg {
         &self,
         access: &Access,
         agent_id: &AgentId,
-        offset: usize,
-        limit: usize,
-    ) -> Result<Tagged<AgentList>, Error> {
+        state: AgentState,
+    ) -> Result<(AgentList, Tag), Error> {
         let head = records::revision(access.workspace());
         let (revision, found) = self.read((head, records::agent(access.workspace(), agent_id))).await?;
-        let found = found.filter(|found| found.value.is_active);
         let mut list = Writer::new(0);
         let epoch = self.epoch().await?;
         let mut tag = Tag::list(epoch, revision);
-        if let Some(found) = found {
+        if let Some(found) = found.filter(|found| state.includes(found.value.is_active)) {
             tag = Tag::record(epoch, found.version);
             list.push(found.value)?;
         }
+        Ok((list.finish(revision, None), tag))
+    }
+
+    /// Reads one active agent with the tag of its record.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] without `agents:read` in the workspace, [`ErrorKind::NotFound`] for an unknown or
+    /// deleted agent.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{NewAgent, NewWorkspace};
+    /// use agentcfg_core::{AgentCfg, ErrorKind, store::MemoryStore};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let ada = service.trusted_user("ada")?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// let created = service.create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer")).await?;
+    /// assert_eq!(service.get_agent(&ada, studio.id, &created.value.agent_id).await?, created);
+    /// let unknown = service.get_agent(&ada, studio.id, "editor").await.unwrap_err();
+    /// assert_eq!(unknown.kind(), ErrorKind::NotFound);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn get_agent(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+    ) -> Result<Tagged<Agent>, Error> {
+        let agent_id = agent_id.into();
+        let access = self.access(caller, workspace, Permission::AgentsRead).await?;
+        let found = self.active_agent(&access, agent_id).await?;
+        let tag = Tag::record(self.epoch().await?, found.version);
         Ok(Tagged {
-            value: list.finish(revision, None).page(offset, limit),
+            value: found.value,
             tag,
         })
     }

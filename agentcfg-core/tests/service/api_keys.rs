@@ -1,7 +1,7 @@
 //! The life cycle of API keys: creation, use, expiry, revocation.
 
+use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{AgentPatch, Environment, NewAgent, NewApiKey, Permission, Role, Scope, WorkspaceId};
-use agentcfg_core::service::AgentFilter;
 use agentcfg_core::store::{Batch, Key, Kind, Write};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, token};
 

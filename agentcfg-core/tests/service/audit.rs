@@ -140,7 +140,11 @@ async fn a_refused_request_writes_no_entry() {
     world.agent(workspace, "ada", "writer").await;
     let before = world.log(workspace, "ada").await;
     let new = |agent_id: &str| NewAgent::new(workspace, agent_id.parse().unwrap(), "A");
-    assert_eq!(kind(service.create_agent(&ada, new("A")).await), ErrorKind::Invalid);
+    let nameless = NewAgent {
+        display_name: String::new(),
+        ..new("x")
+    };
+    assert_eq!(kind(service.create_agent(&ada, nameless).await), ErrorKind::Invalid);
     assert_eq!(
         kind(service.create_agent(&world.user("eve"), new("x")).await),
         ErrorKind::Forbidden

@@ -1,8 +1,8 @@
 //! Entity tags and conditional requests.
 
 use agentcfg_core::ErrorKind;
+use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{AgentPatch, Plan, Precondition, Role, StatusReport, Tag};
-use agentcfg_core::service::AgentFilter;
 
 use super::support::{ANY, World, kind, unknown_tag};
 

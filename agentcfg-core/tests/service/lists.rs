@@ -4,8 +4,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{AgentPatch, NewAgent, Plan, Scope, Tagged, WorkspaceId};
-use agentcfg_core::service::{AgentFilter, AgentList};
+use agentcfg_core::service::AgentList;
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use bytes::Bytes;
 use tokio::task::{JoinHandle, yield_now};
@@ -55,7 +56,7 @@ impl Setting {
         self.ask_from(0)
     }
 
-    fn ask_from(&self, offset: usize) -> JoinHandle<Listed> {
+    fn ask_from(&self, offset: u64) -> JoinHandle<Listed> {
         let (service, caller, workspace) = (self.service.clone(), self.caller.clone(), self.workspace);
         let filter = AgentFilter {
             offset,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentcfg_core::ErrorKind;
+use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{AgentPatch, NewAgent, Parameters, Patch, Precondition, Role, Scope};
-use agentcfg_core::service::AgentFilter;
 use tokio::task::JoinSet;
 
 use super::support::ANY;

@@ -104,10 +104,7 @@ async fn an_unchanged_list_is_not_sent_again_to_the_client() {
     let all = AgentFilter::default();
     let known = client.list_agents(studio.id, &all).await.unwrap();
     assert_eq!(
-        client
-            .list_agents_if_changed(studio.id, &all, &known.etag)
-            .await
-            .unwrap(),
+        client.list_agents_if_changed(studio.id, &all, known.tag).await.unwrap(),
         None
     );
     client
@@ -115,7 +112,7 @@ async fn an_unchanged_list_is_not_sent_again_to_the_client() {
         .await
         .unwrap();
     let fresh = client
-        .list_agents_if_changed(studio.id, &all, &known.etag)
+        .list_agents_if_changed(studio.id, &all, known.tag)
         .await
         .unwrap()
         .unwrap();
@@ -131,7 +128,7 @@ async fn a_change_of_a_stale_version_is_412_and_changes_nothing() {
         .await
         .unwrap();
     let here = Some(studio.id);
-    let seen = Precondition::matches(&first.etag);
+    let seen = Precondition::matches(first.tag);
     let second = client
         .update_agent(here, "a", &AgentPatch::default(), &seen)
         .await
@@ -143,9 +140,9 @@ async fn a_change_of_a_stale_version_is_412_and_changes_nothing() {
     assert!(error.is_precondition_failed(), "{error:?}");
     let error = client.delete_agent(here, "a", &seen).await.unwrap_err();
     assert!(error.is_precondition_failed(), "{error:?}");
-    assert_eq!(client.get_agent(studio.id, "a").await.unwrap().unwrap(), second);
+    assert_eq!(client.get_agent(studio.id, "a").await.unwrap(), second);
     client
-        .delete_agent(here, "a", &Precondition::matches(&second.etag))
+        .delete_agent(here, "a", &Precondition::matches(second.tag))
         .await
         .unwrap();
     let error = client.restore_agent(here, "a", &seen).await.unwrap_err();

@@ -32,7 +32,8 @@ async fn a_deleted_agent_shows_in_no_list() {
             .value,
         []
     );
-    assert_eq!(client.get_agent(studio.id, "writer").await.unwrap(), None);
+    let gone = client.get_agent(studio.id, "writer").await.unwrap_err();
+    assert!(gone.is_not_found(), "{gone:?}");
     assert_eq!(client.agent_status(studio.id).await.unwrap(), []);
 }
 

@@ -5,8 +5,8 @@ mod step;
 
 use std::collections::HashSet;
 
+use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{NewAgent, Plan, PlanLimits, Tag, WorkspaceId, WorkspacePatch};
-use agentcfg_core::service::AgentFilter;
 use agentcfg_core::{Caller, Error, ErrorKind, Settings};
 
 use self::reference::{Condition, Reference, next_updated_at, patched};
@@ -141,9 +141,9 @@ impl Pair {
             Step::List(w, offset, limit) => {
                 let (id, reference) = &self.workspaces[w];
                 let filter = AgentFilter {
-                    agent_id: None,
-                    offset,
-                    limit: Some(limit),
+                    offset: offset as u64,
+                    limit: Some(u32::try_from(limit).unwrap()),
+                    ..AgentFilter::default()
                 };
                 let list = service.list_agents(&self.ada, *id, &filter).await.unwrap();
                 let expected: Vec<_> = reference.list().into_iter().skip(offset).take(limit).collect();
