@@ -12,8 +12,8 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agentcfg_core::AgentCfg;
+use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{NewAgent, NewWorkspace};
-use agentcfg_core::service::AgentFilter;
 use agentcfg_core::store::conformance;
 use agentcfg_core::store::{
     Batch, Check, CommitError, Committed, Direction, Key, Record, Scan, Scanned, Store, StoreError, Write,
@@ -140,7 +140,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let name = "Studio".to_owned();
     let studio = service.create_workspace(&ada, NewWorkspace { name }).await?;
     service
-        .create_agent(&ada, NewAgent::new(studio.id, "writer", "Writer"))
+        .create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer"))
         .await?;
     let agents = service.list_agents(&ada, studio.id, &AgentFilter::default()).await?;
     println!("{} agent on it", agents.value.agents()?.len());

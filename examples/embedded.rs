@@ -7,8 +7,8 @@
 use std::error::Error;
 
 use agentcfg_core::AgentCfg;
+use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{NewAgent, NewWorkspace};
-use agentcfg_core::service::AgentFilter;
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 
 #[tokio::main]
@@ -22,11 +22,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let name = "Studio".to_owned();
     let studio = service.create_workspace(&ada, NewWorkspace { name }).await?;
     service
-        .create_agent(&ada, NewAgent::new(studio.id, "writer", "Writer"))
+        .create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer"))
         .await?;
     let agents = service.list_agents(&ada, studio.id, &AgentFilter::default()).await?;
     for agent in agents.value.agents()? {
         println!("{} since {}", agent.agent_id, agent.created_at);
     }
+
+    // A graceful shutdown: the app takes no more requests, waits for those in flight, and then writes the last uses of API
+    // keys, which are otherwise written twice a minute. Every change was durable when its method returned.
+    service.flush().await?;
     Ok(())
 }

@@ -27,26 +27,26 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let new = NewAgent {
         role: Some("author".into()),
         capabilities: vec!["draft".into(), "edit".into()],
-        ..NewAgent::new(workspace, AGENT_ID, "Writer")
+        ..NewAgent::new(workspace, AGENT_ID.parse()?, "Writer")
     };
     let agent = match client.create_agent(&new).await {
         Err(error) if error.is_conflict() => {
             println!("{error}");
-            match client.get_agent(workspace, AGENT_ID).await? {
-                Some(agent) => agent,
-                None => {
+            match client.get_agent(workspace, AGENT_ID).await {
+                Err(error) if error.is_not_found() => {
                     client
                         .restore_agent(Some(workspace), AGENT_ID, &Precondition::None)
                         .await?
                 }
+                active => active?,
             }
         }
         created => created?,
     };
-    println!("{} in version {}", agent.value.agent_id, agent.etag);
+    println!("{} in version {}", agent.value.agent_id, agent.tag);
 
     // The condition (compare-and-set) prevents overwriting another writer's change.
-    let unchanged = Precondition::matches(&agent.etag);
+    let unchanged = Precondition::matches(agent.tag);
     let patch = AgentPatch {
         model: Patch::Set("gpt-5".into()),
         role: Patch::Null,
@@ -57,7 +57,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?;
     println!(
         "changed at {}, now in version {}",
-        changed.value.updated_at, changed.etag
+        changed.value.updated_at, changed.tag
     );
 
     // The update changed the tag, so the same condition fails now.
@@ -71,7 +71,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     client
-        .delete_agent(Some(workspace), AGENT_ID, &Precondition::matches(&changed.etag))
+        .delete_agent(Some(workspace), AGENT_ID, &Precondition::matches(changed.tag))
         .await?;
     if let Some(rate) = client.rate_limit() {
         println!(

@@ -1,34 +1,21 @@
 //! Agent configurations.
 
-use agentcfg_core::model::{Agent, AgentPatch, NewAgent, Precondition, WorkspaceId};
+use agentcfg_core::model::{
+    Agent, AgentFilter, AgentId, AgentPatch, AgentState, IdRef, NewAgent, Precondition, Tag, Tagged, WorkspaceId,
+};
 
 use crate::request::Call;
 use crate::response::Answer;
-use crate::{Client, Error, Etag, Tagged};
+use crate::{Client, Error};
 
 const CONFIGS: &str = "/api/agents/configs";
 const RESTORE: &str = "/api/agents/configs/restore";
 
-/// Which agents to list. The default lists all active agents.
-///
-/// ```
-/// use agentcfg_client::AgentFilter;
-/// let second_page = AgentFilter { offset: 100, limit: Some(100), ..AgentFilter::default() };
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AgentFilter {
-    /// Only the agent with this identifier: the list then has one element or none.
-    pub agent_id: Option<String>,
-    /// The number of agents to skip.
-    pub offset: u64,
-    /// The maximum number of agents, 1–1000; `None` for no maximum.
-    pub limit: Option<u32>,
-}
-
 impl Client {
-    /// Lists the active agents of a workspace in the order of their creation.
+    /// Lists the agents of a workspace in the order of their creation: the active ones, unless
+    /// [`AgentFilter::state`] chooses others.
     ///
-    /// With [`AgentFilter::agent_id`] the entity tag is that of the agent. (Interface specification, *List agents*.)
+    /// With [`AgentFilter::agent_id`] the tag is that of the agent. (Interface specification, *List agents*.)
     ///
     /// # Errors
     ///
@@ -48,7 +35,7 @@ impl Client {
         self.send(list(workspace, filter), Answer::tagged).await
     }
 
-    /// Lists as [`Self::list_agents`], or returns `None` when the list still has this entity tag.
+    /// Lists as [`Self::list_agents`], or returns `None` when the list still has this tag.
     ///
     /// # Errors
     ///
@@ -59,7 +46,7 @@ impl Client {
     /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
     /// # let filter = agentcfg_client::AgentFilter::default();
     /// let mut known = client.list_agents(workspace, &filter).await?;
-    /// if let Some(fresh) = client.list_agents_if_changed(workspace, &filter, &known.etag).await? {
+    /// if let Some(fresh) = client.list_agents_if_changed(workspace, &filter, known.tag).await? {
     ///     known = fresh;
     /// }
     /// # Ok(())
@@ -69,7 +56,7 @@ impl Client {
         &self,
         workspace: WorkspaceId,
         filter: &AgentFilter,
-        known: &Etag,
+        known: Tag,
     ) -> Result<Option<Tagged<Vec<Agent>>>, Error> {
         let call = list(workspace, filter).if_none_match(known);
         self.send(call, |answer| {
@@ -81,21 +68,27 @@ impl Client {
         .await
     }
 
-    /// Reads one active agent with its entity tag; `None` when the workspace has no such active agent.
+    /// Reads one active agent with the tag of its record.
     ///
     /// # Errors
     ///
-    /// As [`Self::list_agents`].
-    pub async fn get_agent(&self, workspace: WorkspaceId, agent_id: &str) -> Result<Option<Tagged<Agent>>, Error> {
-        let filter = AgentFilter {
-            agent_id: Some(agent_id.to_owned()),
-            ..AgentFilter::default()
-        };
-        let found = self.list_agents(workspace, &filter).await?;
-        Ok(found.value.into_iter().next().map(|value| Tagged {
-            value,
-            etag: found.etag,
-        }))
+    /// [`is_forbidden`](Error::is_forbidden) without `agents:read` in the workspace,
+    /// [`is_not_found`](Error::is_not_found) for an unknown or deleted agent.
+    pub async fn get_agent(
+        &self,
+        workspace: WorkspaceId,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+    ) -> Result<Tagged<Agent>, Error> {
+        let agent_id = agent_id.into();
+        let call = Call::get(CONFIGS).agent(Some(workspace), agent_id);
+        self.send(call, |answer| {
+            let Tagged { value, tag } = answer.tagged::<Vec<Agent>>()?;
+            // The list of one agent is empty where the agent does not exist.
+            let value = value.into_iter().next();
+            let value = value.ok_or_else(|| answer.absent(format!("agent {:?} not found", agent_id.as_str())))?;
+            Ok(Tagged { value, tag })
+        })
+        .await
     }
 
     /// Creates an agent. (Interface specification, *Create agent*.)
@@ -133,11 +126,11 @@ impl Client {
     pub async fn update_agent(
         &self,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
         patch: &AgentPatch,
         condition: &Precondition,
     ) -> Result<Tagged<Agent>, Error> {
-        let call = Call::patch(CONFIGS).agent(workspace, agent_id);
+        let call = Call::patch(CONFIGS).agent(workspace, agent_id.into());
         self.send(call.if_match(condition).json(patch), Answer::tagged).await
     }
 
@@ -152,10 +145,10 @@ impl Client {
     pub async fn delete_agent(
         &self,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
         condition: &Precondition,
     ) -> Result<(), Error> {
-        let call = Call::delete(CONFIGS).agent(workspace, agent_id);
+        let call = Call::delete(CONFIGS).agent(workspace, agent_id.into());
         self.send(call.if_match(condition), Answer::success).await
     }
 
@@ -169,10 +162,10 @@ impl Client {
     pub async fn restore_agent(
         &self,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
         condition: &Precondition,
     ) -> Result<Tagged<Agent>, Error> {
-        let call = Call::post(RESTORE).agent(workspace, agent_id);
+        let call = Call::post(RESTORE).agent(workspace, agent_id.into());
         self.send(call.if_match(condition), Answer::tagged).await
     }
 }
@@ -181,5 +174,6 @@ fn list(workspace: WorkspaceId, filter: &AgentFilter) -> Call {
     Call::get(CONFIGS)
         .query("workspace_id", workspace)
         .query_if("agent_id", filter.agent_id.as_deref())
+        .query_if("state", (filter.state != AgentState::Active).then_some(filter.state))
         .page(filter.offset, filter.limit)
 }

@@ -1,6 +1,6 @@
 //! API keys: every reader may list them; only sessions may create and revoke them.
 
-use agentcfg_core::model::{ApiKey, CreatedApiKey, NewApiKey, WorkspaceId};
+use agentcfg_core::model::{ApiKey, ApiKeyId, CreatedApiKey, IdRef, NewApiKey, WorkspaceId};
 
 use crate::request::Call;
 use crate::response::Answer;
@@ -55,8 +55,8 @@ impl Client {
     /// [`is_not_found`](Error::is_not_found) for a key that is unknown, revoked already, or of a
     /// workspace that the user is no member of; [`is_forbidden`](Error::is_forbidden) without
     /// `api_keys:manage`.
-    pub async fn revoke_api_key(&self, key_id: &str) -> Result<(), Error> {
-        let call = Call::delete(API_KEYS).query("key_id", key_id);
+    pub async fn revoke_api_key(&self, key_id: impl Into<IdRef<'_, ApiKeyId>>) -> Result<(), Error> {
+        let call = Call::delete(API_KEYS).query("key_id", key_id.into().as_str());
         self.send(call, Answer::success).await
     }
 }

@@ -58,6 +58,8 @@ enum Kind {
     Exchange,
     /// A response arrived that this client cannot decode.
     Answer,
+    /// A response arrived without the record that was asked for.
+    Absent,
     /// A response arrived with a status other than success.
     Status,
 }
@@ -103,9 +105,9 @@ impl Error {
         self.is(403)
     }
 
-    /// Whether the record does not exist (404).
+    /// Whether the record does not exist (404, or a list without it).
     pub fn is_not_found(&self) -> bool {
-        self.is(404)
+        self.is(404) || self.0.kind == Kind::Absent
     }
 
     /// Whether the request conflicts with the current state (409).
@@ -231,6 +233,11 @@ impl Error {
     /// A response that this client cannot decode.
     pub(crate) fn unreadable(facts: Facts, message: impl Into<String>) -> Self {
         Self::new(Kind::Answer, Outcome::Final, message).with_facts(facts)
+    }
+
+    /// A response without the record that was asked for.
+    pub(crate) fn absent(facts: Facts, message: impl Into<String>) -> Self {
+        Self::new(Kind::Absent, Outcome::Final, message).with_facts(facts)
     }
 
     /// A response with a status other than success.

@@ -10,9 +10,9 @@
 //!     .build()?;
 //! let workspace = client.list_workspaces().await?[0].workspace.id;
 //!
-//! let writer = client.create_agent(&NewAgent::new(workspace, "writer", "Writer")).await?;
+//! let writer = client.create_agent(&NewAgent::new(workspace, "writer".parse()?, "Writer")).await?;
 //! let patch = AgentPatch { role: Patch::Set("author".into()), ..AgentPatch::default() };
-//! match client.update_agent(None, "writer", &patch, &Precondition::matches(&writer.etag)).await {
+//! match client.update_agent(None, "writer", &patch, &Precondition::matches(writer.tag)).await {
 //!     Ok(writer) => println!("changed at {}", writer.value.updated_at),
 //!     Err(error) if error.is_precondition_failed() => println!("another writer was faster"),
 //!     Err(error) => return Err(error.into()),
@@ -48,7 +48,6 @@ mod builder;
 mod client;
 mod connect;
 mod error;
-mod etag;
 mod health;
 mod members;
 mod models;
@@ -63,13 +62,11 @@ mod workspaces;
 #[cfg(test)]
 mod tests;
 
-pub use agentcfg_core::model;
+pub use agentcfg_core::model::{self, AgentFilter, Tagged};
 pub use agentcfg_core::secret::ProviderCredential;
-pub use agents::AgentFilter;
 pub use audit::Page;
 pub use builder::{Builder, Timeouts};
 pub use client::Client;
 pub use error::Error;
-pub use etag::{Etag, Tagged};
 pub use rate::RateLimit;
 pub use retry::RetryPolicy;

@@ -1,6 +1,6 @@
 //! Members of a workspace.
 
-use agentcfg_core::model::{Member, Role, RoleChange, WorkspaceId};
+use agentcfg_core::model::{Member, Role, RoleChange, UserId, WorkspaceId};
 
 use crate::request::Call;
 use crate::response::Answer;
@@ -31,11 +31,11 @@ impl Client {
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// use agentcfg_client::model::Role;
     /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
-    /// client.set_member(workspace, "grace@example.com", Role::Member).await?;
+    /// client.set_member(workspace, &"grace@example.com".parse()?, Role::Member).await?;
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn set_member(&self, workspace: WorkspaceId, user_id: &str, role: Role) -> Result<Member, Error> {
+    pub async fn set_member(&self, workspace: WorkspaceId, user_id: &UserId, role: Role) -> Result<Member, Error> {
         let call = member(Call::put(MEMBERS), workspace, user_id);
         self.send(call.json(&RoleChange { role }), Answer::json).await
     }
@@ -47,12 +47,12 @@ impl Client {
     /// [`is_forbidden`](Error::is_forbidden) without `members:manage`, or when a caller who is no
     /// owner removes an owner, [`is_not_found`](Error::is_not_found) when the user is no member,
     /// [`is_conflict`](Error::is_conflict) for the last owner.
-    pub async fn remove_member(&self, workspace: WorkspaceId, user_id: &str) -> Result<(), Error> {
+    pub async fn remove_member(&self, workspace: WorkspaceId, user_id: &UserId) -> Result<(), Error> {
         let call = member(Call::delete(MEMBERS), workspace, user_id);
         self.send(call, Answer::success).await
     }
 }
 
-fn member(call: Call, workspace: WorkspaceId, user_id: &str) -> Call {
+fn member(call: Call, workspace: WorkspaceId, user_id: &UserId) -> Call {
     call.query("workspace_id", workspace).query("user_id", user_id)
 }

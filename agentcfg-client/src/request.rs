@@ -1,6 +1,6 @@
 //! A request as the endpoint methods describe it, and as it is sent.
 
-use agentcfg_core::model::{Expected, Precondition, WorkspaceId};
+use agentcfg_core::model::{AgentId, Expected, IdRef, Precondition, Tag, WorkspaceId};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{
@@ -10,8 +10,8 @@ use hyper::{HeaderMap, Method, Request, Uri};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
+use crate::Error;
 use crate::retry::Effect;
-use crate::{Error, Etag};
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("agentcfg-client/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -83,8 +83,9 @@ impl Call {
     }
 
     /// Names an agent; `workspace` may be `None` when the credential belongs to exactly one workspace.
-    pub(crate) fn agent(self, workspace: Option<WorkspaceId>, agent_id: &str) -> Self {
-        self.query_if("workspace_id", workspace).query("agent_id", agent_id)
+    pub(crate) fn agent(self, workspace: Option<WorkspaceId>, agent_id: IdRef<'_, AgentId>) -> Self {
+        self.query_if("workspace_id", workspace)
+            .query("agent_id", agent_id.as_str())
     }
 
     /// Selects a page of a list.
@@ -107,7 +108,7 @@ impl Call {
             Precondition::None => self,
             Precondition::Exists => self.header(IF_MATCH, "*"),
             // No record matches an empty list of tags, and none matches the empty tag.
-            Precondition::OneOf(tags) if tags.is_empty() => self.header(IF_MATCH, Etag::unmatched().as_str()),
+            Precondition::OneOf(tags) if tags.is_empty() => self.header(IF_MATCH, "\"\""),
             Precondition::OneOf(tags) => {
                 let tags: Vec<String> = tags.iter().map(entity_tag).collect();
                 self.header(IF_MATCH, &tags.join(", "))
@@ -115,8 +116,8 @@ impl Call {
         }
     }
 
-    pub(crate) fn if_none_match(self, etag: &Etag) -> Self {
-        self.header(IF_NONE_MATCH, etag.as_str())
+    pub(crate) fn if_none_match(self, tag: Tag) -> Self {
+        self.header(IF_NONE_MATCH, &entity_tag(&tag.into()))
     }
 
     fn header(mut self, name: HeaderName, value: &str) -> Self {
@@ -232,6 +233,10 @@ mod tests {
         assert_eq!(header(&Precondition::OneOf(vec![])).as_deref(), Some("\"\""));
         let two = Precondition::OneOf(vec!["k3j9x0ab-a1".into(), "W/\"a2\"".into()]);
         assert_eq!(header(&two).as_deref(), Some("\"k3j9x0ab-a1\", W/\"a2\""));
+        assert_eq!(
+            header(&Precondition::matches(Tag::UNKNOWN)).as_deref(),
+            Some("\"00000000-u0\"")
+        );
         for as_it_came in [
             "\"k3j9x0ab-a1\"",
             "\"k3j9x0ab-a1-gzip\"",
@@ -240,8 +245,7 @@ mod tests {
             "\"",
             "a1",
         ] {
-            let etag = Etag::from(as_it_came);
-            assert_eq!(header(&Precondition::matches(&etag)).as_deref(), Some(as_it_came));
+            assert_eq!(header(&Precondition::matches(as_it_came)).as_deref(), Some(as_it_came));
         }
     }
 

@@ -1,6 +1,6 @@
 //! A response: read within a size limit, classified and decoded.
 
-use agentcfg_core::model::{ErrorBody, Success};
+use agentcfg_core::model::{ErrorBody, Success, Tag, Tagged};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::HeaderMap;
@@ -9,9 +9,9 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, ETAG, HeaderName, LOCATION};
 use serde::de::DeserializeOwned;
 
+use crate::Error;
 use crate::error::{BoxError, Facts};
 use crate::rate::{RateLimit, retry_after};
-use crate::{Error, Etag, Tagged};
 
 /// Larger than any error message of the service.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
@@ -75,11 +75,21 @@ impl Answer {
     }
 
     pub(crate) fn tagged<T: DeserializeOwned>(&self) -> Result<Tagged<T>, Error> {
-        let etag = self.headers.get(ETAG).and_then(|etag| etag.to_str().ok());
         Ok(Tagged {
             value: self.json()?,
-            etag: etag.map_or_else(Etag::unmatched, Etag::from),
+            tag: self.tag().unwrap_or(Tag::UNKNOWN),
         })
+    }
+
+    /// The tag in the entity tag. `None` if a proxy removed or changed it.
+    fn tag(&self) -> Option<Tag> {
+        let text = self.headers.get(ETAG)?.to_str().ok()?;
+        text.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
+    }
+
+    /// The error of a call for one record that the response does not have.
+    pub(crate) fn absent(&self, message: impl Into<String>) -> Error {
+        Error::absent(facts(self.status, &self.headers), message)
     }
 
     /// Reads a response that reports success and nothing else.

@@ -1,6 +1,6 @@
 //! Live status of agents.
 
-use agentcfg_core::model::{AgentStatus, StatusReport, WorkspaceId};
+use agentcfg_core::model::{AgentId, AgentStatus, IdRef, StatusReport, WorkspaceId};
 
 use crate::request::Call;
 use crate::response::Answer;
@@ -40,10 +40,10 @@ impl Client {
     pub async fn report_status(
         &self,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
         report: &StatusReport,
     ) -> Result<AgentStatus, Error> {
-        let call = Call::put(STATUS).agent(workspace, agent_id).json(report);
+        let call = Call::put(STATUS).agent(workspace, agent_id.into()).json(report);
         self.send(call.idempotent(), Answer::json).await
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::model::Tag;
-use crate::validate::Invalid;
+use crate::validate::{Fault, Invalid};
 
 /// What kind of failure an [`Error`] is; each says what the caller should do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,6 +32,28 @@ pub enum ErrorKind {
     NotConfigured,
     /// A fault of this service: report it. (500)
     Internal,
+}
+
+impl ErrorKind {
+    /// The status code of an HTTP response that reports a failure of this kind.
+    ///
+    /// ```
+    /// use agentcfg_core::ErrorKind;
+    /// assert_eq!(ErrorKind::PlanLimit.http_status(), 422);
+    /// ```
+    pub const fn http_status(self) -> u16 {
+        match self {
+            Self::Invalid => 400,
+            Self::Unauthorized => 401,
+            Self::Forbidden => 403,
+            Self::NotFound => 404,
+            Self::Conflict => 409,
+            Self::Precondition => 412,
+            Self::PlanLimit => 422,
+            Self::Internal => 500,
+            Self::Unavailable | Self::OutcomeUnknown | Self::NotConfigured => 503,
+        }
+    }
 }
 
 /// A failure: its kind, a message for people, and a cause for the log.
@@ -74,6 +96,26 @@ impl Error {
         Some(*current)
     }
 
+    /// Which fields break which rules, when the failure is that of a value with faults; empty for every other.
+    ///
+    /// ```
+    /// use agentcfg_core::{Error, model::NewWorkspace};
+    /// let error: Error = NewWorkspace { name: " ".into() }.validate().unwrap_err().into();
+    /// assert_eq!((error.faults()[0].field(), error.faults()[0].rule()), ("name", "must not be blank"));
+    /// ```
+    pub fn faults(&self) -> &[Fault] {
+        let invalid = self
+            .source
+            .as_deref()
+            .and_then(|source| source.downcast_ref::<Invalid>());
+        invalid.map(Invalid::faults).unwrap_or_default()
+    }
+
+    /// The cause for the log. Faults are none: the message has them, and a body's text stays out of the log.
+    fn cause(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
+        self.source.as_deref().filter(|source| !source.is::<Invalid>())
+    }
+
     /// What kind of failure this is.
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -99,7 +141,7 @@ impl fmt::Display for Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {}", self.kind, self.message)?;
-        match &self.source {
+        match self.cause() {
             Some(source) => write!(f, " ({source})"),
             None => Ok(()),
         }
@@ -108,13 +150,13 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
+        self.cause().map(|cause| cause as _)
     }
 }
 
 impl From<Invalid> for Error {
     fn from(invalid: Invalid) -> Self {
-        Self::new(ErrorKind::Invalid, invalid.to_string())
+        Self::new(ErrorKind::Invalid, invalid.to_string()).because(invalid)
     }
 }
 

@@ -8,7 +8,7 @@
 //! let service = AgentCfg::builder(MemoryStore::new()).build();
 //! let ada = service.trusted_user("ada")?;
 //! let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
-//! service.create_agent(&ada, NewAgent::new(studio.id, "writer", "Writer")).await?;
+//! service.create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer")).await?;
 //! let agents = service.list_agents(&ada, studio.id, &Default::default()).await?;
 //! assert_eq!(agents.value.agents()?[0].agent_id, "writer");
 //! # Ok::<(), Box<dyn std::error::Error>>(())

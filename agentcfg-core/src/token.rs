@@ -16,7 +16,7 @@ use subtle::{Choice, ConstantTimeEq};
 use zeroize::Zeroizing;
 
 use crate::clock::{Entropy, EntropyError};
-use crate::model::Environment;
+use crate::model::{ApiKeyId, Environment, TextId};
 
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const PREFIX: usize = 9;
@@ -38,7 +38,7 @@ const ARGON2_KIB: u32 = 4096;
 /// A new API key.
 pub struct Minted {
     /// The identifier: the 20 characters behind the prefix.
-    pub id: String,
+    pub id: ApiKeyId,
     /// The whole text; wiped from memory when dropped.
     pub plaintext: Zeroizing<String>,
 }
@@ -65,7 +65,7 @@ pub fn mint(environment: Environment, entropy: &dyn Entropy) -> Result<Minted, E
         plaintext.push(char::from(digit));
     }
     Ok(Minted {
-        id: plaintext[PREFIX..PREFIX + ID].to_owned(),
+        id: ApiKeyId::wrap(plaintext[PREFIX..PREFIX + ID].into()),
         plaintext,
     })
 }
@@ -273,7 +273,7 @@ mod tests {
     fn the_fingerprint_and_the_identifier_detect_every_changed_character() {
         let key = mint(Environment::Production, &SystemEntropy).unwrap();
         let right = Parts::of(&key.plaintext).unwrap();
-        assert_eq!(right.id().as_str(), key.id);
+        assert_eq!(key.id, right.id().as_str());
         for i in 0..LENGTH {
             let mut bytes = key.plaintext.as_bytes().to_vec();
             bytes[i] ^= 1;

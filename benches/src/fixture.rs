@@ -102,6 +102,6 @@ pub fn agent(workspace: WorkspaceId, i: usize) -> NewAgent {
         persona_prompt: Some("You read carefully, you cite what you found, and you say what you do not know.".into()),
         capabilities: vec!["search".into(), "summarise".into()],
         parameters: [("warmth".to_owned(), 70.into()), ("rigour".to_owned(), 90.into())].into(),
-        ..NewAgent::new(workspace, format!("agent-{i}"), format!("Agent {i}"))
+        ..NewAgent::new(workspace, format!("agent-{i}").parse().unwrap(), format!("Agent {i}"))
     }
 }

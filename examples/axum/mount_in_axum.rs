@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let name = "Studio".to_owned();
     let studio = client.create_workspace(&NewWorkspace { name }).await?;
     client
-        .create_agent(&NewAgent::new(studio.id, "writer", "Writer"))
+        .create_agent(&NewAgent::new(studio.id, "writer".parse()?, "Writer"))
         .await?;
     for agent in client.list_agents(studio.id, &AgentFilter::default()).await?.value {
         println!("{url}/agentcfg has the agent {}", agent.agent_id);

@@ -48,7 +48,7 @@ async fn fill(service: &AgentCfg) -> Vec<WorkspaceId> {
         for agent in ["a", "b", "c"] {
             let new = NewAgent {
                 parameters: [("x".to_owned(), serde_json::from_str("1e16").unwrap())].into(),
-                ..NewAgent::new(workspace, agent, "Ä")
+                ..NewAgent::new(workspace, agent.parse().unwrap(), "Ä")
             };
             service.create_agent(&ada, new).await.unwrap();
         }
@@ -57,9 +57,15 @@ async fn fill(service: &AgentCfg) -> Vec<WorkspaceId> {
             .await
             .unwrap();
         for user in ["bob", "eve"] {
-            service.set_member(&ada, workspace, user, Role::Viewer).await.unwrap();
+            service
+                .set_member(&ada, workspace, &user.parse().unwrap(), Role::Viewer)
+                .await
+                .unwrap();
         }
-        service.remove_member(&ada, workspace, "eve").await.unwrap();
+        service
+            .remove_member(&ada, workspace, &"eve".parse().unwrap())
+            .await
+            .unwrap();
         workspaces.push(workspace);
     }
     workspaces
@@ -160,7 +166,10 @@ async fn a_store_migrates_to_a_database_and_back_and_versions_continue() {
         .update_agent(&ada, Some(workspaces[0]), "a", patch, &Precondition::None)
         .await
         .unwrap();
-    service.remove_member(&ada, workspaces[0], "bob").await.unwrap();
+    service
+        .remove_member(&ada, workspaces[0], &"bob".parse().unwrap())
+        .await
+        .unwrap();
     let after = visible_state(&service, &workspaces).await;
     assert_eq!(after[0].3, before[0].3 + 2, "the audit log continues");
     fails(&migrate(&from, &url), "stop the servers first");

@@ -4,7 +4,8 @@ use agentcfg_core::model::Precondition;
 
 use super::server::{Reply, Server, answer};
 use super::{AGENT, builder, client, workspace, writer};
-use crate::{AgentFilter, Error, Etag, RetryPolicy};
+use crate::model::Tag;
+use crate::{AgentFilter, Error, RetryPolicy};
 
 fn html(status: u16, headers: &str) -> Reply {
     Reply::Answer(format!(
@@ -117,9 +118,9 @@ async fn a_response_that_does_not_decode_is_an_error() {
 #[tokio::test]
 async fn an_unchanged_list_is_not_sent_again() {
     let body = format!("[{AGENT}]");
-    let not_modified = Reply::Answer("HTTP/1.1 304 x\r\netag: \"w4\"\r\n\r\n".to_owned());
+    let not_modified = Reply::Answer("HTTP/1.1 304 x\r\netag: \"k3j9x0ab-w4\"\r\n\r\n".to_owned());
     let script = [
-        answer(200, "etag: \"w4\"\r\n", &body),
+        answer(200, "etag: \"k3j9x0ab-w4\"\r\n", &body),
         not_modified,
         answer(200, "", &body),
     ];
@@ -127,33 +128,44 @@ async fn an_unchanged_list_is_not_sent_again() {
     let client = client(&server);
     let all = AgentFilter::default();
     let known = client.list_agents(workspace(), &all).await.unwrap();
-    assert_eq!((known.value.len(), known.etag.as_str()), (1, "\"w4\""));
+    assert_eq!((known.value.len(), known.tag), (1, "k3j9x0ab-w4".parse().unwrap()));
     assert_eq!(
         client
-            .list_agents_if_changed(workspace(), &all, &known.etag)
+            .list_agents_if_changed(workspace(), &all, known.tag)
             .await
             .unwrap(),
         None
     );
     let fresh = client
-        .list_agents_if_changed(workspace(), &all, &known.etag)
+        .list_agents_if_changed(workspace(), &all, known.tag)
         .await
         .unwrap()
         .unwrap();
     assert_eq!(fresh.value, known.value);
     // A missing header becomes a tag that matches nothing.
-    assert_eq!(fresh.etag, Etag::from("\"\""));
-    assert!(server.requests()[1].contains("if-none-match: \"w4\"\r\n"));
+    assert_eq!(fresh.tag, Tag::UNKNOWN);
+    assert!(server.requests()[1].contains("if-none-match: \"k3j9x0ab-w4\"\r\n"));
 }
 
 #[tokio::test]
-async fn get_agent_returns_the_agent_with_its_tag_or_none() {
-    let found = answer(200, "etag: \"a9\"\r\n", &format!("[{AGENT}]"));
-    let server = Server::start([found, answer(200, "etag: \"w4\"\r\n", "[]")]).await;
+async fn a_tag_that_a_proxy_changed_matches_no_version() {
+    for changed in ["W/\"k3j9x0ab-a9\"", "\"k3j9x0ab-a9-gzip\"", "k3j9x0ab-a9", "\"\"", "\""] {
+        let server = Server::start([answer(201, &format!("etag: {changed}\r\n"), AGENT)]).await;
+        let created = client(&server).create_agent(&super::writer()).await.unwrap();
+        assert_eq!(created.tag, Tag::UNKNOWN, "{changed}");
+    }
+}
+
+#[tokio::test]
+async fn get_agent_returns_the_agent_with_its_tag_or_says_that_there_is_none() {
+    let found = answer(200, "etag: \"k3j9x0ab-a9\"\r\n", &format!("[{AGENT}]"));
+    let server = Server::start([found, answer(200, "etag: \"k3j9x0ab-w4\"\r\n", "[]")]).await;
     let client = client(&server);
-    let agent = client.get_agent(workspace(), "writer").await.unwrap().unwrap();
-    assert_eq!(agent.etag.as_str(), "\"a9\"");
-    assert_eq!(client.get_agent(workspace(), "writer").await.unwrap(), None);
+    let agent = client.get_agent(workspace(), "writer").await.unwrap();
+    assert_eq!(agent.tag, "k3j9x0ab-a9".parse().unwrap());
+    let error = client.get_agent(workspace(), "writer").await.unwrap_err();
+    assert!(error.is_not_found() && !error.may_have_been_applied(), "{error:?}");
+    assert_eq!(error.message(), "agent \"writer\" not found");
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ fn workspace() -> WorkspaceId {
 }
 
 fn writer() -> NewAgent {
-    NewAgent::new(workspace(), "writer", "Writer")
+    NewAgent::new(workspace(), "writer".parse().unwrap(), "Writer")
 }
 
 /// Long timeouts for single attempts, short delays between them.

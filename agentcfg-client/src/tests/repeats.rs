@@ -43,7 +43,10 @@ async fn a_change_with_an_unknown_outcome_is_not_retried() {
             client.update_agent(None, "writer", &patch, &any).await.unwrap_err(),
             client.delete_agent(None, "writer", &any).await.unwrap_err(),
             client.restore_agent(None, "writer", &any).await.unwrap_err(),
-            client.set_member(workspace(), "grace", Role::Member).await.unwrap_err(),
+            client
+                .set_member(workspace(), &"grace".parse().unwrap(), Role::Member)
+                .await
+                .unwrap_err(),
         ] {
             assert!(
                 error.may_have_been_applied() && !error.is_connect() && !error.is_timeout(),
@@ -77,11 +80,11 @@ async fn a_status_report_is_retried() {
 #[tokio::test]
 async fn a_change_is_retried_after_429() {
     let full = answer(429, "retry-after: 0\r\n", r#"{"error":"rate limit exceeded"}"#);
-    let server = Server::start([full, answer(201, "etag: \"a1\"\r\n", AGENT)]).await;
+    let server = Server::start([full, answer(201, "etag: \"k3j9x0ab-a1\"\r\n", AGENT)]).await;
     let agent = client(&server).create_agent(&writer()).await.unwrap();
     assert_eq!(
-        (agent.value.agent_id.as_str(), agent.etag.as_str()),
-        ("writer", "\"a1\"")
+        (agent.value.agent_id.as_str(), agent.tag.to_string()),
+        ("writer", "k3j9x0ab-a1".to_owned())
     );
     assert_eq!(server.requests().len(), 2);
 }

@@ -1,8 +1,8 @@
 //! The request that each method sends.
 
 use agentcfg_core::model::{
-    AgentPatch, Environment, NewApiKey, NewWorkspace, Patch, Plan, Precondition, Provider, Role, Scope, StatusReport,
-    WorkspacePatch,
+    AgentPatch, AgentState, Environment, NewApiKey, NewWorkspace, Patch, Plan, Precondition, Provider, Role, Scope,
+    StatusReport, WorkspacePatch,
 };
 
 use super::server::{Server, answer};
@@ -31,7 +31,8 @@ async fn every_method_calls_its_endpoint() {
         failed += 1;
     };
     let part = AgentFilter {
-        agent_id: Some("a-b".into()),
+        agent_id: Some("a-b".parse().unwrap()),
+        state: AgentState::All,
         offset: 3,
         limit: Some(2),
     };
@@ -59,8 +60,12 @@ async fn every_method_calls_its_endpoint() {
     };
     seen(c.update_workspace(ws, &plan).await.err());
     seen(c.list_members(ws).await.err());
-    seen(c.set_member(ws, "grâce hopper+1@x", Role::Admin).await.err());
-    seen(c.remove_member(ws, "a&b").await.err());
+    seen(
+        c.set_member(ws, &"grâce hopper+1@x".parse().unwrap(), Role::Admin)
+            .await
+            .err(),
+    );
+    seen(c.remove_member(ws, &"a&b".parse().unwrap()).await.err());
     seen(c.list_api_keys(ws).await.err());
     let new = NewApiKey {
         workspace_id: ws,
@@ -95,7 +100,7 @@ async fn every_method_calls_its_endpoint() {
     let expected = [
         ("GET /api/agents/configs?workspace_id=WS", ""),
         (
-            "GET /api/agents/configs?workspace_id=WS&agent_id=a-b&offset=3&limit=2",
+            "GET /api/agents/configs?workspace_id=WS&agent_id=a-b&state=all&offset=3&limit=2",
             "",
         ),
         (

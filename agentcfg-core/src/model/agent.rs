@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::agent_fields::agent_fields;
 use super::named::named;
-use super::{Timestamp, WorkspaceId};
+use super::{AgentId, Timestamp, WorkspaceId};
 use crate::rules;
 use crate::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_PERSONA_PROMPT, MAX_ROLE};
 

@@ -20,7 +20,7 @@ macro_rules! agent_fields {
                 /// The workspace that the agent belongs to.
                 workspace_id: required WorkspaceId,
                 /// Identifier within the workspace, fixed at creation.
-                agent_id: required String as rules::AgentId,
+                agent_id: required AgentId,
                 $(
                     $(#[doc = $doc])+
                     $field: $presence $type as $rule,
@@ -51,7 +51,7 @@ macro_rules! agent_fields {
             /// ```
             /// use agentcfg_core::model::{NewAgent, WorkspaceId};
             /// let workspace: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse()?;
-            /// let agent = NewAgent { model: Some("gpt-5".into()), ..NewAgent::new(workspace, "writer", "Writer") };
+            /// let agent = NewAgent { model: Some("gpt-5".into()), ..NewAgent::new(workspace, "writer".parse()?, "Writer") };
             /// assert!(agent.validate().is_ok());
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
@@ -72,7 +72,7 @@ macro_rules! agent_fields {
                 /// The workspace to create the agent in.
                 workspace_id: required WorkspaceId,
                 /// Identifier for the agent. One that a deleted agent had is not free again.
-                agent_id: required String as rules::AgentId,
+                agent_id: required AgentId,
                 $(
                     $(#[doc = $doc])+
                     $field: $presence $type as $rule,
@@ -110,6 +110,8 @@ macro_rules! agent_fields {
                 /// Accepted only with the value that the record has.
                 workspace_id: required WorkspaceId,
                 /// Accepted only with the value that the record has.
+                ///
+                /// It is compared as text, so that one that could be no identifier is refused like any other wrong one.
                 agent_id: required String as rules::RepeatedAgentId,
                 $(
                     $(#[doc = $doc])+
@@ -127,12 +129,12 @@ macro_rules! agent_fields {
             /// An AI agent with the three required fields and nothing else.
             pub fn new(
                 workspace_id: WorkspaceId,
-                agent_id: impl Into<String>,
+                agent_id: AgentId,
                 display_name: impl Into<String>,
             ) -> Self {
                 let mut new = Self {
                     workspace_id,
-                    agent_id: agent_id.into(),
+                    agent_id,
                     $($field: Default::default(),)+
                 };
                 new.display_name = display_name.into();

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::named::named;
-use super::{Scope, Timestamp, WorkspaceId};
+use super::{ApiKeyId, Scope, Timestamp, WorkspaceId};
 use crate::body::{body, record};
 use crate::rules;
 use crate::validate::MAX_NAME;
@@ -40,7 +40,7 @@ record! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     ApiKey {
         /// Key identifier. It is also part of the plaintext, right behind the prefix.
-        id: required String as rules::KeyId,
+        id: required ApiKeyId,
         /// The workspace that the key opens.
         workspace_id: required WorkspaceId,
         /// Label for people.

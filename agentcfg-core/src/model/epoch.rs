@@ -33,6 +33,9 @@ pub struct Epoch([u8; LENGTH]);
 pub struct InvalidEpoch;
 
 impl Epoch {
+    /// The epoch of [`Tag::UNKNOWN`](super::Tag::UNKNOWN).
+    pub(crate) const ZERO: Self = Self([b'0'; LENGTH]);
+
     /// The epoch for a random number.
     #[cfg(feature = "engine")]
     pub(crate) fn from_random(mut number: u64) -> Self {

@@ -4,6 +4,7 @@
 
 mod agent;
 mod agent_fields;
+mod agent_filter;
 mod api_key;
 mod audit;
 mod epoch;
@@ -17,11 +18,13 @@ mod rate;
 pub mod schema;
 mod status;
 mod tag;
+mod text_id;
 mod time;
 mod wire;
 mod workspace;
 
 pub use agent::{Agent, AgentPatch, AgentType, NewAgent, Parameters};
+pub use agent_filter::{AgentFilter, AgentState};
 pub use api_key::{ApiKey, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, Environment, NewApiKey};
 pub use audit::{Action, Actor, ActorType, AuditEntry, Change, Changes, Target, TargetType};
 pub use epoch::{Epoch, InvalidEpoch};
@@ -33,6 +36,9 @@ pub use provider::{CredentialSource, ModelInfo, ModelStatus, Provider, ProviderK
 pub use rate::RateStatus;
 pub use status::{AgentStatus, LiveStatus, StatusReport};
 pub use tag::{Expected, InvalidTag, Precondition, Tag, Tagged};
+#[cfg(feature = "engine")]
+pub(crate) use text_id::TextId;
+pub use text_id::{AgentId, ApiKeyId, IdRef, UserId};
 pub use time::{InvalidTimestamp, Timestamp};
 pub use wire::{ErrorBody, Success};
 pub use workspace::{Member, NewWorkspace, Plan, PlanLimits, RoleChange, Workspace, WorkspacePatch, WorkspaceView};

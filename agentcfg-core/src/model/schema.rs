@@ -21,12 +21,13 @@ use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
-use super::{Agent, ApiKey, Member, Workspace};
+use super::{Agent, AgentId, ApiKey, ApiKeyId, Member, UserId, Workspace};
 use super::{
     AgentPatch, AgentStatus, AuditEntry, CreatedApiKey, ErrorBody, ModelInfo, NewAgent, NewApiKey, NewWorkspace,
     ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp, WorkspaceId, WorkspacePatch, WorkspaceView,
 };
 use crate::secret::ProviderCredential;
+use crate::validate::{MAX_AGENT_ID, MAX_USER_ID};
 
 /// A generator of schemas that refer to each other by `#/components/schemas/…`.
 ///
@@ -200,6 +201,26 @@ macro_rules! schemas {
 }
 
 schemas! {
+    AgentId, inline false => {
+        "type": "string",
+        "description": "Identifier of an agent within its workspace.",
+        "minLength": 1,
+        "maxLength": MAX_AGENT_ID,
+        "pattern": "^[a-z0-9_-]+$",
+        "examples": ["release-writer"],
+    };
+    UserId, inline true => {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_USER_ID,
+        "pattern": r"^[^\u0000-\u001F\u007F-\u009F]*$",
+    };
+    ApiKeyId, inline true => {
+        "type": "string",
+        "minLength": 20,
+        "maxLength": 20,
+        "pattern": "^[0-9A-Za-z]{20}$",
+    };
     WorkspaceId, inline true => { "type": "string", "format": "uuid", "pattern": UUID };
     Timestamp, inline false => {
         "type": "string",

@@ -1,5 +1,6 @@
 //! Live status of agents.
 
+use super::AgentId;
 use super::named::named;
 use crate::body::{body, record};
 use crate::rules;
@@ -26,7 +27,7 @@ record! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     AgentStatus {
         /// Identifier within the workspace, fixed at creation.
-        agent_id: required String as rules::AgentId,
+        agent_id: required AgentId,
         /// The agent's name for people.
         display_name: required String as rules::NotBlank<MAX_DISPLAY_NAME>,
         /// What the agent is doing.

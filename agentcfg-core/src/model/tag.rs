@@ -32,6 +32,8 @@ pub struct InvalidTag;
 
 const RECORD: char = 'a';
 const LIST: char = 'w';
+/// Of no version. No text with it is a tag.
+const UNKNOWN: char = 'u';
 
 impl Tag {
     /// The tag of one agent's record.
@@ -52,12 +54,31 @@ impl Tag {
         }
     }
 
+    /// The tag of a version that no record and no list has.
+    ///
+    /// It stands where a response names no tag of this service, such as one that a proxy has removed or changed: a
+    /// conditional change with it fails instead of overwriting a newer version.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Precondition, Tag};
+    /// let current: Tag = "k3j9x0ab-a7".parse()?;
+    /// assert!(!Precondition::matches(Tag::UNKNOWN).is_met_by(current));
+    /// assert!(Tag::UNKNOWN.to_string().parse::<Tag>().is_err());
+    /// # Ok::<(), agentcfg_core::model::InvalidTag>(())
+    /// ```
+    pub const UNKNOWN: Self = Self {
+        epoch: Epoch::ZERO,
+        kind: UNKNOWN,
+        number: 0,
+    };
+
     /// The epoch of the store that the version is in.
     pub const fn epoch(self) -> Epoch {
         self.epoch
     }
 
-    /// The letter that says what is tagged: `a` for an agent's record, `w` for a list in a workspace.
+    /// The letter that says what is tagged: `a` for an agent's record, `w` for a list in a workspace, `u` for
+    /// [`Tag::UNKNOWN`].
     pub const fn kind(self) -> char {
         self.kind
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::named::named;
-use super::{Role, Timestamp, WorkspaceId};
+use super::{Role, Timestamp, UserId, WorkspaceId};
 use crate::body::{body, record};
 use crate::rules;
 use crate::validate::MAX_NAME;
@@ -147,7 +147,7 @@ record! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     Member {
         /// The user: the `sub` of the user's session tokens.
-        user_id: required String as rules::UserId,
+        user_id: required UserId,
         /// What the member may do.
         role: required Role,
         /// When the user became a member.

@@ -3,10 +3,7 @@
 use super::Rule;
 use super::text::{from_one, length_at_most, not_blank, without_nul};
 use crate::model;
-use crate::validate::{Faults, MAX_AGENT_ID, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, is_agent_id_byte, shown};
-
-/// An agent's identifier: 1–50 of `a-z`, `0-9`, `-` and `_`.
-pub(crate) struct AgentId;
+use crate::validate::{Faults, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, shown};
 
 /// An agent's identifier in the body of an update, where it may only repeat the agent's own. The service compares the
 /// two, so a text that could not be an identifier gets the same answer as any other wrong one.
@@ -20,17 +17,6 @@ pub(crate) struct Capabilities;
 
 /// At most 100 numbers with names of 1–100 characters.
 pub(crate) struct Parameters;
-
-impl Rule for AgentId {
-    type Value = String;
-
-    fn check(text: &String, field: &str, faults: &mut Faults) {
-        length_at_most(text, MAX_AGENT_ID, field, faults);
-        if text.is_empty() || !text.bytes().all(is_agent_id_byte) {
-            faults.push(field, format_args!("must be 1 to {MAX_AGENT_ID} of a-z, 0-9, - and _"));
-        }
-    }
-}
 
 impl Rule for RepeatedAgentId {
     type Value = String;

@@ -10,11 +10,11 @@ mod value;
 
 use std::marker::PhantomData;
 
-pub(crate) use self::agent::{AgentId, Capabilities, Color, Parameters, RepeatedAgentId};
+pub(crate) use self::agent::{Capabilities, Color, Parameters, RepeatedAgentId};
 #[cfg(feature = "schema")]
 pub(crate) use self::shown::KeyText;
-pub(crate) use self::shown::{KeyId, RecordId, True, UserId};
-pub(crate) use self::text::{Credential, NotBlank, Text, TextFromOne, length_from_one};
+pub(crate) use self::shown::{RecordId, True};
+pub(crate) use self::text::{Credential, NotBlank, Text, TextFromOne, length_at_most, length_from_one};
 pub(crate) use self::value::{Moment, RequestsPerMinute};
 use crate::body::FromJson;
 use crate::validate::Faults;

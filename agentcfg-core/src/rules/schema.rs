@@ -5,13 +5,12 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
-    AgentId, Any, Capabilities, Color, Credential, KeyId, KeyText, Moment, NotBlank, Parameters, RecordId,
-    RepeatedAgentId, RequestsPerMinute, Text, TextFromOne, True, UserId,
+    Any, Capabilities, Color, Credential, KeyText, Moment, NotBlank, Parameters, RecordId, RepeatedAgentId,
+    RequestsPerMinute, Text, TextFromOne, True,
 };
+use crate::model;
 use crate::model::schema::UUID;
-use crate::validate::{
-    MAX_AGENT_ID, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_PROVIDER_KEY, MAX_RATE_LIMIT, MAX_USER_ID,
-};
+use crate::validate::{MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_PROVIDER_KEY, MAX_RATE_LIMIT};
 
 const WITHOUT_NUL: &str = r"^[^\u0000]*$";
 /// A pattern: at least one character is not white space in Unicode. A schema's dialect of expressions need not know the
@@ -62,26 +61,12 @@ schemas! {
         "maxLength": MAX,
         "pattern": NOT_BLANK,
     };
-    [] UserId, "UserId", inline true => {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": MAX_USER_ID,
-        "pattern": r"^[^\u0000-\u001F\u007F-\u009F]*$",
-    };
     [] Credential, "Credential", inline true => {
         "type": "string",
         "minLength": 1,
         "maxLength": MAX_PROVIDER_KEY,
         "pattern": "^[!-~]+$",
         "writeOnly": true,
-    };
-    [] AgentId, "AgentId", inline false => {
-        "type": "string",
-        "description": "Identifier of an agent within its workspace.",
-        "minLength": 1,
-        "maxLength": MAX_AGENT_ID,
-        "pattern": "^[a-z0-9_-]+$",
-        "examples": ["release-writer"],
     };
     [] Color, "Color", inline true => {
         "type": "string",
@@ -116,12 +101,6 @@ schemas! {
         "type": "string",
         "format": "uuid",
         "pattern": UUID,
-    };
-    [] KeyId, "KeyId", inline true => {
-        "type": "string",
-        "minLength": 20,
-        "maxLength": 20,
-        "pattern": "^[0-9A-Za-z]{20}$",
     };
     [] KeyText, "KeyText", inline true => {
         "type": "string",
@@ -161,5 +140,5 @@ macro_rules! same_schema {
 
 same_schema! {
     [T: JsonSchema] Any<T> as T;
-    [] RepeatedAgentId as AgentId;
+    [] RepeatedAgentId as model::AgentId;
 }

@@ -3,15 +3,9 @@
 /// The identifier of a record, which the service makes.
 pub(crate) struct RecordId;
 
-/// The identifier of an API key, which the service makes.
-pub(crate) struct KeyId;
-
 /// The plaintext of an API key, which the service makes.
 #[cfg(feature = "schema")]
 pub(crate) struct KeyText;
 
 /// Always true.
 pub(crate) struct True;
-
-/// The identifier of a user: 1–200 characters without control characters.
-pub(crate) struct UserId;

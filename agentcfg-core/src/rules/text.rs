@@ -59,7 +59,7 @@ pub(super) fn without_nul(text: &str, field: impl Display, faults: &mut Faults) 
     }
 }
 
-pub(super) fn length_at_most(text: &str, max: usize, field: impl Display, faults: &mut Faults) {
+pub(crate) fn length_at_most(text: &str, max: usize, field: impl Display, faults: &mut Faults) {
     let length = text.chars().count();
     if length > max {
         faults.push(field, format_args!("must be at most {max} characters, got {length}"));
@@ -85,7 +85,7 @@ pub(super) fn not_blank(text: &str, max: usize, field: impl Display, faults: &mu
     from_one(text, max, field, faults);
 }
 
-pub(crate) fn length_from_one(text: &str, max: usize, field: &str, faults: &mut Faults) {
+pub(crate) fn length_from_one(text: &str, max: usize, field: impl Display, faults: &mut Faults) {
     let length = text.chars().count();
     if !(1..=max).contains(&length) {
         faults.push(field, format_args!("must be 1 to {max} characters, got {length}"));

@@ -6,7 +6,7 @@ use super::AgentCfg;
 use super::entry::{ApiKeyCaller, Caller, KeyFacts, Kind, Prefetch, unauthorized};
 use super::records::{self, Encoded, Entries, Membership, WorkspacePlan};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Actor, ActorType, Permission, PermissionSet, Role, WorkspaceId};
+use crate::model::{Actor, ActorType, Permission, PermissionSet, Role, UserId, WorkspaceId};
 use crate::store::Check;
 use crate::token;
 
@@ -27,7 +27,7 @@ enum Basis {
     /// An API key's record, at this version.
     ApiKey { id: token::Id, version: u64 },
     /// A user's membership, at this version.
-    Member { user_id: Arc<str>, version: u64 },
+    Member { user_id: UserId, version: u64 },
     /// An operation that needs no membership, and its actor.
     Other(Check, Actor),
 }
@@ -218,13 +218,13 @@ impl AgentCfg {
         Ok(Access::by_key_with(id, &facts, None))
     }
 
-    async fn access_of_user(&self, user_id: &Arc<str>, workspace: WorkspaceId) -> Result<Access, Error> {
+    async fn access_of_user(&self, user_id: &UserId, workspace: WorkspaceId) -> Result<Access, Error> {
         let found = self.read(records::member(workspace, user_id)).await?;
         let member = found.ok_or_else(super::no_member)?;
         Ok(Access {
             workspace,
             basis: Basis::Member {
-                user_id: Arc::clone(user_id),
+                user_id: user_id.clone(),
                 version: member.version,
             },
             acting_as: None,

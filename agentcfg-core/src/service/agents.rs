@@ -7,25 +7,15 @@ use super::records::{self, EntityKey, Lookup, Outcome, Stored, WorkspacePlan};
 use super::{AgentCfg, AgentList, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, Agent, AgentPatch, NewAgent, Permission, Precondition, Success, Tag, Tagged, TargetType, Timestamp,
-    WorkspaceId,
+    Action, Agent, AgentFilter, AgentId, AgentPatch, AgentState, IdRef, NewAgent, Permission, Precondition, Success,
+    Tag, Tagged, TargetType, Timestamp, WorkspaceId,
 };
 use crate::store::Check;
 use crate::validate::{self, IntoValid, Invalid};
 
-/// Which agents to list.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AgentFilter {
-    /// Only this one.
-    pub agent_id: Option<String>,
-    /// How many agents to skip.
-    pub offset: usize,
-    /// The greatest number of agents; `None` for all.
-    pub limit: Option<usize>,
-}
-
 impl AgentCfg {
-    /// Lists the active agents of a workspace in the order of their creation.
+    /// Lists the agents of a workspace in the order of their creation: the active ones, unless
+    /// [`AgentFilter::state`] chooses others.
     ///
     /// With [`AgentFilter::agent_id`] the tag is that agent's own. (Interface specification, *List
     /// agents*.)
@@ -33,6 +23,22 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`] without `agents:read` in the workspace.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{AgentFilter, NewAgent, NewWorkspace};
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let ada = service.trusted_user("ada")?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// service.create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer")).await?;
+    /// let first = AgentFilter { limit: Some(10), ..AgentFilter::default() };
+    /// let list = service.list_agents(&ada, studio.id, &first).await?;
+    /// assert_eq!(list.value.agents()?[0].display_name, "Writer");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn list_agents(
         &self,
         caller: &Caller,
@@ -40,14 +46,24 @@ impl AgentCfg {
         filter: &AgentFilter,
     ) -> Result<Tagged<AgentList>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
-        let limit = filter.limit.unwrap_or(usize::MAX);
-        if let Some(agent_id) = &filter.agent_id {
-            return self.list_one(&access, agent_id, filter.offset, limit).await;
-        }
-        let list = self.agent_list(&access).await?;
-        let tag = Tag::list(self.epoch().await?, list.revision());
+        let (list, tag) = match (&filter.agent_id, filter.state) {
+            (Some(agent_id), state) => self.list_one(&access, agent_id, state).await?,
+            (None, AgentState::Active) => {
+                let list = self.agent_list(&access).await?;
+                let tag = Tag::list(self.epoch().await?, list.revision());
+                (list, tag)
+            }
+            // Rarely asked for, so they are read each time.
+            (None, state) => {
+                let list = Box::pin(self.read_list(&access, state, None)).await?;
+                let tag = Tag::list(self.epoch().await?, list.revision());
+                (list, tag)
+            }
+        };
+        let offset = usize::try_from(filter.offset).unwrap_or(usize::MAX);
+        let limit = filter.limit.and_then(|limit| usize::try_from(limit).ok());
         Ok(Tagged {
-            value: list.page(filter.offset, limit),
+            value: list.page(offset, limit.unwrap_or(usize::MAX)),
             tag,
         })
     }
@@ -55,25 +71,55 @@ impl AgentCfg {
     async fn list_one(
         &self,
         access: &Access,
-        agent_id: &str,
-        offset: usize,
-        limit: usize,
-    ) -> Result<Tagged<AgentList>, Error> {
+        agent_id: &AgentId,
+        state: AgentState,
+    ) -> Result<(AgentList, Tag), Error> {
         let head = records::revision(access.workspace());
-        let (revision, found) = match validate::is_agent_id(agent_id) {
-            true => self.read((head, records::agent(access.workspace(), agent_id))).await?,
-            false => (self.read(head).await?, None),
-        };
-        let found = found.filter(|found| found.value.is_active);
+        let (revision, found) = self.read((head, records::agent(access.workspace(), agent_id))).await?;
         let mut list = Writer::new(0);
         let epoch = self.epoch().await?;
         let mut tag = Tag::list(epoch, revision);
-        if let Some(found) = found {
+        if let Some(found) = found.filter(|found| state.includes(found.value.is_active)) {
             tag = Tag::record(epoch, found.version);
             list.push(found.value)?;
         }
+        Ok((list.finish(revision, None), tag))
+    }
+
+    /// Reads one active agent with the tag of its record.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] without `agents:read` in the workspace, [`ErrorKind::NotFound`] for an unknown or
+    /// deleted agent.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{NewAgent, NewWorkspace};
+    /// use agentcfg_core::{AgentCfg, ErrorKind, store::MemoryStore};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let ada = service.trusted_user("ada")?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// let created = service.create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer")).await?;
+    /// assert_eq!(service.get_agent(&ada, studio.id, &created.value.agent_id).await?, created);
+    /// let unknown = service.get_agent(&ada, studio.id, "editor").await.unwrap_err();
+    /// assert_eq!(unknown.kind(), ErrorKind::NotFound);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn get_agent(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+    ) -> Result<Tagged<Agent>, Error> {
+        let agent_id = agent_id.into();
+        let access = self.access(caller, workspace, Permission::AgentsRead).await?;
+        let found = self.active_agent(&access, agent_id).await?;
+        let tag = Tag::record(self.epoch().await?, found.version);
         Ok(Tagged {
-            value: list.finish(revision, None).page(offset, limit),
+            value: found.value,
             tag,
         })
     }
@@ -156,11 +202,11 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
         patch: impl IntoValid<AgentPatch>,
         condition: &Precondition,
     ) -> Result<Tagged<Agent>, Error> {
-        let patch = patch.into_valid()?;
+        let (agent_id, patch) = (agent_id.into(), patch.into_valid()?);
         self.settle(|| self.try_update_agent(caller, workspace, agent_id, &patch, condition))
             .await
     }
@@ -169,7 +215,7 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: IdRef<'_, AgentId>,
         patch: &AgentPatch,
         condition: &Precondition,
     ) -> Result<Attempt<Tagged<Agent>>, Error> {
@@ -195,9 +241,10 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
         condition: &Precondition,
     ) -> Result<Success, Error> {
+        let agent_id = agent_id.into();
         self.settle(|| async {
             let access = self
                 .access_default(caller, workspace, Permission::AgentsConfigure)
@@ -212,7 +259,7 @@ impl AgentCfg {
             let attempt = self.rewrite(&access, Action::AgentDeactivated, found, agent, |change| {
                 change
                     .add(records::active_agents(workspace), -1, None)
-                    .delete(records::status(workspace, agent_id))
+                    .delete(records::status(workspace, agent_id.as_str()))
             });
             Ok(match attempt.await? {
                 Attempt::Done(_) => Attempt::Done(Success::OK),
@@ -232,9 +279,10 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
         condition: &Precondition,
     ) -> Result<Tagged<Agent>, Error> {
+        let agent_id = agent_id.into();
         self.settle(|| self.try_restore_agent(caller, workspace, agent_id, condition))
             .await
     }
@@ -243,7 +291,7 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: IdRef<'_, AgentId>,
         condition: &Precondition,
     ) -> Result<Attempt<Tagged<Agent>>, Error> {
         let access = self
@@ -251,7 +299,7 @@ impl AgentCfg {
             .await?;
         let key = agent_key(&access, agent_id)?;
         let (plan, found) = self.plan_and(&access, key).await?;
-        let found = found.ok_or_else(|| not_found("agent", agent_id))?;
+        let found = found.ok_or_else(|| not_found("agent", agent_id.as_str()))?;
         self.require(condition, &found).await?;
         if found.value.is_active {
             return Err(Error::new(
@@ -265,8 +313,14 @@ impl AgentCfg {
             updated_at: now,
             ..found.value.clone()
         };
-        let change =
-            Change::new(&access, now, Action::AgentRestored, TargetType::Agent, agent_id).replace(found, &agent)?;
+        let change = Change::new(
+            &access,
+            now,
+            Action::AgentRestored,
+            TargetType::Agent,
+            agent_id.as_str(),
+        )
+        .replace(found, &agent)?;
         Ok(match self.apply_within_plan(&access, plan, change).await? {
             Attempt::Done(tag) => Attempt::Done(Tagged { value: agent, tag }),
             Attempt::Raced => Attempt::Raced,
@@ -359,7 +413,7 @@ impl AgentCfg {
         Err(Error::stale(current))
     }
 
-    async fn active_agent(&self, access: &Access, agent_id: &str) -> Result<Stored<Agent>, Error> {
+    async fn active_agent(&self, access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<Stored<Agent>, Error> {
         let found = self.read(agent_key(access, agent_id)?).await?;
         active(found, agent_id)
     }
@@ -368,7 +422,7 @@ impl AgentCfg {
     pub(super) async fn active_agent_and<A: Lookup, B: Lookup>(
         &self,
         access: &Access,
-        agent_id: &str,
+        agent_id: IdRef<'_, AgentId>,
         (a, b): (A, B),
     ) -> Result<(Agent, A::Found, B::Found), Error> {
         let (found, a, b) = self.read((agent_key(access, agent_id)?, a, b)).await?;
@@ -376,25 +430,29 @@ impl AgentCfg {
     }
 
     /// An active agent with the check that its record stays as it is.
-    pub(super) async fn active_agent_checked(&self, access: &Access, agent_id: &str) -> Result<(Agent, Check), Error> {
+    pub(super) async fn active_agent_checked(
+        &self,
+        access: &Access,
+        agent_id: IdRef<'_, AgentId>,
+    ) -> Result<(Agent, Check), Error> {
         let found = self.active_agent(access, agent_id).await?;
         let unchanged = found.unchanged();
         Ok((found.value, unchanged))
     }
 }
 
-fn active(found: Option<Stored<Agent>>, agent_id: &str) -> Result<Stored<Agent>, Error> {
+fn active(found: Option<Stored<Agent>>, agent_id: IdRef<'_, AgentId>) -> Result<Stored<Agent>, Error> {
     found
         .filter(|found| found.value.is_active)
-        .ok_or_else(|| not_found("agent", agent_id))
+        .ok_or_else(|| not_found("agent", agent_id.as_str()))
 }
 
 /// The key of an agent. An identifier that breaks the rules is answered as not found.
-fn agent_key(access: &Access, agent_id: &str) -> Result<EntityKey<Agent>, Error> {
-    if !validate::is_agent_id(agent_id) {
-        return Err(not_found("agent", agent_id));
+fn agent_key(access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<EntityKey<Agent>, Error> {
+    if !agent_id.is_possible() {
+        return Err(not_found("agent", agent_id.as_str()));
     }
-    Ok(records::agent(access.workspace(), agent_id))
+    Ok(records::agent(access.workspace(), agent_id.as_str()))
 }
 
 /// The identity in a patch may only repeat what is stored.
@@ -403,7 +461,7 @@ fn same_identity(patch: &AgentPatch, agent: &Agent) -> Result<(), Error> {
     if patch.workspace_id.is_some_and(|id| id != agent.workspace_id) {
         faults.push("workspace_id", "cannot be changed after creation");
     }
-    if patch.agent_id.as_ref().is_some_and(|id| *id != agent.agent_id) {
+    if patch.agent_id.as_ref().is_some_and(|id| agent.agent_id != **id) {
         faults.push("agent_id", "cannot be changed after creation");
     }
     faults.into_result().map_err(|invalid: Invalid| invalid.into())

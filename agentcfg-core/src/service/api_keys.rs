@@ -5,7 +5,8 @@ use super::records::{self, Entries, StoredApiKey, WorkspaceApiKey};
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, ApiKey, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, NewApiKey, Permission, Success, TargetType, WorkspaceId,
+    Action, ApiKey, ApiKeyId, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, IdRef, NewApiKey, Permission, Success, TargetType,
+    WorkspaceId,
 };
 use crate::token;
 use crate::validate::{IntoValid, Invalid};
@@ -68,13 +69,13 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         new: &NewApiKey,
-        id: &str,
+        id: &ApiKeyId,
         hash: &str,
     ) -> Result<Attempt<ApiKey>, Error> {
         let access = self.access(caller, new.workspace_id, Permission::ApiKeysManage).await?;
         let now = self.now();
         let stored = StoredApiKey {
-            id: id.to_owned(),
+            id: id.clone(),
             workspace_id: access.workspace(),
             name: new.name.clone(),
             environment: new.environment,
@@ -85,7 +86,7 @@ impl AgentCfg {
             revoked_at: None,
             hash: hash.to_owned(),
         };
-        let change = Change::new(&access, now, Action::ApiKeyCreated, TargetType::ApiKey, id)
+        let change = Change::new(&access, now, Action::ApiKeyCreated, TargetType::ApiKey, id.as_str())
             .create(records::api_key(id), &stored)?
             .put(records::workspace_api_key(access.workspace(), id), &WorkspaceApiKey {})?;
         Ok(self.apply(change).await?.attempt(stored.listed(None)))
@@ -97,17 +98,29 @@ impl AgentCfg {
     ///
     /// [`ErrorKind::NotFound`] for a key that is unknown, revoked already, or of a workspace that
     /// the user is no member of; [`ErrorKind::Forbidden`] without `api_keys:manage`.
-    pub async fn revoke_api_key(&self, caller: &Caller, key_id: &str) -> Result<Success, Error> {
+    pub async fn revoke_api_key(
+        &self,
+        caller: &Caller,
+        key_id: impl Into<IdRef<'_, ApiKeyId>>,
+    ) -> Result<Success, Error> {
+        let key_id = key_id.into();
         caller.user_id()?;
         self.settle(|| self.try_revoke_api_key(caller, key_id)).await
     }
 
-    async fn try_revoke_api_key(&self, caller: &Caller, key_id: &str) -> Result<Attempt<Success>, Error> {
-        let unknown = || not_found("API key", key_id);
-        if key_id.is_empty() || !key_id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+    async fn try_revoke_api_key(
+        &self,
+        caller: &Caller,
+        key_id: IdRef<'_, ApiKeyId>,
+    ) -> Result<Attempt<Success>, Error> {
+        let unknown = || not_found("API key", key_id.as_str());
+        if !key_id.is_possible() {
             return Err(unknown());
         }
-        let found = self.read(records::api_key(key_id)).await?.ok_or_else(unknown)?;
+        let found = self
+            .read(records::api_key(key_id.as_str()))
+            .await?
+            .ok_or_else(unknown)?;
         let before = &found.value;
         let access = self
             .membership(caller, before.workspace_id)
@@ -125,8 +138,8 @@ impl AgentCfg {
             revoked_at: Some(now),
             ..before.clone()
         };
-        let change =
-            Change::new(&access, now, Action::ApiKeyRevoked, TargetType::ApiKey, key_id).replace(found, &after)?;
+        let change = Change::new(&access, now, Action::ApiKeyRevoked, TargetType::ApiKey, key_id.as_str())
+            .replace(found, &after)?;
         Ok(self.apply(change).await?.attempt(Success::OK))
     }
 }

@@ -21,7 +21,7 @@ use super::AgentCfg;
 use super::access::Access;
 use super::records::{self, Entries};
 use crate::error::{Error, ErrorKind};
-use crate::model::Agent;
+use crate::model::{Agent, AgentState};
 
 /// After so many failures of other requests, a waiting request reads on its own: where each failure is a timeout, one after
 /// the other would take too long.
@@ -88,10 +88,12 @@ impl AgentCfg {
         }
         if flight.failures() - failures >= PATIENCE {
             drop(last);
-            return self.read_list(access, None).await;
+            return self.read_list(access, AgentState::Active, None).await;
         }
         let stamp = self.store().stamp(records::revision(workspace).raw());
-        let list = self.read_list(access, Some(Arc::clone(&flight))).await;
+        let list = self
+            .read_list(access, AgentState::Active, Some(Arc::clone(&flight)))
+            .await;
         match &list {
             Ok(list) => {
                 last.set(list);
@@ -108,7 +110,13 @@ impl AgentCfg {
         Ok(self.revision(access).await? >= list.revision())
     }
 
-    async fn read_list(&self, access: &Access, flight: Option<Arc<SingleFlight>>) -> Result<AgentList, Error> {
+    /// Reads the agents of one state. A list that comes with a single-flight may be cached and shared.
+    pub(super) async fn read_list(
+        &self,
+        access: &Access,
+        state: AgentState,
+        flight: Option<Arc<SingleFlight>>,
+    ) -> Result<AgentList, Error> {
         let workspace = access.workspace();
         let entries = Entries::<Agent>::in_workspace(workspace);
         let (found, revision) = self.scan_with(entries, records::revision(workspace)).await?;
@@ -118,7 +126,7 @@ impl AgentCfg {
             let mut list = Writer::new(length);
             for record in found {
                 let agent = record.value()?;
-                if agent.is_active {
+                if state.includes(agent.is_active) {
                     list.push(agent)?;
                 }
             }

@@ -5,8 +5,7 @@ use super::change::{Attempt, Change};
 use super::records::{self, Entries, Membership, Outcome};
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Action, Member, Permission, Role, Success, TargetType, WorkspaceId};
-use crate::validate::{self, Faults};
+use crate::model::{Action, Member, Permission, Role, Success, TargetType, UserId, WorkspaceId};
 
 impl AgentCfg {
     /// The members of a workspace in the order in which they joined.
@@ -27,17 +26,15 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] for the user's identifier, [`ErrorKind::Forbidden`] without
-    /// `members:manage`, or when a caller who is no owner makes or removes an owner,
+    /// [`ErrorKind::Forbidden`] without `members:manage`, or when a caller who is no owner makes or removes an owner,
     /// [`ErrorKind::Conflict`] when no owner would be left.
     pub async fn set_member(
         &self,
         caller: &Caller,
         workspace: WorkspaceId,
-        user_id: &str,
+        user_id: &UserId,
         role: Role,
     ) -> Result<Member, Error> {
-        check_user_id(user_id)?;
         self.settle(|| self.try_set_member(caller, workspace, user_id, role))
             .await
     }
@@ -46,7 +43,7 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: WorkspaceId,
-        user_id: &str,
+        user_id: &UserId,
         role: Role,
     ) -> Result<Attempt<Member>, Error> {
         let access = self.access(caller, workspace, Permission::MembersManage).await?;
@@ -60,13 +57,13 @@ impl AgentCfg {
             Some(member) if member.role == role => return Ok(Attempt::Done(member.clone())),
             Some(member) => Member { role, ..member.clone() },
             None => Member {
-                user_id: user_id.to_owned(),
+                user_id: user_id.clone(),
                 role,
                 created_at: now,
             },
         };
-        let mut change =
-            Change::new(&access, now, Action::MemberSet, TargetType::Member, user_id).save(key, found, &after)?;
+        let mut change = Change::new(&access, now, Action::MemberSet, TargetType::Member, user_id.as_str())
+            .save(key, found, &after)?;
         if before_role.is_none() {
             change = change.put(records::membership(user_id, access.workspace()), &Membership {})?;
         }
@@ -78,16 +75,14 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] for the user's identifier, [`ErrorKind::Forbidden`] without
-    /// `members:manage`, or for an owner when the caller is none, [`ErrorKind::NotFound`] when the
+    /// [`ErrorKind::Forbidden`] without `members:manage`, or for an owner when the caller is none, [`ErrorKind::NotFound`] when the
     /// user is no member, [`ErrorKind::Conflict`] for the last owner.
     pub async fn remove_member(
         &self,
         caller: &Caller,
         workspace: WorkspaceId,
-        user_id: &str,
+        user_id: &UserId,
     ) -> Result<Success, Error> {
-        check_user_id(user_id)?;
         self.settle(|| self.try_remove_member(caller, workspace, user_id)).await
     }
 
@@ -95,7 +90,7 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: WorkspaceId,
-        user_id: &str,
+        user_id: &UserId,
     ) -> Result<Attempt<Success>, Error> {
         let access = self.membership(caller, workspace).await?;
         if caller.user_id().ok() != Some(user_id) {
@@ -105,9 +100,15 @@ impl AgentCfg {
         let found = found.ok_or_else(|| not_found("member", user_id))?;
         let role = found.value.role;
         only_owners_change_owners(&access, Some(role), None)?;
-        let change = Change::new(&access, self.now(), Action::MemberRemoved, TargetType::Member, user_id)
-            .remove(found)?
-            .delete(records::membership(user_id, access.workspace()));
+        let change = Change::new(
+            &access,
+            self.now(),
+            Action::MemberRemoved,
+            TargetType::Member,
+            user_id.as_str(),
+        )
+        .remove(found)?
+        .delete(records::membership(user_id, access.workspace()));
         let change = count_owners(change, access.workspace(), Some(role), None);
         self.finish(change, Success::OK).await
     }
@@ -122,12 +123,6 @@ impl AgentCfg {
             )),
         }
     }
-}
-
-fn check_user_id(user_id: &str) -> Result<(), Error> {
-    let mut faults = Faults::default();
-    validate::user_id(user_id, &mut faults);
-    Ok(faults.into_result()?)
 }
 
 fn only_owners_change_owners(access: &Access, before: Option<Role>, after: Option<Role>) -> Result<(), Error> {

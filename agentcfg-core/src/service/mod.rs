@@ -26,12 +26,12 @@ mod written;
 
 use std::any::Any;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-pub use self::agents::AgentFilter;
 pub use self::entry::{Caller, Entry, EntryError};
 use self::entry::{KeyTable, LastUses, Plaintexts};
 pub use self::lists::AgentList;
@@ -40,6 +40,7 @@ pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
 pub use self::models::{ModelCall, ModelRequest, ModelRoute};
 use crate::clock::{Clock, Entropy, EntropyError, Ids, SystemClock, SystemEntropy};
 use crate::error::{Error, ErrorKind};
+pub use crate::model::AgentFilter;
 use crate::model::{Epoch, Plan, PlanLimits, Provider, Timestamp};
 use crate::rate_limit::{MemoryLimiter, RateLimiter};
 use crate::routing::Catalogue;
@@ -88,7 +89,7 @@ impl Default for Settings {
 /// let service = AgentCfg::builder(MemoryStore::new()).build();
 /// let ada = service.trusted_user("ada")?;
 /// let workspace = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
-/// let writer = service.create_agent(&ada, NewAgent::new(workspace.id, "writer", "Writer")).await?;
+/// let writer = service.create_agent(&ada, NewAgent::new(workspace.id, "writer".parse()?, "Writer")).await?;
 /// assert!(writer.value.is_active);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
@@ -368,6 +369,16 @@ impl SessionVerifier for NoSessions {
 
     fn ready(&self) -> Result<(), SessionError> {
         Ok(())
+    }
+}
+
+/// What the deployment chose, without its store and its secrets.
+impl fmt::Debug for AgentCfg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentCfg")
+            .field("settings", self.settings())
+            .field("remote_store", &self.inner.remote_store)
+            .finish_non_exhaustive()
     }
 }
 

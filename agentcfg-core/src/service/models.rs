@@ -6,7 +6,7 @@ use super::access::Access;
 use super::records;
 use super::{AgentCfg, Caller, no_member};
 use crate::error::{Error, ErrorKind};
-use crate::model::{CredentialSource, ModelInfo, Permission, Plan, Provider, WorkspaceId};
+use crate::model::{AgentId, CredentialSource, IdRef, ModelInfo, Permission, Plan, Provider, WorkspaceId};
 use crate::routing::{self, Facts};
 use crate::secret::ProviderCredential;
 use crate::vault::{OpenError, Sealed};
@@ -169,7 +169,7 @@ impl AgentCfg {
     ///     .build();
     /// let ada = service.trusted_user("ada")?;
     /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
-    /// let mut writer = NewAgent::new(studio.id, "writer", "Writer");
+    /// let mut writer = NewAgent::new(studio.id, "writer".parse()?, "Writer");
     /// writer.model = Some("gpt-5".into());
     /// service.create_agent(&ada, writer).await?;
     ///
@@ -188,10 +188,11 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
         request: &ModelRequest<'_>,
     ) -> Result<ModelCall, Error> {
         let access = self.access_default(caller, workspace, Permission::ModelsInvoke).await?;
+        let agent_id = agent_id.into();
         let mut rounds = ROUNDS;
         let mut last_version = None;
         loop {
@@ -233,15 +234,21 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
         request: &ModelRequest<'_>,
     ) -> Result<ModelRoute, Error> {
         let access = self.access_default(caller, workspace, Permission::ModelsInvoke).await?;
+        let agent_id = agent_id.into();
         let decision = self.decide(&access, agent_id, request).await?;
         Ok(decision.route)
     }
 
-    async fn decide(&self, access: &Access, agent_id: &str, request: &ModelRequest<'_>) -> Result<Decision, Error> {
+    async fn decide(
+        &self,
+        access: &Access,
+        agent_id: IdRef<'_, AgentId>,
+        request: &ModelRequest<'_>,
+    ) -> Result<Decision, Error> {
         let provider = request.provider;
         let more = (
             records::workspace_plan(access.workspace()),

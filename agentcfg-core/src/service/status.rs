@@ -6,7 +6,7 @@ use super::change::Attempt;
 use super::records::{self, Entries, StoredStatus, Transaction};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
-use crate::model::{AgentStatus, LiveStatus, Permission, StatusReport, Timestamp, WorkspaceId};
+use crate::model::{AgentId, AgentStatus, IdRef, LiveStatus, Permission, StatusReport, TextId, Timestamp, WorkspaceId};
 use crate::validate::IntoValid;
 
 impl AgentCfg {
@@ -32,7 +32,9 @@ impl AgentCfg {
         }
         Ok(list
             .names()
-            .map(|(agent_id, display_name)| entry(agent_id, display_name, live.remove(agent_id)))
+            // The identifiers in a list are those of records, which were checked.
+            .map(|(agent_id, display_name)| (AgentId::wrap(agent_id.into()), display_name, live.remove(agent_id)))
+            .map(|(agent_id, display_name, report)| entry(agent_id, display_name, report))
             .collect())
     }
 
@@ -48,10 +50,10 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
         report: impl IntoValid<StatusReport>,
     ) -> Result<AgentStatus, Error> {
-        let report = report.into_valid()?;
+        let (agent_id, report) = (agent_id.into(), report.into_valid()?);
         self.settle(|| self.try_report_status(caller, workspace, agent_id, &report))
             .await
     }
@@ -60,7 +62,7 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: Option<WorkspaceId>,
-        agent_id: &str,
+        agent_id: IdRef<'_, AgentId>,
         report: &StatusReport,
     ) -> Result<Attempt<AgentStatus>, Error> {
         let access = self.access_default(caller, workspace, Permission::TasksUpdate).await?;
@@ -73,8 +75,8 @@ impl AgentCfg {
         };
         let transaction = Transaction::guarded_by(&access)
             .check(unchanged)
-            .put(records::status(access.workspace(), agent_id), &stored)?;
-        let reported = entry(&agent.agent_id, &agent.display_name, Some(stored));
+            .put(records::status(access.workspace(), agent_id.as_str()), &stored)?;
+        let reported = entry(agent.agent_id, &agent.display_name, Some(stored));
         Ok(self.commit(transaction).await?.attempt(reported))
     }
 
@@ -84,13 +86,13 @@ impl AgentCfg {
     }
 }
 
-fn entry(agent_id: &str, display_name: &str, report: Option<StoredStatus>) -> AgentStatus {
+fn entry(agent_id: AgentId, display_name: &str, report: Option<StoredStatus>) -> AgentStatus {
     let (status, current_task_id, current_task_title) = match report {
         Some(report) => (report.status, report.current_task_id, report.current_task_title),
         None => (LiveStatus::Offline, None, None),
     };
     AgentStatus {
-        agent_id: agent_id.to_owned(),
+        agent_id,
         display_name: display_name.to_owned(),
         status,
         current_task_id,

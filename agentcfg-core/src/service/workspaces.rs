@@ -36,7 +36,7 @@ impl AgentCfg {
             updated_at: now,
         };
         let owner = Member {
-            user_id: user_id.to_owned(),
+            user_id: user_id.clone(),
             role: Role::Owner,
             created_at: now,
         };
@@ -113,7 +113,7 @@ impl AgentCfg {
     ) -> Result<Workspace, Error> {
         let user_id = caller.user_id()?;
         let patch = patch.into_valid()?;
-        let operator = self.settings().operators.contains(user_id);
+        let operator = self.settings().operators.contains(user_id.as_str());
         if operator && patch.plan.is_some() && patch.name.is_none() {
             return self.settle(|| self.try_change_plan(user_id, workspace, &patch)).await;
         }

@@ -171,7 +171,7 @@ mod tests {
                 ("y".into(), serde_json::Number::from_f64(-0.0).unwrap()),
             ]
             .into(),
-            ..NewAgent::new(WorkspaceId::new(uuid::Uuid::nil()), "writer", "Writer")
+            ..NewAgent::new(WorkspaceId::new(uuid::Uuid::nil()), "writer".parse().unwrap(), "Writer")
         };
         let written = Written::of(&new).unwrap();
         assert_eq!(written.get("role").unwrap(), serde_json::to_vec(&new.role).unwrap());

@@ -73,7 +73,7 @@ impl LocalSessions {
     /// [`ErrorKind::Invalid`] when the user's identifier or the time is out of its bounds.
     pub fn issue(&self, user_id: &str, seconds: u32, now: Timestamp) -> Result<String, Error> {
         let mut faults = Faults::default();
-        validate::user_id(user_id, &mut faults);
+        validate::user_id(user_id, &"user_id", &mut faults);
         if !(1..=MAX_SESSION_SECONDS).contains(&seconds) {
             faults.push(
                 "ttl",

@@ -97,6 +97,11 @@ impl Faults {
         });
     }
 
+    /// Adds the faults of a part of the value.
+    pub(crate) fn add(&mut self, invalid: Invalid) {
+        self.0.extend(invalid.faults);
+    }
+
     /// `Ok` when there are no faults.
     ///
     /// # Errors

@@ -8,6 +8,8 @@ mod faults;
 mod tests;
 mod valid;
 
+use std::fmt::Display;
+
 pub(crate) use self::faults::shown;
 pub use self::faults::{Fault, Faults, Invalid};
 pub(crate) use self::valid::read;
@@ -43,12 +45,7 @@ pub const MAX_PROVIDER_KEY: usize = 500;
 /// The greatest requests per minute of an API key.
 pub const MAX_RATE_LIMIT: u32 = 1_000_000;
 
-/// Whether a text can be an agent's identifier.
-pub fn is_agent_id(text: &str) -> bool {
-    (1..=MAX_AGENT_ID).contains(&text.len()) && text.bytes().all(is_agent_id_byte)
-}
-
-pub(crate) fn is_agent_id_byte(byte: u8) -> bool {
+fn is_agent_id_byte(byte: u8) -> bool {
     matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_')
 }
 
@@ -57,10 +54,28 @@ pub fn is_user_id(text: &str) -> bool {
     !text.is_empty() && text.chars().count() <= MAX_USER_ID && !text.chars().any(char::is_control)
 }
 
-/// `user_id`: 1–200 characters without control characters.
-pub fn user_id(text: &str, faults: &mut Faults) {
-    rules::length_from_one(text, MAX_USER_ID, "user_id", faults);
+/// An agent's identifier: 1–50 of `a-z`, `0-9`, `-` and `_`.
+pub(crate) fn agent_id(text: &str, field: &dyn Display, faults: &mut Faults) {
+    rules::length_at_most(text, MAX_AGENT_ID, field, faults);
+    if text.is_empty() || !text.bytes().all(is_agent_id_byte) {
+        faults.push(field, format_args!("must be 1 to {MAX_AGENT_ID} of a-z, 0-9, - and _"));
+    }
+}
+
+/// A user's identifier: 1–200 characters without control characters.
+pub(crate) fn user_id(text: &str, field: &dyn Display, faults: &mut Faults) {
+    rules::length_from_one(text, MAX_USER_ID, field, faults);
     if text.chars().any(char::is_control) {
-        faults.push("user_id", "must not contain control characters");
+        faults.push(field, "must not contain control characters");
+    }
+}
+
+/// The length of an API key's identifier.
+pub(crate) const API_KEY_ID: usize = 20;
+
+/// An API key's identifier: 20 letters and digits.
+pub(crate) fn api_key_id(text: &str, field: &dyn Display, faults: &mut Faults) {
+    if text.len() != API_KEY_ID || !text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        faults.push(field, format_args!("must be {API_KEY_ID} of 0-9, A-Z and a-z"));
     }
 }

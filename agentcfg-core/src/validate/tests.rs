@@ -21,10 +21,9 @@ fn faults(result: Result<(), Invalid>) -> String {
 
 #[test]
 fn a_new_agent_gets_the_rules_of_a_body() {
-    let good = NewAgent::new(workspace(), "a", "A");
+    let good = NewAgent::new(workspace(), "a".parse().unwrap(), "A");
     assert_eq!(faults(good.validate()), "");
     let bad = NewAgent {
-        agent_id: "A".repeat(51),
         display_name: "\u{3000}".into(),
         role: Some("r\0".into()),
         description: Some("d".repeat(2001)),
@@ -38,8 +37,7 @@ fn a_new_agent_gets_the_rules_of_a_body() {
     assert_eq!(
         faults(bad.validate()),
         format!(
-            "agent_id must be at most 50 characters, got 51; agent_id must be 1 to 50 of a-z, 0-9, - and _; \
-             display_name must not be blank; role must not contain a NUL character; \
+            "display_name must not be blank; role must not contain a NUL character; \
              description must be at most 2000 characters, got 2001; model must be at most 100 characters, got 101; \
              color must be # and 3, 4, 6 or 8 hexadecimal digits; \
              persona_prompt must be at most 5000 characters, got 5001; \
@@ -77,7 +75,7 @@ fn a_patch_is_checked_where_it_sets_something() {
 fn user_ids() {
     for good in ["a", "auth0|5f", "ada@example.org", "ä b", &"😀".repeat(200)] {
         assert!(is_user_id(good), "{good}");
-        assert_eq!(faults(check(|faults| user_id(good, faults))), "");
+        assert_eq!(faults(check(|faults| user_id(good, &"user_id", faults))), "");
     }
     for (bad, message) in [
         ("", "user_id must be 1 to 200 characters, got 0"),
@@ -88,7 +86,7 @@ fn user_ids() {
         ("\u{7f}", "user_id must not contain control characters"),
     ] {
         assert!(!is_user_id(bad), "{bad:?}");
-        assert_eq!(faults(check(|faults| user_id(bad, faults))), message);
+        assert_eq!(faults(check(|faults| user_id(bad, &"user_id", faults))), message);
     }
 }
 

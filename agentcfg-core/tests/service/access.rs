@@ -61,7 +61,7 @@ async fn run(world: &World, operation: Operation, caller: &Caller, workspace: Wo
         AgentStatus => drop(service.agent_status(caller, workspace).await?),
         CreateAgent => drop(
             service
-                .create_agent(caller, NewAgent::new(workspace, "fresh", "F"))
+                .create_agent(caller, NewAgent::new(workspace, "fresh".parse().unwrap(), "F"))
                 .await?,
         ),
         UpdateAgent => drop(
@@ -73,8 +73,16 @@ async fn run(world: &World, operation: Operation, caller: &Caller, workspace: Wo
         RestoreAgent => drop(service.restore_agent(caller, to, "gone", ANY).await?),
         ReportStatus => drop(service.report_status(caller, to, "kept", StatusReport::idle()).await?),
         ListMembers => drop(service.list_members(caller, workspace).await?),
-        SetMember => drop(service.set_member(caller, workspace, "new", Role::Member).await?),
-        RemoveMember => drop(service.remove_member(caller, workspace, "guest").await?),
+        SetMember => drop(
+            service
+                .set_member(caller, workspace, &"new".parse().unwrap(), Role::Member)
+                .await?,
+        ),
+        RemoveMember => drop(
+            service
+                .remove_member(caller, workspace, &"guest".parse().unwrap())
+                .await?,
+        ),
         ListKeys => drop(service.list_api_keys(caller, workspace).await?),
         CreateKey => drop(service.create_api_key(caller, new_key(workspace, Scope::Read)).await?),
         RevokeKey => {

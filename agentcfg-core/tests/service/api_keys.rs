@@ -1,7 +1,7 @@
 //! The life cycle of API keys: creation, use, expiry, revocation.
 
+use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{AgentPatch, Environment, NewAgent, NewApiKey, Permission, Role, Scope, WorkspaceId};
-use agentcfg_core::service::AgentFilter;
 use agentcfg_core::store::{Batch, Key, Kind, Write};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, token};
 
@@ -161,7 +161,7 @@ async fn revocation_takes_effect_at_once_on_every_instance() {
     // A caller that was authenticated before the revocation can change nothing afterwards.
     let created_late = world
         .service
-        .create_agent(&held, NewAgent::new(workspace, "late", "Late"))
+        .create_agent(&held, NewAgent::new(workspace, "late".parse().unwrap(), "Late"))
         .await;
     assert_eq!(kind(created_late), ErrorKind::Unauthorized);
     assert!(world.listed(workspace, "ada").await.is_empty());
@@ -172,7 +172,7 @@ async fn revocation_takes_effect_at_once_on_every_instance() {
 /// Reads of each kind and two writes. None of them leaves anything that would make the next ones fail.
 async fn uses(service: &AgentCfg, caller: &Caller, workspace: WorkspaceId) -> Vec<Result<(), Error>> {
     let one = AgentFilter {
-        agent_id: Some("writer".into()),
+        agent_id: Some("writer".parse().unwrap()),
         ..AgentFilter::default()
     };
     let patch = AgentPatch::default();
@@ -360,7 +360,7 @@ async fn a_key_stays_valid_after_its_creator_has_left() {
     let created = world.key(workspace, "adi", Scope::Read).await;
     world
         .service
-        .remove_member(&world.user("ada"), workspace, "adi")
+        .remove_member(&world.user("ada"), workspace, &"adi".parse().unwrap())
         .await
         .unwrap();
     let caller = world.service.authenticate(&created.key).await.unwrap();
@@ -379,7 +379,7 @@ async fn a_setting_keeps_write_keys_from_configuring_agents() {
         let (_, key) = world.key_caller(workspace, "ada", Scope::Write).await;
         let created = world
             .service
-            .create_agent(&key, NewAgent::new(workspace, "writer", "W"))
+            .create_agent(&key, NewAgent::new(workspace, "writer".parse().unwrap(), "W"))
             .await;
         assert_eq!(created.is_ok(), allowed);
         assert_eq!(
@@ -390,7 +390,7 @@ async fn a_setting_keeps_write_keys_from_configuring_agents() {
         let (_, admin) = world.key_caller(workspace, "ada", Scope::Admin).await;
         world
             .service
-            .create_agent(&admin, NewAgent::new(workspace, "editor", "E"))
+            .create_agent(&admin, NewAgent::new(workspace, "editor".parse().unwrap(), "E"))
             .await
             .unwrap();
         let member = world.member(workspace, "ada", "mel", Role::Member).await;

@@ -33,12 +33,18 @@ async fn every_mutation_writes_exactly_one_entry_with_what_changed() {
             "plan": {"from": "free", "to": "pro"},
         }]),
     );
-    service.set_member(&ada, workspace, "mel", Role::Member).await.unwrap();
+    service
+        .set_member(&ada, workspace, &"mel".parse().unwrap(), Role::Member)
+        .await
+        .unwrap();
     expected.push(json!([user, "member.set", "member", "mel", {"role": {"from": null, "to": "member"}}]));
-    service.set_member(&ada, workspace, "mel", Role::Admin).await.unwrap();
+    service
+        .set_member(&ada, workspace, &"mel".parse().unwrap(), Role::Admin)
+        .await
+        .unwrap();
     expected.push(json!([user, "member.set", "member", "mel", {"role": {"from": "member", "to": "admin"}}]));
     service
-        .remove_member(&world.user("mel"), workspace, "mel")
+        .remove_member(&world.user("mel"), workspace, &"mel".parse().unwrap())
         .await
         .unwrap();
     expected.push(
@@ -55,7 +61,7 @@ async fn every_mutation_writes_exactly_one_entry_with_what_changed() {
     let by_key = json!({"type": "api_key", "id": key_id});
     let new = NewAgent {
         role: Some("author".into()),
-        ..NewAgent::new(workspace, "writer", "Writer")
+        ..NewAgent::new(workspace, "writer".parse().unwrap(), "Writer")
     };
     service.create_agent(&key, new).await.unwrap();
     expected.push(json!([by_key, "agent.created", "agent", "writer", {
@@ -133,8 +139,12 @@ async fn a_refused_request_writes_no_entry() {
     let ada = world.user("ada");
     world.agent(workspace, "ada", "writer").await;
     let before = world.log(workspace, "ada").await;
-    let new = |agent_id: &str| NewAgent::new(workspace, agent_id, "A");
-    assert_eq!(kind(service.create_agent(&ada, new("A")).await), ErrorKind::Invalid);
+    let new = |agent_id: &str| NewAgent::new(workspace, agent_id.parse().unwrap(), "A");
+    let nameless = NewAgent {
+        display_name: String::new(),
+        ..new("x")
+    };
+    assert_eq!(kind(service.create_agent(&ada, nameless).await), ErrorKind::Invalid);
     assert_eq!(
         kind(service.create_agent(&world.user("eve"), new("x")).await),
         ErrorKind::Forbidden
@@ -151,7 +161,7 @@ async fn a_refused_request_writes_no_entry() {
     );
     assert_eq!(kind(service.create_agent(&ada, new("x")).await), ErrorKind::PlanLimit);
     assert_eq!(
-        kind(service.remove_member(&ada, workspace, "ada").await),
+        kind(service.remove_member(&ada, workspace, &"ada".parse().unwrap()).await),
         ErrorKind::Conflict
     );
     assert_eq!(world.log(workspace, "ada").await, before);

@@ -19,7 +19,7 @@ async fn only_named_fields_change_and_updated_at_increases() {
         role: Some("author".into()),
         model: Some("m".into()),
         capabilities: vec!["x".into()],
-        ..NewAgent::new(workspace, "writer", "Writer")
+        ..NewAgent::new(workspace, "writer".parse().unwrap(), "Writer")
     };
     let before = world.service.create_agent(&ada, new).await.unwrap().value;
     let change = AgentPatch {

@@ -1,14 +1,14 @@
 //! Entity tags and conditional requests.
 
 use agentcfg_core::ErrorKind;
+use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{AgentPatch, Plan, Precondition, Role, StatusReport, Tag};
-use agentcfg_core::service::AgentFilter;
 
 use super::support::{ANY, World, kind, unknown_tag};
 
 async fn list_tag(world: &World, workspace: agentcfg_core::model::WorkspaceId, agent_id: Option<&str>) -> Tag {
     let filter = AgentFilter {
-        agent_id: agent_id.map(str::to_owned),
+        agent_id: agent_id.map(|id| id.parse().unwrap()),
         ..AgentFilter::default()
     };
     let list = world.service.list_agents(&world.user("ada"), workspace, &filter).await;
@@ -21,7 +21,7 @@ async fn every_write_gives_a_record_a_new_unique_tag() {
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");
     let service = &world.service;
-    let new = agentcfg_core::model::NewAgent::new(workspace, "writer", "Writer");
+    let new = agentcfg_core::model::NewAgent::new(workspace, "writer".parse().unwrap(), "Writer");
     let mut tags = vec![service.create_agent(&ada, new).await.unwrap().tag];
     assert_eq!(list_tag(&world, workspace, Some("writer")).await, tags[0]);
     for _ in 0..3 {
@@ -69,7 +69,10 @@ async fn the_tag_of_a_list_changes_exactly_when_its_workspace_does() {
         .await
         .unwrap();
     world.agent(other, "ada", "writer").await;
-    service.set_member(&ada, workspace, "ada", Role::Owner).await.unwrap();
+    service
+        .set_member(&ada, workspace, &"ada".parse().unwrap(), Role::Owner)
+        .await
+        .unwrap();
     let denied = service.delete_agent(&ada, Some(workspace), "nobody", ANY).await;
     assert_eq!(kind(denied), ErrorKind::NotFound);
     world.clock.advance_millis(1_000_000);

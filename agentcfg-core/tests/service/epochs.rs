@@ -46,7 +46,7 @@ async fn a_tag_from_before_a_restore_is_good_for_nothing() {
     let new = NewWorkspace { name: "Studio".into() };
     let workspace = service.create_workspace(&ada, new).await.unwrap().id;
     service
-        .create_agent(&ada, NewAgent::new(workspace, "writer", "Writer"))
+        .create_agent(&ada, NewAgent::new(workspace, "writer".parse().unwrap(), "Writer"))
         .await
         .unwrap();
     let mut backup = Vec::new();
@@ -88,7 +88,10 @@ async fn a_store_without_an_epoch_gets_one_and_nothing_else_is_written() {
     let workspace = world.workspace("ada").await;
     let tag = world
         .service
-        .create_agent(&world.user("ada"), NewAgent::new(workspace, "writer", "Writer"))
+        .create_agent(
+            &world.user("ada"),
+            NewAgent::new(workspace, "writer".parse().unwrap(), "Writer"),
+        )
         .await
         .unwrap()
         .tag;
@@ -106,7 +109,7 @@ async fn a_store_without_an_epoch_gets_one_and_nothing_else_is_written() {
             &ada,
             workspace,
             &agentcfg_core::service::AgentFilter {
-                agent_id: Some("writer".into()),
+                agent_id: Some("writer".parse().unwrap()),
                 ..Default::default()
             },
         )

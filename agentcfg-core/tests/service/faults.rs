@@ -28,7 +28,7 @@ async fn mutate(service: &AgentCfg, ada: &Caller, workspace: WorkspaceId, number
     match number {
         0 => drop(
             service
-                .create_agent(ada, NewAgent::new(workspace, "editor", "E"))
+                .create_agent(ada, NewAgent::new(workspace, "editor".parse().unwrap(), "E"))
                 .await?,
         ),
         1 => drop(
@@ -37,8 +37,12 @@ async fn mutate(service: &AgentCfg, ada: &Caller, workspace: WorkspaceId, number
                 .await?,
         ),
         2 => drop(service.delete_agent(ada, to, "writer", ANY).await?),
-        3 => drop(service.set_member(ada, workspace, "new", Role::Owner).await?),
-        4 => drop(service.remove_member(ada, workspace, "mel").await?),
+        3 => drop(
+            service
+                .set_member(ada, workspace, &"new".parse().unwrap(), Role::Owner)
+                .await?,
+        ),
+        4 => drop(service.remove_member(ada, workspace, &"mel".parse().unwrap()).await?),
         5 => drop(service.create_api_key(ada, new_key(workspace, Scope::Read)).await?),
         6 => drop(
             service
@@ -129,12 +133,12 @@ async fn a_retry_sees_concurrent_changes() {
     // A rival takes the identifier between the read and the commit.
     faulty.script([Fault::After(Box::pin(async move {
         rival
-            .create_agent(&caller, NewAgent::new(workspace, "editor", "Rival"))
+            .create_agent(&caller, NewAgent::new(workspace, "editor".parse().unwrap(), "Rival"))
             .await
             .unwrap();
     }))]);
     let created = service
-        .create_agent(&ada, NewAgent::new(workspace, "editor", "Mine"))
+        .create_agent(&ada, NewAgent::new(workspace, "editor".parse().unwrap(), "Mine"))
         .await;
     assert_eq!(kind(created), ErrorKind::Conflict);
     // A rival deletes the agent.
@@ -152,9 +156,14 @@ async fn a_retry_sees_concurrent_changes() {
     // An owner withdraws the caller's role.
     let (rival, owner, mel) = (world.service.clone(), ada.clone(), world.user("mel"));
     faulty.script([Fault::After(Box::pin(async move {
-        rival.set_member(&owner, workspace, "mel", Role::Viewer).await.unwrap();
+        rival
+            .set_member(&owner, workspace, &"mel".parse().unwrap(), Role::Viewer)
+            .await
+            .unwrap();
     }))]);
-    let created = service.create_agent(&mel, NewAgent::new(workspace, "late", "L")).await;
+    let created = service
+        .create_agent(&mel, NewAgent::new(workspace, "late".parse().unwrap(), "L"))
+        .await;
     assert_eq!(kind(created), ErrorKind::Forbidden);
     assert_eq!(world.listed(workspace, "ada").await, ["editor"]);
 }
@@ -180,7 +189,7 @@ async fn a_retry_uses_the_current_plan_and_record() {
     }
     faulty.script([meanwhile(plan(Plan::Free))]);
     let created = service
-        .create_agent(&ada, NewAgent::new(workspace, "fourth", "F"))
+        .create_agent(&ada, NewAgent::new(workspace, "fourth".parse().unwrap(), "F"))
         .await;
     assert_eq!(kind(created), ErrorKind::PlanLimit);
     // The plan changes during a rename: neither change is lost.
@@ -211,9 +220,12 @@ async fn an_admin_cannot_remove_a_member_who_becomes_an_owner_concurrently() {
     let adi = world.member(workspace, "ada", "adi", Role::Admin).await;
     let (owner, ada) = (world.service.clone(), world.user("ada"));
     faulty.script([Fault::After(Box::pin(async move {
-        owner.set_member(&ada, workspace, "mel", Role::Owner).await.unwrap();
+        owner
+            .set_member(&ada, workspace, &"mel".parse().unwrap(), Role::Owner)
+            .await
+            .unwrap();
     }))]);
-    let removed = service.remove_member(&adi, workspace, "mel").await;
+    let removed = service.remove_member(&adi, workspace, &"mel".parse().unwrap()).await;
     assert_eq!(kind(removed), ErrorKind::Forbidden);
     assert_eq!(world.service.list_members(&adi, workspace).await.unwrap().len(), 3);
 }

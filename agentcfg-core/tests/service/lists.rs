@@ -4,8 +4,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{AgentPatch, NewAgent, Plan, Scope, Tagged, WorkspaceId};
-use agentcfg_core::service::{AgentFilter, AgentList};
+use agentcfg_core::service::AgentList;
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use bytes::Bytes;
 use tokio::task::{JoinHandle, yield_now};
@@ -55,7 +56,7 @@ impl Setting {
         self.ask_from(0)
     }
 
-    fn ask_from(&self, offset: usize) -> JoinHandle<Listed> {
+    fn ask_from(&self, offset: u64) -> JoinHandle<Listed> {
         let (service, caller, workspace) = (self.service.clone(), self.caller.clone(), self.workspace);
         let filter = AgentFilter {
             offset,
@@ -207,7 +208,7 @@ async fn holding_only_the_text_keeps_a_large_list_shared() {
     for i in 0..8 {
         let long = NewAgent {
             persona_prompt: Some("\u{10ffff}".repeat(5000)),
-            ..NewAgent::new(setting.workspace, format!("long-{i}"), "Long")
+            ..NewAgent::new(setting.workspace, format!("long-{i}").parse().unwrap(), "Long")
         };
         let ada = setting.world.user("ada");
         setting.world.service.create_agent(&ada, long).await.unwrap();
@@ -283,7 +284,7 @@ fn a_long_list_is_encoded_away_from_the_async_workers() {
         for i in 0..16 {
             let long = NewAgent {
                 persona_prompt: Some("\u{10ffff}".repeat(5000)),
-                ..NewAgent::new(setting.workspace, format!("long-{i}"), "Long")
+                ..NewAgent::new(setting.workspace, format!("long-{i}").parse().unwrap(), "Long")
             };
             let ada = setting.world.user("ada");
             setting.world.service.create_agent(&ada, long).await.unwrap();

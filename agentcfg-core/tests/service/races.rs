@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentcfg_core::ErrorKind;
+use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{AgentPatch, NewAgent, Parameters, Patch, Precondition, Role, Scope};
-use agentcfg_core::service::AgentFilter;
 use tokio::task::JoinSet;
 
 use super::support::ANY;
@@ -21,7 +21,10 @@ fn one_concurrent_creation_takes_the_last_slot() {
             let (service, ada) = (world.service.clone(), world.user("ada"));
             async move {
                 service
-                    .create_agent(&ada, NewAgent::new(workspace, format!("n{number}"), "N"))
+                    .create_agent(
+                        &ada,
+                        NewAgent::new(workspace, format!("n{number}").parse().unwrap(), "N"),
+                    )
                     .await
             }
         })
@@ -39,7 +42,10 @@ fn one_concurrent_creation_takes_an_identifier() {
             let (service, ada) = (world.service.clone(), world.user("ada"));
             async move {
                 service
-                    .create_agent(&ada, NewAgent::new(workspace, "same", format!("{number}")))
+                    .create_agent(
+                        &ada,
+                        NewAgent::new(workspace, "same".parse().unwrap(), format!("{number}")),
+                    )
                     .await
             }
         })
@@ -70,12 +76,12 @@ fn a_workspace_always_keeps_an_owner() {
             async move {
                 if number < 3 {
                     service
-                        .set_member(&caller, workspace, next, Role::Viewer)
+                        .set_member(&caller, workspace, &next.parse().unwrap(), Role::Viewer)
                         .await
                         .map(drop)
                 } else {
                     service
-                        .remove_member(&caller, workspace, users[number % 3])
+                        .remove_member(&caller, workspace, &users[number % 3].parse().unwrap())
                         .await
                         .map(drop)
                 }
@@ -92,7 +98,10 @@ fn a_workspace_always_keeps_an_owner() {
         assert!(!owners.is_empty());
         // The count of owners is still right: all but the last one can leave.
         for (left, user) in owners.iter().enumerate() {
-            let result = world.service.remove_member(&world.user(user), workspace, user).await;
+            let result = world
+                .service
+                .remove_member(&world.user(user), workspace, &user.parse().unwrap())
+                .await;
             assert_eq!(result.is_ok(), left + 1 < owners.len());
         }
     });
@@ -102,7 +111,7 @@ fn a_workspace_always_keeps_an_owner() {
 fn one_writer_wins_with_if_match() {
     everywhere(None, |world| async move {
         let workspace = world.workspace("ada").await;
-        let new = NewAgent::new(workspace, "writer", "W");
+        let new = NewAgent::new(workspace, "writer".parse().unwrap(), "W");
         let tag = world.service.create_agent(&world.user("ada"), new).await.unwrap().tag;
         let results = at_once(8, |number| {
             let (service, ada) = (world.service.clone(), world.user("ada"));
@@ -206,7 +215,7 @@ fn the_count_of_active_agents_stays_exact() {
             async move {
                 match number % 2 {
                     _ if number >= 12 => {
-                        let new = NewAgent::new(workspace, format!("n{}", number % 3), "N");
+                        let new = NewAgent::new(workspace, format!("n{}", number % 3).parse().unwrap(), "N");
                         service.create_agent(&ada, new).await.map(drop)
                     }
                     0 => service.delete_agent(&ada, None, agent_id, ANY).await.map(drop),
@@ -219,7 +228,7 @@ fn the_count_of_active_agents_stays_exact() {
         assert!(active <= 4);
         // The free slots can be filled, and not one more.
         for number in active..=4 {
-            let new = NewAgent::new(workspace, format!("z{number}"), "Z");
+            let new = NewAgent::new(workspace, format!("z{number}").parse().unwrap(), "Z");
             let created = world.service.create_agent(&world.user("ada"), new).await;
             assert_eq!(created.is_ok(), number < 4, "with {number} active");
         }

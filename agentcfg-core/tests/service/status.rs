@@ -7,7 +7,7 @@ use super::support::{ANY, World, kind};
 
 fn entry(agent_id: &str, status: LiveStatus, task: Option<(&str, &str)>) -> AgentStatus {
     AgentStatus {
-        agent_id: agent_id.into(),
+        agent_id: agent_id.parse().unwrap(),
         display_name: "Agent".into(),
         status,
         current_task_id: task.map(|(id, _)| id.into()),

@@ -70,7 +70,7 @@ async fn a_user_sees_memberships_and_a_key_its_own_workspace() {
     assert!(!serde_json::to_string(&views).unwrap().contains("role"));
     world
         .service
-        .remove_member(&world.user("ada"), second, "ada")
+        .remove_member(&world.user("ada"), second, &"ada".parse().unwrap())
         .await
         .unwrap();
     assert_eq!(

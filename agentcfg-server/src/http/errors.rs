@@ -139,21 +139,9 @@ impl Failure {
     }
 }
 
+/// The status code that the core names for a kind.
 fn status(kind: ErrorKind) -> StatusCode {
-    match kind {
-        ErrorKind::Invalid => StatusCode::BAD_REQUEST,
-        ErrorKind::Unauthorized => StatusCode::UNAUTHORIZED,
-        ErrorKind::Forbidden => StatusCode::FORBIDDEN,
-        ErrorKind::NotFound => StatusCode::NOT_FOUND,
-        ErrorKind::Precondition => StatusCode::PRECONDITION_FAILED,
-        ErrorKind::Conflict => StatusCode::CONFLICT,
-        ErrorKind::PlanLimit => StatusCode::UNPROCESSABLE_ENTITY,
-        ErrorKind::Unavailable | ErrorKind::OutcomeUnknown | ErrorKind::NotConfigured => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
-        // `Internal`, and whatever kind a later release of the core adds.
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
-    }
+    StatusCode::from_u16(kind.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 impl From<Error> for Failure {

@@ -339,7 +339,7 @@ mod tests {
         let new = NewWorkspace { name: "Studio".into() };
         let workspace = service.create_workspace(&ada, new).await.unwrap().id;
         for number in 0..10 {
-            let mut agent = NewAgent::new(workspace, format!("a{number}"), "A");
+            let mut agent = NewAgent::new(workspace, format!("a{number}").parse().unwrap(), "A");
             agent.persona_prompt = Some("\u{10ffff}".repeat(5000));
             service.create_agent(&ada, agent).await.unwrap();
         }

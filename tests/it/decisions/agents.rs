@@ -47,7 +47,7 @@ async fn null_in_a_patch_clears_a_field() {
     let new = NewAgent {
         role: Some("author".into()),
         model: Some("m".into()),
-        ..NewAgent::new(studio.id, "a", "A")
+        ..NewAgent::new(studio.id, "a".parse().unwrap(), "A")
     };
     client.create_agent(&new).await.unwrap();
     let patch = AgentPatch {

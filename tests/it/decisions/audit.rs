@@ -142,7 +142,7 @@ async fn entries_are_listed_newest_first_and_pages_are_contiguous() {
     let client = studio.client();
     for number in 0..130 {
         client
-            .create_agent(&NewAgent::new(studio.id, format!("a{number}"), "A"))
+            .create_agent(&NewAgent::new(studio.id, format!("a{number}").parse().unwrap(), "A"))
             .await
             .unwrap();
     }

@@ -97,19 +97,22 @@ fn a_known_tag_does_not_grant_access_to_a_foreign_workspace() {
 async fn an_unchanged_list_is_not_sent_again_to_the_client() {
     let studio = Studio::open();
     let client = studio.client();
-    client.create_agent(&NewAgent::new(studio.id, "a", "A")).await.unwrap();
+    client
+        .create_agent(&NewAgent::new(studio.id, "a".parse().unwrap(), "A"))
+        .await
+        .unwrap();
     let all = AgentFilter::default();
     let known = client.list_agents(studio.id, &all).await.unwrap();
     assert_eq!(
-        client
-            .list_agents_if_changed(studio.id, &all, &known.etag)
-            .await
-            .unwrap(),
+        client.list_agents_if_changed(studio.id, &all, known.tag).await.unwrap(),
         None
     );
-    client.create_agent(&NewAgent::new(studio.id, "b", "B")).await.unwrap();
+    client
+        .create_agent(&NewAgent::new(studio.id, "b".parse().unwrap(), "B"))
+        .await
+        .unwrap();
     let fresh = client
-        .list_agents_if_changed(studio.id, &all, &known.etag)
+        .list_agents_if_changed(studio.id, &all, known.tag)
         .await
         .unwrap()
         .unwrap();
@@ -120,9 +123,12 @@ async fn an_unchanged_list_is_not_sent_again_to_the_client() {
 async fn a_change_of_a_stale_version_is_412_and_changes_nothing() {
     let studio = Studio::open();
     let client = studio.client();
-    let first = client.create_agent(&NewAgent::new(studio.id, "a", "A")).await.unwrap();
+    let first = client
+        .create_agent(&NewAgent::new(studio.id, "a".parse().unwrap(), "A"))
+        .await
+        .unwrap();
     let here = Some(studio.id);
-    let seen = Precondition::matches(&first.etag);
+    let seen = Precondition::matches(first.tag);
     let second = client
         .update_agent(here, "a", &AgentPatch::default(), &seen)
         .await
@@ -134,9 +140,9 @@ async fn a_change_of_a_stale_version_is_412_and_changes_nothing() {
     assert!(error.is_precondition_failed(), "{error:?}");
     let error = client.delete_agent(here, "a", &seen).await.unwrap_err();
     assert!(error.is_precondition_failed(), "{error:?}");
-    assert_eq!(client.get_agent(studio.id, "a").await.unwrap().unwrap(), second);
+    assert_eq!(client.get_agent(studio.id, "a").await.unwrap(), second);
     client
-        .delete_agent(here, "a", &Precondition::matches(&second.etag))
+        .delete_agent(here, "a", &Precondition::matches(second.tag))
         .await
         .unwrap();
     let error = client.restore_agent(here, "a", &seen).await.unwrap_err();

@@ -21,7 +21,10 @@ async fn members_have_a_user_a_role_and_a_date_and_come_in_the_order_of_joining(
     let studio = Studio::open();
     let client = studio.client();
     for (user, role) in [("zoe", Role::Viewer), ("ada", Role::Admin)] {
-        let member = client.set_member(studio.id, user, role).await.unwrap();
+        let member = client
+            .set_member(studio.id, &user.parse().unwrap(), role)
+            .await
+            .unwrap();
         assert_eq!((&*member.user_id, member.role), (user, role));
     }
     let members = client.list_members(studio.id).await.unwrap();

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 async fn an_api_key_implies_its_own_workspace() {
     let studio = Studio::open();
     let client = studio.server.client(&studio.key("write").key);
-    client.create_agent(&NewAgent::new(studio.id, "a", "A")).await.unwrap();
+    client
+        .create_agent(&NewAgent::new(studio.id, "a".parse().unwrap(), "A"))
+        .await
+        .unwrap();
     for place in [None, Some(studio.id)] {
         client
             .update_agent(place, "a", &AgentPatch::default(), &Precondition::None)

@@ -73,7 +73,10 @@ async fn a_report_expires_after_its_time_to_live_and_the_agent_is_offline() {
     let server = Server::builder().set("status_ttl", "1").start();
     let studio = Studio::on(&server);
     let client = studio.client();
-    client.create_agent(&NewAgent::new(studio.id, "a", "A")).await.unwrap();
+    client
+        .create_agent(&NewAgent::new(studio.id, "a".parse().unwrap(), "A"))
+        .await
+        .unwrap();
     let reported = client
         .report_status(None, "a", &StatusReport::working("T", "t"))
         .await
@@ -93,7 +96,10 @@ async fn entries_come_in_the_order_of_the_list_and_for_active_agents_only() {
     let studio = Studio::open();
     let client = studio.client();
     for id in ["c", "b", "a"] {
-        client.create_agent(&NewAgent::new(studio.id, id, id)).await.unwrap();
+        client
+            .create_agent(&NewAgent::new(studio.id, id.parse().unwrap(), id))
+            .await
+            .unwrap();
         client
             .report_status(Some(studio.id), id, &StatusReport::idle())
             .await

@@ -90,7 +90,7 @@ async fn optional_fields_that_are_left_out_read_back_as_null() {
     let studio = Studio::open();
     let agent = studio
         .client()
-        .create_agent(&NewAgent::new(studio.id, "writer", "Writer"))
+        .create_agent(&NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer"))
         .await
         .unwrap()
         .value;
@@ -109,7 +109,7 @@ async fn a_new_agent_is_active_and_was_updated_when_it_was_created() {
     let studio = Studio::open();
     let agent = studio
         .client()
-        .create_agent(&NewAgent::new(studio.id, "writer", "Writer"))
+        .create_agent(&NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer"))
         .await
         .unwrap()
         .value;
@@ -122,7 +122,7 @@ async fn an_update_changes_updated_at_and_not_created_at() {
     let studio = Studio::open();
     let client = studio.client();
     let before = client
-        .create_agent(&NewAgent::new(studio.id, "writer", "Writer"))
+        .create_agent(&NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer"))
         .await
         .unwrap()
         .value;
@@ -147,7 +147,7 @@ async fn an_agent_is_an_ai_or_a_human() {
     for kind in [AgentType::Ai, AgentType::Human] {
         let new = NewAgent {
             agent_type: kind,
-            ..NewAgent::new(studio.id, kind.as_str(), "Agent")
+            ..NewAgent::new(studio.id, kind.as_str().parse().unwrap(), "Agent")
         };
         assert_eq!(client.create_agent(&new).await.unwrap().value.agent_type, kind);
     }
@@ -162,17 +162,17 @@ async fn an_agent_id_is_unique_in_its_workspace_only() {
     let sibling = studio.sibling();
     let client = studio.client();
     let first = client
-        .create_agent(&NewAgent::new(studio.id, "writer", "Writer"))
+        .create_agent(&NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer"))
         .await
         .unwrap()
         .value;
     let error = client
-        .create_agent(&NewAgent::new(studio.id, "writer", "Writer"))
+        .create_agent(&NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer"))
         .await
         .unwrap_err();
     assert!(error.is_conflict(), "{error:?}");
     let second = client
-        .create_agent(&NewAgent::new(sibling.id, "writer", "Writer"))
+        .create_agent(&NewAgent::new(sibling.id, "writer".parse().unwrap(), "Writer"))
         .await
         .unwrap()
         .value;

@@ -11,7 +11,7 @@ async fn a_creation_is_answered_with_201_and_the_record() {
     assert_eq!(created["agent_id"], "raw");
     let agent = studio
         .client()
-        .create_agent(&NewAgent::new(studio.id, "typed", "Typed"))
+        .create_agent(&NewAgent::new(studio.id, "typed".parse().unwrap(), "Typed"))
         .await
         .unwrap()
         .value;
@@ -64,7 +64,7 @@ fn an_agent_id_is_lower_case_letters_digits_hyphens_and_underscores() {
 async fn a_taken_agent_id_is_409() {
     let studio = Studio::open();
     let client = studio.client();
-    let new = NewAgent::new(studio.id, "writer", "Writer");
+    let new = NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer");
     client.create_agent(&new).await.unwrap();
     let error = client.create_agent(&new).await.unwrap_err();
     assert!(error.is_conflict() && error.message().contains("writer"), "{error:?}");
@@ -77,10 +77,13 @@ async fn one_agent_more_than_the_plan_allows_is_422() {
     let studio = Studio::on_plan("free");
     let client = studio.client();
     for id in ["a", "b", "c"] {
-        client.create_agent(&NewAgent::new(studio.id, id, id)).await.unwrap();
+        client
+            .create_agent(&NewAgent::new(studio.id, id.parse().unwrap(), id))
+            .await
+            .unwrap();
     }
     let error = client
-        .create_agent(&NewAgent::new(studio.id, "d", "d"))
+        .create_agent(&NewAgent::new(studio.id, "d".parse().unwrap(), "d"))
         .await
         .unwrap_err();
     assert!(error.is_plan_limit() && error.message().contains('3'), "{error:?}");

@@ -17,7 +17,7 @@ async fn a_deleted_agent_shows_in_no_list() {
     let studio = Studio::open();
     let client = studio.client();
     client
-        .create_agent(&NewAgent::new(studio.id, "writer", "Writer"))
+        .create_agent(&NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer"))
         .await
         .unwrap();
     client
@@ -32,7 +32,8 @@ async fn a_deleted_agent_shows_in_no_list() {
             .value,
         []
     );
-    assert_eq!(client.get_agent(studio.id, "writer").await.unwrap(), None);
+    let gone = client.get_agent(studio.id, "writer").await.unwrap_err();
+    assert!(gone.is_not_found(), "{gone:?}");
     assert_eq!(client.agent_status(studio.id).await.unwrap(), []);
 }
 
@@ -42,7 +43,7 @@ async fn a_deletion_keeps_the_record_as_not_active() {
     let client = studio.client();
     let new = NewAgent {
         role: Some("author".into()),
-        ..NewAgent::new(studio.id, "writer", "Writer")
+        ..NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer")
     };
     let before = client.create_agent(&new).await.unwrap().value;
     client
@@ -94,7 +95,7 @@ async fn a_deletion_of_an_agent_that_is_not_there_is_404() {
         .unwrap_err();
     assert!(error.is_not_found(), "{error:?}");
     client
-        .create_agent(&NewAgent::new(studio.id, "writer", "Writer"))
+        .create_agent(&NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer"))
         .await
         .unwrap();
     client

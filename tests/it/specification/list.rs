@@ -10,7 +10,10 @@ async fn the_list_holds_the_active_agents_only() {
     let studio = Studio::open();
     let client = studio.client();
     for id in ["a", "b", "c"] {
-        client.create_agent(&NewAgent::new(studio.id, id, id)).await.unwrap();
+        client
+            .create_agent(&NewAgent::new(studio.id, id.parse().unwrap(), id))
+            .await
+            .unwrap();
     }
     client
         .delete_agent(Some(studio.id), "b", &Precondition::None)
@@ -35,7 +38,7 @@ async fn the_list_is_in_the_order_of_creation() {
     let ids: Vec<_> = (0..12).rev().map(|number| format!("agent-{number:02}")).collect();
     for id in &ids {
         client
-            .create_agent(&NewAgent::new(studio.id, id, "Agent"))
+            .create_agent(&NewAgent::new(studio.id, id.parse().unwrap(), "Agent"))
             .await
             .unwrap();
     }
@@ -54,7 +57,11 @@ async fn the_list_is_complete_in_one_response() {
     let client = studio.client();
     for number in 0..150 {
         client
-            .create_agent(&NewAgent::new(studio.id, format!("agent-{number}"), "Agent"))
+            .create_agent(&NewAgent::new(
+                studio.id,
+                format!("agent-{number}").parse().unwrap(),
+                "Agent",
+            ))
             .await
             .unwrap();
     }

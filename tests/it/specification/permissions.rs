@@ -47,7 +47,7 @@ async fn a_read_key_reads_and_changes_nothing() {
     client.list_agents(studio.id, &AgentFilter::default()).await.unwrap();
     client.agent_status(studio.id).await.unwrap();
     let error = client
-        .create_agent(&NewAgent::new(studio.id, "writer", "Writer"))
+        .create_agent(&NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer"))
         .await
         .unwrap_err();
     assert!(
@@ -61,7 +61,7 @@ async fn a_write_key_configures_agents_and_manages_nothing() {
     let studio = Studio::open();
     let client = studio.server.client(&studio.key("write").key);
     client
-        .create_agent(&NewAgent::new(studio.id, "writer", "Writer"))
+        .create_agent(&NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer"))
         .await
         .unwrap();
     let refused = [
@@ -81,7 +81,7 @@ async fn an_admin_key_configures_agents_and_reads_keys_and_the_audit_log() {
     let studio = Studio::open();
     let client = studio.server.client(&studio.key("admin").key);
     client
-        .create_agent(&NewAgent::new(studio.id, "writer", "Writer"))
+        .create_agent(&NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer"))
         .await
         .unwrap();
     client.list_api_keys(studio.id).await.unwrap();

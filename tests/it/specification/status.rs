@@ -34,7 +34,7 @@ async fn a_working_agent_has_a_task_and_the_others_have_none() {
     let studio = Studio::open();
     let client = studio.client();
     client
-        .create_agent(&NewAgent::new(studio.id, "writer", "Writer"))
+        .create_agent(&NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer"))
         .await
         .unwrap();
     for (report, status, task) in [

@@ -12,7 +12,7 @@ async fn an_update_returns_the_full_record_with_only_the_sent_fields_changed() {
         role: Some("author".into()),
         model: Some("gpt-5".into()),
         capabilities: vec!["draft".into()],
-        ..NewAgent::new(studio.id, "writer", "Writer")
+        ..NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer")
     };
     let before = client.create_agent(&new).await.unwrap().value;
     let patch = AgentPatch {
@@ -28,10 +28,7 @@ async fn an_update_returns_the_full_record_with_only_the_sent_fields_changed() {
     expected.model = Some("opus".into());
     expected.updated_at = after.updated_at;
     assert_eq!(after, expected);
-    assert_eq!(
-        client.get_agent(studio.id, "writer").await.unwrap().unwrap().value,
-        after
-    );
+    assert_eq!(client.get_agent(studio.id, "writer").await.unwrap().value, after);
 }
 
 #[test]

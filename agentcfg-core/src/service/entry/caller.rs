@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{KeyFacts, Prefetch};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Actor, ActorType, Permission, WorkspaceId};
+use crate::model::{Actor, ActorType, Permission, UserId, WorkspaceId};
 use crate::token;
 
 /// An API key or a user whose credential was verified. See [`AgentCfg::authenticate`](crate::AgentCfg::authenticate).
@@ -18,7 +18,7 @@ pub struct Caller(pub(in crate::service) Kind);
 #[derive(Clone)]
 pub(in crate::service) enum Kind {
     ApiKey(ApiKeyCaller),
-    User { user_id: Arc<str> },
+    User { user_id: UserId },
 }
 
 #[derive(Clone)]
@@ -38,10 +38,8 @@ impl Caller {
         }))
     }
 
-    pub(super) fn user(user_id: &str) -> Self {
-        Self(Kind::User {
-            user_id: user_id.into(),
-        })
+    pub(super) fn user(user_id: UserId) -> Self {
+        Self(Kind::User { user_id })
     }
 
     /// Whether this caller can have the permission: an API key by the scope that it had on entry. A user's role
@@ -65,7 +63,7 @@ impl Caller {
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`] for an API key.
-    pub fn user_id(&self) -> Result<&str, Error> {
+    pub fn user_id(&self) -> Result<&UserId, Error> {
         match &self.0 {
             Kind::User { user_id } => Ok(user_id),
             Kind::ApiKey(_) => Err(Error::new(

@@ -45,7 +45,6 @@ use crate::rate_limit::{RateDecision, RateLimited, Subject};
 use crate::session::SessionError;
 use crate::store::Stamp;
 use crate::token::{self, Parts};
-use crate::validate::{self, Faults};
 
 /// An admitted request: its caller, and the figures of its rate window.
 #[derive(Debug)]
@@ -148,10 +147,7 @@ impl AgentCfg {
     ///
     /// [`ErrorKind::Invalid`] when this is not a valid user id.
     pub fn trusted_user(&self, user_id: &str) -> Result<Caller, Error> {
-        let mut faults = Faults::default();
-        validate::user_id(user_id, &mut faults);
-        faults.into_result()?;
-        Ok(Caller::user(user_id))
+        Ok(Caller::user(user_id.parse()?))
     }
 
     /// Counts one request of this caller against the caller's limit, and returns the figures of the window.

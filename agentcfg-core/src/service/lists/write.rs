@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::list::{AgentList, Row, Whole};
 use super::single_flight::SingleFlight;
 use crate::error::{Error, ErrorKind};
-use crate::model::{Agent, Timestamp};
+use crate::model::{Agent, AgentId, Timestamp};
 
 /// A list that is being written. Of each agent it holds the text and what the order needs, so that the decoded
 /// records of a long list are never in memory together.
@@ -21,7 +21,7 @@ pub(in crate::service) struct Writer {
 struct Piece {
     order: (Timestamp, Uuid),
     text: Range<usize>,
-    agent_id: String,
+    agent_id: AgentId,
     display_name: String,
 }
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::entity::{Entity, EntityKey, NumberKey};
 use crate::error::Error;
 use crate::model::{
-    Agent, ApiKey, AuditEntry, Environment, Epoch, LiveStatus, Member, Plan, Provider, ProviderKeyInfo, Scope,
-    Timestamp, Workspace, WorkspaceId,
+    Agent, ApiKey, ApiKeyId, AuditEntry, Environment, Epoch, LiveStatus, Member, Plan, Provider, ProviderKeyInfo,
+    Scope, Timestamp, Workspace, WorkspaceId,
 };
 use crate::store::{Key, Kind, Partition};
 use crate::vault::{KeyId, Sealed};
@@ -106,7 +106,7 @@ pub(in crate::service) fn agent(workspace: WorkspaceId, agent_id: &str) -> Entit
 /// An API key as it is stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::service) struct StoredApiKey {
-    pub(in crate::service) id: String,
+    pub(in crate::service) id: ApiKeyId,
     pub(in crate::service) workspace_id: WorkspaceId,
     pub(in crate::service) name: String,
     pub(in crate::service) environment: Environment,

@@ -61,7 +61,7 @@ pub(super) async fn workspace(service: &AgentCfg) -> Workspace {
 }
 
 async fn agent(service: &AgentCfg, workspace: WorkspaceId, agent_id: &str, model: Option<&str>) {
-    let mut new = NewAgent::new(workspace, agent_id, agent_id);
+    let mut new = NewAgent::new(workspace, agent_id.parse().unwrap(), agent_id);
     new.model = model.map(str::to_owned);
     new.persona_prompt = Some("You write short sentences.".into());
     service.create_agent(&ada(service), new).await.unwrap();

@@ -99,7 +99,10 @@ async fn roles_and_keys_get_what_the_table_says() {
     let service = service(&memory(), &[1]);
     let studio = workspace(&service).await;
     for (user, role) in [("vera", Role::Viewer), ("max", Role::Member), ("amy", Role::Admin)] {
-        service.set_member(&ada(&service), studio.id, user, role).await.unwrap();
+        service
+            .set_member(&ada(&service), studio.id, &user.parse().unwrap(), role)
+            .await
+            .unwrap();
     }
     for (user, lists, saves) in [
         ("vera", false, false),

@@ -5,8 +5,8 @@ mod step;
 
 use std::collections::HashSet;
 
+use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{NewAgent, Plan, PlanLimits, Tag, WorkspaceId, WorkspacePatch};
-use agentcfg_core::service::AgentFilter;
 use agentcfg_core::{Caller, Error, ErrorKind, Settings};
 
 use self::reference::{Condition, Reference, next_updated_at, patched};
@@ -62,13 +62,13 @@ impl Pair {
                 let expected = reference.create(&agent_id(a), &self.limits);
                 let new = NewAgent {
                     role: role.clone(),
-                    ..NewAgent::new(*id, agent_id(a), "Agent")
+                    ..NewAgent::new(*id, agent_id(a).parse().unwrap(), "Agent")
                 };
                 let created = kind(service.create_agent(&self.ada, new).await);
                 assert_eq!(created.as_ref().map(drop).map_err(|kind| *kind), expected);
                 if let Ok(created) = created {
                     let agent = &created.value;
-                    assert_eq!((&agent.agent_id, &agent.role), (&agent_id(a), &role));
+                    assert_eq!((agent.agent_id.as_str(), &agent.role), (&*agent_id(a), &role));
                     assert_eq!((agent.created_at, agent.updated_at, agent.is_active), (now, now, true));
                     reference.store(created.value, created.tag);
                 }
@@ -141,9 +141,9 @@ impl Pair {
             Step::List(w, offset, limit) => {
                 let (id, reference) = &self.workspaces[w];
                 let filter = AgentFilter {
-                    agent_id: None,
-                    offset,
-                    limit: Some(limit),
+                    offset: offset as u64,
+                    limit: Some(u32::try_from(limit).unwrap()),
+                    ..AgentFilter::default()
                 };
                 let list = service.list_agents(&self.ada, *id, &filter).await.unwrap();
                 let expected: Vec<_> = reference.list().into_iter().skip(offset).take(limit).collect();
@@ -152,7 +152,7 @@ impl Pair {
             Step::ListOne(w, a) => {
                 let (id, reference) = &self.workspaces[w];
                 let filter = AgentFilter {
-                    agent_id: Some(agent_id(a)),
+                    agent_id: Some(agent_id(a).parse().unwrap()),
                     ..AgentFilter::default()
                 };
                 let list = service.list_agents(&self.ada, *id, &filter).await.unwrap();

@@ -98,7 +98,7 @@ impl Reference {
 
     pub fn status(&self, now: Timestamp) -> Vec<AgentStatus> {
         let entry = |agent: Agent| {
-            let live = self.agents[&agent.agent_id]
+            let live = self.agents[agent.agent_id.as_str()]
                 .report
                 .as_ref()
                 .filter(|(_, at)| now < at.plus_millis(TTL_MILLIS))
@@ -118,10 +118,13 @@ impl Reference {
     pub fn store(&mut self, agent: Agent, tag: Tag) {
         assert!(self.tags.insert(tag), "the tag {tag} was given twice");
         self.revision += 1;
-        let report = self.agents.remove(&agent.agent_id).and_then(|state| state.report);
+        let report = self
+            .agents
+            .remove(agent.agent_id.as_str())
+            .and_then(|state| state.report);
         let report = report.filter(|(report, _)| agent.is_active && report.status != LiveStatus::Offline);
         self.agents
-            .insert(agent.agent_id.clone(), AgentState { agent, tag, report });
+            .insert(agent.agent_id.to_string(), AgentState { agent, tag, report });
     }
 
     /// Deletes an agent. No response shows the new tag.

@@ -123,7 +123,7 @@ impl World {
 
     pub async fn member(&self, workspace: WorkspaceId, owner: &str, user_id: &str, role: Role) -> Caller {
         self.service
-            .set_member(&self.user(owner), workspace, user_id, role)
+            .set_member(&self.user(owner), workspace, &user_id.parse().unwrap(), role)
             .await
             .unwrap();
         self.user(user_id)
@@ -131,7 +131,10 @@ impl World {
 
     pub async fn agent(&self, workspace: WorkspaceId, owner: &str, agent_id: &str) -> Agent {
         self.service
-            .create_agent(&self.user(owner), NewAgent::new(workspace, agent_id, "Agent"))
+            .create_agent(
+                &self.user(owner),
+                NewAgent::new(workspace, agent_id.parse().unwrap(), "Agent"),
+            )
             .await
             .unwrap()
             .value
@@ -173,7 +176,7 @@ impl World {
             .agents()
             .unwrap()
             .iter()
-            .map(|agent| agent.agent_id.clone())
+            .map(|agent| agent.agent_id.to_string())
             .collect()
     }
 

@@ -142,6 +142,13 @@ pub enum Shape {
         /// What a request without the parameter gets.
         default: Option<u64>,
     },
+    /// One word of a closed set.
+    Word {
+        /// The words.
+        words: &'static [&'static str],
+        /// What a request without the parameter gets.
+        default: &'static str,
+    },
     /// Any text.
     Text,
     /// A text of so many characters that a regular expression describes.

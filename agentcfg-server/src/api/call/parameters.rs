@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use agentcfg_core::model::{self, Precondition, Tag};
+use agentcfg_core::model::{self, AgentState, Precondition, Tag};
 use agentcfg_core::validate::Faults;
 use hyper::header::HeaderMap;
 
@@ -93,12 +93,44 @@ impl Parameter for AgentIdFilter {
         "AgentIdFilter",
         AgentId::DOC.name,
         Shape::Text,
-        "Lists this agent alone; the array is empty when no active agent has the identifier.",
+        "Lists this agent alone; the array is empty when no agent of the `state` has the identifier.",
     )
     .example(AGENT_EXAMPLE);
 
     fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Option<&'a str>, Failure> {
         Ok(request.optional(&Self::DOC))
+    }
+}
+
+/// Which agents to list, by whether they were deleted.
+pub struct State;
+
+impl Parameter for State {
+    type Value<'a> = AgentState;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "AgentState",
+        "state",
+        Shape::Word {
+            words: &[
+                AgentState::Active.as_str(),
+                AgentState::Inactive.as_str(),
+                AgentState::All.as_str(),
+            ],
+            default: AgentState::Active.as_str(),
+        },
+        "Lists active agents, deleted ones, or both.",
+    )
+    .example(r#""all""#);
+
+    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<AgentState, Failure> {
+        let Some(word) = request.optional(&Self::DOC) else {
+            return Ok(AgentState::default());
+        };
+        Ok(word.parse().unwrap_or_else(|rule| {
+            faults.push(Self::DOC.name, rule);
+            AgentState::default()
+        }))
     }
 }
 
@@ -111,7 +143,7 @@ const MAX_LIMIT: u64 = 1000;
 pub struct Limit;
 
 impl Parameter for Limit {
-    type Value<'a> = Option<usize>;
+    type Value<'a> = Option<u32>;
 
     const DOC: ParameterDoc = ParameterDoc::query(
         "Limit",
@@ -125,9 +157,9 @@ impl Parameter for Limit {
     )
     .example(LIMIT_EXAMPLE);
 
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<usize>, Failure> {
+    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<u32>, Failure> {
         let limit = request.number(&Self::DOC, faults);
-        Ok(limit.and_then(|limit| usize::try_from(limit).ok()))
+        Ok(limit.and_then(|limit| u32::try_from(limit).ok()))
     }
 }
 

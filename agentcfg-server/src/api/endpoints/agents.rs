@@ -1,14 +1,13 @@
 //! Agent configurations.
 
-use agentcfg_core::model::{Agent, AgentPatch, NewAgent, Permission, Success};
-use agentcfg_core::service::AgentFilter;
+use agentcfg_core::model::{self, Agent, AgentFilter, AgentPatch, NewAgent, Permission, Success};
 use agentcfg_core::validate::Valid;
 
 use super::tags::AGENTS;
 use crate::api::answer::{Created, Json, SharedList, Version};
 use crate::api::call::Call;
 use crate::api::call::parameters::{
-    AgentId, AgentIdFilter, IfMatch, IfNoneMatch, Limit, Offset, WorkspaceId, WorkspaceIdOptional,
+    AgentId, AgentIdFilter, IfMatch, IfNoneMatch, Limit, Offset, State, WorkspaceId, WorkspaceIdOptional,
 };
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Run, Values};
 use crate::api::route::{Needs, Route};
@@ -39,9 +38,9 @@ impl Endpoint for List {
     const DOC: Doc = Doc::new(
         "listAgents",
         AGENTS,
-        "List active agents",
-        "Returns the active agents of a workspace, oldest first and in one response unless `limit` and `offset` \
-         choose a part of it.\n\n\
+        "List agents",
+        "Returns the agents of a workspace, oldest first and in one response unless `limit` and `offset` choose a part \
+         of it: the active ones, unless `state` chooses others.\n\n\
          The entity tag changes with every change in the workspace. With `agent_id` it is the tag of that \
          agent's record, for use in `If-Match`.",
     )
@@ -74,19 +73,25 @@ impl Endpoint for List {
         ],
     );
 
-    type Input = (WorkspaceId, AgentIdFilter, Limit, Offset, IfNoneMatch);
+    type Input = (WorkspaceId, AgentIdFilter, State, Limit, Offset, IfNoneMatch);
     type Body = ();
     type Answer = SharedList<Agent>;
 
     async fn run(
         call: &Call<'_>,
-        (workspace, agent_id, limit, offset, known): Values<'_, Self>,
+        (workspace, agent_id, state, limit, offset, known): Values<'_, Self>,
         (): (),
     ) -> Result<Self::Answer, Failure> {
+        let wanted = agent_id.map(str::parse::<model::AgentId>);
         let filter = AgentFilter {
-            agent_id: agent_id.map(str::to_owned),
-            limit,
-            offset: usize::try_from(offset).unwrap_or(usize::MAX),
+            // A text that no agent could have for an identifier selects nothing, which is an empty part of the list.
+            limit: match wanted {
+                Some(Err(_)) => Some(0),
+                _ => limit,
+            },
+            agent_id: wanted.and_then(Result::ok),
+            state,
+            offset,
         };
         let list = call.service.list_agents(call.caller, workspace, &filter).await?;
         let reply = Reply::list(list.value).tagged(list.tag);

@@ -87,7 +87,7 @@ impl Endpoint for Set {
     ) -> Result<Self::Answer, Failure> {
         let member = call
             .service
-            .set_member(call.caller, workspace, user_id, change.role)
+            .set_member(call.caller, workspace, &user_id.parse()?, change.role)
             .await?;
         Ok(Json(member))
     }
@@ -120,6 +120,10 @@ impl Endpoint for Remove {
     type Answer = Json<Success>;
 
     async fn run(call: &Call<'_>, (workspace, user_id): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
-        Ok(Json(call.service.remove_member(call.caller, workspace, user_id).await?))
+        Ok(Json(
+            call.service
+                .remove_member(call.caller, workspace, &user_id.parse()?)
+                .await?,
+        ))
     }
 }

@@ -112,7 +112,7 @@ async fn a_key_that_does_not_open_is_reported_without_a_fall_back() {
     };
     service.update_workspace(&ada, studio.id, patch).await.unwrap();
     service
-        .create_agent(&ada, NewAgent::new(studio.id, "writer", "Writer"))
+        .create_agent(&ada, NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer"))
         .await
         .unwrap();
     let own = ProviderCredential::new("sk-own").unwrap();

@@ -52,6 +52,10 @@ impl Schemas {
     /// What the text of a parameter may be.
     pub(super) fn shape(&self, shape: Shape) -> Node {
         match shape {
+            Shape::Word { words, default } => Node::object()
+                .with("type", "string")
+                .with("enum", words.to_vec())
+                .with("default", default),
             Shape::Text => Node::object().with("type", "string"),
             Shape::Field(name, field) => {
                 let field = self.definitions[name]["properties"].get(field);

@@ -36,7 +36,7 @@ async fn fill(service: &AgentCfg) -> WorkspaceId {
         .create_workspace(&ada, NewWorkspace { name: "Studio".into() })
         .await
         .unwrap();
-    let agent = NewAgent::new(studio.id, "writer", "Writer");
+    let agent = NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer");
     service.create_agent(&ada, agent).await.unwrap();
     let key = ProviderCredential::new(CANARY).unwrap();
     service

@@ -31,7 +31,7 @@ fn backed_up(temp: &Path, with_key: bool) -> (PathBuf, PathBuf) {
         let ada = service.trusted_user("ada").unwrap();
         let new = NewWorkspace { name: "Studio".into() };
         let studio = service.create_workspace(&ada, new).await.unwrap();
-        let agent = NewAgent::new(studio.id, "writer", "Writer");
+        let agent = NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer");
         service.create_agent(&ada, agent).await.unwrap();
         if with_key {
             let key = ProviderCredential::new(CANARY).unwrap();
