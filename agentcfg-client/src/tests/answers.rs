@@ -4,7 +4,7 @@ use agentcfg_core::model::Precondition;
 
 use super::server::{Reply, Server, answer};
 use super::{AGENT, builder, client, workspace, writer};
-use crate::model::Tag;
+use crate::model::{Action, Tag};
 use crate::{AgentFilter, Error, RetryPolicy};
 
 fn html(status: u16, headers: &str) -> Reply {
@@ -145,6 +145,24 @@ async fn an_unchanged_list_is_not_sent_again() {
     // A missing header becomes a tag that matches nothing.
     assert_eq!(fresh.tag, Tag::UNKNOWN);
     assert!(server.requests()[1].contains("if-none-match: \"k3j9x0ab-w4\"\r\n"));
+}
+
+#[tokio::test]
+async fn a_word_of_a_later_release_does_not_fail_a_whole_answer() {
+    let entry = |action: &str| {
+        format!(
+            r#"{{"id":"0192f0a4-10bc-7044-b1d7-9e2c4a6f8b10","workspace_id":"{}","actor":{{"type":"user","id":"ada"}},"action":"{action}","target":{{"type":"agent","id":"a"}},"created_at":"2026-11-20T10:05:41.007Z","changes":{{}}}}"#,
+            workspace()
+        )
+    };
+    let body = format!("[{},{}]", entry("agent.released"), entry("agent.created"));
+    let server = Server::start([answer(200, "", &body)]).await;
+    let log = client(&server)
+        .audit_log(workspace(), &Default::default())
+        .await
+        .unwrap();
+    let actions: Vec<Action> = log.iter().map(|entry| entry.action).collect();
+    assert_eq!(actions, [Action::Unknown, Action::AgentCreated]);
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ named! {
         User = "user",
         /// An operator of the deployment; the identifier is the user's.
         Operator = "operator",
-    }
+    } or Unknown
 }
 
 record! {
@@ -61,7 +61,7 @@ named! {
         ProviderKeySaved = "provider_key.saved",
         /// A provider key was deleted.
         ProviderKeyDeleted = "provider_key.deleted",
-    }
+    } or Unknown
 }
 
 named! {
@@ -77,7 +77,7 @@ named! {
         Agent = "agent",
         /// A provider key, by the provider.
         ProviderKey = "provider_key",
-    }
+    } or Unknown
 }
 
 record! {

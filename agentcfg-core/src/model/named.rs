@@ -1,6 +1,9 @@
 //! One macro for the closed sets of words that the API uses.
 
 /// Defines an enum whose values are words: `as_str`, `ALL`, `Display`, `FromStr`, serde.
+///
+/// With `or Unknown` behind it, a word that a later release adds can be read as that value, so that one of them does
+/// not fail a whole answer. The value is not in `ALL`, `FromStr` gives it for no word, and writing it is an error.
 macro_rules! named {
     ($(#[doc = $doc:literal])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[doc = $doc])*
@@ -9,14 +12,30 @@ macro_rules! named {
             $($(#[$vdoc])* $variant,)+
         }
 
+        $crate::model::named::named! { @impls $name [$($doc)*] $($variant = $word,)+ [] }
+    };
+    ($(#[doc = $doc:literal])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ } or $unknown:ident) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$vdoc])* $variant,)+
+            /// A word that this release does not know. It can be read, but not written.
+            $unknown,
+        }
+
+        $crate::model::named::named! { @impls $name [$($doc)*] $($variant = $word,)+ [$unknown] }
+    };
+    (@impls $name:ident [$($doc:literal)*] $($variant:ident = $word:literal,)+ [$($unknown:ident)?]) => {
         impl $name {
-            /// Every value, in the order of the definition.
+            /// Every value that has a word, in the order of the definition.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
             /// The word that stands for this value in the API.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
+                    $(Self::$unknown => "unknown",)?
                 }
             }
         }
@@ -56,6 +75,11 @@ macro_rules! named {
 
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                $(
+                    if *self == Self::$unknown {
+                        return Err(serde::ser::Error::custom("a value that this release does not know cannot be written"));
+                    }
+                )?
                 serializer.serialize_str(self.as_str())
             }
         }
@@ -63,7 +87,9 @@ macro_rules! named {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let word = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-                word.parse().map_err(serde::de::Error::custom)
+                let known = word.parse::<Self>();
+                $(let known = known.or(Ok::<_, $crate::model::UnknownWord>(Self::$unknown));)?
+                known.map_err(serde::de::Error::custom)
             }
         }
     };
@@ -77,4 +103,31 @@ pub(crate) use named;
 pub struct UnknownWord {
     /// The words that are known.
     pub known: &'static [&'static str],
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::{Action, ActorType, Plan};
+
+    #[test]
+    fn a_word_of_a_later_release_can_be_read_and_not_written() {
+        let later: Action = serde_json::from_str(r#""agent.released""#).unwrap();
+        assert_eq!(later, Action::Unknown);
+        assert_eq!(later.to_string(), "unknown");
+        assert!(serde_json::to_string(&later).is_err());
+        assert!(!Action::ALL.contains(&later));
+        for word in ["unknown", "agent.released"] {
+            assert!(word.parse::<Action>().is_err(), "{word}");
+        }
+        let known: ActorType = serde_json::from_str(r#""user""#).unwrap();
+        assert_eq!(
+            (known, serde_json::to_string(&known).unwrap()),
+            (ActorType::User, r#""user""#.into())
+        );
+    }
+
+    #[test]
+    fn a_word_of_a_closed_set_must_be_known() {
+        assert!(serde_json::from_str::<Plan>(r#""unknown""#).is_err());
+    }
 }

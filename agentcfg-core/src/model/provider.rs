@@ -23,7 +23,7 @@ named! {
         Available = "available",
         /// Not yet: calls of it are refused.
         ComingSoon = "coming_soon",
-    }
+    } or Unknown
 }
 
 named! {
@@ -35,7 +35,7 @@ named! {
         Managed = "managed",
         /// There is none, so calls are refused.
         None = "none",
-    }
+    } or Unknown
 }
 
 record! {
