@@ -34,7 +34,7 @@ pub enum Broken {
     #[error("the provider broke off its answer")]
     Cut,
     /// The provider sent nothing for too long.
-    #[error("the provider sent nothing for too long within its answer")]
+    #[error("the provider fell silent within its answer")]
     Silent,
     /// The caller closed the connection.
     #[error("the caller closed the connection")]
