@@ -212,8 +212,8 @@ text_ids! {
 /// An identifier as the argument of a method that finds a record by it: a typed identifier, or a text of a request.
 ///
 /// A text that no record could have for an identifier is an answer of its own, "not found", and that answer comes after
-/// the checks of the caller's rights: otherwise it would tell a stranger something about the request that only members
-/// may learn. So these methods take a text as it came and look at its form in their own order. An identifier of
+/// the checks of the caller's rights: otherwise it would reveal something about the request that only members
+/// may learn. So these methods take the text as it came and check its form in their own order. An identifier of
 /// another kind does not compile:
 ///
 /// ```compile_fail

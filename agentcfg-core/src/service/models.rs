@@ -210,7 +210,7 @@ impl AgentCfg {
         }
     }
 
-    /// Checks that the caller may call models in a workspace, without a look at the call itself.
+    /// Checks that the caller may call models in a workspace, before the call itself is read.
     ///
     /// An app calls it before it receives a long body. [`Self::resolve_model_call`] decides again: the rights may have changed
     /// by the time the body is there.

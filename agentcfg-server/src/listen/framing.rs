@@ -1,7 +1,7 @@
 //! What RFC 9112 asks of a request's framing beyond what hyper checks, found in the bytes on their way to hyper.
 //!
 //! hyper takes a bare LF for the end of a line, ignores `Content-Length` beside `Transfer-Encoding`, takes any list of codings
-//! that ends in `chunked`, and does not look at `Host`. A proxy in front may read such a request in another way, so that the
+//! that ends in `chunked`, and does not check `Host`. A proxy in front may read such a request in another way, so that the
 //! two would not agree where it ends. The scanner follows the framing of the connection, bodies included, so that it also
 //! finds a fault in a request that arrives together with the one before it.
 
@@ -36,7 +36,7 @@ enum Part {
     /// The content of a chunk and its line end.
     Chunk(u64),
     Trailers,
-    /// After a fault nothing is looked at: hyper ends the connection.
+    /// After a fault nothing is scanned: hyper ends the connection.
     Refused,
 }
 
