@@ -78,7 +78,7 @@ async fn a_body_below_the_minimal_rate_is_cut_before_its_time_limit() {
         min_body_rate: 100,
         ..Limits::default()
     };
-    let began = std::time::Instant::now();
+    let began = tokio::time::Instant::now();
     let server = Server::start(limits.clone()).await;
     let slow = b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhe";
     let answer = server.exchange(slow).await;
