@@ -28,6 +28,12 @@ impl Etag {
     }
 
     /// The tag with its quotes.
+    ///
+    /// ```
+    /// use agentcfg_client::Etag;
+    /// let stored = Etag::from("\"k3j9x0ab-a7\"").as_str().to_owned();
+    /// assert_eq!(Etag::from(stored).as_str(), "\"k3j9x0ab-a7\"");
+    /// ```
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -63,6 +69,16 @@ impl fmt::Display for Etag {
 }
 
 /// A value with the entity tag of its version.
+///
+/// ```no_run
+/// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+/// if let Some(writer) = client.get_agent(workspace, "writer").await? {
+///     println!("{:?} is the version {}", writer.value.role, writer.etag);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tagged<T> {
     /// The value.

@@ -14,6 +14,11 @@ use crate::store::Check;
 use crate::validate::{self, IntoValid, Invalid};
 
 /// Which agents to list.
+///
+/// ```
+/// use agentcfg_core::service::AgentFilter;
+/// let second_page = AgentFilter { offset: 100, limit: Some(100), ..AgentFilter::default() };
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentFilter {
     /// Only this one.
@@ -33,6 +38,17 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`] without `agents:read` in the workspace.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let agents = service.list_agents(&ada, studio, &Default::default()).await?;
+    /// for agent in agents.value.agents()? {
+    ///     println!("{}: {}", agent.agent_id, agent.display_name);
+    /// }
+    /// println!("the list has the tag {}", agents.tag);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn list_agents(
         &self,
         caller: &Caller,
@@ -85,6 +101,15 @@ impl AgentCfg {
     /// [`ErrorKind::Invalid`] for a field out of its bounds, [`ErrorKind::Forbidden`] without
     /// `agents:configure`, [`ErrorKind::Conflict`] when the identifier is taken, by a deleted agent
     /// too, [`ErrorKind::PlanLimit`] when the plan allows no more active agents.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let new = NewAgent { model: Some("gpt-5".into()), ..NewAgent::new(studio, "reviewer", "Reviewer") };
+    /// let reviewer = service.create_agent(&ada, new).await?;
+    /// assert!(reviewer.value.is_active);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn create_agent(&self, caller: &Caller, new: impl IntoValid<NewAgent>) -> Result<Tagged<Agent>, Error> {
         let new = new.into_valid()?.into_inner();
         let now = self.now();
@@ -152,6 +177,18 @@ impl AgentCfg {
     /// [`ErrorKind::Invalid`] for a field out of its bounds or an identity that is not the agent's,
     /// [`ErrorKind::Forbidden`] without `agents:configure`, [`ErrorKind::NotFound`] for an unknown
     /// or deleted agent, [`ErrorKind::Precondition`] when the condition is not met.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let patch = AgentPatch { role: Patch::Set("author".into()), ..AgentPatch::default() };
+    /// let writer = service.update_agent(&ada, Some(studio), "writer", patch, &Precondition::None).await?;
+    /// assert_eq!(writer.value.role.as_deref(), Some("author"));
+    /// // From now on only if nothing else has changed the agent:
+    /// let patch = AgentPatch { role: Patch::Null, ..AgentPatch::default() };
+    /// service.update_agent(&ada, Some(studio), "writer", patch, &Precondition::matches(writer.tag)).await?;
+    /// # Ok(()) }) }
+    /// ```
     pub async fn update_agent(
         &self,
         caller: &Caller,
@@ -191,6 +228,14 @@ impl AgentCfg {
     /// # Errors
     ///
     /// As [`Self::update_agent`].
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.delete_agent(&ada, Some(studio), "writer", &Precondition::None).await?;
+    /// assert!(service.list_agents(&ada, studio, &Default::default()).await?.value.is_empty());
+    /// # Ok(()) }) }
+    /// ```
     pub async fn delete_agent(
         &self,
         caller: &Caller,
@@ -228,6 +273,15 @@ impl AgentCfg {
     ///
     /// As [`Self::update_agent`]; [`ErrorKind::Conflict`] when the agent is active,
     /// [`ErrorKind::PlanLimit`] when the plan allows no more active agents.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.delete_agent(&ada, Some(studio), "writer", &Precondition::None).await?;
+    /// let writer = service.restore_agent(&ada, Some(studio), "writer", &Precondition::None).await?;
+    /// assert!(writer.value.is_active);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn restore_agent(
         &self,
         caller: &Caller,

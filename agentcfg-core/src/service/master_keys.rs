@@ -73,6 +73,14 @@ impl AgentCfg {
     /// # Errors
     ///
     /// When storage fails.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let needed = service.master_keys_needed().await?;
+    /// assert!(needed.keys.is_empty() && !needed.any_sealed);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn master_keys_needed(&self) -> Result<MasterKeysNeeded, Error> {
         let (sealed, list) = self.scan_with(sealed_keys().limit(1), records::master_keys()).await?;
         Ok(MasterKeysNeeded {
@@ -155,6 +163,21 @@ impl AgentCfg {
     /// # Errors
     ///
     /// As [`Self::adopt_master_keys`].
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// use agentcfg_core::clock::SystemEntropy;
+    /// use agentcfg_core::vault::{MasterKey, Vault};
+    /// let old = MasterKey::generate(&SystemEntropy)?;
+    /// # service.set_vault(Vault::new(vec![old.clone()])?);
+    /// # service.adopt_master_keys().await?;
+    /// let new = MasterKey::generate(&SystemEntropy)?;
+    /// service.set_vault(Vault::new(vec![new.clone(), old])?);
+    /// service.rewrap_provider_keys(&mut |progress| println!("{} sealed anew", progress.rewrapped)).await?;
+    /// assert_eq!(service.master_keys_needed().await?.keys, [new.id()]);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn rewrap_provider_keys(
         &self,
         progress: &mut (dyn FnMut(RewrapProgress) + Send),
@@ -243,6 +266,14 @@ impl AgentCfg {
     /// # Errors
     ///
     /// When storage fails; a later call goes on.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let discarded = service.discard_provider_keys("root").await?;
+    /// println!("{discarded} provider keys have to be saved again");
+    /// # Ok(()) }) }
+    /// ```
     pub async fn discard_provider_keys(&self, by: &str) -> Result<u64, Error> {
         let mut discarded = 0;
         loop {
@@ -265,6 +296,14 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Conflict`] when a provider key is saved.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.forget_master_keys().await?;
+    /// assert!(service.master_keys_needed().await?.keys.is_empty());
+    /// # Ok(()) }) }
+    /// ```
     pub async fn forget_master_keys(&self) -> Result<(), Error> {
         if self.master_keys_needed().await?.any_sealed {
             return Err(Error::new(ErrorKind::Conflict, "there are saved provider keys"));

@@ -14,6 +14,15 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`] without `users:read` in the workspace.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let members = service.list_members(&ada, studio).await?;
+    /// assert_eq!(members[0].user_id, "ada");
+    /// assert_eq!(members[0].role, Role::Owner);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn list_members(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
         let access = self.access(caller, workspace, Permission::UsersRead).await?;
         let entries = Entries::<Member>::in_workspace(access.workspace());
@@ -30,6 +39,15 @@ impl AgentCfg {
     /// [`ErrorKind::Invalid`] for the user's identifier, [`ErrorKind::Forbidden`] without
     /// `members:manage`, or when an owner is made or unmade by somebody who is none,
     /// [`ErrorKind::Conflict`] when no owner would be left.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.set_member(&ada, studio, "grace", Role::Member).await?;
+    /// let grace = service.trusted_user("grace")?;
+    /// assert!(service.list_agents(&grace, studio, &Default::default()).await.is_ok());
+    /// # Ok(()) }) }
+    /// ```
     pub async fn set_member(
         &self,
         caller: &Caller,
@@ -81,6 +99,16 @@ impl AgentCfg {
     /// [`ErrorKind::Invalid`] for the user's identifier, [`ErrorKind::Forbidden`] without
     /// `members:manage`, or for an owner when the caller is none, [`ErrorKind::NotFound`] when the
     /// user is no member, [`ErrorKind::Conflict`] for the last owner.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.set_member(&ada, studio, "grace", Role::Viewer).await?;
+    /// service.remove_member(&ada, studio, "grace").await?;
+    /// let last = service.remove_member(&ada, studio, "ada").await;
+    /// assert_eq!(last.unwrap_err().kind(), agentcfg_core::ErrorKind::Conflict);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn remove_member(
         &self,
         caller: &Caller,

@@ -34,6 +34,13 @@ pub struct ModelRequest<'a> {
 
 impl<'a> ModelRequest<'a> {
     /// A request that names no model and takes the agent's.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Provider;
+    /// use agentcfg_core::service::ModelRequest;
+    /// let request = ModelRequest::new(Provider::Anthropic, "v1/messages");
+    /// assert_eq!(request.model, None);
+    /// ```
     pub fn new(provider: Provider, path: &'a str) -> Self {
         Self {
             provider,
@@ -215,6 +222,17 @@ impl AgentCfg {
     /// # Errors
     ///
     /// As [`Self::resolve_model_call`], but that there is no credential is an answer here.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// use agentcfg_core::service::ModelRequest;
+    /// let request = ModelRequest::new(Provider::OpenAi, "v1/responses");
+    /// let route = service.explain_model_call(&ada, Some(studio), "writer", &request).await?;
+    /// assert_eq!(route.source, CredentialSource::None);
+    /// println!("{}", route.reason);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn explain_model_call(
         &self,
         caller: &Caller,

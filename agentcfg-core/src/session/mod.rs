@@ -24,12 +24,25 @@ pub use self::local::{LocalSessions, MAX_SESSION_SECONDS, MIN_SECRET_BYTES, SESS
 use crate::model::Timestamp;
 
 /// The longest token that is looked at.
+///
+/// ```
+/// assert_eq!(agentcfg_core::session::MAX_TOKEN_BYTES, 16_384);
+/// ```
 pub const MAX_TOKEN_BYTES: usize = 16 << 10;
 
 /// How far the clock of an identity provider elsewhere may differ from this one.
+///
+/// ```
+/// assert_eq!(agentcfg_core::session::LEEWAY_SECONDS, 10);
+/// ```
 pub const LEEWAY_SECONDS: u32 = 10;
 
 /// A user whose token was found good.
+///
+/// ```
+/// use agentcfg_core::session::Session;
+/// let session = Session { user_id: "ada".into() };
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     /// The user's identifier: the token's `sub`.
@@ -37,6 +50,11 @@ pub struct Session {
 }
 
 /// Why a token opens no session.
+///
+/// ```
+/// use agentcfg_core::session::SessionError;
+/// assert_eq!(SessionError::Invalid("it has expired").to_string(), "the session token is not valid: it has expired");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
     /// The token is not good; asking again changes nothing.
@@ -48,6 +66,27 @@ pub enum SessionError {
 }
 
 /// Something that can tell whose session token this is.
+///
+/// ```
+/// use std::collections::HashMap;
+/// use agentcfg_core::model::Timestamp;
+/// use agentcfg_core::session::{Session, SessionError, SessionVerifier};
+///
+/// /// Opaque tokens of the app's own, with their users.
+/// struct Tokens(HashMap<String, String>);
+///
+/// #[async_trait::async_trait]
+/// impl SessionVerifier for Tokens {
+///     async fn verify(&self, token: &str, _now: Timestamp) -> Result<Session, SessionError> {
+///         let user_id = self.0.get(token).cloned().ok_or(SessionError::Invalid("it is unknown"))?;
+///         Ok(Session { user_id })
+///     }
+///
+///     fn ready(&self) -> Result<(), SessionError> {
+///         Ok(())
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait SessionVerifier: Send + Sync + 'static {
     /// Says who the user behind the token is, at this time.
@@ -56,6 +95,18 @@ pub trait SessionVerifier: Send + Sync + 'static {
     ///
     /// [`SessionError::Invalid`] for a token that is not good; [`SessionError::Unavailable`] when
     /// that cannot be found out now. Never a user in doubt.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_core::clock::{Clock, SystemClock};
+    /// use agentcfg_core::session::{LocalSessions, SessionError, SessionVerifier};
+    /// let sessions = LocalSessions::new(&[7; 32])?;
+    /// let forged = sessions.verify("a.b.c", SystemClock.now()).await;
+    /// assert!(matches!(forged, Err(SessionError::Invalid(_))));
+    /// # Ok(())
+    /// # }
+    /// ```
     async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError>;
 
     /// Whether tokens can be verified at all, as far as is known without asking anybody. A verifier
@@ -65,6 +116,13 @@ pub trait SessionVerifier: Send + Sync + 'static {
     ///
     /// [`SessionError::Unavailable`] with what is missing. The text is shown to whoever asks whether
     /// the service is ready, so it names no addresses.
+    ///
+    /// ```
+    /// use agentcfg_core::session::{LocalSessions, SessionVerifier};
+    /// let sessions = LocalSessions::new(&[7; 32])?;
+    /// assert!(sessions.ready().is_ok(), "it needs nothing beforehand");
+    /// # Ok::<(), agentcfg_core::session::ShortSecret>(())
+    /// ```
     fn ready(&self) -> Result<(), SessionError>;
 }
 

@@ -44,6 +44,12 @@ pub const MAX_PROVIDER_KEY: usize = 500;
 pub const MAX_RATE_LIMIT: u32 = 1_000_000;
 
 /// Whether a text can be an agent's identifier.
+///
+/// ```
+/// use agentcfg_core::validate::is_agent_id;
+/// assert!(is_agent_id("release-writer_2"));
+/// assert!(!is_agent_id("Release Writer"));
+/// ```
 pub fn is_agent_id(text: &str) -> bool {
     (1..=MAX_AGENT_ID).contains(&text.len()) && text.bytes().all(is_agent_id_byte)
 }
@@ -53,11 +59,24 @@ pub(crate) fn is_agent_id_byte(byte: u8) -> bool {
 }
 
 /// Whether a text can be a user's identifier: 1–200 characters, no control characters.
+///
+/// ```
+/// use agentcfg_core::validate::is_user_id;
+/// assert!(is_user_id("auth0|ada@example.com"));
+/// assert!(!is_user_id("ada\n"));
+/// ```
 pub fn is_user_id(text: &str) -> bool {
     !text.is_empty() && text.chars().count() <= MAX_USER_ID && !text.chars().any(char::is_control)
 }
 
 /// `user_id`: 1–200 characters without control characters.
+///
+/// ```
+/// use agentcfg_core::validate::{Faults, user_id};
+/// let mut faults = Faults::default();
+/// user_id("ada\n", &mut faults);
+/// assert_eq!(faults.into_result().unwrap_err().to_string(), "user_id must not contain control characters");
+/// ```
 pub fn user_id(text: &str, faults: &mut Faults) {
     rules::length_from_one(text, MAX_USER_ID, "user_id", faults);
     if text.chars().any(char::is_control) {
