@@ -20,6 +20,16 @@ use crate::vault::{KeyId, Vault};
 const BATCH: usize = 64;
 
 /// What a store says of the master keys that it needs.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+/// # fn main() -> Outcome { run(async |service, ada, studio| {
+/// let needed = service.master_keys_needed().await?;
+/// for id in &needed.keys {
+///     println!("needs the master key {id}");
+/// }
+/// # Ok(()) }) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MasterKeysNeeded {
     /// The keys that something may be sealed under, the sealing one first. Empty for a store that was
@@ -57,6 +67,12 @@ fn shown(ids: &[KeyId]) -> String {
 }
 
 /// How far [`AgentCfg::rewrap_provider_keys`] has come.
+///
+/// ```
+/// use agentcfg_core::service::RewrapProgress;
+/// let progress = RewrapProgress { examined: 64, rewrapped: 63, unreadable: 1 };
+/// println!("{} of {} sealed anew", progress.rewrapped, progress.examined);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RewrapProgress {
     /// Provider keys looked at.

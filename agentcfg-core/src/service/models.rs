@@ -54,6 +54,13 @@ impl<'a> ModelRequest<'a> {
 /// Everything that a call to a provider needs to be sent.
 ///
 /// `Debug` does not show the credential.
+///
+/// ```
+/// use agentcfg_core::service::ModelCall;
+/// fn address(call: &ModelCall, path: &str) -> String {
+///     format!("{}/{path}", call.base_url)
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ModelCall {
     /// Whose API is called.
@@ -74,6 +81,13 @@ pub struct ModelCall {
 
 /// Which model and whose credential a call would use, and why; see
 /// [`AgentCfg::explain_model_call`].
+///
+/// ```
+/// use agentcfg_core::service::ModelRoute;
+/// fn line(route: &ModelRoute) -> String {
+///     format!("{} with the credential of {}: {}", route.provider, route.source, route.reason)
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelRoute {
     /// Whose API would be called.

@@ -66,6 +66,11 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order of the keys.
+    ///
+    /// ```
+    /// use agentcfg_core::store::Kind;
+    /// assert!(Kind::ALL.is_sorted());
+    /// ```
     pub const ALL: [Kind; 14] = [
         Kind::Workspace,
         Kind::Counter,

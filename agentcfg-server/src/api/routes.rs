@@ -10,6 +10,11 @@ use crate::api::endpoints;
 use crate::api::model_calls::Target;
 
 /// Where an endpoint is, and what a request for it must bring.
+///
+/// ```
+/// let list = agentcfg_server::routes().find(|route| route.path == "/api/agents/configs" && route.method == "GET");
+/// assert!(list.is_some());
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
     /// The method, as text. `HEAD` is answered wherever `GET` is.
@@ -34,6 +39,14 @@ pub struct Prefix {
 }
 
 /// What a request must bring before its query and its body are read.
+///
+/// ```
+/// use agentcfg_server::{Needs, routes};
+/// let open = routes().filter(|route| route.needs == Needs::Nothing);
+/// for route in open {
+///     println!("{} {}", route.method, route.path);
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     /// No credential.
@@ -54,6 +67,13 @@ pub enum Needs {
 
 impl Needs {
     /// The permission that is asked for, here or by the endpoint.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Permission;
+    /// use agentcfg_server::Needs;
+    /// assert_eq!(Needs::Permission(Permission::AgentsRead).permission(), Some(Permission::AgentsRead));
+    /// assert_eq!(Needs::Session.permission(), None);
+    /// ```
     pub const fn permission(self) -> Option<Permission> {
         match self {
             Self::Nothing | Self::Credential | Self::Session => None,
@@ -109,6 +129,12 @@ impl Route {
     }
 
     /// A path that a request for this route can have: its own, or one of those that a caller may choose.
+    ///
+    /// ```
+    /// for route in agentcfg_server::routes() {
+    ///     println!("curl -X {} http://127.0.0.1:7420{}", route.method, route.example());
+    /// }
+    /// ```
     pub fn example(&self) -> &'static str {
         self.prefix.map_or(self.path, |prefix| prefix.example)
     }
@@ -209,6 +235,12 @@ impl Place {
 }
 
 /// The route of every endpoint.
+///
+/// ```
+/// for route in agentcfg_server::routes() {
+///     println!("{} {}", route.method, route.path);
+/// }
+/// ```
 pub fn all() -> impl Iterator<Item = &'static Route> + Clone {
     endpoints::all().map(|endpoint| &endpoint.route)
 }

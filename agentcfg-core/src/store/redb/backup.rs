@@ -44,6 +44,15 @@ pub enum BackupError {
 }
 
 /// Why a restore failed. There is no file at the target path, or the file that was there is unchanged.
+///
+/// ```
+/// use agentcfg_core::store::redb::{RestoreError, restore};
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("store.redb");
+/// std::fs::write(&path, "what was there")?;
+/// assert!(matches!(restore(std::io::empty(), &path), Err(RestoreError::Exists)));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
