@@ -99,7 +99,8 @@ impl ModelCalls {
     ///
     /// # Errors
     ///
-    /// See [`CallError`]. A refusal by the provider is an answer.
+    /// When the provider cannot be reached, breaks off or does not answer in time, or the caller leaves. A refusal by the
+    /// provider is an answer.
     pub async fn send(
         &self,
         call: &ModelCall,
