@@ -74,6 +74,18 @@ impl Client {
     ///
     /// [`is_forbidden`](Error::is_forbidden) without `agents:read` in the workspace,
     /// [`is_not_found`](Error::is_not_found) for an unknown or deleted agent.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// match client.get_agent(workspace, "writer").await {
+    ///     Ok(writer) => println!("{} has the tag {}", writer.value.display_name, writer.tag),
+    ///     Err(error) if error.is_not_found() => println!("there is no writer"),
+    ///     Err(error) => return Err(error.into()),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn get_agent(
         &self,
         workspace: WorkspaceId,
@@ -99,6 +111,17 @@ impl Client {
     /// [`is_forbidden`](Error::is_forbidden) without `agents:configure`,
     /// [`is_conflict`](Error::is_conflict) when an active or deleted agent has the identifier,
     /// [`is_plan_limit`](Error::is_plan_limit) when the plan allows no more active agents.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// use agentcfg_client::model::NewAgent;
+    /// let new = NewAgent { model: Some("gpt-5".into()), ..NewAgent::new(workspace, "writer".parse()?, "Writer") };
+    /// let writer = client.create_agent(&new).await?;
+    /// println!("created at {}", writer.value.created_at);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn create_agent(&self, new: &NewAgent) -> Result<Tagged<Agent>, Error> {
         self.send(Call::post(CONFIGS).json(new), Answer::tagged).await
     }
@@ -142,6 +165,14 @@ impl Client {
     /// [`is_forbidden`](Error::is_forbidden) without `agents:configure`,
     /// [`is_not_found`](Error::is_not_found) for an unknown or deleted agent,
     /// [`is_precondition_failed`](Error::is_precondition_failed) when the condition is not met.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_client::model::Precondition;
+    /// client.delete_agent(None, "writer", &Precondition::None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn delete_agent(
         &self,
         workspace: Option<WorkspaceId>,
@@ -159,6 +190,15 @@ impl Client {
     /// As [`Self::delete_agent`], but [`is_not_found`](Error::is_not_found) only for an unknown
     /// agent; [`is_conflict`](Error::is_conflict) when the agent is active,
     /// [`is_plan_limit`](Error::is_plan_limit) when the plan allows no more active agents.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_client::model::Precondition;
+    /// let writer = client.restore_agent(None, "writer", &Precondition::None).await?;
+    /// assert!(writer.value.is_active);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn restore_agent(
         &self,
         workspace: Option<WorkspaceId>,

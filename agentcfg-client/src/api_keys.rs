@@ -15,6 +15,16 @@ impl Client {
     /// # Errors
     ///
     /// [`is_forbidden`](Error::is_forbidden) without `api_keys:read` in the workspace.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// for key in client.list_api_keys(workspace).await? {
+    ///     println!("{}: last used {:?}", key.name, key.last_used_at);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn list_api_keys(&self, workspace: WorkspaceId) -> Result<Vec<ApiKey>, Error> {
         let call = Call::get(API_KEYS).query("workspace_id", workspace);
         self.send(call, Answer::json).await
@@ -55,6 +65,13 @@ impl Client {
     /// [`is_not_found`](Error::is_not_found) for a key that is unknown, revoked already, or of a
     /// workspace that the user is no member of; [`is_forbidden`](Error::is_forbidden) without
     /// `api_keys:manage`.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// client.revoke_api_key("4fQ8mZr2LkV7xN0bTy6W").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn revoke_api_key(&self, key_id: impl Into<IdRef<'_, ApiKeyId>>) -> Result<(), Error> {
         let call = Call::delete(API_KEYS).query("key_id", key_id.into().as_str());
         self.send(call, Answer::success).await

@@ -7,6 +7,11 @@ use crate::response::Answer;
 use crate::{Client, Error};
 
 /// The page of a list to read.
+///
+/// ```
+/// use agentcfg_client::Page;
+/// let second = Page { offset: 100, ..Page::default() };
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Page {
     /// The number of entries to skip.

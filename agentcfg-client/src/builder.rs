@@ -10,6 +10,14 @@ use crate::client::{Credential, Shared};
 use crate::{Client, Error, RetryPolicy, connect};
 
 /// Time limits of a call.
+///
+/// ```
+/// use std::time::Duration;
+/// use agentcfg_client::{Client, Timeouts};
+/// let timeouts = Timeouts { total: Duration::from_secs(10), ..Timeouts::default() };
+/// let client = Client::builder("https://agents.example.com").timeouts(timeouts).build()?;
+/// # Ok::<(), agentcfg_client::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
     /// For one connection: name resolution, TCP and TLS.
@@ -32,6 +40,15 @@ impl Default for Timeouts {
 }
 
 /// Settings for a new [`Client`], created by [`Client::builder`].
+///
+/// ```
+/// use agentcfg_client::{Client, RetryPolicy};
+/// let client = Client::builder("https://agents.example.com")
+///     .session_token("eyJhbGciOi")
+///     .retry(RetryPolicy::NEVER)
+///     .build()?;
+/// # Ok::<(), agentcfg_client::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Builder {
     url: String,
@@ -55,6 +72,12 @@ impl Builder {
     }
 
     /// Authenticates with an API key.
+    ///
+    /// ```no_run
+    /// use agentcfg_client::Client;
+    /// let client = Client::builder("https://agents.example.com").api_key(std::env::var("API_KEY")?).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.credential = Some(("API key", key.into()));
@@ -64,6 +87,12 @@ impl Builder {
     /// Authenticates with a session token of the identity provider.
     ///
     /// Session tokens expire after an hour; [`Client::with_session_token`] takes the next one.
+    ///
+    /// ```
+    /// use agentcfg_client::Client;
+    /// let client = Client::builder("https://agents.example.com").session_token("eyJhbGciOi").build()?;
+    /// # Ok::<(), agentcfg_client::Error>(())
+    /// ```
     #[must_use]
     pub fn session_token(mut self, token: impl Into<String>) -> Self {
         self.credential = Some(("session token", token.into()));
@@ -71,6 +100,14 @@ impl Builder {
     }
 
     /// Sets the time limits of calls.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use agentcfg_client::{Client, Timeouts};
+    /// let patient = Timeouts { attempt: Duration::from_secs(60), total: Duration::from_secs(180), ..Timeouts::default() };
+    /// let client = Client::builder("https://agents.example.com").timeouts(patient).build()?;
+    /// # Ok::<(), agentcfg_client::Error>(())
+    /// ```
     #[must_use]
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
@@ -78,6 +115,12 @@ impl Builder {
     }
 
     /// Sets how failed calls are retried; [`RetryPolicy::NEVER`] turns retries off.
+    ///
+    /// ```
+    /// use agentcfg_client::{Client, RetryPolicy};
+    /// let client = Client::builder("https://agents.example.com").retry(RetryPolicy::NEVER).build()?;
+    /// # Ok::<(), agentcfg_client::Error>(())
+    /// ```
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.retry = retry;
@@ -85,6 +128,12 @@ impl Builder {
     }
 
     /// Sets the maximum size of a response; the default is 64 MiB.
+    ///
+    /// ```
+    /// use agentcfg_client::Client;
+    /// let client = Client::builder("https://agents.example.com").max_response_bytes(1 << 20).build()?;
+    /// # Ok::<(), agentcfg_client::Error>(())
+    /// ```
     #[must_use]
     pub fn max_response_bytes(mut self, bytes: usize) -> Self {
         self.max_response_bytes = bytes;
@@ -93,6 +142,13 @@ impl Builder {
 
     /// Trusts the certificates in this PEM text in addition to the public roots, for a server whose
     /// certificate a private authority has signed.
+    ///
+    /// ```no_run
+    /// use agentcfg_client::Client;
+    /// let authority = std::fs::read("/etc/ssl/private-authority.pem")?;
+    /// let client = Client::builder("https://agents.internal").root_certificates(authority).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
         self.roots.extend_from_slice(pem.as_ref());
@@ -108,6 +164,13 @@ impl Builder {
     ///
     /// For a URL that is not `http` or `https` with a host and an optional path, for a credential
     /// that is empty or cannot be sent in a header, and for PEM text without a valid certificate.
+    ///
+    /// ```
+    /// use agentcfg_client::Client;
+    /// let client = Client::builder("https://agents.example.com/agentcfg").build()?;
+    /// assert!(Client::builder("agents.example.com").build().is_err());
+    /// # Ok::<(), agentcfg_client::Error>(())
+    /// ```
     pub fn build(self) -> Result<Client, Error> {
         let base = base_url(&self.url)?;
         let credential = match &self.credential {

@@ -49,6 +49,12 @@ pub(crate) struct Credential {
 impl Client {
     /// Starts to build a client for the server at this URL, which may contain a path prefix under
     /// which the server is mounted, such as `https://host/agentcfg`.
+    ///
+    /// ```
+    /// use agentcfg_client::Client;
+    /// let client = Client::builder("http://127.0.0.1:7420").build()?;
+    /// # Ok::<(), agentcfg_client::Error>(())
+    /// ```
     pub fn builder(url: impl Into<String>) -> Builder {
         Builder::new(url.into())
     }
@@ -61,6 +67,17 @@ impl Client {
     /// # Errors
     ///
     /// For a token that is empty or cannot be sent in a header.
+    ///
+    /// ```no_run
+    /// # use agentcfg_client::{Client, Error};
+    /// # async fn new_token() -> String { String::new() }
+    /// # async fn run(mut client: Client) -> Result<(), Error> {
+    /// if client.list_workspaces().await.is_err_and(|error| error.is_unauthorized()) {
+    ///     client = client.with_session_token(new_token().await)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn with_session_token(&self, token: impl AsRef<str>) -> Result<Self, Error> {
         self.with(Credential::new("session token", token.as_ref())?)
     }
@@ -70,11 +87,29 @@ impl Client {
     /// # Errors
     ///
     /// For a key that is empty or cannot be sent in a header.
+    ///
+    /// ```
+    /// # use agentcfg_client::Client;
+    /// # let client = Client::builder("http://127.0.0.1:7420").build()?;
+    /// let pipeline = client.with_api_key("svc_live_of_the_pipeline")?;
+    /// let dashboard = client.with_api_key("svc_live_of_the_dashboard")?;
+    /// # Ok::<(), agentcfg_client::Error>(())
+    /// ```
     pub fn with_api_key(&self, key: impl AsRef<str>) -> Result<Self, Error> {
         self.with(Credential::new("API key", key.as_ref())?)
     }
 
     /// The rate limit of the credential, as of the last response that reported it.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// client.list_workspaces().await?;
+    /// if let Some(rate) = client.rate_limit() {
+    ///     println!("{} of {} requests are left until {}", rate.remaining, rate.limit, rate.reset);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn rate_limit(&self) -> Option<RateLimit> {
         *self.credential.rate_limit()
     }

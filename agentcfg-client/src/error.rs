@@ -66,81 +66,245 @@ enum Kind {
 
 impl Error {
     /// The status of the response, if one arrived.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// if let Err(error) = client.ready().await {
+    ///     println!("the server answered {:?}", error.status());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn status(&self) -> Option<u16> {
         self.0.facts.status
     }
 
     /// A message for people: the server's own, if the response has one.
+    ///
+    /// ```
+    /// use agentcfg_client::Client;
+    /// let error = Client::builder("http://127.0.0.1:7420").api_key("").build().unwrap_err();
+    /// assert_eq!(error.message(), "the API key is empty");
+    /// ```
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
     /// The request identifier that the server assigned; it finds the entry in the server's log.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// if let Err(error) = client.list_workspaces().await {
+    ///     eprintln!("failed, see {:?} in the server's log", error.request_id());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn request_id(&self) -> Option<&str> {
         self.0.facts.request_id.as_deref()
     }
 
     /// The delay that the server asks for before the next request.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// if let Err(error) = client.list_workspaces().await {
+    ///     println!("try again after {:?}", error.retry_after().unwrap_or_default());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.facts.retry_after
     }
 
     /// The state of the rate limit as of this response.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// if let Err(error) = client.list_workspaces().await
+    ///     && let Some(rate) = error.rate_limit()
+    /// {
+    ///     println!("the window ends at {}", rate.reset);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn rate_limit(&self) -> Option<RateLimit> {
         self.0.facts.rate_limit
     }
 
     /// Whether the request breaks a rule (400).
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// # use agentcfg_client::model::NewAgent;
+    /// match client.create_agent(&NewAgent::new(workspace, "writer".parse()?, "")).await {
+    ///     Err(error) if error.is_invalid() => println!("{}", error.message()),
+    ///     other => drop(other?),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_invalid(&self) -> bool {
         self.is(400)
     }
 
     /// Whether the credential is missing, wrong, expired or revoked (401).
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// match client.list_workspaces().await {
+    ///     Err(error) if error.is_unauthorized() => println!("the API key was revoked or has expired"),
+    ///     other => drop(other?),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_unauthorized(&self) -> bool {
         self.is(401)
     }
 
     /// Whether the credential does not allow this (403).
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// match client.list_api_keys(workspace).await {
+    ///     Err(error) if error.is_forbidden() => println!("ask an admin of the workspace: {}", error.message()),
+    ///     other => drop(other?),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_forbidden(&self) -> bool {
         self.is(403)
     }
 
     /// Whether the record does not exist (404, or a list without it).
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # use agentcfg_client::model::Precondition;
+    /// match client.delete_agent(None, "writer", &Precondition::None).await {
+    ///     Err(error) if error.is_not_found() => println!("it was deleted already"),
+    ///     other => other?,
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_not_found(&self) -> bool {
         self.is(404) || self.0.kind == Kind::Absent
     }
 
     /// Whether the request conflicts with the current state (409).
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// # use agentcfg_client::model::NewAgent;
+    /// match client.create_agent(&NewAgent::new(workspace, "writer".parse()?, "Writer")).await {
+    ///     Err(error) if error.is_conflict() => println!("there is a writer already"),
+    ///     other => drop(other?),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_conflict(&self) -> bool {
         self.is(409)
     }
 
     /// Whether the current version of the record does not meet the condition (412).
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # use agentcfg_client::model::{AgentPatch, Precondition, Tag};
+    /// # let (tag, patch) = ("k3j9x0ab-a7".parse::<Tag>()?, AgentPatch::default());
+    /// match client.update_agent(None, "writer", &patch, &Precondition::matches(tag)).await {
+    ///     Err(error) if error.is_precondition_failed() => println!("read the agent again and decide again"),
+    ///     other => drop(other?),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_precondition_failed(&self) -> bool {
         self.is(412)
     }
 
     /// Whether the plan allows no more agents (422).
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// # use agentcfg_client::model::NewAgent;
+    /// match client.create_agent(&NewAgent::new(workspace, "writer".parse()?, "Writer")).await {
+    ///     Err(error) if error.is_plan_limit() => println!("delete an agent, or change the plan"),
+    ///     other => drop(other?),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_plan_limit(&self) -> bool {
         self.is(422)
     }
 
     /// Whether the rate limit was reached (429).
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// match client.list_workspaces().await {
+    ///     Err(error) if error.is_rate_limited() => println!("again after {:?}", error.retry_after()),
+    ///     other => drop(other?),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_rate_limited(&self) -> bool {
         self.is(429)
     }
 
     /// Whether the service, or a proxy in front of it, is temporarily unavailable (503).
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// match client.ready().await {
+    ///     Err(error) if error.is_unavailable() => println!("up, but without its storage"),
+    ///     other => other?,
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_unavailable(&self) -> bool {
         self.is(503)
     }
 
     /// Whether a timeout expired: while connecting, for one attempt, or for the whole call.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// match client.list_workspaces().await {
+    ///     Err(error) if error.is_timeout() => println!("no answer within the time limits of this client"),
+    ///     other => drop(other?),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_timeout(&self) -> bool {
         self.0.timed_out
     }
 
     /// Whether no connection could be made. In that case nothing was sent.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// match client.healthy().await {
+    ///     Err(error) if error.is_connect() => println!("no server at this address"),
+    ///     other => other?,
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_connect(&self) -> bool {
         self.0.kind == Kind::Connect
     }
@@ -150,6 +314,17 @@ impl Error {
     /// If so, read the record before you try again. It is `false` for reads, for requests that were
     /// never sent, and for 4xx responses, which guarantee that nothing changed. It is `true` for a
     /// change whose response was lost, was a 5xx or could not be decoded.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # use agentcfg_client::model::NewWorkspace;
+    /// match client.create_workspace(&NewWorkspace { name: "Studio".into() }).await {
+    ///     Err(error) if error.may_have_been_applied() => println!("list the workspaces before trying again"),
+    ///     other => drop(other?),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn may_have_been_applied(&self) -> bool {
         self.0.maybe_applied
     }

@@ -9,6 +9,13 @@ impl Client {
     /// # Errors
     ///
     /// When no successful response arrives.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// client.healthy().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn healthy(&self) -> Result<(), Error> {
         self.probe("/healthz").await
     }
@@ -18,6 +25,17 @@ impl Client {
     /// # Errors
     ///
     /// [`is_unavailable`](Error::is_unavailable) when the server is up but not ready.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// match client.ready().await {
+    ///     Ok(()) => println!("ready"),
+    ///     Err(error) if error.is_unavailable() => println!("up, but not ready: {}", error.message()),
+    ///     Err(error) => return Err(error.into()),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn ready(&self) -> Result<(), Error> {
         self.probe("/readyz").await
     }

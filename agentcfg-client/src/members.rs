@@ -14,6 +14,16 @@ impl Client {
     /// # Errors
     ///
     /// [`is_forbidden`](Error::is_forbidden) without `users:read` in the workspace.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// for member in client.list_members(workspace).await? {
+    ///     println!("{} is {}", member.user_id, member.role);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn list_members(&self, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
         let call = Call::get(MEMBERS).query("workspace_id", workspace);
         self.send(call, Answer::json).await
@@ -47,6 +57,14 @@ impl Client {
     /// [`is_forbidden`](Error::is_forbidden) without `members:manage`, or when a caller who is no
     /// owner removes an owner, [`is_not_found`](Error::is_not_found) when the user is no member,
     /// [`is_conflict`](Error::is_conflict) for the last owner.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// client.remove_member(workspace, &"grace@example.com".parse()?).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn remove_member(&self, workspace: WorkspaceId, user_id: &UserId) -> Result<(), Error> {
         let call = member(Call::delete(MEMBERS), workspace, user_id);
         self.send(call, Answer::success).await

@@ -22,6 +22,16 @@ impl Client {
     /// # Errors
     ///
     /// [`is_forbidden`](Error::is_forbidden) without `settings:read` in the workspace.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// for key in client.list_provider_keys(workspace).await? {
+    ///     println!("{}: replaced at {}", key.provider, key.updated_at);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn list_provider_keys(&self, workspace: WorkspaceId) -> Result<Vec<ProviderKeyInfo>, Error> {
         let call = Call::get(PROVIDER_KEYS).query("workspace_id", workspace);
         self.send(call, Answer::json).await
@@ -61,6 +71,15 @@ impl Client {
     ///
     /// [`is_forbidden`](Error::is_forbidden) without `provider_keys:manage`,
     /// [`is_not_found`](Error::is_not_found) when there is no such key.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// use agentcfg_client::model::Provider;
+    /// client.delete_provider_key(workspace, Provider::OpenAi).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn delete_provider_key(&self, workspace: WorkspaceId, provider: Provider) -> Result<(), Error> {
         let call = provider_key(Call::delete(PROVIDER_KEYS), workspace, provider);
         self.send(call, Answer::success).await

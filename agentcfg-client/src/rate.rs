@@ -9,6 +9,16 @@ use hyper::header::{DATE, RETRY_AFTER};
 /// The state of the caller's rate limit as of one response.
 ///
 /// (Interface specification, *Rate limit*.)
+///
+/// ```no_run
+/// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// client.list_workspaces().await?;
+/// if client.rate_limit().is_some_and(|rate| rate.remaining < 10) {
+///     println!("slow down");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
     /// The number of requests allowed in a window.

@@ -56,6 +56,11 @@ pub struct RetryPolicy {
 
 impl RetryPolicy {
     /// No retries: every call is one attempt.
+    ///
+    /// ```
+    /// use agentcfg_client::RetryPolicy;
+    /// assert_eq!(RetryPolicy::NEVER.max_retries, 0);
+    /// ```
     pub const NEVER: Self = Self {
         max_retries: 0,
         min_delay: Duration::ZERO,

@@ -15,6 +15,16 @@ impl Client {
     /// # Errors
     ///
     /// [`is_forbidden`](Error::is_forbidden) without `agents:read` in the workspace.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// for entry in client.agent_status(workspace).await? {
+    ///     println!("{} is {}", entry.display_name, entry.status);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn agent_status(&self, workspace: WorkspaceId) -> Result<Vec<AgentStatus>, Error> {
         let call = Call::get(STATUS).query("workspace_id", workspace);
         self.send(call, Answer::json).await

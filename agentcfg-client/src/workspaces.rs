@@ -15,6 +15,15 @@ impl Client {
     /// # Errors
     ///
     /// [`is_unauthorized`](Error::is_unauthorized) for a bad credential.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// for view in client.list_workspaces().await? {
+    ///     println!("{}: {:?}", view.workspace.name, view.role);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn list_workspaces(&self) -> Result<Vec<WorkspaceView>, Error> {
         self.send(Call::get(WORKSPACES), Answer::json).await
     }
@@ -45,6 +54,16 @@ impl Client {
     ///
     /// [`is_invalid`](Error::is_invalid) for the name, [`is_forbidden`](Error::is_forbidden) without
     /// the right, [`is_not_found`](Error::is_not_found) when an operator names an unknown workspace.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// use agentcfg_client::model::WorkspacePatch;
+    /// let rename = WorkspacePatch { name: Some("Studio South".into()), plan: None };
+    /// let studio = client.update_workspace(workspace, &rename).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn update_workspace(&self, workspace: WorkspaceId, patch: &WorkspacePatch) -> Result<Workspace, Error> {
         let call = Call::patch(WORKSPACES).query("workspace_id", workspace);
         self.send(call.json(patch), Answer::json).await

@@ -10,12 +10,37 @@ use uuid::Uuid;
 use crate::model::Timestamp;
 
 /// A source of the current time.
+///
+/// ```
+/// use agentcfg_core::clock::Clock;
+/// use agentcfg_core::model::Timestamp;
+///
+/// /// A clock that stands still.
+/// struct Frozen(Timestamp);
+///
+/// impl Clock for Frozen {
+///     fn now(&self) -> Timestamp {
+///         self.0
+///     }
+/// }
+/// ```
 pub trait Clock: Send + Sync + 'static {
     /// The current time. An operator or a time service can set this clock, so it may step back.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::{Clock, SystemClock};
+    /// println!("it is {}", SystemClock.now());
+    /// ```
     fn now(&self) -> Timestamp;
 
     /// Milliseconds on a clock that nothing can set: it never steps back, and its zero means nothing. The default is the
     /// machine's, to a few milliseconds.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::{Clock, SystemClock};
+    /// let started = SystemClock.steady_millis();
+    /// assert!(SystemClock.steady_millis() >= started);
+    /// ```
     fn steady_millis(&self) -> i64 {
         machine_steady_millis()
     }
@@ -43,6 +68,13 @@ pub struct Moment {
 
 impl Moment {
     /// Reads both clocks.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::{Clock, ManualClock, Moment};
+    /// let clock = ManualClock::at("2026-11-20T09:30:00Z".parse()?);
+    /// assert_eq!(Moment::of(&clock).now, clock.now());
+    /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
+    /// ```
     pub fn of(clock: &dyn Clock) -> Self {
         Self {
             now: clock.now(),
@@ -68,21 +100,53 @@ fn machine_steady_millis() -> i64 {
 }
 
 /// A source of random bytes.
+///
+/// ```
+/// use agentcfg_core::clock::{Entropy, EntropyError};
+///
+/// /// Not random at all: for tests that compare what was made.
+/// struct Sevens;
+///
+/// impl Entropy for Sevens {
+///     fn fill(&self, buffer: &mut [u8]) -> Result<(), EntropyError> {
+///         buffer.fill(7);
+///         Ok(())
+///     }
+/// }
+/// ```
 pub trait Entropy: Send + Sync + 'static {
     /// Fills the buffer with cryptographically secure random bytes.
     ///
     /// # Errors
     ///
     /// [`EntropyError`] if the source fails; the content of the buffer must then not be used.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::{Entropy, SystemEntropy};
+    /// let mut nonce = [0; 24];
+    /// SystemEntropy.fill(&mut nonce)?;
+    /// # Ok::<(), agentcfg_core::clock::EntropyError>(())
+    /// ```
     fn fill(&self, buffer: &mut [u8]) -> Result<(), EntropyError>;
 }
 
 /// The source of randomness failed.
+///
+/// ```
+/// use agentcfg_core::clock::EntropyError;
+/// assert_eq!(EntropyError("the device is gone".into()).to_string(), "no randomness: the device is gone");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no randomness: {0}")]
 pub struct EntropyError(pub String);
 
 /// The clock of the operating system.
+///
+/// ```
+/// use agentcfg_core::clock::{Clock, SystemClock};
+/// assert!(SystemClock.now() > "2020-01-01T00:00:00Z".parse()?);
+/// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -97,6 +161,15 @@ impl Clock for SystemClock {
 }
 
 /// The random generator of the operating system.
+///
+/// ```
+/// use agentcfg_core::clock::{Entropy, SystemEntropy};
+/// let (mut one, mut other) = ([0; 32], [0; 32]);
+/// SystemEntropy.fill(&mut one)?;
+/// SystemEntropy.fill(&mut other)?;
+/// assert_ne!(one, other);
+/// # Ok::<(), agentcfg_core::clock::EntropyError>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemEntropy;
 
@@ -127,6 +200,13 @@ pub struct ManualClock {
 
 impl ManualClock {
     /// A clock that shows this time.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::{Clock, ManualClock};
+    /// let start = "2026-11-20T09:30:00Z".parse()?;
+    /// assert_eq!(ManualClock::at(start).now(), start);
+    /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
+    /// ```
     pub fn at(time: Timestamp) -> Self {
         Self {
             now: AtomicI64::new(time.unix_millis()),
@@ -135,12 +215,30 @@ impl ManualClock {
     }
 
     /// Moves the clock; a negative number moves it back.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::{Clock, ManualClock};
+    /// let clock = ManualClock::at("2026-11-20T09:30:00Z".parse()?);
+    /// clock.advance_millis(60_000);
+    /// assert_eq!(clock.now().to_string(), "2026-11-20T09:31:00.000Z");
+    /// assert_eq!(clock.steady_millis(), 60_000);
+    /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
+    /// ```
     pub fn advance_millis(&self, millis: i64) {
         self.now.fetch_add(millis, Ordering::SeqCst);
         self.steady.fetch_add(millis.max(0), Ordering::SeqCst);
     }
 
     /// Sets the wall clock, forward or back, in no time.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::{Clock, ManualClock};
+    /// let clock = ManualClock::at("2026-11-20T09:30:00Z".parse()?);
+    /// clock.step_millis(60_000);
+    /// assert_eq!(clock.now().to_string(), "2026-11-20T09:31:00.000Z");
+    /// assert_eq!(clock.steady_millis(), 0);
+    /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
+    /// ```
     pub fn step_millis(&self, millis: i64) {
         self.now.fetch_add(millis, Ordering::SeqCst);
     }

@@ -7,6 +7,13 @@ use crate::model::Tag;
 use crate::validate::{Fault, Invalid};
 
 /// What kind of failure an [`Error`] is; each says what the caller should do.
+///
+/// ```
+/// use agentcfg_core::{Error, ErrorKind};
+/// fn again_later(error: &Error) -> bool {
+///     error.kind() == ErrorKind::Unavailable
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -60,6 +67,12 @@ impl ErrorKind {
 ///
 /// `Display` shows the message alone, which is safe to send to a client; the cause is reached by
 /// [`std::error::Error::source`].
+///
+/// ```
+/// use agentcfg_core::{Error, ErrorKind};
+/// let error = Error::new(ErrorKind::NotFound, "agent \"writer\" not found");
+/// assert_eq!(error.to_string(), "agent \"writer\" not found");
+/// ```
 pub struct Error {
     kind: ErrorKind,
     message: Cow<'static, str>,
@@ -68,6 +81,12 @@ pub struct Error {
 
 impl Error {
     /// A failure of this kind with a message for people.
+    ///
+    /// ```
+    /// use agentcfg_core::{Error, ErrorKind};
+    /// let error = Error::new(ErrorKind::Conflict, format!("the name {:?} is taken", "writer"));
+    /// assert_eq!(error.kind(), ErrorKind::Conflict);
+    /// ```
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind,
@@ -77,6 +96,14 @@ impl Error {
     }
 
     /// Adds the cause, which is for the log.
+    ///
+    /// ```
+    /// use agentcfg_core::{Error, ErrorKind};
+    /// let cause = std::io::Error::other("disk full");
+    /// let error = Error::new(ErrorKind::Unavailable, "storage is unavailable").because(cause);
+    /// assert_eq!(error.to_string(), "storage is unavailable");
+    /// assert_eq!(format!("{error:?}"), "Unavailable: storage is unavailable (disk full)");
+    /// ```
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
@@ -91,6 +118,12 @@ impl Error {
     }
 
     /// The tag that the record has now, when this is the failure of a [`Precondition`](crate::model::Precondition).
+    ///
+    /// ```
+    /// use agentcfg_core::{Error, ErrorKind};
+    /// // Only the failure of a condition has one.
+    /// assert_eq!(Error::new(ErrorKind::NotFound, "agent not found").current_tag(), None);
+    /// ```
     pub fn current_tag(&self) -> Option<Tag> {
         let Stale(current) = self.source.as_deref()?.downcast_ref()?;
         Some(*current)
@@ -117,11 +150,25 @@ impl Error {
     }
 
     /// What kind of failure this is.
+    ///
+    /// ```
+    /// use agentcfg_core::{Error, ErrorKind};
+    /// let error = Error::new(ErrorKind::PlanLimit, "the plan allows 3 active agents");
+    /// match error.kind() {
+    ///     ErrorKind::PlanLimit => println!("{error}: delete an agent first"),
+    ///     _ => println!("{error}"),
+    /// }
+    /// ```
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
     /// The message for people.
+    ///
+    /// ```
+    /// use agentcfg_core::{Error, ErrorKind};
+    /// assert_eq!(Error::new(ErrorKind::Forbidden, "you are not a member").message(), "you are not a member");
+    /// ```
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -6,6 +6,17 @@ use crate::error::{Error, ErrorKind};
 use crate::model::{CredentialSource, ModelStatus, Plan, Provider};
 
 /// A model of the catalogue.
+///
+/// ```
+/// use agentcfg_core::model::{ModelStatus, Provider};
+/// use agentcfg_core::routing::CatalogueModel;
+/// let model = CatalogueModel {
+///     id: "gpt-5".into(),
+///     provider: Provider::OpenAi,
+///     display_name: "GPT-5".into(),
+///     status: ModelStatus::Available,
+/// };
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogueModel {
     /// The identifier of the model at its provider.
@@ -40,6 +51,13 @@ pub struct Catalogue {
 }
 
 /// Why a catalogue is invalid.
+///
+/// ```
+/// use agentcfg_core::model::Provider;
+/// use agentcfg_core::routing::Catalogue;
+/// let invalid = Catalogue::default().with_base_url(Provider::OpenAi, "api.example.com").unwrap_err();
+/// println!("the address of openai {invalid}");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidCatalogue(String);
@@ -51,6 +69,19 @@ impl Catalogue {
     ///
     /// [`InvalidCatalogue`] if two models have the same identifier, or an identifier or a name is empty,
     /// has more than 100 characters or contains control characters.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{ModelStatus, Provider};
+    /// use agentcfg_core::routing::{Catalogue, CatalogueModel};
+    /// let catalogue = Catalogue::default().with_models(vec![CatalogueModel {
+    ///     id: "gpt-5".into(),
+    ///     provider: Provider::OpenAi,
+    ///     display_name: "GPT-5".into(),
+    ///     status: ModelStatus::Available,
+    /// }])?;
+    /// assert_eq!(catalogue.models().len(), 1);
+    /// # Ok::<(), agentcfg_core::routing::InvalidCatalogue>(())
+    /// ```
     pub fn with_models(mut self, models: Vec<CatalogueModel>) -> Result<Self, InvalidCatalogue> {
         for (i, model) in models.iter().enumerate() {
             for (what, text) in [("id", &model.id), ("display_name", &model.display_name)] {
@@ -78,6 +109,15 @@ impl Catalogue {
     /// # Errors
     ///
     /// [`InvalidCatalogue`] if the text is not such a URL, or contains credentials, a query or a fragment.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Provider;
+    /// use agentcfg_core::routing::Catalogue;
+    /// let catalogue = Catalogue::default().with_base_url(Provider::Anthropic, "https://proxy.example.com/a/")?;
+    /// assert_eq!(catalogue.base_url(Provider::Anthropic), "https://proxy.example.com/a");
+    /// assert!(Catalogue::default().with_base_url(Provider::OpenAi, "https://api.openai.com/v1").is_err());
+    /// # Ok::<(), agentcfg_core::routing::InvalidCatalogue>(())
+    /// ```
     pub fn with_base_url(mut self, provider: Provider, url: &str) -> Result<Self, InvalidCatalogue> {
         self.base_urls[provider as usize] = base_url(url).map_err(|rule| InvalidCatalogue(rule.into()))?.into();
         Ok(self)
@@ -90,6 +130,13 @@ impl Catalogue {
     /// # Errors
     ///
     /// When a path has a slash at either end, or an empty segment, or anything in it but letters, digits and `-._~`.
+    ///
+    /// ```
+    /// use agentcfg_core::routing::Catalogue;
+    /// let catalogue = Catalogue::default().with_managed_paths(vec!["v1/responses".into()])?;
+    /// assert_eq!(catalogue.managed_paths(), ["v1/responses"]);
+    /// # Ok::<(), agentcfg_core::routing::InvalidCatalogue>(())
+    /// ```
     pub fn with_managed_paths(mut self, paths: Vec<String>) -> Result<Self, InvalidCatalogue> {
         if let Some(path) = paths.iter().find(|path| !path.split('/').all(is_segment)) {
             return Err(InvalidCatalogue(format!(
@@ -101,11 +148,22 @@ impl Catalogue {
     }
 
     /// The paths below a provider's address that managed credentials pay for.
+    ///
+    /// ```
+    /// use agentcfg_core::routing::Catalogue;
+    /// assert!(Catalogue::default().managed_paths().contains(&"v1/responses".to_owned()));
+    /// ```
     pub fn managed_paths(&self) -> &[String] {
         &self.managed_paths
     }
 
     /// The base URL of a provider's API, without a trailing slash.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Provider;
+    /// use agentcfg_core::routing::Catalogue;
+    /// assert_eq!(Catalogue::default().base_url(Provider::OpenAi), "https://api.openai.com");
+    /// ```
     pub fn base_url(&self, provider: Provider) -> &str {
         &self.base_urls[provider as usize]
     }
@@ -115,11 +173,25 @@ impl Catalogue {
     }
 
     /// The models in the order in which they are listed.
+    ///
+    /// ```
+    /// use agentcfg_core::routing::Catalogue;
+    /// for model in Catalogue::default().models() {
+    ///     println!("{} ({})", model.display_name, model.provider);
+    /// }
+    /// ```
     pub fn models(&self) -> &[CatalogueModel] {
         &self.models
     }
 
     /// The model with this identifier.
+    ///
+    /// ```
+    /// use agentcfg_core::routing::Catalogue;
+    /// let catalogue = Catalogue::default();
+    /// assert_eq!(catalogue.model("gpt-5").map(|model| model.display_name.as_str()), Some("GPT-5"));
+    /// assert!(catalogue.model("gpt-0").is_none());
+    /// ```
     pub fn model(&self, id: &str) -> Option<&CatalogueModel> {
         self.models.iter().find(|model| model.id == id)
     }

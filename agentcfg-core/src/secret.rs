@@ -46,6 +46,13 @@ impl ProviderCredential {
     ///
     /// [`Invalid`] if the text breaks that rule; the message names the field `api_key` and the rule, and
     /// contains nothing of the text.
+    ///
+    /// ```
+    /// use agentcfg_core::secret::ProviderCredential;
+    /// assert!(ProviderCredential::new("sk-canary").is_ok());
+    /// let invalid = ProviderCredential::new("sk canary").unwrap_err();
+    /// assert_eq!(invalid.to_string(), "api_key must have visible ASCII characters only");
+    /// ```
     pub fn new(plaintext: impl Into<String>) -> Result<Self, Invalid> {
         let credential = Self(Zeroizing::new(plaintext.into()));
         body::check(&credential)?;
@@ -53,6 +60,13 @@ impl ProviderCredential {
     }
 
     /// The plaintext. Review every use of this method.
+    ///
+    /// ```
+    /// use agentcfg_core::secret::ProviderCredential;
+    /// let credential = ProviderCredential::new("sk-canary")?;
+    /// let header = format!("Bearer {}", credential.expose());
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
+    /// ```
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -10,6 +10,11 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 
 /// Why certificates cannot be trusted.
+///
+/// ```
+/// use agentcfg_core::tls::{RootsError, add_pem, public_roots};
+/// assert!(matches!(add_pem(&mut public_roots(), b"no certificate"), Err(RootsError::None)));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RootsError {
@@ -25,6 +30,12 @@ pub enum RootsError {
 }
 
 /// The public certificate authorities.
+///
+/// ```
+/// use agentcfg_core::tls::{client_config, public_roots};
+/// let config = client_config(public_roots())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn public_roots() -> RootCertStore {
     RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned())
 }
@@ -34,6 +45,14 @@ pub fn public_roots() -> RootCertStore {
 /// # Errors
 ///
 /// When the text is not PEM, or holds no certificate, or one that cannot be used.
+///
+/// ```no_run
+/// use agentcfg_core::tls::{add_pem, client_config, public_roots};
+/// let mut roots = public_roots();
+/// add_pem(&mut roots, &std::fs::read("/etc/ssl/private-authority.pem")?)?;
+/// let config = client_config(roots)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn add_pem(roots: &mut RootCertStore, pem: &[u8]) -> Result<(), RootsError> {
     let before = roots.len();
     for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -48,6 +67,10 @@ pub fn add_pem(roots: &mut RootCertStore, pem: &[u8]) -> Result<(), RootsError> 
 }
 
 /// The crypto provider.
+///
+/// ```
+/// assert!(!agentcfg_core::tls::provider().cipher_suites.is_empty());
+/// ```
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
@@ -57,6 +80,12 @@ pub fn provider() -> Arc<CryptoProvider> {
 /// # Errors
 ///
 /// When the crypto provider supports no version of TLS, which this one does.
+///
+/// ```
+/// use agentcfg_core::tls;
+/// let config = tls::builder()?.with_root_certificates(tls::public_roots()).with_no_client_auth();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, rustls::Error> {
     ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()
 }
@@ -66,6 +95,12 @@ pub fn builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, rustls::E
 /// # Errors
 ///
 /// As [`builder`].
+///
+/// ```
+/// use agentcfg_core::tls::{client_config, public_roots};
+/// let config = client_config(public_roots())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn client_config(roots: RootCertStore) -> Result<ClientConfig, rustls::Error> {
     Ok(builder()?.with_root_certificates(roots).with_no_client_auth())
 }

@@ -26,9 +26,19 @@ const CHECKSUM: usize = 6;
 const BODY: usize = PREFIX + ID + SECRET;
 
 /// The length of every API key.
+///
+/// ```
+/// assert_eq!(agentcfg_core::token::LENGTH, 78);
+/// ```
 pub const LENGTH: usize = BODY + CHECKSUM;
 
 /// The prefix of every API key, and of no session token.
+///
+/// ```
+/// use agentcfg_core::model::Environment;
+/// use agentcfg_core::token::MARK;
+/// assert!(Environment::Production.prefix().starts_with(MARK));
+/// ```
 pub const MARK: &str = "svc_";
 
 /// The memory cost of one hash. The secret has 256 bits, so it needs no key stretching: the cost is low
@@ -36,6 +46,13 @@ pub const MARK: &str = "svc_";
 const ARGON2_KIB: u32 = 4096;
 
 /// A new API key.
+///
+/// ```
+/// use agentcfg_core::{clock::SystemEntropy, model::Environment, token};
+/// let key = token::mint(Environment::Development, &SystemEntropy)?;
+/// assert_eq!(&key.plaintext[9..29], key.id.as_str());
+/// # Ok::<(), agentcfg_core::clock::EntropyError>(())
+/// ```
 pub struct Minted {
     /// The identifier: the 20 characters behind the prefix.
     pub id: ApiKeyId,
@@ -99,6 +116,14 @@ fn checksum(text: &[u8]) -> [u8; CHECKSUM] {
 /// The identifier in a key, if its form and its checksum are valid.
 ///
 /// This needs neither a read from the store nor a slow hash.
+///
+/// ```
+/// use agentcfg_core::{clock::SystemEntropy, model::Environment, token};
+/// let key = token::mint(Environment::Production, &SystemEntropy)?;
+/// assert_eq!(token::parse(&key.plaintext), Some(key.id.as_str()));
+/// assert_eq!(token::parse("svc_live_mistyped"), None);
+/// # Ok::<(), agentcfg_core::clock::EntropyError>(())
+/// ```
 pub fn parse(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     if bytes.len() != LENGTH
@@ -114,6 +139,13 @@ pub fn parse(text: &str) -> Option<&str> {
 }
 
 /// Why a key could not be hashed.
+///
+/// ```
+/// use agentcfg_core::clock::EntropyError;
+/// use agentcfg_core::token::HashError;
+/// let error = HashError::from(EntropyError("the device is gone".into()));
+/// assert_eq!(error.to_string(), "no randomness: the device is gone");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HashError {
@@ -130,6 +162,13 @@ pub enum HashError {
 /// # Errors
 ///
 /// See [`HashError`].
+///
+/// ```
+/// use agentcfg_core::{clock::SystemEntropy, token};
+/// let phc = token::hash("svc_live_canary", &SystemEntropy)?;
+/// assert!(phc.starts_with("$argon2id$"));
+/// # Ok::<(), agentcfg_core::token::HashError>(())
+/// ```
 pub fn hash(plaintext: &str, entropy: &dyn Entropy) -> Result<String, HashError> {
     hash_with(plaintext, Params::new(ARGON2_KIB, 1, 1, None), entropy)
 }
@@ -142,11 +181,26 @@ fn hash_with(plaintext: &str, params: argon2::Result<Params>, entropy: &dyn Entr
 
 /// Whether a key may be the one that was hashed, by its check value: a pre-filter that costs one fast
 /// hash and rejects nearly all wrong keys.
+///
+/// ```
+/// use agentcfg_core::{clock::SystemEntropy, token};
+/// let phc = token::hash("svc_live_canary", &SystemEntropy)?;
+/// assert!(token::may_match("svc_live_canary", &phc));
+/// # Ok::<(), agentcfg_core::token::HashError>(())
+/// ```
 pub fn may_match(plaintext: &str, phc: &str) -> bool {
     salt::may_match(plaintext.as_bytes(), phc)
 }
 
 /// Whether a key is the one that was hashed. This computes a slow hash.
+///
+/// ```
+/// use agentcfg_core::{clock::SystemEntropy, token};
+/// let phc = token::hash("svc_live_canary", &SystemEntropy)?;
+/// assert!(token::verify("svc_live_canary", &phc));
+/// assert!(!token::verify("svc_live_zebra", &phc));
+/// # Ok::<(), agentcfg_core::token::HashError>(())
+/// ```
 pub fn verify(plaintext: &str, phc: &str) -> bool {
     slow::verify(plaintext.as_bytes(), phc).unwrap_or(false)
 }

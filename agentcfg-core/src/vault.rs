@@ -62,6 +62,11 @@ pub struct Vault {
 }
 
 /// Why a list of master keys cannot be a keyring.
+///
+/// ```
+/// use agentcfg_core::vault::{InvalidKeyring, Vault};
+/// assert_eq!(Vault::new(vec![]).err(), Some(InvalidKeyring::Empty));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidKeyring {
@@ -74,6 +79,15 @@ pub enum InvalidKeyring {
 }
 
 /// Why a sealed text does not open.
+///
+/// ```
+/// use agentcfg_core::clock::SystemEntropy;
+/// use agentcfg_core::vault::{MasterKey, OpenError, Vault};
+/// let (mine, other) = (MasterKey::generate(&SystemEntropy)?, MasterKey::generate(&SystemEntropy)?);
+/// let sealed_by_other = Vault::new(vec![other.clone()])?.check_value(&SystemEntropy)?;
+/// assert_eq!(Vault::new(vec![mine])?.verify(&sealed_by_other), Err(OpenError::UnknownKey(other.id())));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -89,6 +103,13 @@ pub enum OpenError {
 }
 
 /// Why a text could not be sealed.
+///
+/// ```
+/// use agentcfg_core::clock::EntropyError;
+/// use agentcfg_core::vault::SealError;
+/// let error = SealError::from(EntropyError("the device is gone".into()));
+/// assert_eq!(error.to_string(), "no randomness: the device is gone");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SealError {
@@ -106,6 +127,15 @@ impl Vault {
     /// # Errors
     ///
     /// [`InvalidKeyring`] if the list is empty or contains a key twice.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::SystemEntropy;
+    /// use agentcfg_core::vault::{MasterKey, Vault};
+    /// let (new, old) = (MasterKey::generate(&SystemEntropy)?, MasterKey::generate(&SystemEntropy)?);
+    /// let vault = Vault::new(vec![new.clone(), old])?;
+    /// assert_eq!(vault.sealing_key(), new.id());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(keys: Vec<MasterKey>) -> Result<Self, InvalidKeyring> {
         if keys.is_empty() {
             return Err(InvalidKeyring::Empty);
@@ -119,11 +149,29 @@ impl Vault {
     }
 
     /// The identifiers of the keys; the first is that of the sealing key.
+    ///
+    /// ```
+    /// # use agentcfg_core::clock::SystemEntropy;
+    /// # use agentcfg_core::vault::{MasterKey, Vault};
+    /// # let vault = Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?;
+    /// for id in vault.key_ids() {
+    ///     println!("{id}");
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn key_ids(&self) -> impl Iterator<Item = KeyId> {
         self.keys.iter().map(MasterKey::id)
     }
 
     /// The identifier of the key that seals.
+    ///
+    /// ```
+    /// # use agentcfg_core::clock::SystemEntropy;
+    /// # use agentcfg_core::vault::{MasterKey, Vault};
+    /// # let vault = Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?;
+    /// assert_eq!(Some(vault.sealing_key()), vault.key_ids().next());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn sealing_key(&self) -> KeyId {
         self.keys[0].id()
     }
@@ -133,6 +181,19 @@ impl Vault {
     /// # Errors
     ///
     /// See [`SealError`].
+    ///
+    /// ```
+    /// # use agentcfg_core::vault::{MasterKey, Vault};
+    /// use agentcfg_core::clock::SystemEntropy;
+    /// use agentcfg_core::model::Provider;
+    /// use agentcfg_core::secret::ProviderCredential;
+    /// # let vault = Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?;
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// let key = ProviderCredential::new("sk-canary")?;
+    /// let sealed = vault.seal(workspace, Provider::OpenAi, &key, &SystemEntropy)?;
+    /// assert_eq!(sealed.key_id(), vault.sealing_key());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn seal(
         &self,
         workspace: WorkspaceId,
@@ -164,6 +225,19 @@ impl Vault {
     /// # Errors
     ///
     /// See [`OpenError`]. The errors contain nothing of the text.
+    ///
+    /// ```
+    /// # use agentcfg_core::clock::SystemEntropy;
+    /// # use agentcfg_core::model::Provider;
+    /// # use agentcfg_core::secret::ProviderCredential;
+    /// # use agentcfg_core::vault::{MasterKey, Vault};
+    /// # let vault = Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?;
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// # let sealed = vault.seal(workspace, Provider::OpenAi, &ProviderCredential::new("sk-canary")?, &SystemEntropy)?;
+    /// let key = vault.open(workspace, Provider::OpenAi, &sealed)?;
+    /// assert_eq!(key.expose(), "sk-canary");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open(
         &self,
         workspace: WorkspaceId,
@@ -186,6 +260,15 @@ impl Vault {
     /// # Errors
     ///
     /// See [`SealError`].
+    ///
+    /// ```
+    /// use agentcfg_core::clock::SystemEntropy;
+    /// use agentcfg_core::vault::{MasterKey, Vault};
+    /// let vault = Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?;
+    /// let check_value = vault.check_value(&SystemEntropy)?;
+    /// vault.verify(&check_value)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn check_value(&self, entropy: &dyn Entropy) -> Result<Sealed, SealError> {
         seal(&self.keys[0], Purpose::Check, CHECK_TEXT, entropy)
     }
@@ -195,6 +278,15 @@ impl Vault {
     /// # Errors
     ///
     /// See [`OpenError`].
+    ///
+    /// ```
+    /// use agentcfg_core::clock::SystemEntropy;
+    /// use agentcfg_core::vault::{MasterKey, Vault};
+    /// let key = || MasterKey::generate(&SystemEntropy);
+    /// let check_value = Vault::new(vec![key()?])?.check_value(&SystemEntropy)?;
+    /// assert!(Vault::new(vec![key()?])?.verify(&check_value).is_err(), "another key");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn verify(&self, check_value: &Sealed) -> Result<(), OpenError> {
         let key = self.key_of(check_value)?;
         let text = open(key, Purpose::Check, check_value)?;

@@ -3,16 +3,31 @@
 use std::fmt;
 
 /// Text that `Debug` does not print.
+///
+/// ```
+/// use agentcfg_server::process::Secret;
+/// assert_eq!(format!("{:?}", Secret::new("canary")), "[redacted]");
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
     /// Wraps `text`.
+    ///
+    /// ```
+    /// use agentcfg_server::process::Secret;
+    /// let secret = Secret::new("canary");
+    /// ```
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
     /// The text itself. Reviews should check every use of it.
+    ///
+    /// ```
+    /// use agentcfg_server::process::Secret;
+    /// assert_eq!(Secret::new("canary").expose(), "canary");
+    /// ```
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -53,6 +53,12 @@ macro_rules! body {
             /// # Errors
             ///
             /// Every fault of the text, in the order of the fields.
+            ///
+            /// ```
+            #[doc = concat!("use agentcfg_core::model::", stringify!($body), ";")]
+            #[doc = concat!("let invalid = ", stringify!($body), "::from_json(b\"no JSON\").unwrap_err();")]
+            /// assert_eq!(invalid.faults().len(), 1);
+            /// ```
             pub fn from_json(bytes: &[u8]) -> Result<$crate::validate::Valid<Self>, $crate::validate::Invalid> {
                 $crate::validate::read(bytes)
             }
@@ -62,6 +68,13 @@ macro_rules! body {
             /// # Errors
             ///
             /// Every fault, in the order of the fields.
+            ///
+            /// ```
+            #[doc = concat!("use agentcfg_core::model::", stringify!($body), ";")]
+            #[doc = concat!("fn is_good(body: &", stringify!($body), ") -> bool {")]
+            ///     body.validate().is_ok()
+            /// }
+            /// ```
             pub fn validate(&self) -> Result<(), $crate::validate::Invalid> {
                 $crate::body::check(self)
             }

@@ -31,6 +31,13 @@ impl Default for AgentType {
 }
 
 /// Personality sliders: a number for each name, kept as it was written.
+///
+/// ```
+/// use agentcfg_core::model::Parameters;
+/// let parameters: Parameters = [("formality".to_owned(), 70.into())].into();
+/// assert_eq!(serde_json::to_string(&parameters)?, r#"{"formality":70}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub type Parameters = BTreeMap<String, Number>;
 
 // The fields that a workspace configures. A line here is all that a field needs: `Agent`, `NewAgent` and `AgentPatch`

@@ -13,6 +13,13 @@ macro_rules! agent_fields {
             /// An agent configuration.
             ///
             /// (Interface specification, *Agent config*.)
+            ///
+            /// ```
+            /// use agentcfg_core::model::Agent;
+            /// fn card(agent: &Agent) -> String {
+            ///     format!("{}, {}", agent.display_name, agent.role.as_deref().unwrap_or("no role"))
+            /// }
+            /// ```
             #[derive(Debug, Clone, PartialEq)]
             Agent {
                 /// Identifier of the record, a UUID of version 7.
@@ -127,6 +134,14 @@ macro_rules! agent_fields {
 
         impl NewAgent {
             /// An AI agent with the three required fields and nothing else.
+            ///
+            /// ```
+            /// use agentcfg_core::model::{AgentType, NewAgent};
+            /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+            /// let writer = NewAgent::new(workspace, "writer".parse()?, "Writer");
+            /// assert_eq!((writer.agent_type, writer.role), (AgentType::Ai, None));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
             pub fn new(
                 workspace_id: WorkspaceId,
                 agent_id: AgentId,
@@ -158,6 +173,14 @@ macro_rules! agent_fields {
 
         impl AgentPatch {
             /// Changes the agent's fields. The identity and the timestamps stay.
+            ///
+            /// ```
+            /// use agentcfg_core::model::{Agent, AgentPatch, Patch};
+            /// fn promote(agent: &mut Agent) {
+            ///     let patch = AgentPatch { role: Patch::Set("editor".into()), ..AgentPatch::default() };
+            ///     patch.apply(agent);
+            /// }
+            /// ```
             pub fn apply(self, agent: &mut Agent) {
                 $(crate::body::Change::apply(self.$field, &mut agent.$field);)+
             }

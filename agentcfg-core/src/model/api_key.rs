@@ -24,6 +24,11 @@ named! {
 
 impl Environment {
     /// The prefix of the keys of this environment.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Environment;
+    /// assert_eq!(Environment::Development.prefix(), "svc_test_");
+    /// ```
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Development => "svc_test_",
@@ -33,10 +38,21 @@ impl Environment {
 }
 
 /// Requests per minute of a key that has no limit of its own. (Interface specification, *Rate limit*.)
+///
+/// ```
+/// assert_eq!(agentcfg_core::model::DEFAULT_KEY_RATE_LIMIT, 100);
+/// ```
 pub const DEFAULT_KEY_RATE_LIMIT: u32 = 100;
 
 record! {
     /// An API key without its secret.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{ApiKey, Timestamp};
+    /// fn works(key: &ApiKey, now: Timestamp) -> bool {
+    ///     key.revoked_at.is_none() && key.expires_at.is_none_or(|end| now < end)
+    /// }
+    /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
     ApiKey {
         /// Key identifier. It is also part of the plaintext, right behind the prefix.
@@ -76,6 +92,20 @@ record! {
 
 body! {
     /// What a new API key is to be.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Environment, NewApiKey, Scope};
+    /// let new = NewApiKey {
+    ///     workspace_id: "018f2d7c-0000-7000-8000-000000000001".parse()?,
+    ///     name: "Nightly build".into(),
+    ///     environment: Environment::Production,
+    ///     scope: Scope::Write,
+    ///     expires_at: Some("2099-01-31T18:00:00+01:00".parse()?),
+    ///     rate_limit: None,
+    /// };
+    /// assert!(new.validate().is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
     create NewApiKey {
         /// The workspace that the key is to open.
@@ -112,6 +142,13 @@ body! {
 }
 
 /// A new API key together with its plaintext, which no other answer ever shows.
+///
+/// ```
+/// use agentcfg_core::model::CreatedApiKey;
+/// fn hand_over(created: &CreatedApiKey) {
+///     println!("the key of {:?}, shown only once: {}", created.record.name, created.key);
+/// }
+/// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CreatedApiKey {
     /// The record.

@@ -24,6 +24,13 @@ named! {
 
 record! {
     /// Who acted.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Actor, ActorType};
+    /// let ada: Actor = serde_json::from_str(r#"{"type":"user","id":"ada"}"#)?;
+    /// assert_eq!(ada, Actor { kind: ActorType::User, id: "ada".into() });
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
     Actor {
         /// What kind of caller acted.
@@ -82,6 +89,13 @@ named! {
 
 record! {
     /// What was acted on.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Target, TargetType};
+    /// let writer: Target = serde_json::from_str(r#"{"type":"agent","id":"writer"}"#)?;
+    /// assert_eq!(writer, Target { kind: TargetType::Agent, id: "writer".into() });
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
     Target {
         /// What kind of thing was acted on.
@@ -94,6 +108,13 @@ record! {
 
 record! {
     /// One field before and after. Either side may be any JSON value.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Change;
+    /// let change: Change = serde_json::from_str(r#"{"from":null,"to":"gpt-5"}"#)?;
+    /// assert!(change.from.is_null());
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     #[derive(Debug, Clone, PartialEq)]
     Change {
         /// Value before; null when there was none.
@@ -105,10 +126,24 @@ record! {
 }
 
 /// The changed fields by name.
+///
+/// ```
+/// use agentcfg_core::model::Changes;
+/// let changes: Changes = serde_json::from_str(r#"{"model":{"from":null,"to":"gpt-5"}}"#)?;
+/// assert_eq!(changes["model"].to, "gpt-5");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub type Changes = BTreeMap<String, Change>;
 
 record! {
     /// The record of one change.
+    ///
+    /// ```
+    /// use agentcfg_core::model::AuditEntry;
+    /// fn line(entry: &AuditEntry) -> String {
+    ///     format!("{} {} {} {}", entry.created_at, entry.actor.id, entry.action, entry.target.id)
+    /// }
+    /// ```
     #[derive(Debug, Clone, PartialEq)]
     AuditEntry {
         /// Identifier of the entry.

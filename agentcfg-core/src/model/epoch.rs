@@ -28,6 +28,11 @@ const ALPHABET: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 pub struct Epoch([u8; LENGTH]);
 
 /// A text that is no [`Epoch`].
+///
+/// ```
+/// use agentcfg_core::model::{Epoch, InvalidEpoch};
+/// assert_eq!("too long for one".parse::<Epoch>(), Err(InvalidEpoch));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an epoch is {LENGTH} characters of 0-9 and a-z")]
 pub struct InvalidEpoch;
@@ -48,6 +53,12 @@ impl Epoch {
     }
 
     /// The epoch's characters.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Epoch;
+    /// assert_eq!("k3j9x0ab".parse::<Epoch>()?.as_str(), "k3j9x0ab");
+    /// # Ok::<(), agentcfg_core::model::InvalidEpoch>(())
+    /// ```
     pub fn as_str(&self) -> &str {
         // The constructors accept only characters of the alphabet, which are ASCII.
         std::str::from_utf8(&self.0).unwrap_or_default()

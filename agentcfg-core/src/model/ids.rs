@@ -22,17 +22,36 @@ use uuid::Uuid;
 pub struct WorkspaceId(Uuid);
 
 /// Why a string is not an identifier: it is not a hyphenated UUID.
+///
+/// ```
+/// use agentcfg_core::model::{InvalidId, WorkspaceId};
+/// assert_eq!("studio".parse::<WorkspaceId>(), Err(InvalidId));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a UUID in its hyphenated form")]
 pub struct InvalidId;
 
 impl WorkspaceId {
     /// Wraps a UUID.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{WorkspaceId, parse_uuid};
+    /// let id = WorkspaceId::new(parse_uuid("018f2d7c-0000-7000-8000-000000000001")?);
+    /// assert_eq!(id.to_string(), "018f2d7c-0000-7000-8000-000000000001");
+    /// # Ok::<(), agentcfg_core::model::InvalidId>(())
+    /// ```
     pub const fn new(id: Uuid) -> Self {
         Self(id)
     }
 
     /// The UUID itself.
+    ///
+    /// ```
+    /// use agentcfg_core::model::WorkspaceId;
+    /// let id: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// assert_eq!(id.as_uuid().get_version_num(), 7);
+    /// # Ok::<(), agentcfg_core::model::InvalidId>(())
+    /// ```
     pub const fn as_uuid(&self) -> &Uuid {
         &self.0
     }
@@ -43,6 +62,12 @@ impl WorkspaceId {
 /// # Errors
 ///
 /// [`InvalidId`] for every other form, such as braces, `urn:uuid:` and bare hexadecimal digits.
+///
+/// ```
+/// use agentcfg_core::model::parse_uuid;
+/// assert!(parse_uuid("018F2D7C-0000-7000-8000-000000000001").is_ok());
+/// assert!(parse_uuid("018f2d7c000070008000000000000001").is_err());
+/// ```
 pub fn parse_uuid(text: &str) -> Result<Uuid, InvalidId> {
     if text.len() != 36 {
         return Err(InvalidId);

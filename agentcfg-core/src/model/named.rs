@@ -7,6 +7,11 @@
 macro_rules! named {
     ($(#[doc = $doc:literal])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[doc = $doc])*
+        ///
+        /// ```
+        #[doc = concat!("use agentcfg_core::model::", stringify!($name), ";")]
+        $(#[doc = concat!("assert_eq!(\"", $word, "\".parse(), Ok(", stringify!($name), "::", stringify!($variant), "));")])+
+        /// ```
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
             $($(#[$vdoc])* $variant,)+
@@ -29,9 +34,22 @@ macro_rules! named {
     (@impls $name:ident [$($doc:literal)*] $($variant:ident = $word:literal,)+ [$($unknown:ident)?]) => {
         impl $name {
             /// Every value that has a word, in the order of the definition.
+            ///
+            /// ```
+            #[doc = concat!("use agentcfg_core::model::", stringify!($name), ";")]
+            #[doc = concat!("for value in ", stringify!($name), "::ALL {")]
+            ///     println!("{value}");
+            /// }
+            /// ```
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
             /// The word that stands for this value in the API.
+            ///
+            /// ```
+            #[doc = concat!("use agentcfg_core::model::", stringify!($name), ";")]
+            #[doc = concat!("let value = ", stringify!($name), "::ALL[0];")]
+            /// assert_eq!(value.as_str().parse(), Ok(value));
+            /// ```
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
@@ -98,6 +116,12 @@ macro_rules! named {
 pub(crate) use named;
 
 /// The error of a word that is not in a closed set.
+///
+/// ```
+/// use agentcfg_core::model::Plan;
+/// let unknown = "gold".parse::<Plan>().unwrap_err();
+/// assert_eq!(unknown.to_string(), "must be one of free, pro, team, enterprise");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be one of {}", known.join(", "))]
 pub struct UnknownWord {

@@ -25,11 +25,23 @@ pub enum Patch<T> {
 
 impl<T> Patch<T> {
     /// Whether the field is left alone.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Patch;
+    /// assert!(Patch::<String>::default().is_absent());
+    /// assert!(!Patch::<String>::Null.is_absent());
+    /// ```
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }
 
     /// The new value, if there is one.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Patch;
+    /// assert_eq!(Patch::Set(7).value(), Some(&7));
+    /// assert_eq!(Patch::<i32>::Null.value(), None);
+    /// ```
     pub fn value(&self) -> Option<&T> {
         match self {
             Self::Set(value) => Some(value),
@@ -38,6 +50,13 @@ impl<T> Patch<T> {
     }
 
     /// Changes a nullable field accordingly.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Patch;
+    /// let mut role = None;
+    /// Patch::Set("editor").apply(&mut role);
+    /// assert_eq!(role, Some("editor"));
+    /// ```
     pub fn apply(self, field: &mut Option<T>) {
         match self {
             Self::Absent => {}

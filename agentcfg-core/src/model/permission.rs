@@ -107,17 +107,34 @@ impl PermissionSet {
     }
 
     /// This set without one permission.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Permission, Scope};
+    /// let set = Scope::Write.permissions().without(Permission::AgentsConfigure);
+    /// assert!(!set.contains(Permission::AgentsConfigure));
+    /// ```
     #[must_use]
     pub const fn without(self, permission: Permission) -> Self {
         Self(self.0 & !(1 << permission as u32))
     }
 
     /// Whether the set has this permission.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Permission, Scope};
+    /// assert!(Scope::Read.permissions().contains(Permission::AgentsRead));
+    /// ```
     pub const fn contains(self, permission: Permission) -> bool {
         self.0 & (1 << permission as u32) != 0
     }
 
     /// The permissions in the order of their definition.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Scope;
+    /// let words: Vec<&str> = Scope::Read.permissions().iter().map(|permission| permission.as_str()).collect();
+    /// assert_eq!(words, ["tasks:read", "projects:read", "agents:read", "analytics:read"]);
+    /// ```
     pub fn iter(self) -> impl Iterator<Item = Permission> {
         Permission::ALL
             .iter()
@@ -157,6 +174,11 @@ const OWNER: PermissionSet = ADMIN.and(PermissionSet::of(&[P::WorkspaceManage]))
 
 impl Scope {
     /// What an API key of this scope may do.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Permission, Scope};
+    /// assert!(!Scope::Read.permissions().contains(Permission::AgentsConfigure));
+    /// ```
     pub const fn permissions(self) -> PermissionSet {
         match self {
             Self::Read => READ,
@@ -168,6 +190,11 @@ impl Scope {
 
 impl Role {
     /// What a member with this role may do.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Permission, Role};
+    /// assert!(Role::Admin.permissions().contains(Permission::MembersManage));
+    /// ```
     pub const fn permissions(self) -> PermissionSet {
         match self {
             Self::Viewer => READ,

@@ -40,6 +40,13 @@ named! {
 
 record! {
     /// A model on offer.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{CredentialSource, ModelInfo, ModelStatus};
+    /// fn can_be_called(model: &ModelInfo) -> bool {
+    ///     model.status == ModelStatus::Available && model.credential != CredentialSource::None
+    /// }
+    /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
     ModelInfo {
         /// What requests name.
@@ -60,6 +67,13 @@ record! {
     /// A saved provider key, without the key.
     ///
     /// (Interface specification, *Provider key*: its plaintext is never shown again.)
+    ///
+    /// ```
+    /// use agentcfg_core::model::ProviderKeyInfo;
+    /// fn line(key: &ProviderKeyInfo) -> String {
+    ///     format!("{}, replaced at {}", key.provider, key.updated_at)
+    /// }
+    /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
     ProviderKeyInfo {
         /// The provider that the key is for.

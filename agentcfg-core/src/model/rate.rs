@@ -1,6 +1,14 @@
 //! The figures of a rate limit after one request.
 
 /// The state of a caller's window after a request. (Interface specification, *Rate limit*.)
+///
+/// ```
+/// use agentcfg_core::model::RateStatus;
+/// let status = RateStatus { limit: 100, remaining: 0, reset_unix_millis: 1_795_167_060_001 };
+/// if status.remaining == 0 {
+///     println!("{} requests were made, wait until {}", status.limit, status.reset_unix_seconds());
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateStatus {
     /// Requests allowed in a window.
@@ -13,6 +21,12 @@ pub struct RateStatus {
 
 impl RateStatus {
     /// When the window ends, in seconds since the Unix epoch, rounded up.
+    ///
+    /// ```
+    /// use agentcfg_core::model::RateStatus;
+    /// let status = RateStatus { limit: 100, remaining: 99, reset_unix_millis: 1_795_167_060_001 };
+    /// assert_eq!(status.reset_unix_seconds(), 1_795_167_061);
+    /// ```
     pub fn reset_unix_seconds(&self) -> i64 {
         self.reset_unix_millis.div_euclid(1000) + i64::from(self.reset_unix_millis.rem_euclid(1000) > 0)
     }

@@ -33,6 +33,13 @@ use crate::validate::{MAX_AGENT_ID, MAX_USER_ID};
 ///
 /// `subschema_for::<T>()` gives the schema of a type or a reference to it; `take_definitions(true)` gives all that was
 /// referred to, by name. Types of one's own can be added in the same way.
+///
+/// ```
+/// use agentcfg_core::model::{Plan, schema};
+/// let mut generator = schema::generator();
+/// let reference = generator.subschema_for::<Plan>();
+/// assert_eq!(reference.get("$ref").unwrap(), "#/components/schemas/Plan");
+/// ```
 pub fn generator() -> SchemaGenerator {
     let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| {
         settings.definitions_path = "/components/schemas".into();

@@ -24,6 +24,13 @@ record! {
     /// What one agent is doing.
     ///
     /// (Interface specification, *Agent status entry*.)
+    ///
+    /// ```
+    /// use agentcfg_core::model::{AgentStatus, LiveStatus};
+    /// fn is_free(entry: &AgentStatus) -> bool {
+    ///     entry.status == LiveStatus::Idle
+    /// }
+    /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
     AgentStatus {
         /// Identifier within the workspace, fixed at creation.
@@ -57,6 +64,14 @@ record! {
 
 body! {
     /// What an agent does now. `working` names a task by both fields; `idle` and `offline` name none.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{LiveStatus, StatusReport};
+    /// let report = StatusReport::working("T-7", "Write the release notes");
+    /// assert_eq!(report.status, LiveStatus::Working);
+    /// let without_task = StatusReport { current_task_id: None, ..report };
+    /// assert_eq!(without_task.validate().unwrap_err().to_string(), "current_task_id is required when status is working");
+    /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
     create StatusReport {
         /// What the agent is doing.
@@ -96,6 +111,11 @@ fn task_fits(status: LiveStatus, field: &str, is_given: bool, faults: &mut Fault
 
 impl StatusReport {
     /// The agent is up and has no task.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{LiveStatus, StatusReport};
+    /// assert_eq!(StatusReport::idle().status, LiveStatus::Idle);
+    /// ```
     pub fn idle() -> Self {
         Self {
             status: LiveStatus::Idle,
@@ -105,6 +125,11 @@ impl StatusReport {
     }
 
     /// The agent is down.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{LiveStatus, StatusReport};
+    /// assert_eq!(StatusReport::offline().status, LiveStatus::Offline);
+    /// ```
     pub fn offline() -> Self {
         Self {
             status: LiveStatus::Offline,
@@ -114,6 +139,12 @@ impl StatusReport {
     }
 
     /// The agent works on a task.
+    ///
+    /// ```
+    /// use agentcfg_core::model::StatusReport;
+    /// let report = StatusReport::working("T-7", "Write the release notes");
+    /// assert_eq!(report.current_task_id.as_deref(), Some("T-7"));
+    /// ```
     pub fn working(task_id: impl Into<String>, task_title: impl Into<String>) -> Self {
         Self {
             status: LiveStatus::Working,

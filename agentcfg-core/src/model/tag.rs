@@ -26,6 +26,11 @@ pub struct Tag {
 }
 
 /// A text that is no [`Tag`].
+///
+/// ```
+/// use agentcfg_core::model::{InvalidTag, Tag};
+/// assert_eq!("k3j9x0ab".parse::<Tag>(), Err(InvalidTag));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a tag is an epoch, a hyphen, `a` or `w`, and a number")]
 pub struct InvalidTag;
@@ -37,6 +42,13 @@ const UNKNOWN: char = 'u';
 
 impl Tag {
     /// The tag of one agent's record.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Tag;
+    /// let tag = Tag::record("k3j9x0ab".parse()?, 7);
+    /// assert_eq!(tag.to_string(), "k3j9x0ab-a7");
+    /// # Ok::<(), agentcfg_core::model::InvalidEpoch>(())
+    /// ```
     pub const fn record(epoch: Epoch, version: u64) -> Self {
         Self {
             epoch,
@@ -46,6 +58,13 @@ impl Tag {
     }
 
     /// The tag of a list in a workspace.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Tag;
+    /// let tag = Tag::list("k3j9x0ab".parse()?, 7);
+    /// assert_eq!(tag.to_string(), "k3j9x0ab-w7");
+    /// # Ok::<(), agentcfg_core::model::InvalidEpoch>(())
+    /// ```
     pub const fn list(epoch: Epoch, revision: u64) -> Self {
         Self {
             epoch,
@@ -73,17 +92,36 @@ impl Tag {
     };
 
     /// The epoch of the store that the version is in.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Tag;
+    /// let tag: Tag = "k3j9x0ab-a7".parse()?;
+    /// assert_eq!(tag.epoch().as_str(), "k3j9x0ab");
+    /// # Ok::<(), agentcfg_core::model::InvalidTag>(())
+    /// ```
     pub const fn epoch(self) -> Epoch {
         self.epoch
     }
 
     /// The letter that says what is tagged: `a` for an agent's record, `w` for a list in a workspace, `u` for
     /// [`Tag::UNKNOWN`].
+    ///
+    /// ```
+    /// use agentcfg_core::model::Tag;
+    /// assert_eq!("k3j9x0ab-w7".parse::<Tag>()?.kind(), 'w');
+    /// # Ok::<(), agentcfg_core::model::InvalidTag>(())
+    /// ```
     pub const fn kind(self) -> char {
         self.kind
     }
 
     /// The number of the version.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Tag;
+    /// assert_eq!("k3j9x0ab-a7".parse::<Tag>()?.number(), 7);
+    /// # Ok::<(), agentcfg_core::model::InvalidTag>(())
+    /// ```
     pub const fn number(self) -> u64 {
         self.number
     }
@@ -112,6 +150,14 @@ impl FromStr for Tag {
 }
 
 /// A value with the tag of its version.
+///
+/// ```
+/// use agentcfg_core::model::{Agent, Precondition, Tagged};
+/// /// The condition for a change of just this version.
+/// fn unchanged(agent: &Tagged<Agent>) -> Precondition {
+///     Precondition::matches(agent.tag)
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tagged<T> {
     /// The value.
@@ -121,6 +167,14 @@ pub struct Tagged<T> {
 }
 
 /// A version that a [`Precondition`] names.
+///
+/// ```
+/// use agentcfg_core::model::{Expected, Tag};
+/// let tag: Tag = "k3j9x0ab-a7".parse()?;
+/// assert_eq!(Expected::from("k3j9x0ab-a7"), Expected::Tag(tag));
+/// assert_eq!(Expected::from("seven"), Expected::Unknown("seven".into()));
+/// # Ok::<(), agentcfg_core::model::InvalidTag>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
     /// This one.
@@ -142,6 +196,14 @@ impl From<&str> for Expected {
 }
 
 /// A condition on the version of a record.
+///
+/// ```
+/// use agentcfg_core::model::{Precondition, Tag};
+/// let (seventh, eighth): (Tag, Tag) = ("k3j9x0ab-a7".parse()?, "k3j9x0ab-a8".parse()?);
+/// assert!(Precondition::None.is_met_by(eighth));
+/// assert!(!Precondition::matches(seventh).is_met_by(eighth));
+/// # Ok::<(), agentcfg_core::model::InvalidTag>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Precondition {
     /// Any version will do.
@@ -168,6 +230,14 @@ impl Precondition {
     }
 
     /// Whether a record of this version meets the condition.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Expected, Precondition, Tag};
+    /// let tag: Tag = "k3j9x0ab-a7".parse()?;
+    /// let either = Precondition::OneOf(vec![Expected::from("k3j9x0ab-a6"), Expected::from(tag)]);
+    /// assert!(either.is_met_by(tag));
+    /// # Ok::<(), agentcfg_core::model::InvalidTag>(())
+    /// ```
     pub fn is_met_by(&self, current: Tag) -> bool {
         match self {
             Self::None | Self::Exists => true,

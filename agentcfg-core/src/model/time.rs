@@ -21,6 +21,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Timestamp(i64);
 
 /// Why a string is not a [`Timestamp`].
+///
+/// ```
+/// use agentcfg_core::model::{InvalidTimestamp, Timestamp};
+/// assert_eq!("tomorrow".parse::<Timestamp>(), Err(InvalidTimestamp));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be an RFC 3339 timestamp such as 2026-11-20T09:30:00Z")]
 pub struct InvalidTimestamp;
@@ -28,6 +33,11 @@ pub struct InvalidTimestamp;
 impl Timestamp {
     /// The moment so many milliseconds after the Unix epoch. Moments that no four-digit year can
     /// show are moved to the nearest that can be shown.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Timestamp;
+    /// assert_eq!(Timestamp::from_unix_millis(0).to_string(), "1970-01-01T00:00:00.000Z");
+    /// ```
     pub fn from_unix_millis(millis: i64) -> Self {
         const FIRST: i64 = -62_135_596_800_000; // 0001-01-01T00:00:00Z
         const LAST: i64 = 253_402_300_799_999; // 9999-12-31T23:59:59.999Z
@@ -35,16 +45,37 @@ impl Timestamp {
     }
 
     /// Milliseconds since the Unix epoch.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Timestamp;
+    /// let at: Timestamp = "1970-01-01T00:00:01.5Z".parse()?;
+    /// assert_eq!(at.unix_millis(), 1500);
+    /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
+    /// ```
     pub fn unix_millis(self) -> i64 {
         self.0
     }
 
     /// The same moment as a `chrono` value.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Timestamp;
+    /// let at: Timestamp = "2026-11-20T09:30:00Z".parse()?;
+    /// assert_eq!(at.as_datetime().timestamp_millis(), at.unix_millis());
+    /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
+    /// ```
     pub fn as_datetime(self) -> DateTime<Utc> {
         DateTime::from_timestamp_millis(self.0).unwrap_or_default()
     }
 
     /// This moment moved by so many milliseconds.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Timestamp;
+    /// let at: Timestamp = "2026-11-20T09:30:00Z".parse()?;
+    /// assert_eq!(at.plus_millis(90_000).to_string(), "2026-11-20T09:31:30.000Z");
+    /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
+    /// ```
     #[must_use]
     pub fn plus_millis(self, millis: i64) -> Self {
         Self::from_unix_millis(self.unix_millis().saturating_add(millis))

@@ -7,6 +7,13 @@ record! {
     /// Body of every answer that reports a failure.
     ///
     /// (Interface specification, *Errors*.)
+    ///
+    /// ```
+    /// use agentcfg_core::model::ErrorBody;
+    /// let body: ErrorBody = serde_json::from_str(r#"{"error":"invalid credentials"}"#)?;
+    /// assert_eq!(body.error, "invalid credentials");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
     ErrorBody "Error" {
         /// What went wrong, for people to read. The wording may change between releases: rely on the status code.
@@ -17,6 +24,12 @@ record! {
 
 record! {
     /// Says that it is done, where there is no record to show.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Success;
+    /// assert_eq!(serde_json::to_string(&Success::OK)?, r#"{"success":true}"#);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     Success {
         /// Always true.
@@ -27,5 +40,10 @@ record! {
 
 impl Success {
     /// `{"success": true}`.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Success;
+    /// assert!(Success::OK.success);
+    /// ```
     pub const OK: Self = Self { success: true };
 }

@@ -25,12 +25,24 @@ named! {
 impl Plan {
     /// Whether workspaces on this plan may bring their own provider keys. (Interface specification,
     /// *Bring-your-own-key mode*.)
+    ///
+    /// ```
+    /// use agentcfg_core::model::Plan;
+    /// assert!(Plan::Pro.allows_provider_keys() && !Plan::Free.allows_provider_keys());
+    /// ```
     pub const fn allows_provider_keys(self) -> bool {
         !matches!(self, Self::Free)
     }
 }
 
 /// How many active agents each plan allows; `None` is no limit.
+///
+/// ```
+/// use agentcfg_core::model::{Plan, PlanLimits};
+/// let limits = PlanLimits { free: Some(5), ..PlanLimits::default() };
+/// assert_eq!(limits.of(Plan::Free), Some(5));
+/// assert_eq!(limits.of(Plan::Enterprise), None);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanLimits {
     /// On [`Plan::Free`].
@@ -45,6 +57,11 @@ pub struct PlanLimits {
 
 impl PlanLimits {
     /// The limit of one plan.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Plan, PlanLimits};
+    /// assert_eq!(PlanLimits::default().of(Plan::Team), Some(100));
+    /// ```
     pub fn of(&self, plan: Plan) -> Option<u32> {
         match plan {
             Plan::Free => self.free,
@@ -69,6 +86,13 @@ impl Default for PlanLimits {
 
 record! {
     /// What all other records belong to.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Workspace;
+    /// fn title(workspace: &Workspace) -> String {
+    ///     format!("{} (plan {})", workspace.name, workspace.plan)
+    /// }
+    /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
     Workspace {
         /// Workspace identifier.
@@ -92,6 +116,13 @@ record! {
 }
 
 /// A workspace as the caller sees it.
+///
+/// ```
+/// use agentcfg_core::model::{Role, WorkspaceView};
+/// fn is_owned(view: &WorkspaceView) -> bool {
+///     view.role == Some(Role::Owner)
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceView {
     /// The workspace.
@@ -120,6 +151,12 @@ impl schemars::JsonSchema for WorkspaceView {
 
 body! {
     /// What a new workspace starts with.
+    ///
+    /// ```
+    /// use agentcfg_core::model::NewWorkspace;
+    /// let new = NewWorkspace { name: "Studio North".into() };
+    /// assert!(new.validate().is_ok());
+    /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
     create NewWorkspace {
         /// Name for people.
@@ -131,6 +168,12 @@ body! {
 
 body! {
     /// The fields to change; what is left out stays.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Plan, WorkspacePatch};
+    /// let rename = WorkspacePatch { name: Some("Studio South".into()), ..WorkspacePatch::default() };
+    /// let upgrade = WorkspacePatch { plan: Some(Plan::Team), ..WorkspacePatch::default() };
+    /// ```
     #[derive(Debug, Clone, PartialEq, Eq, Default)]
     change WorkspacePatch {
         /// New name.
@@ -144,6 +187,13 @@ body! {
 
 record! {
     /// A user's membership in a workspace.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Member, Role};
+    /// fn owners(members: &[Member]) -> usize {
+    ///     members.iter().filter(|member| member.role == Role::Owner).count()
+    /// }
+    /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
     Member {
         /// The user: the `sub` of the user's session tokens.
@@ -158,6 +208,13 @@ record! {
 
 body! {
     /// The role to give.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Role, RoleChange};
+    /// let body = serde_json::to_string(&RoleChange { role: Role::Member })?;
+    /// assert_eq!(body, r#"{"role":"member"}"#);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     create RoleChange {
         /// The new role.

@@ -13,6 +13,12 @@ const SHARDS: usize = 64;
 const SWEEP_AT: usize = 1024;
 
 /// Windows in the memory of one process; a restart loses them.
+///
+/// ```
+/// use agentcfg_core::rate_limit::MemoryLimiter;
+/// use agentcfg_core::{AgentCfg, store::MemoryStore};
+/// let service = AgentCfg::builder(MemoryStore::new()).rate_limiter(MemoryLimiter::default()).build();
+/// ```
 #[derive(Debug)]
 pub struct MemoryLimiter {
     shards: Vec<Mutex<Shard>>,
@@ -40,6 +46,15 @@ impl Default for MemoryLimiter {
 
 impl MemoryLimiter {
     /// Counts one request; see [`RateLimiter::hit`].
+    ///
+    /// ```
+    /// use agentcfg_core::clock::{Moment, SystemClock};
+    /// use agentcfg_core::rate_limit::{MemoryLimiter, Subject};
+    /// let (limiter, now) = (MemoryLimiter::default(), Moment::of(&SystemClock));
+    /// assert!(limiter.count(Subject::User("ada"), 1, now).allowed);
+    /// assert!(!limiter.count(Subject::User("ada"), 1, now).allowed);
+    /// assert!(limiter.count(Subject::User("grace"), 1, now).allowed);
+    /// ```
     pub fn count(&self, subject: Subject<'_>, limit: u32, at: Moment) -> RateDecision {
         // A key's identifier has 20 characters of base 62; the prefix keeps users apart from keys.
         let owned;

@@ -11,6 +11,12 @@ use crate::model::RateStatus;
 use crate::store::StoreError;
 
 /// A window as it is after a request was counted in it.
+///
+/// ```
+/// use agentcfg_core::rate_limit::SharedWindow;
+/// let window = SharedWindow { ends_at_millis: 1_795_167_060_000, used: 1, now_millis: 1_795_167_000_000 };
+/// assert_eq!(window.ends_at_millis - window.now_millis, 60_000);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedWindow {
     /// When it ends, in milliseconds since the Unix epoch by the clock of the shared counter.
@@ -25,6 +31,28 @@ pub struct SharedWindow {
 ///
 /// All windows go by its clock. The clocks of the processes differ a little, and with them one process could open a window
 /// that is still open for another.
+///
+/// ```
+/// use std::sync::Mutex;
+/// use agentcfg_core::rate_limit::{SharedWindow, SharedWindows};
+/// use agentcfg_core::store::StoreError;
+///
+/// /// One window for all, which never ends. A real place would ask a server.
+/// struct Place(Mutex<u64>);
+///
+/// #[async_trait::async_trait]
+/// impl SharedWindows for Place {
+///     async fn hit(&self, _subject: &str, window_millis: i64) -> Result<SharedWindow, StoreError> {
+///         let mut used = self.0.lock().map_err(|error| StoreError::Unavailable(error.to_string()))?;
+///         *used += 1;
+///         Ok(SharedWindow { ends_at_millis: window_millis, used: *used, now_millis: 0 })
+///     }
+///
+///     async fn sweep(&self) -> Result<(), StoreError> {
+///         Ok(())
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait SharedWindows: Send + Sync + 'static {
     /// Counts a request in the subject's window. Where that has ended, or there is none, a new one
@@ -33,6 +61,15 @@ pub trait SharedWindows: Send + Sync + 'static {
     /// # Errors
     ///
     /// When the counter does not answer. The request may have been counted.
+    ///
+    /// ```no_run
+    /// # use agentcfg_core::rate_limit::{SharedWindows, WINDOW_MILLIS};
+    /// # async fn example(place: impl SharedWindows) -> Result<(), Box<dyn std::error::Error>> {
+    /// let window = place.hit("key 4fQ8mZr2LkV7xN0bTy6W", WINDOW_MILLIS).await?;
+    /// println!("{} requests until {}", window.used, window.ends_at_millis);
+    /// # Ok(())
+    /// # }
+    /// ```
     async fn hit(&self, subject: &str, window_millis: i64) -> Result<SharedWindow, StoreError>;
 
     /// Removes windows that ended a while ago.
@@ -40,6 +77,27 @@ pub trait SharedWindows: Send + Sync + 'static {
     /// # Errors
     ///
     /// When the counter does not answer.
+    ///
+    /// ```no_run
+    /// # use agentcfg_core::rate_limit::SharedWindows;
+    /// # async fn example(place: impl SharedWindows) -> Result<(), Box<dyn std::error::Error>> {
+    /// // Now and then, by one process or by each:
+    /// place.sweep().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::sync::Arc;
+    /// use agentcfg_core::AgentCfg;
+    /// use agentcfg_core::rate_limit::SharedLimiter;
+    /// use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+    /// let store = Arc::new(PostgresStore::connect(&PostgresOptions::new("postgres://db/agentcfg")).await?);
+    /// let limiter = SharedLimiter::new(store.clone());
+    /// let service = AgentCfg::builder(store).rate_limiter(limiter).build();
+    /// # Ok(())
+    /// # }
+    /// ```
     async fn sweep(&self) -> Result<(), StoreError>;
 }
 
@@ -51,6 +109,13 @@ pub struct SharedLimiter {
 }
 
 /// The state of a [`SharedLimiter`], for metrics.
+///
+/// ```
+/// use agentcfg_core::rate_limit::SharedState;
+/// let state = SharedState::default();
+/// assert!(!state.is_alone());
+/// assert_eq!(state.counted_alone(), 0);
+/// ```
 #[derive(Debug, Default)]
 pub struct SharedState {
     is_alone: AtomicBool,
@@ -61,11 +126,25 @@ pub struct SharedState {
 
 impl SharedState {
     /// Whether the last request was counted in this process alone.
+    ///
+    /// ```no_run
+    /// # fn example(limiter: agentcfg_core::rate_limit::SharedLimiter) {
+    /// if limiter.state().is_alone() {
+    ///     eprintln!("each instance counts for itself");
+    /// }
+    /// # }
+    /// ```
     pub fn is_alone(&self) -> bool {
         self.is_alone.load(Ordering::Relaxed)
     }
 
     /// How many requests were counted in this process alone.
+    ///
+    /// ```no_run
+    /// # fn example(limiter: agentcfg_core::rate_limit::SharedLimiter) {
+    /// println!("{} requests were counted alone", limiter.state().counted_alone());
+    /// # }
+    /// ```
     pub fn counted_alone(&self) -> u64 {
         self.counted_alone.load(Ordering::Relaxed)
     }
@@ -73,6 +152,14 @@ impl SharedState {
 
 impl SharedLimiter {
     /// A limiter on this counter.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use agentcfg_core::rate_limit::{SharedLimiter, SharedWindows};
+    /// # fn example(place: Arc<dyn SharedWindows>) {
+    /// let limiter = SharedLimiter::new(place);
+    /// # }
+    /// ```
     pub fn new(windows: Arc<dyn SharedWindows>) -> Self {
         Self {
             windows,
@@ -82,6 +169,16 @@ impl SharedLimiter {
     }
 
     /// The live state of the limiter; clones share it.
+    ///
+    /// ```no_run
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # fn example(limiter: agentcfg_core::rate_limit::SharedLimiter) {
+    /// // Keep the state: the builder takes the limiter.
+    /// let state = limiter.state();
+    /// let service = AgentCfg::builder(MemoryStore::new()).rate_limiter(limiter).build();
+    /// println!("{}", state.is_alone());
+    /// # }
+    /// ```
     pub fn state(&self) -> Arc<SharedState> {
         Arc::clone(&self.state)
     }

@@ -8,6 +8,10 @@ use crate::clock::Moment;
 use crate::model::RateStatus;
 
 /// How long a window lasts.
+///
+/// ```
+/// assert_eq!(agentcfg_core::rate_limit::WINDOW_MILLIS, 60_000);
+/// ```
 pub const WINDOW_MILLIS: i64 = 60_000;
 /// The length by the steady clock. It is a little longer, so that the wall clock decides while it is not set: readings of the
 /// steady clock are a few milliseconds old, and a time service may slow the wall clock down a little.
@@ -53,6 +57,13 @@ impl Window {
     /// Counts one request at this time.
     ///
     /// When the clock steps back, the window stays the same and is not refilled.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::{Moment, SystemClock};
+    /// use agentcfg_core::rate_limit::Window;
+    /// let decision = Window::default().hit(100, Moment::of(&SystemClock));
+    /// assert_eq!(decision.status.remaining, 99);
+    /// ```
     pub fn hit(&mut self, limit: u32, at: Moment) -> RateDecision {
         if self.has_ended(at) {
             *self = Self::opened(at);
@@ -126,6 +137,13 @@ static ENDING_BY_STEADY_CLOCK: Mutex<()> = Mutex::new(());
 
 impl AtomicWindow {
     /// Counts one request at this time; see [`Window::hit`].
+    ///
+    /// ```
+    /// use agentcfg_core::clock::{Moment, SystemClock};
+    /// use agentcfg_core::rate_limit::AtomicWindow;
+    /// let decision = AtomicWindow::default().hit(100, Moment::of(&SystemClock));
+    /// assert_eq!(decision.status.remaining, 99);
+    /// ```
     pub fn hit(&self, limit: u32, at: Moment) -> RateDecision {
         let mut window = self.load();
         loop {

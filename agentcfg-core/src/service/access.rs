@@ -150,6 +150,15 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`] without the permission in the workspace.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.authorize(&ada, studio, Permission::ApiKeysManage).await?;
+    /// let eve = service.trusted_user("eve")?;
+    /// assert!(service.authorize(&eve, studio, Permission::AgentsRead).await.is_err());
+    /// # Ok(()) }) }
+    /// ```
     pub async fn authorize(
         &self,
         caller: &Caller,

@@ -131,6 +131,15 @@ impl AgentCfg {
     /// [`ErrorKind::Invalid`] for a field out of its bounds, [`ErrorKind::Forbidden`] without
     /// `agents:configure`, [`ErrorKind::Conflict`] when the identifier is taken, by a deleted agent
     /// too, [`ErrorKind::PlanLimit`] when the plan allows no more active agents.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let new = NewAgent { model: Some("gpt-5".into()), ..NewAgent::new(studio, "reviewer".parse()?, "Reviewer") };
+    /// let reviewer = service.create_agent(&ada, new).await?;
+    /// assert!(reviewer.value.is_active);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn create_agent(&self, caller: &Caller, new: impl IntoValid<NewAgent>) -> Result<Tagged<Agent>, Error> {
         let new = new.into_valid()?.into_inner();
         let now = self.now();
@@ -198,6 +207,18 @@ impl AgentCfg {
     /// [`ErrorKind::Invalid`] for a field out of its bounds or an identity that is not the agent's,
     /// [`ErrorKind::Forbidden`] without `agents:configure`, [`ErrorKind::NotFound`] for an unknown
     /// or deleted agent, [`ErrorKind::Precondition`] when the condition is not met.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let patch = AgentPatch { role: Patch::Set("author".into()), ..AgentPatch::default() };
+    /// let writer = service.update_agent(&ada, Some(studio), "writer", patch, &Precondition::None).await?;
+    /// assert_eq!(writer.value.role.as_deref(), Some("author"));
+    /// // From now on only if nothing else has changed the agent:
+    /// let patch = AgentPatch { role: Patch::Null, ..AgentPatch::default() };
+    /// service.update_agent(&ada, Some(studio), "writer", patch, &Precondition::matches(writer.tag)).await?;
+    /// # Ok(()) }) }
+    /// ```
     pub async fn update_agent(
         &self,
         caller: &Caller,
@@ -237,6 +258,14 @@ impl AgentCfg {
     /// # Errors
     ///
     /// As [`Self::update_agent`].
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.delete_agent(&ada, Some(studio), "writer", &Precondition::None).await?;
+    /// assert!(service.list_agents(&ada, studio, &Default::default()).await?.value.is_empty());
+    /// # Ok(()) }) }
+    /// ```
     pub async fn delete_agent(
         &self,
         caller: &Caller,
@@ -275,6 +304,15 @@ impl AgentCfg {
     ///
     /// As [`Self::update_agent`]; [`ErrorKind::Conflict`] when the agent is active,
     /// [`ErrorKind::PlanLimit`] when the plan allows no more active agents.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.delete_agent(&ada, Some(studio), "writer", &Precondition::None).await?;
+    /// let writer = service.restore_agent(&ada, Some(studio), "writer", &Precondition::None).await?;
+    /// assert!(writer.value.is_active);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn restore_agent(
         &self,
         caller: &Caller,

@@ -17,6 +17,15 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`] without `api_keys:read` in the workspace.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// for key in service.list_api_keys(&ada, studio).await? {
+    ///     println!("{}: last used {:?}", key.name, key.last_used_at);
+    /// }
+    /// # Ok(()) }) }
+    /// ```
     pub async fn list_api_keys(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<ApiKey>, Error> {
         let access = self.access(caller, workspace, Permission::ApiKeysRead).await?;
         let index = self
@@ -43,6 +52,22 @@ impl AgentCfg {
     ///
     /// [`ErrorKind::Invalid`] for a field out of its bounds or an expiry in the past,
     /// [`ErrorKind::Forbidden`] without `api_keys:manage` in the workspace.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let new = NewApiKey {
+    ///     workspace_id: studio,
+    ///     name: "Nightly build".into(),
+    ///     environment: Environment::Production,
+    ///     scope: Scope::Read,
+    ///     expires_at: None,
+    ///     rate_limit: Some(600),
+    /// };
+    /// let created = service.create_api_key(&ada, new).await?;
+    /// assert!(created.key.starts_with("svc_live_"));
+    /// # Ok(()) }) }
+    /// ```
     pub async fn create_api_key(
         &self,
         caller: &Caller,
@@ -98,6 +123,23 @@ impl AgentCfg {
     ///
     /// [`ErrorKind::NotFound`] for a key that is unknown, revoked already, or of a workspace that
     /// the user is no member of; [`ErrorKind::Forbidden`] without `api_keys:manage`.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// # let new = NewApiKey {
+    /// #     workspace_id: studio,
+    /// #     name: "Nightly build".into(),
+    /// #     environment: Environment::Production,
+    /// #     scope: Scope::Read,
+    /// #     expires_at: None,
+    /// #     rate_limit: None,
+    /// # };
+    /// # let created = service.create_api_key(&ada, new).await?;
+    /// service.revoke_api_key(&ada, &created.record.id).await?;
+    /// assert!(service.authenticate(&created.key).await.is_err());
+    /// # Ok(()) }) }
+    /// ```
     pub async fn revoke_api_key(
         &self,
         caller: &Caller,

@@ -11,6 +11,16 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `audit_log:read`.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// for entry in service.audit_log(&ada, studio, 0, 100).await? {
+    ///     println!("{}: {} did {} to {}", entry.created_at, entry.actor.id, entry.action, entry.target.id);
+    /// }
+    /// # assert_eq!(service.audit_log(&ada, studio, 0, 1).await?[0].action, Action::AgentCreated);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn audit_log(
         &self,
         caller: &Caller,

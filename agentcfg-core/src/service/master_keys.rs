@@ -20,6 +20,16 @@ use crate::vault::{KeyId, Vault};
 const BATCH: usize = 64;
 
 /// The master keys that a store needs.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+/// # fn main() -> Outcome { run(async |service, ada, studio| {
+/// let needed = service.master_keys_needed().await?;
+/// for id in &needed.keys {
+///     println!("needs the master key {id}");
+/// }
+/// # Ok(()) }) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MasterKeysNeeded {
     /// The keys that something may be sealed under, the sealing one first. Empty for a store that was
@@ -57,6 +67,12 @@ fn shown(ids: &[KeyId]) -> String {
 }
 
 /// The progress of [`AgentCfg::rewrap_provider_keys`].
+///
+/// ```
+/// use agentcfg_core::service::RewrapProgress;
+/// let progress = RewrapProgress { examined: 64, rewrapped: 63, unreadable: 1 };
+/// println!("{} of {} sealed anew", progress.rewrapped, progress.examined);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RewrapProgress {
     /// Provider keys that were checked.
@@ -73,6 +89,14 @@ impl AgentCfg {
     /// # Errors
     ///
     /// When storage fails.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let needed = service.master_keys_needed().await?;
+    /// assert!(needed.keys.is_empty() && !needed.any_sealed);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn master_keys_needed(&self) -> Result<MasterKeysNeeded, Error> {
         let (sealed, list) = self.scan_with(sealed_keys().limit(1), records::master_keys()).await?;
         Ok(MasterKeysNeeded {
@@ -155,6 +179,21 @@ impl AgentCfg {
     /// # Errors
     ///
     /// As [`Self::adopt_master_keys`].
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// use agentcfg_core::clock::SystemEntropy;
+    /// use agentcfg_core::vault::{MasterKey, Vault};
+    /// let old = MasterKey::generate(&SystemEntropy)?;
+    /// # service.set_vault(Vault::new(vec![old.clone()])?);
+    /// # service.adopt_master_keys().await?;
+    /// let new = MasterKey::generate(&SystemEntropy)?;
+    /// service.set_vault(Vault::new(vec![new.clone(), old])?);
+    /// service.rewrap_provider_keys(&mut |progress| println!("{} sealed anew", progress.rewrapped)).await?;
+    /// assert_eq!(service.master_keys_needed().await?.keys, [new.id()]);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn rewrap_provider_keys(
         &self,
         progress: &mut (dyn FnMut(RewrapProgress) + Send),
@@ -243,6 +282,14 @@ impl AgentCfg {
     /// # Errors
     ///
     /// When storage fails; a later call goes on.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let discarded = service.discard_provider_keys("root").await?;
+    /// println!("{discarded} provider keys have to be saved again");
+    /// # Ok(()) }) }
+    /// ```
     pub async fn discard_provider_keys(&self, by: &str) -> Result<u64, Error> {
         let mut discarded = 0;
         loop {
@@ -265,6 +312,14 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Conflict`] when a provider key is saved.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.forget_master_keys().await?;
+    /// assert!(service.master_keys_needed().await?.keys.is_empty());
+    /// # Ok(()) }) }
+    /// ```
     pub async fn forget_master_keys(&self) -> Result<(), Error> {
         if self.master_keys_needed().await?.any_sealed {
             return Err(Error::new(ErrorKind::Conflict, "there are saved provider keys"));

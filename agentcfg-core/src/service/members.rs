@@ -13,6 +13,15 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`] without `users:read` in the workspace.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let members = service.list_members(&ada, studio).await?;
+    /// assert_eq!(members[0].user_id, "ada");
+    /// assert_eq!(members[0].role, Role::Owner);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn list_members(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
         let access = self.access(caller, workspace, Permission::UsersRead).await?;
         let entries = Entries::<Member>::in_workspace(access.workspace());
@@ -28,6 +37,15 @@ impl AgentCfg {
     ///
     /// [`ErrorKind::Forbidden`] without `members:manage`, or when a caller who is no owner makes or removes an owner,
     /// [`ErrorKind::Conflict`] when no owner would be left.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.set_member(&ada, studio, &"grace".parse()?, Role::Member).await?;
+    /// let grace = service.trusted_user("grace")?;
+    /// assert!(service.list_agents(&grace, studio, &Default::default()).await.is_ok());
+    /// # Ok(()) }) }
+    /// ```
     pub async fn set_member(
         &self,
         caller: &Caller,
@@ -77,6 +95,16 @@ impl AgentCfg {
     ///
     /// [`ErrorKind::Forbidden`] without `members:manage`, or for an owner when the caller is none, [`ErrorKind::NotFound`] when the
     /// user is no member, [`ErrorKind::Conflict`] for the last owner.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.set_member(&ada, studio, &"grace".parse()?, Role::Viewer).await?;
+    /// service.remove_member(&ada, studio, &"grace".parse()?).await?;
+    /// let last = service.remove_member(&ada, studio, &"ada".parse()?).await;
+    /// assert_eq!(last.unwrap_err().kind(), agentcfg_core::ErrorKind::Conflict);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn remove_member(
         &self,
         caller: &Caller,

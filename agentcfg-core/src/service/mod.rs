@@ -51,6 +51,17 @@ use crate::token::HashError;
 use crate::vault::{SealError, Vault};
 
 /// The settings of a deployment.
+///
+/// ```
+/// use agentcfg_core::Settings;
+/// use agentcfg_core::model::{Plan, PlanLimits};
+/// let settings = Settings {
+///     default_plan: Plan::Free,
+///     plan_limits: PlanLimits { free: Some(5), ..PlanLimits::default() },
+///     operators: ["root".to_owned()].into(),
+///     ..Settings::default()
+/// };
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// How many active agents each plan allows.
@@ -120,6 +131,14 @@ struct Inner {
 }
 
 /// Builds a service; see [`AgentCfg::builder`].
+///
+/// ```
+/// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
+/// let service = AgentCfg::builder(MemoryStore::new())
+///     .settings(Settings { status_ttl_seconds: 30, ..Settings::default() })
+///     .list_cache_bytes(16 << 20)
+///     .build();
+/// ```
 pub struct Builder {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -147,6 +166,14 @@ type Managed = [Option<ProviderCredential>; Provider::ALL.len()];
 
 impl Builder {
     /// Chooses the settings.
+    ///
+    /// ```
+    /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
+    /// let service = AgentCfg::builder(MemoryStore::new())
+    ///     .settings(Settings { session_rate_limit: 60, ..Settings::default() })
+    ///     .build();
+    /// assert_eq!(service.settings().session_rate_limit, 60);
+    /// ```
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
@@ -156,6 +183,20 @@ impl Builder {
     /// Chooses the verifier of session tokens. Without one, every session token is refused.
     ///
     /// A verifier that is chosen at run time comes as an `Arc<dyn SessionVerifier>` or a `Box` of one.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_core::session::{LocalSessions, SESSION_SECONDS};
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # use agentcfg_core::clock::{Clock, SystemClock};
+    /// let sessions = LocalSessions::new(b"a secret of at least thirty-two bytes")?;
+    /// let token = sessions.issue("ada", SESSION_SECONDS, SystemClock.now())?;
+    /// let service = AgentCfg::builder(MemoryStore::new()).sessions(sessions).build();
+    /// assert_eq!(service.authenticate(&token).await?.user_id()?, "ada");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn sessions(mut self, verifier: impl SessionVerifier) -> Self {
         self.sessions = Arc::new(verifier);
@@ -163,6 +204,12 @@ impl Builder {
     }
 
     /// Chooses where requests are counted. The default counts in this process.
+    ///
+    /// ```
+    /// use agentcfg_core::rate_limit::MemoryLimiter;
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// let service = AgentCfg::builder(MemoryStore::new()).rate_limiter(MemoryLimiter::default()).build();
+    /// ```
     #[must_use]
     pub fn rate_limiter(mut self, limiter: impl RateLimiter) -> Self {
         self.counting = Counting::Elsewhere(Arc::new(limiter));
@@ -170,6 +217,15 @@ impl Builder {
     }
 
     /// Chooses the models that are offered and where their providers are.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Provider;
+    /// use agentcfg_core::routing::Catalogue;
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// let catalogue = Catalogue::default().with_base_url(Provider::OpenAi, "https://proxy.example.com/openai")?;
+    /// let service = AgentCfg::builder(MemoryStore::new()).catalogue(catalogue).build();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
         self.catalogue = catalogue;
@@ -178,6 +234,16 @@ impl Builder {
 
     /// Sets the deployment's own (managed) credential for a provider, for the calls of workspaces that use no key of
     /// their own.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Provider;
+    /// use agentcfg_core::secret::ProviderCredential;
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// let service = AgentCfg::builder(MemoryStore::new())
+    ///     .managed_credential(Provider::OpenAi, ProviderCredential::new("sk-managed")?)
+    ///     .build();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn managed_credential(mut self, provider: Provider, credential: ProviderCredential) -> Self {
         self.managed[provider as usize] = Some(credential);
@@ -185,6 +251,16 @@ impl Builder {
     }
 
     /// Sets the master keys that seal provider keys. Without them, no provider key can be saved.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::SystemEntropy;
+    /// use agentcfg_core::vault::{MasterKey, Vault};
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// let vault = Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?;
+    /// let service = AgentCfg::builder(MemoryStore::new()).vault(vault).build();
+    /// assert!(service.vault().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn vault(mut self, vault: Vault) -> Self {
         self.vault = Some(vault);
@@ -192,6 +268,22 @@ impl Builder {
     }
 
     /// Chooses the clock, for tests.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::sync::Arc;
+    /// use agentcfg_core::clock::ManualClock;
+    /// # use agentcfg_core::{AgentCfg, model::NewWorkspace, store::MemoryStore};
+    /// let clock = Arc::new(ManualClock::at("2026-11-20T09:30:00Z".parse()?));
+    /// let service = AgentCfg::builder(MemoryStore::new()).clock(clock.clone()).build();
+    /// # let ada = service.trusted_user("ada")?;
+    /// clock.advance_millis(1500);
+    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// assert_eq!(studio.created_at.to_string(), "2026-11-20T09:30:01.500Z");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -199,6 +291,23 @@ impl Builder {
     }
 
     /// Chooses the source of randomness, for tests.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use agentcfg_core::clock::{Entropy, EntropyError};
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    ///
+    /// struct Sevens;
+    ///
+    /// impl Entropy for Sevens {
+    ///     fn fill(&self, buffer: &mut [u8]) -> Result<(), EntropyError> {
+    ///         buffer.fill(7);
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let service = AgentCfg::builder(MemoryStore::new()).entropy(Arc::new(Sevens)).build();
+    /// ```
     #[must_use]
     pub fn entropy(mut self, entropy: Arc<dyn Entropy>) -> Self {
         self.entropy = entropy;
@@ -207,6 +316,11 @@ impl Builder {
 
     /// Chooses the memory of the cache of agent lists in bytes; 64 MiB by default. A list that takes more than half of
     /// that is not cached, only shared by requests that read it at the same time.
+    ///
+    /// ```
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// let service = AgentCfg::builder(MemoryStore::new()).list_cache_bytes(16 << 20).build();
+    /// ```
     #[must_use]
     pub fn list_cache_bytes(mut self, bytes: u64) -> Self {
         self.list_cache_bytes = bytes;
@@ -215,6 +329,16 @@ impl Builder {
 
     /// Says that each call of the store is a round trip over a network. [`AgentCfg::enter`] then reads what the
     /// request is likely to need together with the record of its API key, and counts the request at the same time.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_core::AgentCfg;
+    /// use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+    /// let store = PostgresStore::connect(&PostgresOptions::new("postgres://localhost/agentcfg")).await?;
+    /// let service = AgentCfg::builder(store).remote_store(true).build();
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn remote_store(mut self, remote: bool) -> Self {
         self.remote_store = remote;
@@ -222,6 +346,12 @@ impl Builder {
     }
 
     /// The service.
+    ///
+    /// ```
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let same_service = service.clone();
+    /// ```
     pub fn build(self) -> AgentCfg {
         AgentCfg {
             inner: Arc::new(Inner {
@@ -248,6 +378,14 @@ impl Builder {
 
 impl AgentCfg {
     /// Starts a service on a store. A store that is shared, or chosen at run time, comes as an `Arc`.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use agentcfg_core::AgentCfg;
+    /// use agentcfg_core::store::{MemoryStore, Store};
+    /// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    /// let service = AgentCfg::builder(store).build();
+    /// ```
     pub fn builder(store: impl Store) -> Builder {
         let store = match (&store as &dyn Any).downcast_ref::<Arc<dyn Store>>() {
             // A second `Arc` around it would add an indirection to each use.
@@ -270,22 +408,51 @@ impl AgentCfg {
     }
 
     /// The settings.
+    ///
+    /// ```
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// assert_eq!(service.settings().status_ttl_seconds, 120);
+    /// ```
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
     }
 
     /// The models that are offered and where their providers are.
+    ///
+    /// ```
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// assert!(service.catalogue().model("gpt-5").is_some());
+    /// ```
     pub fn catalogue(&self) -> &Catalogue {
         &self.inner.catalogue
     }
 
     /// The master keys in use.
+    ///
+    /// ```
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// assert!(service.vault().is_none(), "no provider key can be saved");
+    /// ```
     pub fn vault(&self) -> Option<Arc<Vault>> {
         self.inner.vault.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Replaces the master keys in use, for this handle and all its clones. Keys that something is
     /// sealed under must be among them.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::SystemEntropy;
+    /// use agentcfg_core::vault::{MasterKey, Vault};
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let key = MasterKey::generate(&SystemEntropy)?;
+    /// service.set_vault(Vault::new(vec![key.clone()])?);
+    /// assert_eq!(service.vault().map(|vault| vault.sealing_key()), Some(key.id()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_vault(&self, vault: Vault) {
         *self.inner.vault.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(vault));
     }
@@ -299,6 +466,13 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Unavailable`] when not.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.ready().await?;
+    /// # Ok(()) }) }
+    /// ```
     pub async fn ready(&self) -> Result<(), Error> {
         self.store().ready().await?;
         self.inner.sessions.ready().map_err(|error| {

@@ -34,6 +34,13 @@ pub struct ModelRequest<'a> {
 
 impl<'a> ModelRequest<'a> {
     /// A request that names no model and takes the agent's.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Provider;
+    /// use agentcfg_core::service::ModelRequest;
+    /// let request = ModelRequest::new(Provider::Anthropic, "v1/messages");
+    /// assert_eq!(request.model, None);
+    /// ```
     pub fn new(provider: Provider, path: &'a str) -> Self {
         Self {
             provider,
@@ -47,6 +54,13 @@ impl<'a> ModelRequest<'a> {
 /// Everything that a call to a provider needs to be sent.
 ///
 /// `Debug` does not show the credential.
+///
+/// ```
+/// use agentcfg_core::service::ModelCall;
+/// fn address(call: &ModelCall, path: &str) -> String {
+///     format!("{}/{path}", call.base_url)
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ModelCall {
     /// Whose API is called.
@@ -67,6 +81,13 @@ pub struct ModelCall {
 
 /// Which model and whose credential a call would use, and why; see
 /// [`AgentCfg::explain_model_call`].
+///
+/// ```
+/// use agentcfg_core::service::ModelRoute;
+/// fn line(route: &ModelRoute) -> String {
+///     format!("{} with the credential of {}: {}", route.provider, route.source, route.reason)
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelRoute {
     /// Whose API would be called.
@@ -230,6 +251,17 @@ impl AgentCfg {
     /// # Errors
     ///
     /// As [`Self::resolve_model_call`], except that a missing credential is an answer here.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// use agentcfg_core::service::ModelRequest;
+    /// let request = ModelRequest::new(Provider::OpenAi, "v1/responses");
+    /// let route = service.explain_model_call(&ada, Some(studio), "writer", &request).await?;
+    /// assert_eq!(route.source, CredentialSource::None);
+    /// println!("{}", route.reason);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn explain_model_call(
         &self,
         caller: &Caller,

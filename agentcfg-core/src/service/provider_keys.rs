@@ -16,6 +16,15 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`] without `settings:read` in the workspace.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// for key in service.list_provider_keys(&ada, studio).await? {
+    ///     println!("{}: replaced at {}", key.provider, key.updated_at);
+    /// }
+    /// # Ok(()) }) }
+    /// ```
     pub async fn list_provider_keys(
         &self,
         caller: &Caller,
@@ -39,6 +48,15 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`] when there is none, or [`ErrorKind::Forbidden`] instead without `provider_keys:manage`.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(service.provider_named(&ada, studio, "openai").await?, Provider::OpenAi);
+    /// let unknown = service.provider_named(&ada, studio, "acme").await;
+    /// assert_eq!(unknown.unwrap_err().kind(), agentcfg_core::ErrorKind::NotFound);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn provider_named(&self, caller: &Caller, workspace: WorkspaceId, name: &str) -> Result<Provider, Error> {
         if let Ok(provider) = name.parse() {
             return Ok(provider);
@@ -185,6 +203,14 @@ impl AgentCfg {
     ///
     /// [`ErrorKind::Forbidden`] without `provider_keys:manage` and for an API key,
     /// [`ErrorKind::NotFound`] when none is saved.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let none = service.delete_provider_key(&ada, studio, Provider::OpenAi).await;
+    /// assert_eq!(none.unwrap_err().kind(), agentcfg_core::ErrorKind::NotFound);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn delete_provider_key(
         &self,
         caller: &Caller,

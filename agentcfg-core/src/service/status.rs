@@ -16,6 +16,15 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:read` in the workspace.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// for entry in service.agent_status(&ada, studio).await? {
+    ///     println!("{} is {}", entry.display_name, entry.status);
+    /// }
+    /// # Ok(()) }) }
+    /// ```
     pub async fn agent_status(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<AgentStatus>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
         let list = self.agent_list(&access).await?;
@@ -46,6 +55,15 @@ impl AgentCfg {
     /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) when the task does not fit the status,
     /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `tasks:update`,
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown or deleted agent.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let report = StatusReport::working("T-7", "Write the release notes");
+    /// let entry = service.report_status(&ada, Some(studio), "writer", report).await?;
+    /// assert_eq!(entry.status, LiveStatus::Working);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn report_status(
         &self,
         caller: &Caller,

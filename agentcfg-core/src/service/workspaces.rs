@@ -18,6 +18,14 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Invalid`] for the name, [`ErrorKind::Forbidden`] for an API key.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let workspace = service.create_workspace(&ada, NewWorkspace { name: "Studio North".into() }).await?;
+    /// println!("{} has the plan {}", workspace.id, workspace.plan);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn create_workspace(
         &self,
         caller: &Caller,
@@ -68,6 +76,16 @@ impl AgentCfg {
     /// # Errors
     ///
     /// When storage fails.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// for view in service.list_workspaces(&ada).await? {
+    ///     println!("{}: {:?}", view.workspace.name, view.role);
+    /// }
+    /// # assert_eq!(service.list_workspaces(&ada).await?[0].workspace.id, studio);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn list_workspaces(&self, caller: &Caller) -> Result<Vec<WorkspaceView>, Error> {
         let mut views = match &caller.0 {
             CallerKind::ApiKey(key) => {
@@ -105,6 +123,15 @@ impl AgentCfg {
     ///
     /// [`ErrorKind::Invalid`] for the name, [`ErrorKind::Forbidden`] without the right,
     /// [`ErrorKind::NotFound`] when an operator names an unknown workspace.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let patch = WorkspacePatch { name: Some("Studio South".into()), plan: None };
+    /// let workspace = service.update_workspace(&ada, studio, patch).await?;
+    /// assert_eq!(workspace.name, "Studio South");
+    /// # Ok(()) }) }
+    /// ```
     pub async fn update_workspace(
         &self,
         caller: &Caller,

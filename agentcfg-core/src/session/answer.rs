@@ -11,6 +11,14 @@ use crate::model::Timestamp;
 use crate::validate;
 
 /// The claims that an introspection answer must have, where it names them.
+///
+/// ```
+/// use agentcfg_core::session::{AnswerRules, read_introspection};
+/// let rules = AnswerRules { audience: Some("agentcfg"), ..AnswerRules::default() };
+/// let meant_for_another = br#"{"active": true, "sub": "ada", "aud": "shop"}"#;
+/// assert!(read_introspection(meant_for_another, rules, "2026-11-20T09:30:00Z".parse()?).is_err());
+/// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AnswerRules<'a> {
     /// The expected `iss`.

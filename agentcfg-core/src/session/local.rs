@@ -12,11 +12,23 @@ use crate::model::Timestamp;
 use crate::validate::{self, Faults};
 
 /// The default lifetime of a token: one hour.
+///
+/// ```
+/// assert_eq!(agentcfg_core::session::SESSION_SECONDS, 60 * 60);
+/// ```
+/// ```
+/// assert_eq!(agentcfg_core::session::MAX_SESSION_SECONDS, 24 * 60 * 60);
+/// ```
 pub const SESSION_SECONDS: u32 = 3600;
 /// The longest lifetime of a token: one day.
 pub const MAX_SESSION_SECONDS: u32 = 86_400;
 
 /// The shortest secret, in bytes: as many as a tag of HS256 has (RFC 7518, section 3.2).
+///
+/// ```
+/// use agentcfg_core::session::{LocalSessions, MIN_SECRET_BYTES};
+/// assert!(LocalSessions::new(&[7; MIN_SECRET_BYTES]).is_ok());
+/// ```
 pub const MIN_SECRET_BYTES: usize = 32;
 
 const NAME: &str = "agentcfg";
@@ -27,6 +39,11 @@ const EXPECTED: Expected<'static> = Expected {
 };
 
 /// A session secret of too few bytes. With a secret that can be guessed, an attacker can sign in as any user.
+///
+/// ```
+/// use agentcfg_core::session::{LocalSessions, ShortSecret};
+/// assert_eq!(LocalSessions::new(b"guess me").err(), Some(ShortSecret(8)));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the session secret must be at least {MIN_SECRET_BYTES} bytes, got {0}")]
 pub struct ShortSecret(pub usize);
@@ -56,6 +73,15 @@ impl LocalSessions {
     /// # Errors
     ///
     /// [`ShortSecret`] for fewer than [`MIN_SECRET_BYTES`].
+    ///
+    /// ```
+    /// use agentcfg_core::clock::{Entropy, SystemEntropy};
+    /// use agentcfg_core::session::LocalSessions;
+    /// let mut secret = [0; 32];
+    /// SystemEntropy.fill(&mut secret)?;
+    /// let sessions = LocalSessions::new(&secret)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(secret: &[u8]) -> Result<Self, ShortSecret> {
         if secret.len() < MIN_SECRET_BYTES {
             return Err(ShortSecret(secret.len()));
@@ -71,6 +97,15 @@ impl LocalSessions {
     /// # Errors
     ///
     /// [`ErrorKind::Invalid`] when the user's identifier or the time is out of its bounds.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::{Clock, SystemClock};
+    /// use agentcfg_core::session::{LocalSessions, SESSION_SECONDS};
+    /// let sessions = LocalSessions::new(&[7; 32])?;
+    /// let token = sessions.issue("ada", SESSION_SECONDS, SystemClock.now())?;
+    /// assert!(sessions.issue("ada", 0, SystemClock.now()).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn issue(&self, user_id: &str, seconds: u32, now: Timestamp) -> Result<String, Error> {
         let mut faults = Faults::default();
         validate::user_id(user_id, &"user_id", &mut faults);

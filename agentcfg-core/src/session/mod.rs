@@ -24,6 +24,17 @@ pub use self::local::{LocalSessions, MAX_SESSION_SECONDS, MIN_SECRET_BYTES, SESS
 use crate::model::Timestamp;
 
 /// The longest token that is accepted.
+///
+/// ```
+/// assert_eq!(agentcfg_core::session::MAX_TOKEN_BYTES, 16_384);
+/// ```
+/// ```
+/// assert_eq!(agentcfg_core::session::LEEWAY_SECONDS, 10);
+/// ```
+/// ```
+/// use agentcfg_core::session::Session;
+/// let session = Session { user_id: "ada".into() };
+/// ```
 pub const MAX_TOKEN_BYTES: usize = 16 << 10;
 
 /// How far the clock of an external identity provider may differ from this one.
@@ -37,6 +48,11 @@ pub struct Session {
 }
 
 /// Why a token opens no session.
+///
+/// ```
+/// use agentcfg_core::session::SessionError;
+/// assert_eq!(SessionError::Invalid("it has expired").to_string(), "the session token is not valid: it has expired");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
     /// The token is not valid; trying again does not help.
@@ -48,6 +64,27 @@ pub enum SessionError {
 }
 
 /// Verifies session tokens.
+///
+/// ```
+/// use std::collections::HashMap;
+/// use agentcfg_core::model::Timestamp;
+/// use agentcfg_core::session::{Session, SessionError, SessionVerifier};
+///
+/// /// Opaque tokens of the app's own, with their users.
+/// struct Tokens(HashMap<String, String>);
+///
+/// #[async_trait::async_trait]
+/// impl SessionVerifier for Tokens {
+///     async fn verify(&self, token: &str, _now: Timestamp) -> Result<Session, SessionError> {
+///         let user_id = self.0.get(token).cloned().ok_or(SessionError::Invalid("it is unknown"))?;
+///         Ok(Session { user_id })
+///     }
+///
+///     fn ready(&self) -> Result<(), SessionError> {
+///         Ok(())
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait SessionVerifier: Send + Sync + 'static {
     /// Verifies a token at this time, and returns its user.
@@ -56,6 +93,18 @@ pub trait SessionVerifier: Send + Sync + 'static {
     ///
     /// [`SessionError::Invalid`] for a token that is not valid; [`SessionError::Unavailable`] when
     /// it cannot be verified now. In doubt, it is an error.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_core::clock::{Clock, SystemClock};
+    /// use agentcfg_core::session::{LocalSessions, SessionError, SessionVerifier};
+    /// let sessions = LocalSessions::new(&[7; 32])?;
+    /// let forged = sessions.verify("a.b.c", SystemClock.now()).await;
+    /// assert!(matches!(forged, Err(SessionError::Invalid(_))));
+    /// # Ok(())
+    /// # }
+    /// ```
     async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError>;
 
     /// Whether tokens can be verified now, without a call to the provider. A verifier that needs no
@@ -65,6 +114,13 @@ pub trait SessionVerifier: Send + Sync + 'static {
     ///
     /// [`SessionError::Unavailable`] with what is missing. The text is part of the public answer of the
     /// readiness check, so it names no addresses.
+    ///
+    /// ```
+    /// use agentcfg_core::session::{LocalSessions, SessionVerifier};
+    /// let sessions = LocalSessions::new(&[7; 32])?;
+    /// assert!(sessions.ready().is_ok(), "it needs nothing beforehand");
+    /// # Ok::<(), agentcfg_core::session::ShortSecret>(())
+    /// ```
     fn ready(&self) -> Result<(), SessionError>;
 }
 

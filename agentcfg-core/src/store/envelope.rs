@@ -48,6 +48,15 @@ pub fn seal(key: &[u8], version: u64, value: &[u8]) -> Vec<u8> {
 ///
 /// [`StoreError::Corrupt`], which names the key, if a byte of the key or the envelope changed;
 /// [`StoreError::TooNew`] for an undamaged envelope of a newer format.
+///
+/// ```
+/// use agentcfg_core::store::{Key, Kind, envelope};
+/// let key = Key::global("store", Kind::Meta, "name").encode();
+/// let mut sealed = envelope::seal(&key, 1, b"true");
+/// assert!(envelope::open(&key, &sealed).is_ok());
+/// sealed[9] ^= 1;
+/// assert!(envelope::open(&key, &sealed).is_err());
+/// ```
 pub fn open(key: &[u8], bytes: &[u8]) -> Result<Record, StoreError> {
     let stored = bytes
         .get(CHECKSUM)

@@ -6,6 +6,14 @@ use crate::model::WorkspaceId;
 
 /// The group that a record belongs to. An engine may distribute its data by partitions.
 /// One commit may write to several partitions.
+///
+/// ```
+/// use agentcfg_core::store::{Key, Kind, Partition};
+/// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+/// let key = Key::in_workspace(workspace, Kind::Agent, "writer");
+/// assert_eq!(key.partition(), &Partition::Workspace(workspace));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Partition {
     /// The records of one workspace.
@@ -35,6 +43,12 @@ pub enum PartitionKind {
 }
 
 /// The kind of record behind a key. The numbers are part of the file format: never reuse one.
+///
+/// ```
+/// use agentcfg_core::store::Kind;
+/// assert_eq!(Kind::Agent as u8, 5);
+/// assert!(Kind::ALL.contains(&Kind::Agent));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -71,6 +85,11 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order of the keys.
+    ///
+    /// ```
+    /// use agentcfg_core::store::Kind;
+    /// assert!(Kind::ALL.is_sorted());
+    /// ```
     pub const ALL: [Kind; 14] = [
         Kind::Workspace,
         Kind::Counter,
@@ -110,6 +129,14 @@ impl Kind {
 /// Keys are ordered by partition, then kind, then item, and [`Key::encode`] keeps that order in
 /// bytes. The text of an item and of a global partition never contains a NUL character: the rules
 /// for identifiers see to that before a key is made.
+///
+/// ```
+/// use agentcfg_core::store::{Key, Kind};
+/// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+/// let key = Key::in_workspace(workspace, Kind::Agent, "writer");
+/// assert_eq!(Key::decode(&key.encode()), Some(key));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     partition: Partition,
@@ -122,6 +149,12 @@ impl Key {
     ///
     /// The partition must be one that [holds](Kind::partition_kind) records of this kind. A debug build panics when it
     /// is not; in a release build an engine may refuse the key with [`StoreError::Misuse`](super::StoreError::Misuse).
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Key, Kind, Partition};
+    /// let key = Key::new(Partition::Global("ada".into()), Kind::Membership, "studio");
+    /// assert_eq!(key, Key::global("ada", Kind::Membership, "studio"));
+    /// ```
     pub fn new(partition: Partition, kind: Kind, item: impl Into<Box<str>>) -> Self {
         debug_assert_eq!(
             partition.kind(),
@@ -136,21 +169,48 @@ impl Key {
     }
 
     /// A key in a workspace's partition.
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Key, Kind};
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// let writer = Key::in_workspace(workspace, Kind::Agent, "writer");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn in_workspace(workspace: WorkspaceId, kind: Kind, item: impl Into<Box<str>>) -> Self {
         Self::new(Partition::Workspace(workspace), kind, item)
     }
 
     /// A key in a partition of its own, outside any workspace.
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Key, Kind};
+    /// let name = Key::global("store", Kind::Meta, "name");
+    /// assert_eq!(name.item(), "name");
+    /// ```
     pub fn global(partition: impl Into<Box<str>>, kind: Kind, item: impl Into<Box<str>>) -> Self {
         Self::new(Partition::Global(partition.into()), kind, item)
     }
 
     /// The head of a workspace's log. Its record's value is the number of the last entry.
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Key, Kind};
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// assert_eq!(Key::log_head(workspace).kind(), Kind::LogHead);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn log_head(workspace: WorkspaceId) -> Self {
         Self::in_workspace(workspace, Kind::LogHead, "")
     }
 
     /// The entry `number` of a workspace's log; numbers start at 1.
+    ///
+    /// ```
+    /// use agentcfg_core::store::Key;
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// assert!(Key::log_entry(workspace, 9) < Key::log_entry(workspace, 10));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn log_entry(workspace: WorkspaceId, number: u64) -> Self {
         Self::in_workspace(workspace, Kind::LogEntry, format!("{number:020}"))
     }
@@ -159,21 +219,42 @@ impl Key {
     ///
     /// Backups and moves to another engine leave this record out, so that the store that is made from one gets another
     /// epoch and numbers its versions apart from those of the store that it was made from.
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Key, Kind};
+    /// assert_eq!(Key::epoch().kind(), Kind::Meta);
+    /// ```
     pub fn epoch() -> Self {
         Self::global("store", Kind::Meta, "epoch")
     }
 
     /// The partition.
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Key, Kind, Partition};
+    /// let key = Key::global("store", Kind::Meta, "name");
+    /// assert_eq!(key.partition(), &Partition::Global("store".into()));
+    /// ```
     pub fn partition(&self) -> &Partition {
         &self.partition
     }
 
     /// The kind of record.
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Key, Kind};
+    /// assert_eq!(Key::global("store", Kind::Meta, "name").kind(), Kind::Meta);
+    /// ```
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
     /// The item: identifies the record among those of that kind in that partition.
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Key, Kind};
+    /// assert_eq!(Key::global("store", Kind::Meta, "name").item(), "name");
+    /// ```
     pub fn item(&self) -> &str {
         &self.item
     }
@@ -182,6 +263,12 @@ impl Key {
     ///
     /// A workspace's partition is `0x01` and the 16 bytes of its UUID; a global one is `0x02`, the
     /// text and `0x00`. The kind's number and the item's text follow.
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Key, Kind};
+    /// let (a, b) = (Key::global("store", Kind::Meta, "a"), Key::global("store", Kind::Meta, "b"));
+    /// assert!(a < b && a.encode() < b.encode());
+    /// ```
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(24 + self.item.len());
         match &self.partition {
@@ -202,6 +289,13 @@ impl Key {
 
     /// Reads what [`Key::encode`] wrote; `None` when the bytes are no key of a kind known here, or one in a partition that
     /// does not [hold](Kind::partition_kind) this kind.
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Key, Kind};
+    /// let key = Key::global("store", Kind::Meta, "name");
+    /// assert_eq!(Key::decode(&key.encode()), Some(key));
+    /// assert_eq!(Key::decode(b"no key"), None);
+    /// ```
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (partition, rest) = match bytes.split_first()? {
             (1, rest) => {

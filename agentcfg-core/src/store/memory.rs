@@ -46,6 +46,11 @@ struct State {
 
 impl MemoryStore {
     /// An empty store.
+    ///
+    /// ```
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }

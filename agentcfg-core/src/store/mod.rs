@@ -65,6 +65,20 @@ pub use self::memory::MemoryStore;
 pub use self::stream::{Digest, Digesting};
 
 /// A stored value with its version.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use agentcfg_core::store::{Batch, Key, Kind, MemoryStore, Store, Write};
+/// # let store = MemoryStore::new();
+/// # let key = Key::global("store", Kind::Meta, "name");
+/// # store.commit(Batch { checks: vec![], writes: vec![Write::Put(key.clone(), b"\"north\"".to_vec())] }).await?;
+/// if let Some(record) = &store.get(&[key]).await?[0] {
+///     println!("version {}: {}", record.version, String::from_utf8_lossy(&record.value));
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// The version of this write; see guarantee 5 in the [module's text](self).
@@ -77,6 +91,13 @@ pub struct Record {
 /// see guarantee 7 in the [module's text](self).
 ///
 /// The two numbers mean something to the store alone, which is why any store can make one.
+///
+/// ```
+/// use agentcfg_core::store::{Key, Kind, MemoryStore, Store};
+/// let store = MemoryStore::new();
+/// let stamp = store.stamp(&Key::global("store", Kind::Meta, "name"));
+/// assert!(stamp.is_some_and(|stamp| store.is_current(stamp)));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// The place of a number in the store. It is never zero, so that an optional stamp takes no more memory than a stamp.
@@ -86,6 +107,18 @@ pub struct Stamp {
 }
 
 /// A bounded, ordered read of the records of one kind in one partition.
+///
+/// ```
+/// use agentcfg_core::model::WorkspaceId;
+/// use agentcfg_core::store::{Direction, Kind, Partition, Scan};
+/// let workspace: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+/// let last_ten = Scan {
+///     direction: Direction::Descending,
+///     limit: 10,
+///     ..Scan::all(Partition::Workspace(workspace), Kind::LogEntry)
+/// };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scan {
     /// The partition to read.
@@ -105,6 +138,17 @@ pub struct Scan {
 
 impl Scan {
     /// Reads everything of one kind in one partition, in ascending order.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_core::store::{Kind, MemoryStore, Partition, Scan, Store};
+    /// let store = MemoryStore::new();
+    /// let everything = Scan::all(Partition::Global("store".into()), Kind::Meta);
+    /// assert!(store.scan(&everything).await?.entries.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn all(partition: Partition, kind: Kind) -> Self {
         Self {
             partition,
@@ -117,6 +161,20 @@ impl Scan {
     }
 
     /// Reads these keys in the same snapshot.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use agentcfg_core::model::WorkspaceId;
+    /// # use agentcfg_core::store::{Key, Kind, MemoryStore, Partition, Scan, Store};
+    /// # let store = MemoryStore::new();
+    /// # let workspace: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// let agents = Scan::all(Partition::Workspace(workspace), Kind::Agent).with([Key::log_head(workspace)]);
+    /// let found = store.scan(&agents).await?;
+    /// assert_eq!(found.with, [None], "nothing was committed in this workspace");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn with(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
         self.with.extend(keys);
@@ -125,6 +183,12 @@ impl Scan {
 }
 
 /// The direction of a [`Scan`].
+///
+/// ```
+/// use agentcfg_core::store::{Direction, Kind, Partition, Scan};
+/// let members = Scan::all(Partition::Global("ada".into()), Kind::Membership);
+/// let backwards = Scan { direction: Direction::Descending, ..members };
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From the smallest item to the greatest.
@@ -134,6 +198,19 @@ pub enum Direction {
 }
 
 /// The result of a [`Scan`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use agentcfg_core::store::{Kind, MemoryStore, Partition, Scan, Store};
+/// # let store = MemoryStore::new();
+/// # let scan = Scan::all(Partition::Global("store".into()), Kind::Meta);
+/// for (key, record) in store.scan(&scan).await?.entries {
+///     println!("{key:?} has version {}", record.version);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scanned {
     /// The records in the order of the scan.
@@ -143,6 +220,15 @@ pub struct Scanned {
 }
 
 /// A condition of a batch on the current state.
+///
+/// ```
+/// use agentcfg_core::store::{Batch, Check, Key, Kind, Write};
+/// let key = Key::global("store", Kind::Meta, "name");
+/// let compare_and_set = Batch {
+///     checks: vec![Check::Version(key.clone(), 7)],
+///     writes: vec![Write::Put(key, b"\"south\"".to_vec())],
+/// };
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
     /// No record is stored under the key.
@@ -152,6 +238,16 @@ pub enum Check {
 }
 
 /// One change of a batch. A batch names each key in at most one write; see the [module's text](self).
+///
+/// ```
+/// use agentcfg_core::model::WorkspaceId;
+/// use agentcfg_core::store::{Key, Kind, Write};
+/// let workspace: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+/// let counter = Key::in_workspace(workspace, Kind::Counter, "active_agents");
+/// let one_more = Write::Add { counter, delta: 1, max: Some(25) };
+/// let entry = Write::Append { log: workspace, value: b"{}".to_vec() };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
     /// Stores a value under a key, in place of any earlier one.
@@ -180,6 +276,18 @@ pub enum Write {
 }
 
 /// Checks and writes that happen together or not at all.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use agentcfg_core::store::{Batch, Key, Kind, MemoryStore, Store, Write};
+/// let store = MemoryStore::new();
+/// let name = Key::global("store", Kind::Meta, "name");
+/// let batch = Batch { writes: vec![Write::Put(name, b"\"north\"".to_vec())], ..Batch::default() };
+/// assert_eq!(store.commit(batch).await?.numbers.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
     /// The conditions of the writes.
@@ -189,6 +297,19 @@ pub struct Batch {
 }
 
 /// The result of a successful commit.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use agentcfg_core::store::{Batch, Key, Kind, MemoryStore, Store, Write};
+/// # let store = MemoryStore::new();
+/// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+/// let counter = Key::in_workspace(workspace, Kind::Counter, "starts");
+/// let batch = Batch { writes: vec![Write::Add { counter, delta: 1, max: None }], ..Batch::default() };
+/// assert_eq!(store.commit(batch).await?.numbers, [1]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
     /// One number for each write: the new version of a `Put`, 0 for a `Delete`, the new value of the
@@ -197,6 +318,18 @@ pub struct Committed {
 }
 
 /// Why a commit changed nothing, or may have.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use agentcfg_core::store::{Batch, Check, CommitError, Key, Kind, MemoryStore, Store};
+/// # let store = MemoryStore::new();
+/// let key = Key::global("store", Kind::Meta, "name");
+/// let batch = Batch { checks: vec![Check::Version(key, 7)], ..Batch::default() };
+/// assert_eq!(store.commit(batch).await, Err(CommitError::Conflict(0)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
     /// The check with this index did not hold. Nothing changed: read the records and decide again.
@@ -211,6 +344,14 @@ pub enum CommitError {
 }
 
 /// The failure of a store. The text is for logs, never for clients.
+///
+/// ```
+/// use agentcfg_core::store::StoreError;
+/// use agentcfg_core::{Error, ErrorKind};
+/// let error = Error::from(StoreError::Unavailable("the disk is full".into()));
+/// assert_eq!(error.kind(), ErrorKind::Unavailable);
+/// assert_eq!(error.message(), "storage is unavailable, try again");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The engine cannot be reached, or refuses work because its queue is full (back-pressure). Nothing changed; try later.
@@ -236,6 +377,31 @@ pub enum StoreError {
 }
 
 /// A storage engine, with the guarantees in the [module's text](self).
+///
+/// ```
+/// use agentcfg_core::store::{Batch, CommitError, Committed, Key, MemoryStore, Record, Scan, Scanned, Store, StoreError};
+///
+/// /// A store that prints each commit.
+/// struct Traced(MemoryStore);
+///
+/// #[async_trait::async_trait]
+/// impl Store for Traced {
+///     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+///         self.0.get(keys).await
+///     }
+///
+///     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+///         self.0.scan(scan).await
+///     }
+///
+///     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+///         println!("{batch:?}");
+///         self.0.commit(batch).await
+///     }
+/// }
+///
+/// let service = agentcfg_core::AgentCfg::builder(Traced(MemoryStore::new())).build();
+/// ```
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Reads records by their keys, in the order of the keys, in one snapshot.
@@ -243,6 +409,17 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     ///
     /// [`StoreError::Unavailable`], [`StoreError::Corrupt`] or [`StoreError::TooNew`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_core::store::{Key, Kind, MemoryStore, Store};
+    /// let store = MemoryStore::new();
+    /// let found = store.get(&[Key::global("store", Kind::Meta, "name")]).await?;
+    /// assert_eq!(found, [None]);
+    /// # Ok(())
+    /// # }
+    /// ```
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError>;
 
     /// Reads the records of one kind in one partition, in order, in one snapshot.
@@ -250,6 +427,17 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     ///
     /// As [`Store::get`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_core::store::{Kind, MemoryStore, Partition, Scan, Store};
+    /// let store = MemoryStore::new();
+    /// let found = store.scan(&Scan::all(Partition::Global("ada".into()), Kind::Membership)).await?;
+    /// assert!(found.entries.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError>;
 
     /// Checks and writes a batch: all of it or nothing, durable on `Ok`.
@@ -258,11 +446,40 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// [`CommitError::Conflict`] for the first check that does not hold; else [`CommitError::Limit`]
     /// for the first counter that would leave its bounds; else what the engine answered.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_core::store::{Batch, Check, CommitError, Key, Kind, MemoryStore, Store, Write};
+    /// let store = MemoryStore::new();
+    /// let key = Key::global("store", Kind::Meta, "name");
+    /// let create = Batch {
+    ///     checks: vec![Check::Absent(key.clone())],
+    ///     writes: vec![Write::Put(key, b"\"north\"".to_vec())],
+    /// };
+    /// store.commit(create.clone()).await?;
+    /// assert_eq!(store.commit(create).await, Err(CommitError::Conflict(0)));
+    /// # Ok(())
+    /// # }
+    /// ```
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError>;
 
     /// A stamp for a record that is read after this call; `None` when this store gives none, or not now.
     ///
     /// The default gives none, so that the service reads each time.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_core::store::{Key, Kind, MemoryStore, Store};
+    /// let store = MemoryStore::new();
+    /// let key = Key::global("store", Kind::Meta, "name");
+    /// // The stamp comes first: a change between the two ends it.
+    /// let stamp = store.stamp(&key);
+    /// let record = store.get(&[key]).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     fn stamp(&self, key: &Key) -> Option<Stamp> {
         let _ = key;
         None
@@ -272,6 +489,20 @@ pub trait Store: Send + Sync + 'static {
     /// cheaper than a read, and never wait.
     ///
     /// The default answers false, which is always correct.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use agentcfg_core::store::{Batch, Key, Kind, MemoryStore, Store, Write};
+    /// # let store = MemoryStore::new();
+    /// # let key = Key::global("store", Kind::Meta, "name");
+    /// let stamp = store.stamp(&key).ok_or("this store gives stamps")?;
+    /// assert!(store.is_current(stamp));
+    /// store.commit(Batch { checks: vec![], writes: vec![Write::Put(key, b"1".to_vec())] }).await?;
+    /// assert!(!store.is_current(stamp));
+    /// # Ok(())
+    /// # }
+    /// ```
     fn is_current(&self, stamp: Stamp) -> bool {
         let _ = stamp;
         false
@@ -282,6 +513,15 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] when it cannot.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_core::store::{MemoryStore, Store};
+    /// MemoryStore::new().ready().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     async fn ready(&self) -> Result<(), StoreError> {
         self.get(&[Key::global("store", Kind::Meta, "ready")]).await.map(drop)
     }

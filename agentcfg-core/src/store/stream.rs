@@ -217,6 +217,12 @@ impl<R: Read> StreamReader<R> {
 }
 
 /// The SHA-256 of a stream's bytes.
+///
+/// ```
+/// use agentcfg_core::store::Digesting;
+/// let nothing = Digesting::new(std::io::empty()).digest();
+/// assert_eq!(nothing.to_string().len(), 64);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Digest([u8; 32]);
 
@@ -252,6 +258,14 @@ pub struct Digesting<T> {
 
 impl<T> Digesting<T> {
     /// Wraps a reader or a writer.
+    ///
+    /// ```
+    /// use agentcfg_core::store::Digesting;
+    /// let mut from = Digesting::new(&b"abc"[..]);
+    /// let copied = std::io::copy(&mut from, &mut std::io::sink())?;
+    /// assert_eq!(copied, 3);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn new(inner: T) -> Self {
         Self {
             inner,
@@ -260,6 +274,16 @@ impl<T> Digesting<T> {
     }
 
     /// The digest of all bytes so far.
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use agentcfg_core::store::Digesting;
+    /// let (mut one, mut other) = (Digesting::new(std::io::sink()), Digesting::new(Vec::new()));
+    /// one.write_all(b"abc")?;
+    /// other.write_all(b"abc")?;
+    /// assert_eq!(one.digest(), other.digest());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn digest(&self) -> Digest {
         Digest(self.hash.clone().finalize().into())
     }

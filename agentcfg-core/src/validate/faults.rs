@@ -5,6 +5,12 @@ use std::fmt;
 /// One broken rule.
 ///
 /// `Display` joins the two, as in `role must be at most 100 characters, got 101`.
+///
+/// ```
+/// use agentcfg_core::validate::Invalid;
+/// let invalid = Invalid::new("capabilities[2]", "must not be blank");
+/// assert_eq!(invalid.faults()[0].to_string(), "capabilities[2] must not be blank");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     field: String,
@@ -13,11 +19,23 @@ pub struct Fault {
 
 impl Fault {
     /// The field, or the place within it, such as `capabilities[2]`.
+    ///
+    /// ```
+    /// use agentcfg_core::model::NewWorkspace;
+    /// let invalid = NewWorkspace { name: String::new() }.validate().unwrap_err();
+    /// assert_eq!(invalid.faults()[0].field(), "name");
+    /// ```
     pub fn field(&self) -> &str {
         &self.field
     }
 
     /// The rule that is broken, such as `must not be blank`.
+    ///
+    /// ```
+    /// use agentcfg_core::model::NewWorkspace;
+    /// let invalid = NewWorkspace { name: String::new() }.validate().unwrap_err();
+    /// assert_eq!(invalid.faults()[0].rule(), "must be 1 to 100 characters, got 0");
+    /// ```
     pub fn rule(&self) -> &str {
         &self.rule
     }
@@ -47,6 +65,12 @@ pub struct Invalid {
 
 impl Invalid {
     /// One fault of one field.
+    ///
+    /// ```
+    /// use agentcfg_core::validate::Invalid;
+    /// let invalid = Invalid::new("expires_at", "must be in the future");
+    /// assert_eq!(invalid.to_string(), "expires_at must be in the future");
+    /// ```
     pub fn new(field: impl fmt::Display, rule: impl fmt::Display) -> Self {
         let mut faults = Faults::default();
         faults.push(field, rule);
@@ -54,6 +78,13 @@ impl Invalid {
     }
 
     /// Every fault, in the order of the fields.
+    ///
+    /// ```
+    /// use agentcfg_core::model::NewAgent;
+    /// let invalid = NewAgent::from_json(b"{}").unwrap_err();
+    /// let fields: Vec<&str> = invalid.faults().iter().map(|fault| fault.field()).collect();
+    /// assert_eq!(fields, ["workspace_id", "agent_id", "display_name"]);
+    /// ```
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
@@ -90,6 +121,15 @@ pub struct Faults(Vec<Fault>);
 
 impl Faults {
     /// Reports that a field breaks a rule.
+    ///
+    /// ```
+    /// use agentcfg_core::validate::Faults;
+    /// let (given, mut faults) = (7, Faults::default());
+    /// if given > 5 {
+    ///     faults.push("retries", format_args!("must be at most 5, got {given}"));
+    /// }
+    /// assert_eq!(faults.into_result().unwrap_err().to_string(), "retries must be at most 5, got 7");
+    /// ```
     pub fn push(&mut self, field: impl fmt::Display, rule: impl fmt::Display) {
         self.0.push(Fault {
             field: field.to_string(),
@@ -107,6 +147,11 @@ impl Faults {
     /// # Errors
     ///
     /// All the faults, if there are any.
+    ///
+    /// ```
+    /// use agentcfg_core::validate::Faults;
+    /// assert_eq!(Faults::default().into_result(), Ok(()));
+    /// ```
     pub fn into_result(self) -> Result<(), Invalid> {
         if self.0.is_empty() {
             Ok(())

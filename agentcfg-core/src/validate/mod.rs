@@ -50,6 +50,12 @@ fn is_agent_id_byte(byte: u8) -> bool {
 }
 
 /// Whether a text can be a user's identifier: 1–200 characters, no control characters.
+///
+/// ```
+/// use agentcfg_core::validate::is_user_id;
+/// assert!(is_user_id("auth0|ada@example.com"));
+/// assert!(!is_user_id("ada\n"));
+/// ```
 pub fn is_user_id(text: &str) -> bool {
     !text.is_empty() && text.chars().count() <= MAX_USER_ID && !text.chars().any(char::is_control)
 }

@@ -23,6 +23,13 @@ pub struct Valid<T>(T);
 
 impl<T> Valid<T> {
     /// The body itself.
+    ///
+    /// ```
+    /// use agentcfg_core::model::NewWorkspace;
+    /// let body = NewWorkspace::from_json(br#"{"name":"Studio"}"#)?.into_inner();
+    /// assert_eq!(body, NewWorkspace { name: "Studio".into() });
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
+    /// ```
     pub fn into_inner(self) -> T {
         self.0
     }
@@ -44,12 +51,32 @@ pub(crate) fn read<T: Body>(bytes: &[u8]) -> Result<Valid<T>, Invalid> {
 
 /// What a method of the service takes as a body: a value made in Rust, which is checked, or one that was checked when
 /// it was read.
+///
+/// ```
+/// use agentcfg_core::model::NewWorkspace;
+/// use agentcfg_core::validate::{IntoValid, Invalid};
+///
+/// fn names(new: impl IntoValid<NewWorkspace>) -> Result<String, Invalid> {
+///     Ok(new.into_valid()?.into_inner().name)
+/// }
+///
+/// assert_eq!(names(NewWorkspace { name: "Studio".into() })?, "Studio");
+/// assert_eq!(names(NewWorkspace::from_json(br#"{"name":"Studio"}"#)?)?, "Studio");
+/// # Ok::<(), Invalid>(())
+/// ```
 pub trait IntoValid<T> {
     /// Checks the rules unless they are known to hold.
     ///
     /// # Errors
     ///
     /// Every fault, in the order of the fields.
+    ///
+    /// ```
+    /// use agentcfg_core::model::NewWorkspace;
+    /// use agentcfg_core::validate::IntoValid;
+    /// assert!(NewWorkspace { name: "Studio".into() }.into_valid().is_ok());
+    /// assert!(NewWorkspace { name: " ".into() }.into_valid().is_err());
+    /// ```
     fn into_valid(self) -> Result<Valid<T>, Invalid>;
 }
 

@@ -16,15 +16,33 @@ const KEY: usize = 32;
 
 /// The identifier of a master key: the first 8 bytes of its hash, as 16 hexadecimal digits. It reveals
 /// nothing of the key.
+///
+/// ```
+/// use agentcfg_core::vault::KeyId;
+/// let id: KeyId = "630dcd2966c43366".parse()?;
+/// assert_eq!(id.to_string(), "630dcd2966c43366");
+/// # Ok::<(), agentcfg_core::vault::InvalidKeyId>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId([u8; ID]);
 
 /// The text is not a [`KeyId`].
+///
+/// ```
+/// use agentcfg_core::vault::{InvalidKeyId, KeyId};
+/// assert_eq!("630d".parse::<KeyId>(), Err(InvalidKeyId));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be 16 hexadecimal digits")]
 pub struct InvalidKeyId;
 
 /// The text is not a [`MasterKey`]. The error contains nothing of the text.
+///
+/// ```
+/// use agentcfg_core::vault::MasterKey;
+/// let invalid = "too short".parse::<MasterKey>().unwrap_err();
+/// assert_eq!(invalid.to_string(), "must be 32 bytes as 64 hexadecimal digits or as base64");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be 32 bytes as 64 hexadecimal digits or as base64")]
 pub struct InvalidMasterKey;
@@ -112,6 +130,14 @@ impl MasterKey {
     /// # Errors
     ///
     /// When there is no randomness.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::SystemEntropy;
+    /// use agentcfg_core::vault::MasterKey;
+    /// let key = MasterKey::generate(&SystemEntropy)?;
+    /// println!("made the master key {}", key.id());
+    /// # Ok::<(), agentcfg_core::clock::EntropyError>(())
+    /// ```
     pub fn generate(entropy: &dyn Entropy) -> Result<Self, EntropyError> {
         let mut bytes = Box::new(Zeroizing::new([0; KEY]));
         entropy.fill(&mut bytes[..])?;
@@ -119,11 +145,27 @@ impl MasterKey {
     }
 
     /// The key's identifier.
+    ///
+    /// ```
+    /// use agentcfg_core::vault::MasterKey;
+    /// let key: MasterKey = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f".parse()?;
+    /// assert_eq!(key.id().to_string().len(), 16);
+    /// # Ok::<(), agentcfg_core::vault::InvalidMasterKey>(())
+    /// ```
     pub fn id(&self) -> KeyId {
         self.id
     }
 
     /// The key as 64 hexadecimal digits, to be written into a key file.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::SystemEntropy;
+    /// use agentcfg_core::vault::MasterKey;
+    /// let key = MasterKey::generate(&SystemEntropy)?;
+    /// let same: MasterKey = key.expose_text().parse()?;
+    /// assert_eq!(same.id(), key.id());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn expose_text(&self) -> Zeroizing<String> {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = Zeroizing::new(String::with_capacity(2 * KEY));

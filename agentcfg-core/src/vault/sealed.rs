@@ -14,10 +14,26 @@ const HEAD: usize = 1 + ID;
 /// An encrypted text. It reveals only the identifier of its master key, so it may be stored and shown.
 ///
 /// Its text form, also in records, is base64.
+///
+/// ```
+/// # use agentcfg_core::clock::SystemEntropy;
+/// # use agentcfg_core::vault::{MasterKey, Vault};
+/// use agentcfg_core::vault::Sealed;
+/// # let vault = Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?;
+/// let sealed = vault.check_value(&SystemEntropy)?;
+/// let stored = sealed.to_string();
+/// assert_eq!(stored.parse::<Sealed>()?, sealed);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed(Vec<u8>);
 
 /// The text is not a sealed text: it is not base64, or too short.
+///
+/// ```
+/// use agentcfg_core::vault::{NotSealed, Sealed};
+/// assert_eq!("sk-canary".parse::<Sealed>(), Err(NotSealed));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not a sealed text")]
 pub struct NotSealed;
@@ -35,6 +51,11 @@ impl Sealed {
     /// # Errors
     ///
     /// [`NotSealed`] if there are too few bytes.
+    ///
+    /// ```
+    /// use agentcfg_core::vault::{NotSealed, Sealed};
+    /// assert_eq!(Sealed::from_bytes(b"too short".to_vec()), Err(NotSealed));
+    /// ```
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, NotSealed> {
         if bytes.len() < HEAD + NONCE + TAG {
             return Err(NotSealed);
@@ -43,11 +64,29 @@ impl Sealed {
     }
 
     /// The bytes.
+    ///
+    /// ```
+    /// # use agentcfg_core::clock::SystemEntropy;
+    /// # use agentcfg_core::vault::{MasterKey, Vault};
+    /// use agentcfg_core::vault::Sealed;
+    /// # let sealed = Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?.check_value(&SystemEntropy)?;
+    /// assert_eq!(Sealed::from_bytes(sealed.as_bytes().to_vec())?, sealed);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// The identifier of the master key that it was sealed under.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::SystemEntropy;
+    /// use agentcfg_core::vault::{MasterKey, Vault};
+    /// let key = MasterKey::generate(&SystemEntropy)?;
+    /// let sealed = Vault::new(vec![key.clone()])?.check_value(&SystemEntropy)?;
+    /// assert_eq!(sealed.key_id(), key.id());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn key_id(&self) -> KeyId {
         let mut id = [0; ID];
         id.copy_from_slice(&self.0[1..HEAD]);

@@ -34,6 +34,17 @@ use crate::http::{Body, BodyBudget, Compression, Cors, Disconnect};
 ///
 /// It is a [`tower_service::Service`], so that an app with a router of its own can mount it under a
 /// prefix.
+///
+/// ```
+/// use agentcfg_server::App;
+/// use hyper::{Request, Response};
+/// use tower_service::Service;
+/// /// An app with routes of its own gives `App` the others.
+/// async fn route(app: &mut App, request: Request<String>) -> Response<agentcfg_server::Body> {
+///     let Ok(response) = app.call(request).await;
+///     response
+/// }
+/// ```
 #[derive(Clone)]
 pub struct App {
     shared: Arc<Shared>,
@@ -67,6 +78,13 @@ impl Shared {
 impl App {
     /// The API of a service. Answers are compressed for clients that accept gzip. Model calls are refused until [a proxy is
     /// set](Self::with_model_calls).
+    ///
+    /// ```
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{App, Cors};
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let app = App::new(service, Cors::new(vec!["https://dashboard.example.com".into()]));
+    /// ```
     pub fn new(service: AgentCfg, cors: Cors) -> Self {
         Self::make(Shared {
             service,
@@ -80,6 +98,16 @@ impl App {
     }
 
     /// The same API, with model calls through this proxy.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{App, Cors, ModelCalls, Patience};
+    /// use std::time::Duration;
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let patience = Patience { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) };
+    /// let app = app.with_model_calls(ModelCalls::new(patience)?);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[must_use]
     pub fn with_model_calls(&self, model_calls: ModelCalls) -> Self {
         Self::make(Shared {
@@ -98,6 +126,14 @@ impl App {
     }
 
     /// The same API, with answers compressed or not.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{App, Compression, Cors};
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// // A proxy in front compresses.
+    /// let app = app.with_compression(Compression::off());
+    /// ```
     #[must_use]
     pub fn with_compression(&self, compression: Compression) -> Self {
         Self::make(Shared {
@@ -107,6 +143,23 @@ impl App {
     }
 
     /// The same API, with an observer of every answer.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{Answered, App, Cors, Observer};
+    /// use std::sync::Arc;
+    ///
+    /// struct Print;
+    ///
+    /// impl Observer for Print {
+    ///     fn answered(&self, answered: &Answered<'_>) {
+    ///         println!("{} {}: {}", answered.method, answered.route, answered.status);
+    ///     }
+    /// }
+    ///
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let app = app.with_observer(Arc::new(Print));
+    /// ```
     #[must_use]
     pub fn with_observer(&self, observer: Arc<dyn Observer>) -> Self {
         Self::make(Shared {
@@ -122,6 +175,18 @@ impl App {
     }
 
     /// Answers one request.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # use agentcfg_server::{App, Cors};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let request = hyper::Request::get("/api/agents/configs").body(String::new())?;
+    /// assert_eq!(app.respond(request).await.status(), 401, "it has no credential");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn respond<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: HttpBody<Data = Bytes> + Unpin,
@@ -132,6 +197,20 @@ impl App {
     }
 
     /// Answers one request, as a `'static` and infallible future, which `tower` services need.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # use agentcfg_server::{App, Cors};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let exchange = app.exchange(hyper::Request::get("/healthz").body(String::new())?);
+    /// drop(app);
+    /// let Ok(response) = exchange.await;
+    /// assert_eq!(response.status(), 200);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn exchange<B>(&self, request: Request<B>) -> impl Future<Output = Result<Response<Body>, Infallible>> + use<B>
     where
         B: HttpBody<Data = Bytes> + Unpin,

@@ -170,6 +170,12 @@ impl Doc {
 }
 
 /// An endpoint as a row of the table of all.
+///
+/// ```
+/// for endpoint in agentcfg_server::endpoints() {
+///     println!("{} {}", endpoint.route.method, endpoint.route.path);
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Definition {
     /// Where it is, and what a request for it must bring.

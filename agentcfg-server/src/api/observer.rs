@@ -5,6 +5,13 @@ use std::time::{Duration, Instant};
 use hyper::Method;
 
 /// An exchange that has its response.
+///
+/// ```
+/// use agentcfg_server::Answered;
+/// fn label(answered: &Answered<'_>) -> String {
+///     format!("{} {} {}", answered.method, answered.route, answered.status)
+/// }
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Answered<'a> {
     /// The method of the request.
@@ -19,6 +26,22 @@ pub struct Answered<'a> {
 }
 
 /// Is called for every answer of an [`App`](crate::App), on the task that answers: an implementation must not block.
+///
+/// ```
+/// use agentcfg_server::{Answered, Observer};
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// #[derive(Default)]
+/// struct Failures(AtomicU64);
+///
+/// impl Observer for Failures {
+///     fn answered(&self, answered: &Answered<'_>) {
+///         if answered.status >= 500 {
+///             self.0.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+/// }
+/// ```
 pub trait Observer: Send + Sync {
     /// A response is about to be sent.
     fn answered(&self, answered: &Answered<'_>);

@@ -103,6 +103,12 @@ impl Place {
 }
 
 /// The route of every endpoint.
+///
+/// ```
+/// for route in agentcfg_server::routes() {
+///     println!("{} {}", route.method, route.path);
+/// }
+/// ```
 pub fn all() -> impl Iterator<Item = &'static Route> + Clone {
     endpoints::all().map(|endpoint| &endpoint.route)
 }

@@ -9,18 +9,35 @@ use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 /// Why a streamed body broke off. The connection is closed as well, so that no client takes a part for the whole.
+///
+/// ```
+/// use agentcfg_server::BodyError;
+/// assert_eq!(BodyError::new("the provider left").to_string(), "the provider left");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct BodyError(Box<dyn std::error::Error + Send + Sync>);
 
 impl BodyError {
     /// Wraps what the source of the body reports.
+    ///
+    /// ```
+    /// use agentcfg_server::BodyError;
+    /// let broken = BodyError::new(std::io::Error::other("connection reset"));
+    /// ```
     pub fn new(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self(cause.into())
     }
 }
 
 /// The body of every response.
+///
+/// ```
+/// use agentcfg_server::Body;
+/// use hyper::body::Body as _;
+/// assert_eq!(Body::from("hello".to_owned()).size_hint().exact(), Some(5));
+/// assert!(Body::default().is_end_stream());
+/// ```
 #[derive(Debug)]
 pub enum Body {
     /// One that is in memory as a whole, as almost all are.

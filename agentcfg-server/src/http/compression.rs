@@ -31,6 +31,12 @@ pub(crate) const IN_GZIP: &str = "-gzip";
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// Whether answers are compressed, with what is shared between those that are. Clones share everything.
+///
+/// ```
+/// use agentcfg_server::Compression;
+/// let compression = Compression::on();
+/// let shared = compression.clone();
+/// ```
 #[derive(Debug, Clone)]
 pub struct Compression {
     shared: Option<Arc<Shared>>,
@@ -46,6 +52,11 @@ struct Shared {
 
 impl Compression {
     /// Compresses answers for clients that accept gzip.
+    ///
+    /// ```
+    /// use agentcfg_server::Compression;
+    /// let compression = Compression::on();
+    /// ```
     pub fn on() -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let shared = Shared {
@@ -58,6 +69,11 @@ impl Compression {
     }
 
     /// Compresses nothing.
+    ///
+    /// ```
+    /// use agentcfg_server::Compression;
+    /// const NONE: Compression = Compression::off();
+    /// ```
     pub const fn off() -> Self {
         Self { shared: None }
     }

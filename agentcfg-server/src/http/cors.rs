@@ -12,6 +12,12 @@ const EXPOSED_HEADERS: &str = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateL
                                Retry-After, Location";
 
 /// The origins whose pages may call.
+///
+/// ```
+/// use agentcfg_server::Cors;
+/// let nobody = Cors::default();
+/// let dashboard = Cors::new(vec!["https://dashboard.example.com".into()]);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Cors {
     origins: Vec<String>,
@@ -36,6 +42,11 @@ fn granted(headers: &HeaderMap) -> HeaderValue {
 
 impl Cors {
     /// Allows these origins; `*` allows every one.
+    ///
+    /// ```
+    /// use agentcfg_server::Cors;
+    /// let every_origin = Cors::new(vec!["*".into()]);
+    /// ```
     pub fn new(origins: Vec<String>) -> Self {
         Self { origins }
     }
@@ -51,6 +62,17 @@ impl Cors {
     }
 
     /// The answer to a preflight for a path that has these methods.
+    ///
+    /// ```
+    /// use agentcfg_server::Cors;
+    /// use hyper::Method;
+    /// use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderValue, ORIGIN};
+    /// let mut headers = HeaderMap::new();
+    /// headers.insert(ORIGIN, HeaderValue::from_static("https://dashboard.example.com"));
+    /// headers.insert(ACCESS_CONTROL_REQUEST_METHOD, HeaderValue::from_static("POST"));
+    /// assert!(Cors::new(vec!["*".into()]).preflight(&Method::OPTIONS, "GET, POST", &headers).is_some());
+    /// assert!(Cors::default().preflight(&Method::OPTIONS, "GET, POST", &headers).is_none());
+    /// ```
     pub fn preflight(&self, method: &Method, allowed: &str, headers: &HeaderMap) -> Option<Response<Body>> {
         let asks = method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
         if !asks || self.origin(headers).is_none() {
@@ -66,6 +88,15 @@ impl Cors {
     }
 
     /// Lets an allowed origin's page read the response.
+    ///
+    /// ```
+    /// use agentcfg_server::Cors;
+    /// use hyper::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderMap, HeaderValue, ORIGIN};
+    /// let request = HeaderMap::from_iter([(ORIGIN, HeaderValue::from_static("https://dashboard.example.com"))]);
+    /// let mut response = HeaderMap::new();
+    /// Cors::new(vec!["*".into()]).expose(&request, &mut response);
+    /// assert_eq!(response[ACCESS_CONTROL_ALLOW_ORIGIN], "https://dashboard.example.com");
+    /// ```
     pub fn expose(&self, request: &HeaderMap, response: &mut HeaderMap) {
         if self.origins.is_empty() {
             return;

@@ -6,6 +6,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// A connection that detects the disconnect of its client; see [`Disconnect`].
+///
+/// ```
+/// use agentcfg_server::WatchClient;
+/// use std::task::{Context, Poll};
+///
+/// /// A client that never leaves, for tests.
+/// #[derive(Debug)]
+/// struct Patient;
+///
+/// impl WatchClient for Patient {
+///     fn poll_left(&self, _: &mut Context<'_>) -> Poll<()> {
+///         Poll::Pending
+///     }
+/// }
+/// ```
 pub trait WatchClient: Debug + Send + Sync {
     /// Ready when the client has closed the connection or its sending side. The task of the connection is woken then.
     fn poll_disconnected(&self, cx: &mut Context<'_>) -> Poll<()>;
@@ -17,16 +32,41 @@ pub trait WatchClient: Debug + Send + Sync {
 /// sent all of its request may still wait for the answer.
 ///
 /// Only the call itself or its response body may poll it, never another task: only the task of the connection is woken.
+///
+/// ```no_run
+/// # use agentcfg_server::Leaving;
+/// # async fn work() -> u32 { 7 }
+/// # async fn example(leaving: Leaving) {
+/// tokio::select! {
+///     () = leaving.left() => println!("the client left, the work is dropped"),
+///     result = work() => println!("{result}"),
+/// }
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Disconnect(Arc<dyn WatchClient>);
 
 impl Disconnect {
     /// Watches the client of this connection.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use agentcfg_server::{Leaving, WatchClient};
+    /// # fn example(connection: Arc<dyn WatchClient>, request: &mut hyper::Request<()>) {
+    /// request.extensions_mut().insert(Leaving::new(connection));
+    /// # }
+    /// ```
     pub fn new(connection: Arc<dyn WatchClient>) -> Self {
         Self(connection)
     }
 
     /// Resolves when the client has disconnected.
+    ///
+    /// ```no_run
+    /// # async fn example(leaving: agentcfg_server::Leaving) {
+    /// leaving.left().await;
+    /// # }
+    /// ```
     pub async fn disconnected(&self) {
         poll_fn(|cx| self.poll_disconnected(cx)).await;
     }

@@ -5,6 +5,11 @@ use std::time::Duration;
 use prometheus_client::metrics::gauge::Gauge;
 
 /// How much one listener serves, and how patient it is.
+///
+/// ```
+/// use agentcfg_server::listen::Limits;
+/// let small = Limits { max_connections: 100, ..Limits::default() };
+/// ```
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Connections served at a time. Further ones wait in the backlog.

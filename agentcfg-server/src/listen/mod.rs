@@ -32,6 +32,14 @@ pub use files::fit_to_open_files;
 pub use limits::Limits;
 
 /// The result of draining a listener.
+///
+/// ```
+/// use agentcfg_server::listen::Drained;
+/// let drained = Drained { cut: 2 };
+/// if !drained.is_complete() {
+///     eprintln!("{} connections were closed before their end", drained.cut);
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
     /// The number of connections that did not finish in time and were closed.
@@ -40,6 +48,11 @@ pub struct Drained {
 
 impl Drained {
     /// Whether every request in flight was answered.
+    ///
+    /// ```
+    /// use agentcfg_server::listen::Drained;
+    /// assert!(Drained { cut: 0 }.is_complete());
+    /// ```
     pub fn is_complete(self) -> bool {
         self.cut == 0
     }
@@ -53,6 +66,17 @@ impl Drained {
 ///
 /// A client that half-closes the connection after its request still gets the response, unless the service polls
 /// [`Disconnect`](crate::http::Disconnect) and stops.
+///
+/// ```no_run
+/// # async fn example(app: agentcfg_server::App) -> Result<(), Box<dyn std::error::Error>> {
+/// use agentcfg_server::listen::{self, Limits};
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:7420").await?;
+/// let end = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
+/// let drained = listen::serve(listener, app, Limits::default(), end).await;
+/// println!("{} connections were cut", drained.cut);
+/// # Ok(())
+/// # }
+/// ```
 pub async fn serve<S, B>(
     listener: TcpListener,
     service: S,
@@ -105,6 +129,13 @@ where
 }
 
 /// Makes a service from an async function, for [`serve`].
+///
+/// ```
+/// use agentcfg_server::listen::service_fn;
+/// use hyper::{Request, Response, body::Incoming};
+/// use std::convert::Infallible;
+/// let hello = service_fn(async |_: Request<Incoming>| Ok::<_, Infallible>(Response::new("hello".to_owned())));
+/// ```
 pub fn service_fn<F>(call: F) -> ServiceFn<F> {
     ServiceFn { call }
 }

@@ -39,6 +39,11 @@ const POOL_IDLE: Duration = Duration::from_secs(20);
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
 /// The settings of the connection pool.
+///
+/// ```
+/// use agentcfg_server::OutboundOptions;
+/// let options = OutboundOptions { idle_connections: 8, ..OutboundOptions::default() };
+/// ```
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The time limit for name resolution, TCP and TLS together.
@@ -60,12 +65,24 @@ impl Default for Options {
 }
 
 /// A pool of HTTP/1.1 connections, with TLS for `https` URLs. Clones share the pool.
+///
+/// ```
+/// use agentcfg_server::{Outbound, OutboundOptions};
+/// let pool = Outbound::new(&OutboundOptions::default())?;
+/// let same_pool = pool.clone();
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Outbound {
     client: Client<Connector, Full<Bytes>>,
 }
 
 /// Why there is no response. The text is for the log: it contains neither the URL nor anything that was sent.
+///
+/// ```
+/// use agentcfg_server::OutboundError;
+/// assert_eq!(OutboundError::TooLong(1024).to_string(), "the answer is longer than 1024 bytes");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutboundError {
@@ -89,6 +106,12 @@ impl Outbound {
     /// # Errors
     ///
     /// If TLS cannot be configured, for example because an extra root is not a certificate.
+    ///
+    /// ```
+    /// use agentcfg_server::{Outbound, OutboundOptions};
+    /// let pool = Outbound::new(&OutboundOptions::default())?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn new(options: &Options) -> io::Result<Self> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
@@ -119,6 +142,14 @@ impl Outbound {
     /// # Errors
     ///
     /// [`OutboundError::Connect`] and [`OutboundError::Broken`].
+    ///
+    /// ```no_run
+    /// # async fn example(pool: agentcfg_server::Outbound) -> Result<(), Box<dyn std::error::Error>> {
+    /// let request = hyper::Request::get("https://api.example.com/v1/models").body(Default::default())?;
+    /// println!("{}", pool.send(request).await?.status());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, OutboundError> {
         self.client.request(request).await.map_err(|error| {
             if error.is_connect() {
@@ -137,6 +168,16 @@ impl Outbound {
     /// # Errors
     ///
     /// See [`OutboundError`].
+    ///
+    /// ```no_run
+    /// # async fn example(pool: agentcfg_server::Outbound) -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// let request = hyper::Request::get("https://id.example.com/jwks.json").body(Default::default())?;
+    /// let answer = pool.send_idempotent(request, 64 << 10, Duration::from_secs(5)).await?;
+    /// println!("{} bytes", answer.body().len());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn send_idempotent(
         &self,
         request: Request<Full<Bytes>>,

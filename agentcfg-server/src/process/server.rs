@@ -53,6 +53,17 @@ fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// A server that has opened its store and does not listen yet.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use agentcfg_server::process::{Config, Flags, Server};
+/// let server = Server::open(Config::load(Flags::default(), std::env::vars_os())?).await?;
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:7420").await?;
+/// let end = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
+/// server.run(listener, |address| println!("ready at {address}"), end).await?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Server {
     config: Config,
     backend: Backend,
@@ -66,6 +77,15 @@ impl Server {
     /// # Errors
     ///
     /// See [`StartError`].
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_server::process::{Config, Flags, Server};
+    /// let server = Server::open(Config::load(Flags::default(), std::env::vars_os())?).await?;
+    /// server.service().ready().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn open(config: Config) -> Result<Self, StartError> {
         let is_local = config.provider()?.is_none();
         if is_local && config.database_url.is_some() && config.session_secret.is_none() {

@@ -12,6 +12,14 @@ use crate::token;
 ///
 /// It identifies the caller and carries no permissions: each method of the service decides on current records. Give it to the
 /// service that made it, or to another one on the same store.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+/// # fn main() -> Outcome { run(async |service, ada, studio| {
+/// assert_eq!(ada.user_id()?, "ada");
+/// assert_eq!(format!("{ada:?}"), "Caller(user \"ada\")");
+/// # Ok(()) }) }
+/// ```
 #[derive(Clone)]
 pub struct Caller(pub(in crate::service) Kind);
 
@@ -48,6 +56,14 @@ impl Caller {
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`] when an API key's scope lacks the permission.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// // The role of a user is looked at in each call of the service.
+    /// assert!(ada.could(Permission::AgentsConfigure).is_ok());
+    /// # Ok(()) }) }
+    /// ```
     pub fn could(&self, permission: Permission) -> Result<(), Error> {
         match &self.0 {
             Kind::ApiKey(ApiKeyCaller { facts, .. }) if !facts.permissions.contains(permission) => Err(Error::new(
@@ -63,6 +79,13 @@ impl Caller {
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`] for an API key.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(ada.user_id()?.as_str(), "ada");
+    /// # Ok(()) }) }
+    /// ```
     pub fn user_id(&self) -> Result<&UserId, Error> {
         match &self.0 {
             Kind::User { user_id } => Ok(user_id),
@@ -74,6 +97,13 @@ impl Caller {
     }
 
     /// The workspace of an API key.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(ada.key_workspace(), None, "a user may have many workspaces");
+    /// # Ok(()) }) }
+    /// ```
     pub fn key_workspace(&self) -> Option<WorkspaceId> {
         match &self.0 {
             Kind::ApiKey(key) => Some(key.facts.workspace_id),
@@ -82,6 +112,13 @@ impl Caller {
     }
 
     /// The actor of this caller's changes, for the audit log.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(ada.actor(), Actor { kind: ActorType::User, id: "ada".into() });
+    /// # Ok(()) }) }
+    /// ```
     pub fn actor(&self) -> Actor {
         match &self.0 {
             Kind::ApiKey(key) => Actor {

@@ -47,6 +47,24 @@ use crate::store::Stamp;
 use crate::token::{self, Parts};
 
 /// An admitted request: its caller, and the figures of its rate window.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+/// # fn main() -> Outcome { run(async |service, ada, studio| {
+/// # let new = NewApiKey {
+/// #     workspace_id: studio,
+/// #     name: "Nightly build".into(),
+/// #     environment: Environment::Production,
+/// #     scope: Scope::Read,
+/// #     expires_at: None,
+/// #     rate_limit: Some(600),
+/// # };
+/// # let key = service.create_api_key(&ada, new).await?.key;
+/// let entry = service.enter(&key).await?;
+/// assert_eq!(entry.caller.key_workspace(), Some(studio));
+/// assert_eq!(entry.rate.remaining, 599);
+/// # Ok(()) }) }
+/// ```
 #[derive(Debug)]
 pub struct Entry {
     /// The authenticated caller.
@@ -56,6 +74,18 @@ pub struct Entry {
 }
 
 /// Why a request is not admitted.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+/// # fn main() -> Outcome { run(async |service, ada, studio| {
+/// use agentcfg_core::service::EntryError;
+/// match service.enter("no credential").await {
+///     Ok(entry) => println!("{:?} may go on", entry.caller),
+///     Err(EntryError::Credential(error)) => println!("refused: {error}"),
+///     Err(EntryError::RateLimited(limited)) => println!("again in {} s", limited.retry_after_seconds()),
+/// }
+/// # Ok(()) }) }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum EntryError {
     /// The credential is not valid, or cannot be verified now. The request did not count.
@@ -136,6 +166,24 @@ impl AgentCfg {
     ///
     /// [`ErrorKind::Unauthorized`] with one same message for every credential that is not valid;
     /// [`ErrorKind::Unavailable`] when it cannot be verified now.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// # let new = NewApiKey {
+    /// #     workspace_id: studio,
+    /// #     name: "Nightly build".into(),
+    /// #     environment: Environment::Production,
+    /// #     scope: Scope::Read,
+    /// #     expires_at: None,
+    /// #     rate_limit: None,
+    /// # };
+    /// # let key = service.create_api_key(&ada, new).await?.key;
+    /// let caller = service.authenticate(&key).await?;
+    /// service.list_agents(&caller, studio, &Default::default()).await?;
+    /// assert!(service.authenticate("something else").await.is_err());
+    /// # Ok(()) }) }
+    /// ```
     pub async fn authenticate(&self, credential: &str) -> Result<Caller, Error> {
         let (caller, _) = self.identify(credential, self.moment(), false).await?;
         Ok(caller)
@@ -146,6 +194,15 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Invalid`] when this is not a valid user id.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let grace = service.trusted_user("grace@example.com")?;
+    /// assert!(service.list_workspaces(&grace).await?.is_empty());
+    /// assert!(service.trusted_user("").is_err());
+    /// # Ok(()) }) }
+    /// ```
     pub fn trusted_user(&self, user_id: &str) -> Result<Caller, Error> {
         Ok(Caller::user(user_id.parse()?))
     }
@@ -157,6 +214,14 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`RateLimited`] over the limit, with the figures to answer with.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let rate = service.admit(&ada).await?;
+    /// assert_eq!(rate.remaining, rate.limit - 1);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn admit(&self, caller: &Caller) -> Result<RateStatus, RateLimited> {
         self.count(caller, self.moment()).await.into_result()
     }

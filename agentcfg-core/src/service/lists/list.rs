@@ -18,6 +18,15 @@ const OVERHEAD: usize = 512;
 
 /// The active agents of a workspace at one revision, in the order of the list, with their JSON text.
 /// Clones share everything.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+/// # fn main() -> Outcome { run(async |service, ada, studio| {
+/// let list = service.list_agents(&ada, studio, &Default::default()).await?.value;
+/// assert_eq!(list.len(), list.agents()?.len());
+/// assert!(list.json().starts_with(b"[{"));
+/// # Ok(()) }) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct AgentList {
     whole: Arc<Whole>,
@@ -109,11 +118,27 @@ impl AgentList {
     }
 
     /// How many agents there are in the list.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.list_agents(&ada, studio, &Default::default()).await?.value;
+    /// assert_eq!(list.len(), 1);
+    /// # Ok(()) }) }
+    /// ```
     pub fn len(&self) -> usize {
         self.range.len()
     }
 
     /// Whether there is no agent in the list.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.list_agents(&ada, studio, &Default::default()).await?.value;
+    /// assert!(!list.is_empty());
+    /// # Ok(()) }) }
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
     }
@@ -125,6 +150,14 @@ impl AgentList {
     /// # Errors
     ///
     /// [`ErrorKind::Internal`] when the text cannot be decoded, which is a fault of this library or of the machine.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.list_agents(&ada, studio, &Default::default()).await?.value;
+    /// assert_eq!(list.agents()?[0].display_name, "Writer");
+    /// # Ok(()) }) }
+    /// ```
     pub fn agents(&self) -> Result<&[Agent], Error> {
         if let Some(agents) = self.whole.agents.get() {
             return Ok(self.shown(agents));
@@ -143,6 +176,15 @@ impl AgentList {
     /// The agents as a JSON array.
     ///
     /// Of a whole list nothing is copied; for a part of one see [`Self::json_parts`].
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.list_agents(&ada, studio, &Default::default()).await?.value;
+    /// let body = list.json();
+    /// assert_eq!(body.len(), list.json_len());
+    /// # Ok(()) }) }
+    /// ```
     pub fn json(&self) -> Bytes {
         if self.is_whole() {
             return self.shared(self.whole.json.clone());
@@ -151,6 +193,14 @@ impl AgentList {
     }
 
     /// The pieces that are the agents as a JSON array when they are put together. Nothing is copied.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.list_agents(&ada, studio, &Default::default()).await?.value;
+    /// assert_eq!(list.json_parts().concat(), list.json());
+    /// # Ok(()) }) }
+    /// ```
     pub fn json_parts(&self) -> Vec<Bytes> {
         if self.is_whole() {
             return vec![self.json()];
@@ -160,6 +210,14 @@ impl AgentList {
     }
 
     /// The length of the JSON array.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.list_agents(&ada, studio, &Default::default()).await?.value;
+    /// println!("Content-Length: {}", list.json_len());
+    /// # Ok(()) }) }
+    /// ```
     pub fn json_len(&self) -> usize {
         self.whole.span(&self.range).len() + "[]".len()
     }
@@ -173,6 +231,16 @@ impl AgentList {
     /// # Errors
     ///
     /// What `make` gives.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.list_agents(&ada, studio, &Default::default()).await?.value;
+    /// // A real one would compress.
+    /// let lines = list.encoded(async |parts| Ok::<_, std::io::Error>([parts.concat(), b"\n".to_vec()].concat().into())).await?;
+    /// assert_eq!(lines.len(), list.json_len() + 1);
+    /// # Ok(()) }) }
+    /// ```
     pub async fn encoded<F, E>(&self, make: impl FnOnce(Vec<Bytes>) -> F) -> Result<Bytes, E>
     where
         F: Future<Output = Result<Bytes, E>>,

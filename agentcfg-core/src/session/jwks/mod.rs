@@ -21,6 +21,20 @@ use crate::model::Timestamp;
 /// Fetches a provider's JWK set.
 ///
 /// The core has no HTTP client; the server has an implementation, and an app can bring its own.
+///
+/// ```
+/// use agentcfg_core::session::{FetchError, FetchJwks};
+///
+/// /// Reads the set from a file that another process keeps up to date.
+/// struct File(std::path::PathBuf);
+///
+/// #[async_trait::async_trait]
+/// impl FetchJwks for File {
+///     async fn fetch(&self) -> Result<Vec<u8>, FetchError> {
+///         std::fs::read(&self.0).map_err(|error| FetchError(error.to_string()))
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait FetchJwks: Send + Sync + 'static {
     /// The JSON text of the set as it is now.
@@ -30,10 +44,24 @@ pub trait FetchJwks: Send + Sync + 'static {
     /// # Errors
     ///
     /// When it cannot be fetched. Keys that were fetched before stay in use.
+    ///
+    /// ```no_run
+    /// # async fn example(source: impl agentcfg_core::session::FetchJwks) -> Result<(), Box<dyn std::error::Error>> {
+    /// let set = source.fetch().await?;
+    /// println!("{}", String::from_utf8_lossy(&set));
+    /// # Ok(())
+    /// # }
+    /// ```
     async fn fetch(&self) -> Result<Vec<u8>, FetchError>;
 }
 
 /// Why a key set could not be fetched; the text is for the log.
+///
+/// ```
+/// use agentcfg_core::session::FetchError;
+/// let failed = FetchError("the identity provider answered 502".into());
+/// assert_eq!(failed.to_string(), "the identity provider answered 502");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FetchError(pub String);
@@ -99,6 +127,16 @@ impl JwksSessions {
     /// A verifier of tokens that this issuer made for this audience.
     ///
     /// Nothing is fetched yet: the first token does that, or [`JwksSessions::refresh`].
+    ///
+    /// ```no_run
+    /// # use agentcfg_core::session::FetchJwks;
+    /// use agentcfg_core::session::JwksSessions;
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # fn example(source: impl FetchJwks) {
+    /// let sessions = JwksSessions::new("https://id.example.com", "agentcfg", source);
+    /// let service = AgentCfg::builder(MemoryStore::new()).sessions(sessions).build();
+    /// # }
+    /// ```
     pub fn new(issuer: impl Into<String>, audience: impl Into<String>, source: impl FetchJwks) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -115,6 +153,14 @@ impl JwksSessions {
     ///
     /// Call this periodically, so that removed keys are dropped in time even if no token comes.
     /// It must run on a tokio runtime, as verifying must.
+    ///
+    /// ```no_run
+    /// # use agentcfg_core::session::JwksSessions;
+    /// use agentcfg_core::clock::{Clock, SystemClock};
+    /// # async fn example(sessions: JwksSessions) {
+    /// sessions.refresh(SystemClock.now()).await;
+    /// # }
+    /// ```
     pub async fn refresh(&self, now: Timestamp) {
         let mut watched = self.inner.held.subscribe();
         let held = watched.borrow_and_update().clone();

@@ -8,6 +8,16 @@ use super::super::StoreError;
 use super::options::describe;
 
 /// Why a store could not be opened on a database.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use agentcfg_core::store::postgres::{ConnectError, PostgresOptions, PostgresStore};
+/// let refused = PostgresStore::connect(&PostgresOptions::new("mysql://db/agentcfg")).await;
+/// assert!(matches!(refused, Err(ConnectError::Options(_))));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {

@@ -89,6 +89,17 @@ impl PostgresStore {
     /// # Errors
     ///
     /// See [`ConnectError`]. Tables of a newer format are not changed.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+    /// let url = "postgres://agentcfg:secret@db-1,db-2/agentcfg?sslmode=verify-full";
+    /// let options = PostgresOptions { connect_wait: Duration::from_secs(30), ..PostgresOptions::new(url) };
+    /// let store = PostgresStore::connect(&options).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn connect(options: &PostgresOptions) -> Result<Self, ConnectError> {
         let connections = Connections::new(options)?;
         let sql = Sql::new(&options.schema);
@@ -99,6 +110,15 @@ impl PostgresStore {
     }
 
     /// Closes all connections. Later calls return [`StoreError::Unavailable`].
+    ///
+    /// ```no_run
+    /// # use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+    /// # async fn example(store: PostgresStore) -> Result<(), Box<dyn std::error::Error>> {
+    /// // The app ends: write what is pending, then close.
+    /// store.close();
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn close(&self) {
         self.connections.close();
     }

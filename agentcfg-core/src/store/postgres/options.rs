@@ -9,6 +9,14 @@ use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use super::error::ConnectError;
 
 /// Whether statements are prepared.
+///
+/// ```
+/// use agentcfg_core::store::postgres::{PostgresOptions, Statements};
+/// let behind_pgbouncer = PostgresOptions {
+///     statements: Statements::Unnamed,
+///     ..PostgresOptions::new("postgres://agentcfg@pooler:6432/agentcfg")
+/// };
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Statements {
     /// Prepared once for each connection: the fastest, for direct connections and session poolers.
@@ -19,6 +27,12 @@ pub enum Statements {
 }
 
 /// The address of the database, and limits of its use.
+///
+/// ```
+/// use agentcfg_core::store::postgres::PostgresOptions;
+/// let options = PostgresOptions { pool_size: 32, ..PostgresOptions::new("postgres://agentcfg:secret@db/agentcfg") };
+/// assert!(!format!("{options:?}").contains("secret"));
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresOptions {
     /// `postgres://user:password@host:port/database?…`; several hosts are separated by commas. The
@@ -47,6 +61,12 @@ pub struct PostgresOptions {
 
 impl PostgresOptions {
     /// The default options for this URL.
+    ///
+    /// ```
+    /// use agentcfg_core::store::postgres::PostgresOptions;
+    /// let options = PostgresOptions::new("postgres://agentcfg:secret@db/agentcfg");
+    /// assert_eq!((options.pool_size, options.schema.as_str()), (16, "agentcfg"));
+    /// ```
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),

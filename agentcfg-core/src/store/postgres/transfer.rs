@@ -15,6 +15,15 @@ use super::{PostgresStore, Sql};
 use crate::model::WorkspaceId;
 
 /// The totals of an export or an import.
+///
+/// ```no_run
+/// # use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+/// # async fn example(store: PostgresStore) -> Result<(), Box<dyn std::error::Error>> {
+/// let exported = store.export(std::io::sink()).await?;
+/// println!("{} records, digest {}", exported.records, exported.digest);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transferred {
     /// The number of records.
@@ -82,6 +91,14 @@ impl PostgresStore {
     /// # Errors
     ///
     /// [`TransferError::InUse`].
+    ///
+    /// ```no_run
+    /// # use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+    /// # async fn example(store: PostgresStore) -> Result<(), Box<dyn std::error::Error>> {
+    /// store.require_unused().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn require_unused(&self) -> Result<(), TransferError> {
         let client = self.connections.client().await?;
         let query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
@@ -101,6 +118,15 @@ impl PostgresStore {
     /// # Errors
     ///
     /// See [`TransferError`].
+    ///
+    /// ```no_run
+    /// # use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+    /// # async fn example(store: PostgresStore) -> Result<(), Box<dyn std::error::Error>> {
+    /// let exported = store.export(std::fs::File::create("agentcfg.backup")?).await?;
+    /// println!("{} records", exported.records);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn export(&self, out: impl Write) -> Result<Transferred, TransferError> {
         let mut client = self.connections.client().await?;
         let transaction = client
@@ -122,6 +148,15 @@ impl PostgresStore {
     /// # Errors
     ///
     /// See [`TransferError`].
+    ///
+    /// ```no_run
+    /// # use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+    /// # async fn example(store: PostgresStore) -> Result<(), Box<dyn std::error::Error>> {
+    /// let imported = store.import(std::fs::File::open("agentcfg.backup")?).await?;
+    /// println!("{} records", imported.records);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn import(&self, input: impl Read) -> Result<Transferred, TransferError> {
         let mut client = self.connections.client().await?;
         let transaction = client

@@ -14,6 +14,15 @@ use super::schema::{RECORDS, begin_write, initialise, read_sequence};
 use super::{RedbOptions, RedbStore};
 
 /// The totals of a backup or a restore.
+///
+/// ```
+/// # use agentcfg_core::store::redb::{RedbOptions, RedbStore};
+/// # let directory = tempfile::tempdir()?;
+/// # let store = RedbStore::open(directory.path().join("store.redb"), RedbOptions::default())?;
+/// let summary = store.backup(std::io::sink())?;
+/// println!("{} records", summary.records);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackupSummary {
     /// The number of records.
@@ -35,6 +44,15 @@ pub enum BackupError {
 }
 
 /// Why a restore failed. There is no file at the target path, or the file that was there is unchanged.
+///
+/// ```
+/// use agentcfg_core::store::redb::{RestoreError, restore};
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("store.redb");
+/// std::fs::write(&path, "what was there")?;
+/// assert!(matches!(restore(std::io::empty(), &path), Err(RestoreError::Exists)));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
@@ -113,6 +131,15 @@ impl RedbStore {
 /// # Errors
 ///
 /// See [`RestoreError`].
+///
+/// ```
+/// use agentcfg_core::store::redb::{RestoreError, restore};
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("store.redb");
+/// let restored = restore(&b"this is no backup"[..], &path);
+/// assert!(matches!(restored, Err(RestoreError::Damaged(_))));
+/// assert!(!path.exists());
+/// ```
 pub fn restore(input: impl Read, path: impl AsRef<Path>) -> Result<BackupSummary, RestoreError> {
     let path = path.as_ref();
     if path.try_exists().map_err(RestoreError::Output)? {

@@ -17,6 +17,14 @@ use super::overlay::Overlay;
 use super::schema::{RECORDS, read_sequence, verify_format};
 
 /// The result of a [`check`].
+///
+/// ```
+/// use agentcfg_core::store::redb::CheckReport;
+/// let report = CheckReport::default();
+/// for problem in &report.problems {
+///     eprintln!("{problem}");
+/// }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// The number of undamaged records of each kind.
@@ -27,6 +35,16 @@ pub struct CheckReport {
 
 impl CheckReport {
     /// Whether the check found no problem.
+    ///
+    /// ```
+    /// # use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore};
+    /// use agentcfg_core::store::redb::check;
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("store.redb");
+    /// # drop(RedbStore::open(&path, RedbOptions::default())?);
+    /// assert!(check(&path)?.is_sound());
+    /// # Ok::<(), OpenError>(())
+    /// ```
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }

@@ -8,6 +8,14 @@ use redb::{DatabaseError, StorageError};
 use super::super::StoreError;
 
 /// Why a store file could not be opened.
+///
+/// ```
+/// # use agentcfg_core::store::redb::{RedbOptions, RedbStore};
+/// use agentcfg_core::store::redb::OpenError;
+/// # let directory = tempfile::tempdir().unwrap();
+/// let missing = RedbStore::open(directory.path().join("no/such/folder/store.redb"), RedbOptions::default());
+/// assert!(matches!(missing, Err(OpenError::Io(_))));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {

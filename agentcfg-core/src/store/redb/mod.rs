@@ -54,6 +54,11 @@ pub use self::error::OpenError;
 pub use self::state::Status;
 
 /// Memory limits, queue limits and retry pauses of a [`RedbStore`].
+///
+/// ```
+/// use agentcfg_core::store::redb::RedbOptions;
+/// let small = RedbOptions { cache_bytes: 8 << 20, hot_bytes: 8 << 20, ..RedbOptions::default() };
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedbOptions {
     /// Size of the engine's page cache in bytes.
@@ -125,22 +130,63 @@ impl RedbStore {
     /// # Errors
     ///
     /// See [`OpenError`]. A file that is damaged, foreign, empty or of a newer format stays unchanged.
+    ///
+    /// ```
+    /// use agentcfg_core::AgentCfg;
+    /// use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("store.redb");
+    /// let store = RedbStore::open(&path, RedbOptions::default())?;
+    /// assert!(matches!(RedbStore::open(&path, RedbOptions::default()), Err(OpenError::Held)));
+    /// let service = AgentCfg::builder(store).build();
+    /// # Ok::<(), OpenError>(())
+    /// ```
     pub fn open(path: impl AsRef<Path>, options: RedbOptions) -> Result<Self, OpenError> {
         let opener = open::file_opener(path.as_ref(), &options)?;
         Self::start(opener, &options)
     }
 
     /// Whether reads and commits are served right now.
+    ///
+    /// ```
+    /// # use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore};
+    /// # let directory = tempfile::tempdir()?;
+    /// let store = RedbStore::open(directory.path().join("store.redb"), RedbOptions::default())?;
+    /// assert!(store.is_ready());
+    /// # Ok::<(), OpenError>(())
+    /// ```
     pub fn is_ready(&self) -> bool {
         self.status() == Status::Ready
     }
 
     /// The state of the store: serving, recovering from a failure, or closed.
+    ///
+    /// ```
+    /// # use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore};
+    /// use agentcfg_core::store::redb::Status;
+    /// # let directory = tempfile::tempdir()?;
+    /// let store = RedbStore::open(directory.path().join("store.redb"), RedbOptions::default())?;
+    /// assert_eq!(store.status(), Status::Ready);
+    /// store.close();
+    /// assert_eq!(store.status(), Status::Closed);
+    /// # Ok::<(), OpenError>(())
+    /// ```
     pub fn status(&self) -> Status {
         self.shared.status()
     }
 
     /// Waits until the store serves reads and commits; returns `false` if it was closed instead.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use agentcfg_core::store::redb::{RedbOptions, RedbStore};
+    /// # let directory = tempfile::tempdir()?;
+    /// let store = RedbStore::open(directory.path().join("store.redb"), RedbOptions::default())?;
+    /// assert!(store.until_ready().await);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn until_ready(&self) -> bool {
         let mut status = self.shared.watch();
         let settled = status.wait_for(|status| *status != Status::Recovering).await;
@@ -152,6 +198,19 @@ impl RedbStore {
     ///
     /// This blocks the thread for as long as those commits take. It is safe within an asynchronous
     /// runtime, because the writer needs nothing from one.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use agentcfg_core::store::redb::{RedbOptions, RedbStore};
+    /// # use agentcfg_core::store::Store;
+    /// # let directory = tempfile::tempdir()?;
+    /// let store = RedbStore::open(directory.path().join("store.redb"), RedbOptions::default())?;
+    /// store.close();
+    /// assert!(store.ready().await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn close(&self) {
         drop(self.queue.write().unwrap_or_else(PoisonError::into_inner).take());
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -14,6 +14,17 @@ use super::schema;
 use super::writer::Task;
 
 /// Whether a store serves reads and commits.
+///
+/// ```
+/// use agentcfg_core::store::redb::{RedbStore, Status};
+/// fn line(store: &RedbStore) -> &'static str {
+///     match store.status() {
+///         Status::Ready => "ready",
+///         Status::Recovering => "reopening its file",
+///         Status::Closed => "closed",
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Reads and commits are served.

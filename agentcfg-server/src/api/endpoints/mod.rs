@@ -34,6 +34,10 @@ const MODULES: &[&[Definition]] = &[
 ];
 
 /// All endpoints, in the order of the OpenAPI document.
+///
+/// ```
+/// assert_eq!(agentcfg_server::endpoints().count(), agentcfg_server::routes().count());
+/// ```
 pub fn all() -> impl Iterator<Item = &'static Definition> + Clone {
     MODULES.iter().copied().flatten()
 }

@@ -29,6 +29,12 @@ use crate::outbound::{Options, Outbound, OutboundError};
 pub const MAX_BODY: usize = 10 << 20;
 
 /// The timeouts of model calls.
+///
+/// ```
+/// use agentcfg_server::Patience;
+/// use std::time::Duration;
+/// let patience = Patience { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) };
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallTimeouts {
     /// Time for the head of the provider's answer to come, counted from the sending of the request.
@@ -38,6 +44,14 @@ pub struct CallTimeouts {
 }
 
 /// Calls providers over a pool of connections. Clones share the pool.
+///
+/// ```
+/// use agentcfg_server::{ModelCalls, Patience};
+/// use std::time::Duration;
+/// let calls = ModelCalls::new(Patience { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) })?;
+/// let same_pool = calls.clone();
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct ModelCalls {
     outbound: Outbound,
@@ -63,6 +77,13 @@ impl ModelCalls {
     /// # Errors
     ///
     /// When TLS cannot be set up.
+    ///
+    /// ```
+    /// use agentcfg_server::{ModelCalls, CallTimeouts};
+    /// use std::time::Duration;
+    /// let calls = ModelCalls::new(CallTimeouts { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn new(timeouts: CallTimeouts) -> io::Result<Self> {
         let outbound = Outbound::new(&Options {
             connect_timeout: Duration::from_secs(10),
@@ -78,7 +99,8 @@ impl ModelCalls {
     ///
     /// # Errors
     ///
-    /// See [`CallError`]. A refusal by the provider is an answer.
+    /// When the provider cannot be reached, breaks off or does not answer in time, or the caller leaves. A refusal by the
+    /// provider is an answer.
     pub async fn send(
         &self,
         call: &ModelCall,

@@ -43,6 +43,13 @@ fn program() -> String {
 /// # Errors
 ///
 /// The cause of the failure.
+///
+/// ```no_run
+/// use agentcfg_server::process::{self, Cli};
+/// use clap::Parser;
+/// process::run(Cli::parse_from(["agentcfg-server", "dev"]))?;
+/// # Ok::<(), process::CommandError>(())
+/// ```
 pub fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     match cli.command {
         Command::Dev(args) => dev::run(&args),

@@ -27,6 +27,13 @@ pub use crate::secret::Secret;
 pub const DEFAULT_TOML: &str = include_str!("../config.default.toml");
 
 /// Every setting of the server, as plain data.
+///
+/// ```
+/// use agentcfg_server::process::{Config, Flags};
+/// let config = Config::load(Flags::default(), [])?;
+/// assert_eq!(config.listen.port(), 7420);
+/// # Ok::<(), agentcfg_server::process::ConfigError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// Address of the API.
@@ -189,12 +196,24 @@ impl Config {
     ///
     /// When the file cannot be read, or any layer names an unknown setting or gives a value that breaks its rule. The
     /// error lists every fault, with its key and its place.
+    ///
+    /// ```
+    /// use agentcfg_server::process::{Config, Flags};
+    /// let config = Config::load(Flags::default(), [("AGENTCFG_DEFAULT_PLAN".into(), "team".into())])?;
+    /// assert_eq!(config.default_plan.as_str(), "team");
+    /// # Ok::<(), agentcfg_server::process::ConfigError>(())
+    /// ```
     pub fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Self, ConfigError> {
         layers::load(flags, env)
     }
 }
 
 /// The settings that the command line carries.
+///
+/// ```
+/// use agentcfg_server::process::Flags;
+/// let flags = Flags { listen: Some("127.0.0.1:0".into()), ..Flags::default() };
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     /// `--config`: the TOML file.
@@ -226,6 +245,12 @@ pub enum LogFormat {
 }
 
 /// Everything that is wrong with the configuration.
+///
+/// ```
+/// use agentcfg_server::process::{Config, Flags};
+/// let error = Config::load(Flags::default(), [("AGENTCFG_LISTEN".into(), "nowhere".into())]).unwrap_err();
+/// assert_eq!(error.problems().len(), 1);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     problems: Vec<String>,
@@ -233,6 +258,15 @@ pub struct ConfigError {
 
 impl ConfigError {
     /// The faults, one sentence each.
+    ///
+    /// ```
+    /// use agentcfg_server::process::{Config, Flags};
+    /// if let Err(error) = Config::load(Flags::default(), std::env::vars_os()) {
+    ///     for problem in error.problems() {
+    ///         eprintln!("{problem}");
+    ///     }
+    /// }
+    /// ```
     pub fn problems(&self) -> &[String] {
         &self.problems
     }

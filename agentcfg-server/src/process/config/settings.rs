@@ -10,6 +10,12 @@ use super::{Config, LogFormat, Secret, SessionProvider, Statements, models};
 use crate::identity::is_plain_url;
 
 /// One setting: its name in all layers, its meaning and its rule.
+///
+/// ```
+/// for setting in agentcfg_server::process::SETTINGS {
+///     println!("{}: {}", setting.name, setting.doc);
+/// }
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     /// Key in the TOML file; `AGENTCFG_` and this in upper case in the environment.
@@ -23,6 +29,11 @@ pub struct Setting {
 
 impl Setting {
     /// Name of the environment variable.
+    ///
+    /// ```
+    /// let listen = &agentcfg_server::process::SETTINGS[0];
+    /// assert_eq!(listen.env(), "AGENTCFG_LISTEN");
+    /// ```
     pub fn env(&self) -> String {
         format!("AGENTCFG_{}", self.name.to_ascii_uppercase())
     }
