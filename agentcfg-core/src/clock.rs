@@ -15,7 +15,7 @@ use crate::model::Timestamp;
 /// use agentcfg_core::clock::Clock;
 /// use agentcfg_core::model::Timestamp;
 ///
-/// /// A clock that stands still.
+/// /// A clock that shows one moment.
 /// struct Frozen(Timestamp);
 ///
 /// impl Clock for Frozen {

@@ -71,7 +71,7 @@ fn shown(ids: &[KeyId]) -> String {
 /// ```
 /// use agentcfg_core::service::RewrapProgress;
 /// let progress = RewrapProgress { examined: 64, rewrapped: 63, unreadable: 1 };
-/// println!("{} of {} sealed anew", progress.rewrapped, progress.examined);
+/// println!("{} of {} sealed again", progress.rewrapped, progress.examined);
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RewrapProgress {
@@ -190,7 +190,7 @@ impl AgentCfg {
     /// # service.adopt_master_keys().await?;
     /// let new = MasterKey::generate(&SystemEntropy)?;
     /// service.set_vault(Vault::new(vec![new.clone(), old])?);
-    /// service.rewrap_provider_keys(&mut |progress| println!("{} sealed anew", progress.rewrapped)).await?;
+    /// service.rewrap_provider_keys(&mut |progress| println!("{} sealed again", progress.rewrapped)).await?;
     /// assert_eq!(service.master_keys_needed().await?.keys, [new.id()]);
     /// # Ok(()) }) }
     /// ```

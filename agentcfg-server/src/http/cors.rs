@@ -15,7 +15,7 @@ const EXPOSED_HEADERS: &str = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateL
 ///
 /// ```
 /// use agentcfg_server::Cors;
-/// let nobody = Cors::default();
+/// let none = Cors::default();
 /// let dashboard = Cors::new(vec!["https://dashboard.example.com".into()]);
 /// ```
 #[derive(Debug, Clone, Default)]

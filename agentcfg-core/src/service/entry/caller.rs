@@ -60,7 +60,7 @@ impl Caller {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// // The role of a user is looked at in each call of the service.
+    /// // The role of a user is read in each call of the service.
     /// assert!(ada.could(Permission::AgentsConfigure).is_ok());
     /// # Ok(()) }) }
     /// ```
