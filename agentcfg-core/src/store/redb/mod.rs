@@ -40,6 +40,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use self::heal::Healer;
@@ -52,6 +53,9 @@ pub use self::backup::{BackupError, BackupSummary, RestoreError, restore};
 pub use self::check::{CheckReport, Problem, check};
 pub use self::error::OpenError;
 pub use self::state::Status;
+
+/// The number of records that a scan reads on the caller's thread. A scan that finds as many is run on the blocking pool.
+const SHORT_SCAN: usize = 512;
 
 /// Memory limits, queue limits and retry pauses of a [`RedbStore`].
 ///
@@ -118,7 +122,7 @@ impl Default for RedbOptions {
 #[derive(Debug)]
 pub struct RedbStore {
     shared: Arc<Shared>,
-    queue: RwLock<Option<SyncSender<Task>>>,
+    queue: Arc<RwLock<Option<SyncSender<Task>>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -236,9 +240,24 @@ impl RedbStore {
         })?;
         Ok(Self {
             shared,
-            queue: RwLock::new(Some(sender)),
+            queue: Arc::new(RwLock::new(Some(sender))),
             writer: Mutex::new(Some(writer)),
         })
+    }
+}
+
+impl RedbStore {
+    /// Runs a scan on the blocking pool, so that it occupies no async worker; without a runtime, on the caller's thread.
+    ///
+    /// It starts from the beginning, because one call of [`Store::scan`] is one snapshot.
+    async fn long_scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+        let (shared, queue, scan) = (Arc::clone(&self.shared), Arc::clone(&self.queue), scan.clone());
+        let work = move || shared.read(&queue, |snapshot| read::scan(snapshot, &scan));
+        let Ok(runtime) = Handle::try_current() else {
+            return work();
+        };
+        let stopped = |error| Err(StoreError::Unavailable(format!("the scan was stopped: {error}")));
+        runtime.spawn_blocking(work).await.unwrap_or_else(stopped)
     }
 }
 
@@ -255,7 +274,15 @@ impl Store for RedbStore {
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
-        self.shared.read(&self.queue, |snapshot| read::scan(snapshot, scan))
+        let first = Scan {
+            limit: scan.limit.min(SHORT_SCAN),
+            ..scan.clone()
+        };
+        let found = self.shared.read(&self.queue, |snapshot| read::scan(snapshot, &first))?;
+        if found.entries.len() < SHORT_SCAN || scan.limit <= SHORT_SCAN {
+            return Ok(found);
+        }
+        self.long_scan(scan).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {

@@ -1,5 +1,5 @@
 //! Reads: one snapshot for each call. They run on the caller's thread, because reading a cached page
-//! takes about a microsecond.
+//! takes about a microsecond; only long scans are moved to the blocking pool.
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
 

@@ -128,7 +128,7 @@ impl Parameter for State {
             return Ok(AgentState::default());
         };
         Ok(word.parse().unwrap_or_else(|rule| {
-            faults.push(Self::DOC.name, rule);
+            faults.push(format_args!("the query parameter {}", Self::DOC.name), rule);
             AgentState::default()
         }))
     }

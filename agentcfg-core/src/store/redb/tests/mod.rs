@@ -7,6 +7,7 @@ mod disk;
 mod file;
 mod golden;
 mod heal;
+mod scan;
 mod writer;
 
 use std::path::Path;
