@@ -37,6 +37,7 @@
 //! The module `conformance` (a feature of this crate) turns this list into tests which any
 //! implementation can run.
 
+mod batch;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod envelope;
@@ -59,6 +60,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+pub use self::batch::{Batch, Check, CommitError, Committed, Write};
 pub use self::key::{Key, Kind, Partition, PartitionKind};
 pub use self::memory::MemoryStore;
 #[cfg(any(feature = "redb", feature = "postgres"))]
@@ -217,130 +219,6 @@ pub struct Scanned {
     pub entries: Vec<(Key, Record)>,
     /// The records of [`Scan::with`], in that order.
     pub with: Vec<Option<Record>>,
-}
-
-/// A condition of a batch on the current state.
-///
-/// ```
-/// use agentcfg_core::store::{Batch, Check, Key, Kind, Write};
-/// let key = Key::global("store", Kind::Meta, "name");
-/// let compare_and_set = Batch {
-///     checks: vec![Check::Version(key.clone(), 7)],
-///     writes: vec![Write::Put(key, b"\"south\"".to_vec())],
-/// };
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Check {
-    /// No record is stored under the key.
-    Absent(Key),
-    /// The record under the key has exactly this version.
-    Version(Key, u64),
-}
-
-/// One change of a batch. A batch names each key in at most one write; see the [module's text](self).
-///
-/// ```
-/// use agentcfg_core::model::WorkspaceId;
-/// use agentcfg_core::store::{Key, Kind, Write};
-/// let workspace: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse()?;
-/// let counter = Key::in_workspace(workspace, Kind::Counter, "active_agents");
-/// let one_more = Write::Add { counter, delta: 1, max: Some(25) };
-/// let entry = Write::Append { log: workspace, value: b"{}".to_vec() };
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Write {
-    /// Stores a value under a key, in place of any earlier one.
-    Put(Key, Vec<u8>),
-    /// Removes the record under a key, if there is one.
-    Delete(Key),
-    /// Adds to a counter that starts at 0. The batch fails with [`CommitError::Limit`] when the
-    /// result would be greater than `max` with a positive `delta`, or less than 0. Additions commute: two batches
-    /// that add to one counter do not conflict.
-    Add {
-        /// The counter's key.
-        counter: Key,
-        /// What to add; negative to take away.
-        delta: i64,
-        /// The greatest value that a positive `delta` may reach; `None` for no bound.
-        max: Option<u64>,
-    },
-    /// Appends an entry to a workspace's log. The store numbers it: the entry's key is
-    /// [`Key::log_entry`] and [`Key::log_head`] moves with it.
-    Append {
-        /// The workspace whose log grows.
-        log: crate::model::WorkspaceId,
-        /// The entry.
-        value: Vec<u8>,
-    },
-}
-
-/// Checks and writes that happen together or not at all.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use agentcfg_core::store::{Batch, Key, Kind, MemoryStore, Store, Write};
-/// let store = MemoryStore::new();
-/// let name = Key::global("store", Kind::Meta, "name");
-/// let batch = Batch { writes: vec![Write::Put(name, b"\"north\"".to_vec())], ..Batch::default() };
-/// assert_eq!(store.commit(batch).await?.numbers.len(), 1);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Batch {
-    /// The conditions of the writes.
-    pub checks: Vec<Check>,
-    /// The writes. The numbers in [`Committed::numbers`] are in their order.
-    pub writes: Vec<Write>,
-}
-
-/// The result of a successful commit.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use agentcfg_core::store::{Batch, Key, Kind, MemoryStore, Store, Write};
-/// # let store = MemoryStore::new();
-/// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
-/// let counter = Key::in_workspace(workspace, Kind::Counter, "starts");
-/// let batch = Batch { writes: vec![Write::Add { counter, delta: 1, max: None }], ..Batch::default() };
-/// assert_eq!(store.commit(batch).await?.numbers, [1]);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Committed {
-    /// One number for each write: the new version of a `Put`, 0 for a `Delete`, the new value of the
-    /// counter of an `Add`, the number of the entry of an `Append`.
-    pub numbers: Vec<u64>,
-}
-
-/// Why a commit changed nothing, or may have.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use agentcfg_core::store::{Batch, Check, CommitError, Key, Kind, MemoryStore, Store};
-/// # let store = MemoryStore::new();
-/// let key = Key::global("store", Kind::Meta, "name");
-/// let batch = Batch { checks: vec![Check::Version(key, 7)], ..Batch::default() };
-/// assert_eq!(store.commit(batch).await, Err(CommitError::Conflict(0)));
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CommitError {
-    /// The check with this index did not hold. Nothing changed: read the records and decide again.
-    #[error("check {0} of the batch did not hold")]
-    Conflict(usize),
-    /// The `Add` at this index of the writes would have left its bounds. Nothing changed.
-    #[error("write {0} of the batch would leave its bounds")]
-    Limit(usize),
-    /// The store itself failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// The failure of a store. The text is for logs, never for clients.

@@ -1,0 +1,46 @@
+//! The settings of a deployment.
+
+use std::collections::BTreeSet;
+
+use crate::model::{Plan, PlanLimits};
+
+/// The settings of a deployment.
+///
+/// ```
+/// use agentcfg_core::Settings;
+/// use agentcfg_core::model::{Plan, PlanLimits};
+/// let settings = Settings {
+///     default_plan: Plan::Free,
+///     plan_limits: PlanLimits { free: Some(5), ..PlanLimits::default() },
+///     operators: ["root".to_owned()].into(),
+///     ..Settings::default()
+/// };
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// How many active agents each plan allows.
+    pub plan_limits: PlanLimits,
+    /// The plan of a new workspace.
+    pub default_plan: Plan,
+    /// Requests per minute of each user; at least 1.
+    pub session_rate_limit: u32,
+    /// How long a status report is live, in seconds.
+    pub status_ttl_seconds: u32,
+    /// Whether keys of scope `write` may configure agents.
+    pub write_scope_configures_agents: bool,
+    /// Users who may change the plan of any workspace.
+    pub operators: BTreeSet<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            plan_limits: PlanLimits::default(),
+            default_plan: Plan::Enterprise,
+            session_rate_limit: 600,
+            status_ttl_seconds: 120,
+            write_scope_configures_agents: true,
+            operators: BTreeSet::new(),
+        }
+    }
+}
