@@ -20,7 +20,7 @@ pub enum Check {
     Version(Key, u64),
 }
 
-/// One change of a batch. A batch names each key in at most one write; see the [module's text](self).
+/// One change of a batch. A batch names each key in at most one write; see [the contract of stores](super).
 ///
 /// ```
 /// use agentcfg_core::model::WorkspaceId;
