@@ -101,10 +101,10 @@ impl App {
     ///
     /// ```
     /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{App, Cors, ModelCalls, Patience};
+    /// use agentcfg_server::{App, Cors, ModelCalls, CallTimeouts};
     /// use std::time::Duration;
     /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let patience = Patience { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) };
+    /// let patience = CallTimeouts { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) };
     /// let app = app.with_model_calls(ModelCalls::new(patience)?);
     /// # Ok::<(), std::io::Error>(())
     /// ```

@@ -11,12 +11,12 @@ use std::task::{Context, Poll};
 /// use agentcfg_server::WatchClient;
 /// use std::task::{Context, Poll};
 ///
-/// /// A client that never leaves, for tests.
+/// /// A client that never disconnects, for tests.
 /// #[derive(Debug)]
-/// struct Patient;
+/// struct Connected;
 ///
-/// impl WatchClient for Patient {
-///     fn poll_left(&self, _: &mut Context<'_>) -> Poll<()> {
+/// impl WatchClient for Connected {
+///     fn poll_disconnected(&self, _: &mut Context<'_>) -> Poll<()> {
 ///         Poll::Pending
 ///     }
 /// }
@@ -34,11 +34,11 @@ pub trait WatchClient: Debug + Send + Sync {
 /// Only the call itself or its response body may poll it, never another task: only the task of the connection is woken.
 ///
 /// ```no_run
-/// # use agentcfg_server::Leaving;
+/// # use agentcfg_server::Disconnect;
 /// # async fn work() -> u32 { 7 }
-/// # async fn example(leaving: Leaving) {
+/// # async fn example(disconnect: Disconnect) {
 /// tokio::select! {
-///     () = leaving.left() => println!("the client left, the work is dropped"),
+///     () = disconnect.disconnected() => println!("the client disconnected, the work is dropped"),
 ///     result = work() => println!("{result}"),
 /// }
 /// # }
@@ -51,9 +51,9 @@ impl Disconnect {
     ///
     /// ```no_run
     /// # use std::sync::Arc;
-    /// # use agentcfg_server::{Leaving, WatchClient};
+    /// # use agentcfg_server::{Disconnect, WatchClient};
     /// # fn example(connection: Arc<dyn WatchClient>, request: &mut hyper::Request<()>) {
-    /// request.extensions_mut().insert(Leaving::new(connection));
+    /// request.extensions_mut().insert(Disconnect::new(connection));
     /// # }
     /// ```
     pub fn new(connection: Arc<dyn WatchClient>) -> Self {
@@ -63,8 +63,8 @@ impl Disconnect {
     /// Resolves when the client has disconnected.
     ///
     /// ```no_run
-    /// # async fn example(leaving: agentcfg_server::Leaving) {
-    /// leaving.left().await;
+    /// # async fn example(disconnect: agentcfg_server::Disconnect) {
+    /// disconnect.disconnected().await;
     /// # }
     /// ```
     pub async fn disconnected(&self) {

@@ -31,9 +31,9 @@ pub const MAX_BODY: usize = 10 << 20;
 /// The timeouts of model calls.
 ///
 /// ```
-/// use agentcfg_server::Patience;
+/// use agentcfg_server::CallTimeouts;
 /// use std::time::Duration;
-/// let patience = Patience { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) };
+/// let patience = CallTimeouts { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) };
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallTimeouts {
@@ -46,9 +46,9 @@ pub struct CallTimeouts {
 /// Calls providers over a pool of connections. Clones share the pool.
 ///
 /// ```
-/// use agentcfg_server::{ModelCalls, Patience};
+/// use agentcfg_server::{ModelCalls, CallTimeouts};
 /// use std::time::Duration;
-/// let calls = ModelCalls::new(Patience { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) })?;
+/// let calls = ModelCalls::new(CallTimeouts { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) })?;
 /// let same_pool = calls.clone();
 /// # Ok::<(), std::io::Error>(())
 /// ```
