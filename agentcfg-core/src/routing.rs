@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
+use crate::model::named::OpenSet;
 use crate::model::{CredentialSource, ModelStatus, Plan, Provider};
 
 /// A model of the catalogue.
@@ -45,7 +46,7 @@ pub struct CatalogueModel {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalogue {
-    base_urls: [Arc<str>; Provider::ALL.len()],
+    base_urls: [Arc<str>; Provider::COUNT],
     models: Vec<CatalogueModel>,
     managed_paths: Vec<String>,
 }
@@ -94,6 +95,12 @@ impl Catalogue {
                     )));
                 }
             }
+            if !model.provider.is_known() {
+                return Err(InvalidCatalogue(format!(
+                    "the provider of model {} is not known",
+                    i + 1
+                )));
+            }
             if models[..i].iter().any(|other| other.id == model.id) {
                 return Err(InvalidCatalogue(format!("the model {:?} is listed twice", model.id)));
             }
@@ -119,6 +126,9 @@ impl Catalogue {
     /// # Ok::<(), agentcfg_core::routing::InvalidCatalogue>(())
     /// ```
     pub fn with_base_url(mut self, provider: Provider, url: &str) -> Result<Self, InvalidCatalogue> {
+        provider
+            .known("provider")
+            .map_err(|invalid| InvalidCatalogue(invalid.to_string()))?;
         self.base_urls[provider as usize] = base_url(url).map_err(|rule| InvalidCatalogue(rule.into()))?.into();
         Ok(self)
     }
@@ -157,7 +167,7 @@ impl Catalogue {
         &self.managed_paths
     }
 
-    /// The base URL of a provider's API, without a trailing slash.
+    /// The base URL of a provider's API, without a trailing slash. It is empty for [`Provider::Unknown`].
     ///
     /// ```
     /// use agentcfg_core::model::Provider;
@@ -208,7 +218,11 @@ impl Default for Catalogue {
             status,
         };
         Self {
-            base_urls: ["https://api.anthropic.com".into(), "https://api.openai.com".into()],
+            base_urls: Provider::IN_ORDER.map(|provider| match provider {
+                Provider::Anthropic => "https://api.anthropic.com".into(),
+                Provider::OpenAi => "https://api.openai.com".into(),
+                Provider::Unknown => "".into(),
+            }),
             models: [
                 (Anthropic, "claude-opus-4-1", "Claude Opus 4.1", Available),
                 (Anthropic, "claude-sonnet-4-5", "Claude Sonnet 4.5", Available),

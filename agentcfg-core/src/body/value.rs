@@ -5,12 +5,18 @@ use std::fmt::Display;
 use serde_json::Number;
 
 use crate::json::Json;
-use crate::model::{AgentType, Environment, LiveStatus, Parameters, Plan, Role, Scope, Timestamp, WorkspaceId};
+use crate::model::named::OpenSet;
+use crate::model::{
+    AgentType, Environment, LiveStatus, Parameters, Plan, Role, Scope, Timestamp, UnknownWord, WorkspaceId,
+};
 use crate::validate::{Faults, shown};
 
 /// A type that a field of a body can have. A fault is noted under the field's name.
 pub(crate) trait FromJson: Sized {
     fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self>;
+
+    /// Checks a value that was made in Rust: no body gives a word that this release does not know.
+    fn check_word(&self, _field: &str, _faults: &mut Faults) {}
 }
 
 fn mismatch<T>(json: &Json<'_>, field: &dyn Display, wanted: &str, faults: &mut Faults) -> Option<T> {
@@ -39,16 +45,27 @@ macro_rules! from_text {
     )+};
 }
 
-from_text!(
-    WorkspaceId,
-    Timestamp,
-    AgentType,
-    LiveStatus,
-    Plan,
-    Role,
-    Scope,
-    Environment
-);
+from_text!(WorkspaceId, Timestamp);
+
+/// Types that are one of a set of words.
+macro_rules! from_word {
+    ($($name:ty),+) => {$(
+        impl FromJson for $name {
+            fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+                let word = String::from_json(json, field, faults)?;
+                word.parse().map_err(|rule: UnknownWord| faults.push(field, rule)).ok()
+            }
+
+            fn check_word(&self, field: &str, faults: &mut Faults) {
+                if let Err(invalid) = self.known(field) {
+                    faults.add(invalid);
+                }
+            }
+        }
+    )+};
+}
+
+from_word!(AgentType, LiveStatus, Plan, Role, Scope, Environment);
 
 impl FromJson for u32 {
     fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {

@@ -20,7 +20,7 @@ named! {
         Ai = "ai",
         /// A human.
         Human = "human",
-    }
+    } or Unknown
 }
 
 impl Default for AgentType {

@@ -19,7 +19,7 @@ named! {
         Development = "development",
         /// Keys start with `svc_live_`.
         Production = "production",
-    }
+    } or Unknown
 }
 
 impl Environment {
@@ -32,7 +32,7 @@ impl Environment {
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Development => "svc_test_",
-            Self::Production => "svc_live_",
+            Self::Production | Self::Unknown => "svc_live_",
         }
     }
 }

@@ -9,7 +9,7 @@ mod api_key;
 mod audit;
 mod epoch;
 mod ids;
-mod named;
+pub(crate) mod named;
 mod patch;
 mod permission;
 mod provider;

@@ -1,4 +1,6 @@
-//! One macro for the closed sets of words that the API uses.
+//! One macro for the sets of words that the API uses.
+
+use crate::validate::Invalid;
 
 /// Defines an enum whose values are words: `as_str`, `ALL`, `Display`, `FromStr`, serde.
 ///
@@ -21,12 +23,25 @@ macro_rules! named {
     };
     ($(#[doc = $doc:literal])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ } or $unknown:ident) => {
         $(#[doc = $doc])*
+        ///
+        /// ```
+        #[doc = concat!("use agentcfg_core::model::", stringify!($name), ";")]
+        $(#[doc = concat!("assert_eq!(\"", $word, "\".parse(), Ok(", stringify!($name), "::", stringify!($variant), "));")])+
+        /// ```
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum $name {
-            $($(#[$vdoc])* $variant,)+
-            /// A word that this release does not know. It can be read, but not written.
+            /// A word that this release does not know. It can be read, but not written. It is less than every other value.
             $unknown,
+            $($(#[$vdoc])* $variant,)+
+        }
+
+        impl $crate::model::named::OpenSet for $name {
+            const WORDS: &'static [&'static str] = &[$($word,)+];
+
+            fn is_known(self) -> bool {
+                self != Self::$unknown
+            }
         }
 
         $crate::model::named::named! { @impls $name [$($doc)*] $($variant = $word,)+ [$unknown] }
@@ -115,6 +130,23 @@ macro_rules! named {
 
 pub(crate) use named;
 
+/// An enum of words that can be read although this release does not know them.
+pub(crate) trait OpenSet: Copy + PartialEq + 'static {
+    /// The words that this release knows.
+    const WORDS: &'static [&'static str];
+
+    /// Whether this release knows the word.
+    fn is_known(self) -> bool;
+
+    /// Refuses a word that this release does not know, as the value of a field or a parameter.
+    fn known(self, field: &str) -> Result<Self, Invalid> {
+        if self.is_known() {
+            return Ok(self);
+        }
+        Err(Invalid::new(field, UnknownWord { known: Self::WORDS }))
+    }
+}
+
 /// The error of a word that is not in a closed set.
 ///
 /// ```
@@ -131,7 +163,9 @@ pub struct UnknownWord {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::{Action, ActorType, Plan};
+    use crate::model::{
+        Action, ActorType, LiveStatus, Permission, Plan, PlanLimits, Role, Scope, StatusReport, WorkspaceView,
+    };
 
     #[test]
     fn a_word_of_a_later_release_can_be_read_and_not_written() {
@@ -151,7 +185,45 @@ mod tests {
     }
 
     #[test]
+    fn a_word_of_a_later_release_does_not_fail_a_whole_answer() {
+        let rows = r#"[
+            {"id": "5b1f6a52-3b1e-4d0c-9a75-6f1a2b3c4d5e", "name": "Studio", "plan": "galaxy", "role": "auditor",
+             "created_at": "2026-11-20T09:30:00Z", "updated_at": "2026-11-20T09:30:00Z"},
+            {"id": "6b1f6a52-3b1e-4d0c-9a75-6f1a2b3c4d5e", "name": "Lab", "plan": "team", "role": "owner",
+             "created_at": "2026-11-20T09:30:00Z", "updated_at": "2026-11-20T09:30:00Z"}
+        ]"#;
+        let rows: Vec<WorkspaceView> = serde_json::from_str(rows).unwrap();
+        assert_eq!(
+            (rows[0].workspace.plan, rows[0].role),
+            (Plan::Unknown, Some(Role::Unknown))
+        );
+        assert_eq!((rows[1].workspace.plan, rows[1].role), (Plan::Team, Some(Role::Owner)));
+    }
+
+    #[test]
+    fn an_unknown_word_allows_nothing() {
+        assert_eq!(PlanLimits::default().of(Plan::Unknown), Some(0));
+        assert!(!Plan::Unknown.allows_provider_keys());
+        for permission in Permission::ALL {
+            assert!(!Role::Unknown.permissions().contains(*permission));
+            assert!(!Scope::Unknown.permissions().contains(*permission));
+        }
+        assert!(Role::Unknown < Role::Viewer);
+    }
+
+    #[test]
+    fn a_body_with_an_unknown_word_is_refused() {
+        let report = StatusReport {
+            status: LiveStatus::Unknown,
+            ..StatusReport::idle()
+        };
+        let invalid = report.validate().unwrap_err();
+        assert_eq!(invalid.to_string(), "status must be one of idle, working, offline");
+        assert!(StatusReport::from_json(br#"{"status": "unknown"}"#).is_err());
+    }
+
+    #[test]
     fn a_word_of_a_closed_set_must_be_known() {
-        assert!(serde_json::from_str::<Plan>(r#""unknown""#).is_err());
+        assert!(serde_json::from_str::<Permission>(r#""unknown""#).is_err());
     }
 }

@@ -63,7 +63,7 @@ named! {
         Write = "write",
         /// All 17 permissions of the interface specification.
         Admin = "admin",
-    }
+    } or Unknown
 }
 
 named! {
@@ -77,7 +77,7 @@ named! {
         Admin = "admin",
         /// Manages everything.
         Owner = "owner",
-    }
+    } or Unknown
 }
 
 /// A set of [`Permission`]s.
@@ -184,6 +184,7 @@ impl Scope {
             Self::Read => READ,
             Self::Write => WRITE,
             Self::Admin => ADMIN_KEY,
+            Self::Unknown => PermissionSet::of(&[]),
         }
     }
 }
@@ -201,6 +202,7 @@ impl Role {
             Self::Member => MEMBER,
             Self::Admin => ADMIN,
             Self::Owner => OWNER,
+            Self::Unknown => PermissionSet::of(&[]),
         }
     }
 }

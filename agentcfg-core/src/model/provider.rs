@@ -13,7 +13,7 @@ named! {
         Anthropic = "anthropic",
         /// OpenAI.
         OpenAi = "openai",
-    }
+    } or Unknown
 }
 
 named! {
@@ -36,6 +36,14 @@ named! {
         /// There is none, so calls are refused.
         None = "none",
     } or Unknown
+}
+
+impl Provider {
+    /// How many values there are, with the one for words that this release does not know.
+    pub(crate) const COUNT: usize = Self::ALL.len() + 1;
+
+    /// All of them, in the order of their discriminants.
+    pub(crate) const IN_ORDER: [Self; Self::COUNT] = [Self::Unknown, Self::Anthropic, Self::OpenAi];
 }
 
 record! {

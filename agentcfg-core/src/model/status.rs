@@ -17,7 +17,7 @@ named! {
         Working = "working",
         /// Down, or without a report for longer than the time-to-live.
         Offline = "offline",
-    }
+    } or Unknown
 }
 
 record! {
@@ -105,7 +105,7 @@ fn task_fits(status: LiveStatus, field: &str, is_given: bool, faults: &mut Fault
         (LiveStatus::Idle | LiveStatus::Offline, true) => {
             faults.push(field, format_args!("must be absent when status is {status}"));
         }
-        (LiveStatus::Working, true) | (LiveStatus::Idle | LiveStatus::Offline, false) => {}
+        (LiveStatus::Working, true) | (LiveStatus::Idle | LiveStatus::Offline, false) | (LiveStatus::Unknown, _) => {}
     }
 }
 

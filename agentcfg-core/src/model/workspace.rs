@@ -19,7 +19,7 @@ named! {
         Team = "team",
         /// For an organisation.
         Enterprise = "enterprise",
-    }
+    } or Unknown
 }
 
 impl Plan {
@@ -31,7 +31,7 @@ impl Plan {
     /// assert!(Plan::Pro.allows_provider_keys() && !Plan::Free.allows_provider_keys());
     /// ```
     pub const fn allows_provider_keys(self) -> bool {
-        !matches!(self, Self::Free)
+        !matches!(self, Self::Free | Self::Unknown)
     }
 }
 
@@ -56,7 +56,7 @@ pub struct PlanLimits {
 }
 
 impl PlanLimits {
-    /// The limit of one plan.
+    /// The limit of one plan. Under a plan that this release does not know, no agent can be added.
     ///
     /// ```
     /// use agentcfg_core::model::{Plan, PlanLimits};
@@ -68,6 +68,7 @@ impl PlanLimits {
             Plan::Pro => self.pro,
             Plan::Team => self.team,
             Plan::Enterprise => self.enterprise,
+            Plan::Unknown => Some(0),
         }
     }
 }

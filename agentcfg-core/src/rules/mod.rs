@@ -34,5 +34,7 @@ pub(crate) struct Any<T>(PhantomData<T>);
 impl<T: FromJson> Rule for Any<T> {
     type Value = T;
 
-    fn check(_: &T, _: &str, _: &mut Faults) {}
+    fn check(value: &T, field: &str, faults: &mut Faults) {
+        value.check_word(field, faults);
+    }
 }

@@ -49,7 +49,7 @@ pub(super) enum Counting {
 }
 
 /// The deployment's own credentials, by provider.
-pub(super) type Managed = [Option<ProviderCredential>; Provider::ALL.len()];
+pub(super) type Managed = [Option<ProviderCredential>; Provider::COUNT];
 
 impl Builder {
     /// Chooses the settings.

@@ -5,6 +5,7 @@ use super::change::{Attempt, Change};
 use super::records::{self, Entries, Membership, Outcome};
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
+use crate::model::named::OpenSet;
 use crate::model::{Action, Member, Permission, Role, Success, TargetType, UserId, WorkspaceId};
 
 impl AgentCfg {
@@ -53,6 +54,7 @@ impl AgentCfg {
         user_id: &UserId,
         role: Role,
     ) -> Result<Member, Error> {
+        let role = role.known("role")?;
         self.settle(|| self.try_set_member(caller, workspace, user_id, role))
             .await
     }

@@ -147,14 +147,11 @@ impl AgentCfg {
         let plan = records::workspace_plan(access.workspace());
         let (plan, provider_keys) = self.read((plan, provider_keys)).await?;
         let plan = plan.ok_or_else(no_member)?.value.plan;
-        let sources: Vec<CredentialSource> = Provider::ALL
-            .iter()
-            .zip(&provider_keys)
-            .map(|(provider, key)| {
-                let facts = self.facts(*provider, plan, key.is_some());
-                routing::credential(facts).0
-            })
-            .collect();
+        let mut sources = [CredentialSource::None; Provider::COUNT];
+        for (provider, key) in Provider::ALL.iter().zip(&provider_keys) {
+            let facts = self.facts(*provider, plan, key.is_some());
+            sources[*provider as usize] = routing::credential(facts).0;
+        }
         let models = self.catalogue().models().iter().map(|model| ModelInfo {
             id: model.id.clone(),
             provider: model.provider,

@@ -5,6 +5,7 @@ use super::change::{Attempt, Change};
 use super::records::{self, SealedKey, Stored, StoredMasterKeys, StoredProviderKey};
 use super::{AgentCfg, Caller, no_member, not_found};
 use crate::error::{Error, ErrorKind};
+use crate::model::named::OpenSet;
 use crate::model::{
     Action, Actor, ActorType, Permission, Plan, Provider, ProviderKeyInfo, Success, TargetType, WorkspaceId,
 };
@@ -107,6 +108,7 @@ impl AgentCfg {
         credential: &ProviderCredential,
     ) -> Result<ProviderKeyInfo, Error> {
         caller.user_id()?;
+        let provider = provider.known("provider")?;
         self.settle(|| self.try_save_provider_key(caller, workspace, provider, credential))
             .await
     }

@@ -79,7 +79,8 @@ pub fn to_provider(
             fields.entry(ANTHROPIC_VERSION).or_insert(DEFAULT_ANTHROPIC_VERSION);
             (X_API_KEY, HeaderValue::from_str(credential.expose())?)
         }
-        Provider::OpenAi => {
+        // OpenAI. A path names no other provider.
+        _ => {
             let bearer = format!("Bearer {}", credential.expose());
             (header::AUTHORIZATION, HeaderValue::from_str(&bearer)?)
         }
