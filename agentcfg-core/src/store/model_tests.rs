@@ -148,7 +148,8 @@ fn delta() -> impl Strategy<Value = i64> {
 
 fn write() -> impl Strategy<Value = Write> {
     let max = proptest::option::of(prop_oneof![0_u64..12, Just(u64::MAX)]);
-    let version = (workspace(), item()).prop_map(|(workspace, item)| Key::in_workspace(workspace, Kind::AgentVersion, item));
+    let version =
+        (workspace(), item()).prop_map(|(workspace, item)| Key::in_workspace(workspace, Kind::AgentVersion, item));
     prop_oneof![
         4 => (key(), any::<u16>()).prop_map(|(key, value)| Write::Put(key, value.to_string().into_bytes())),
         2 => (version, any::<u16>())

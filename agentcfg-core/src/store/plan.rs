@@ -10,9 +10,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::{
-    Batch, Check, CommitError, Key, Partition, Record, Scan, StoreError, Write, envelope, with_revision,
-};
+use super::{Batch, Check, CommitError, Key, Partition, Record, Scan, StoreError, Write, envelope, with_revision};
 
 /// The outcome of a batch whose checks and bounds hold.
 #[derive(Debug)]
@@ -260,7 +258,10 @@ mod tests {
         let log = WorkspaceId::new(uuid::Uuid::nil());
         let version = Key::in_workspace(log, Kind::AgentVersion, "a 1");
         let revised = Write::PutRevised(version.clone(), b"{\"n\":1}".to_vec());
-        let append = |log| Write::Append { log, value: b"1".to_vec() };
+        let append = |log| Write::Append {
+            log,
+            value: b"1".to_vec(),
+        };
         for writes in [vec![revised.clone(), append(log)], vec![append(log), revised.clone()]] {
             let planned = on_three(writes).unwrap();
             let record = planned.changes[&version.encode()].as_ref().unwrap();
@@ -276,7 +277,10 @@ mod tests {
             vec![no_object, append(log)],
         ] {
             let refused = on_three(writes).unwrap_err();
-            assert!(matches!(refused, CommitError::Store(StoreError::Misuse(_))), "{refused}");
+            assert!(
+                matches!(refused, CommitError::Store(StoreError::Misuse(_))),
+                "{refused}"
+            );
         }
     }
 

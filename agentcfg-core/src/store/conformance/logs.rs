@@ -56,13 +56,22 @@ pub async fn a_record_can_have_the_revision_of_its_batch(store: Arc<dyn Store>) 
         revised(&version(2, "b 1"), 8),
     ];
     write(&store, writes).await;
-    assert_eq!(&*read(&store, &second).await.unwrap().value, b"{\"revision\":4,\"n\":7}");
-    assert_eq!(&*read(&store, &version(2, "b 1")).await.unwrap().value, b"{\"revision\":1,\"n\":8}");
+    assert_eq!(
+        &*read(&store, &second).await.unwrap().value,
+        b"{\"revision\":4,\"n\":7}"
+    );
+    assert_eq!(
+        &*read(&store, &version(2, "b 1")).await.unwrap().value,
+        b"{\"revision\":1,\"n\":8}"
+    );
     let alone = Batch {
         writes: vec![revised(&second, 9)],
         ..Batch::default()
     };
-    assert!(matches!(store.commit(alone).await, Err(CommitError::Store(StoreError::Misuse(_)))));
+    assert!(matches!(
+        store.commit(alone).await,
+        Err(CommitError::Store(StoreError::Misuse(_)))
+    ));
 }
 
 /// A scan of a log is in numeric order also when the number of digits changes, in both directions.
