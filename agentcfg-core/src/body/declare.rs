@@ -20,9 +20,10 @@
 /// | `required` | `T`, must be there | `Option<T>`, left out: stays |
 /// | `defaulted` | `T`, left out: `T::default()` | `Option<T>`, left out: stays |
 /// | `nullable` | `Option<T>`, null is the same as left out | [`Patch<T>`](crate::model::Patch) |
+/// | `tristate` | [`Patch<T>`](crate::model::Patch): null, left out and a value are three things | |
 ///
 /// `also: { … }` adds keywords to the schema. A field may end with `=> fits(other)`, a function that refuses its
-/// presence or its absence by the value of a field before it.
+/// presence or its absence by the value of a field before it. `whole: check` is a function that checks the fields together.
 macro_rules! body {
     (
         $(#[doc = $about:literal])*
@@ -36,6 +37,7 @@ macro_rules! body {
         read_only: $read_only:expr,
         examples: $examples:tt,
         $(also: $also:tt,)?
+        $(whole: $whole:path,)?
     ) => {
         $(#[doc = $about])*
         #[derive($($derive),+, serde::Serialize)]
@@ -89,7 +91,9 @@ macro_rules! body {
                     let $field =
                         $crate::body::$mode::$presence::<$crate::body::rule!($type $(as $rule)?)>(fields, stringify!($field));
                 )+
-                Some(Self { $($field: $field?,)+ })
+                let body = Self { $($field: $field?,)+ };
+                $(fields.whole(&body, $whole);)?
+                Some(body)
             }
 
             fn check(&self, faults: &mut $crate::validate::Faults) {
@@ -100,6 +104,7 @@ macro_rules! body {
                         <$crate::body::rule!($type $(as $rule)?) as $crate::rules::Rule>::check(value, stringify!($field), faults);
                     }
                 )+
+                $($whole(self, faults);)?
             }
         }
 
@@ -176,6 +181,7 @@ macro_rules! field_type {
     (create required $type:ty) => { $type };
     (create defaulted $type:ty) => { $type };
     (create nullable $type:ty) => { Option<$type> };
+    (create tristate $type:ty) => { $crate::model::Patch<$type> };
     (change required $type:ty) => { Option<$type> };
     (change defaulted $type:ty) => { Option<$type> };
     (change nullable $type:ty) => { $crate::model::Patch<$type> };

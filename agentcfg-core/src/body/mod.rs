@@ -110,6 +110,11 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Checks the fields of a body together.
+    pub(crate) fn whole<T>(&mut self, body: &T, check: fn(&T, &mut Faults)) {
+        check(body, &mut self.faults);
+    }
+
     /// Notes a fault of a field.
     fn fault(&mut self, name: &str, rule: &str) {
         self.faults.push(name, rule);

@@ -40,6 +40,8 @@ pub(crate) mod create {
     pub(crate) fn nullable<R: JsonSchema>(generator: &mut SchemaGenerator, documentation: &str) -> Property {
         Property::new(or_null::<R>(generator), &summary(documentation), false)
     }
+
+    pub(crate) use nullable as tristate;
 }
 
 /// In a body that changes something.

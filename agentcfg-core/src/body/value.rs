@@ -7,7 +7,7 @@ use serde_json::Number;
 use crate::json::Json;
 use crate::model::named::OpenSet;
 use crate::model::{
-    AgentType, Environment, LiveStatus, Parameters, Plan, Role, Scope, Timestamp, UnknownWord, WorkspaceId,
+    AgentId, AgentType, Environment, LiveStatus, Parameters, Plan, Role, Scope, Timestamp, UnknownWord, WorkspaceId,
 };
 use crate::validate::{Faults, shown};
 
@@ -81,6 +81,35 @@ impl FromJson for u32 {
             Some(value) => Self::try_from(value).unwrap_or(Self::MAX),
             None => number.as_f64().map_or(0, whole),
         })
+    }
+}
+
+impl FromJson for u64 {
+    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+        let number = match json {
+            Json::Number(number) => number,
+            Json::Huge => return Some(Self::MAX),
+            other => return mismatch(&other, field, "an integer", faults),
+        };
+        // As in JSON Schema, a number without a fraction is an integer however it is written.
+        let whole = |number: f64| (number.fract() == 0.0 && number >= 0.0).then_some(number as Self);
+        let value = number.as_u64().or_else(|| number.as_f64().and_then(whole));
+        if value.is_none() {
+            faults.push(field, "must be a whole number that is not negative");
+        }
+        value
+    }
+}
+
+impl FromJson for Vec<AgentId> {
+    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+        let Json::Array(items) = json else {
+            return mismatch(&json, field, "an array of strings", faults);
+        };
+        // Each element is read, so that the faults of all are found.
+        let read = |(i, item)| AgentId::from_json(item, &format_args!("{field}[{i}]"), faults);
+        let ids: Vec<Option<AgentId>> = items.into_iter().enumerate().map(read).collect();
+        ids.into_iter().collect()
     }
 }
 

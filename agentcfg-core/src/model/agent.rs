@@ -40,8 +40,18 @@ impl Default for AgentType {
 /// ```
 pub type Parameters = BTreeMap<String, Number>;
 
-// The fields that a workspace configures. A line here is all that a field needs: `Agent`, `NewAgent` and `AgentPatch`
-// have it, bodies are read and checked with its rule, patches are applied, and the schema describes it.
+/// How far the history of an agent goes: the numbers of its last version and of its last touch.
+///
+/// A touch is a change of the record that made no version, such as a deactivation. Both are numbered 1, 2, 3, ….
+#[cfg(feature = "engine")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct AgentHistory {
+    pub(crate) versions: u64,
+    pub(crate) touches: u64,
+}
+
+// The fields that a workspace configures. A line here is all that a field needs: the types of an agent and of its
+// versions have it, bodies are read and checked with its rule, patches are applied, and the schema describes it.
 agent_fields! {
     /// Name for people. Something in it has to be visible.
     display_name: required String as rules::NotBlank<MAX_DISPLAY_NAME>, example "Release writer";

@@ -1,6 +1,7 @@
-//! The macro that makes the three types of an agent from one list of its configurable fields.
+//! The macro that makes the types of an agent from one list of its configurable fields.
 
-/// Declares [`Agent`](super::Agent), [`NewAgent`](super::NewAgent) and [`AgentPatch`](super::AgentPatch).
+/// Declares [`Agent`](super::Agent), [`AgentConfig`](super::AgentConfig), [`NewAgent`](super::NewAgent),
+/// [`AgentPatch`](super::AgentPatch) and the record that is stored.
 ///
 /// A line is `name: presence Type as Rule, example value;` with the documentation above it. The presences are those of
 /// [`body!`](crate::body::body): `required` and `defaulted` fields always have a value, a `nullable` one may have none.
@@ -48,6 +49,125 @@ macro_rules! agent_fields {
                 "created_at": "2026-11-20T09:30:00.123Z",
                 "updated_at": "2026-11-20T10:05:41.007Z",
             }],
+        }
+
+        crate::body::record! {
+            /// The content of an agent: the fields that a workspace configures. Each version of an agent has one.
+            ///
+            /// ```
+            /// use agentcfg_core::model::{Agent, AgentConfig};
+            /// fn has_changed(agent: &Agent, released: &AgentConfig) -> bool {
+            ///     agent.config() != *released
+            /// }
+            /// ```
+            #[derive(Debug, Clone, PartialEq)]
+            AgentConfig {
+                $(
+                    $(#[doc = $doc])+
+                    $field: $presence $type as $rule,
+                )+
+            }
+            examples: [{
+                $((stringify!($field)): $example,)+
+            }],
+        }
+
+        impl Agent {
+            /// The content of the agent.
+            ///
+            /// ```
+            /// use agentcfg_core::model::Agent;
+            /// fn persona(agent: &Agent) -> String {
+            ///     agent.config().persona_prompt.unwrap_or_default()
+            /// }
+            /// ```
+            pub fn config(&self) -> AgentConfig {
+                AgentConfig {
+                    $($field: self.$field.clone(),)+
+                }
+            }
+
+            /// The agent with another content.
+            #[cfg(feature = "engine")]
+            pub(crate) fn with_config(mut self, config: AgentConfig) -> Self {
+                $(self.$field = config.$field;)+
+                self
+            }
+
+            /// Whether the content of another state of the agent is the same.
+            #[cfg(feature = "engine")]
+            pub(crate) fn has_content_of(&self, other: &Self) -> bool {
+                true $(&& self.$field == other.$field)+
+            }
+        }
+
+        #[cfg(feature = "engine")]
+        impl AgentConfig {
+            /// The names of the fields, in the order in which a record has them, one after the other.
+            pub(crate) const FIELDS: &[&str] = &[$(stringify!($field)),+];
+        }
+
+        /// An agent's record in the store: the agent, and how far its history goes.
+        #[cfg(feature = "engine")]
+        #[derive(Debug, Clone, serde::Deserialize)]
+        #[serde(from = "AgentRow")]
+        pub(crate) struct StoredAgent {
+            pub(crate) agent: Agent,
+            /// None in a record that a release without versions wrote: its content is version 1.
+            pub(crate) history: Option<super::AgentHistory>,
+        }
+
+        /// The fields of a [`StoredAgent`] as they are written.
+        #[cfg(feature = "engine")]
+        #[derive(serde::Deserialize)]
+        struct AgentRow {
+            id: Uuid,
+            workspace_id: WorkspaceId,
+            agent_id: AgentId,
+            $($field: crate::body::field_type!(create $presence $type),)+
+            is_active: bool,
+            created_at: Timestamp,
+            updated_at: Timestamp,
+            history: Option<super::AgentHistory>,
+        }
+
+        #[cfg(feature = "engine")]
+        impl From<AgentRow> for StoredAgent {
+            fn from(row: AgentRow) -> Self {
+                Self {
+                    agent: Agent {
+                        id: row.id,
+                        workspace_id: row.workspace_id,
+                        agent_id: row.agent_id,
+                        $($field: row.$field,)+
+                        is_active: row.is_active,
+                        created_at: row.created_at,
+                        updated_at: row.updated_at,
+                    },
+                    history: row.history,
+                }
+            }
+        }
+
+        #[cfg(feature = "engine")]
+        impl serde::Serialize for StoredAgent {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use serde::ser::SerializeStruct;
+
+                let agent = &self.agent;
+                let mut row = serializer.serialize_struct("StoredAgent", 7 + AgentConfig::FIELDS.len())?;
+                row.serialize_field("id", &agent.id)?;
+                row.serialize_field("workspace_id", &agent.workspace_id)?;
+                row.serialize_field("agent_id", &agent.agent_id)?;
+                $(row.serialize_field(stringify!($field), &agent.$field)?;)+
+                row.serialize_field("is_active", &agent.is_active)?;
+                row.serialize_field("created_at", &agent.created_at)?;
+                row.serialize_field("updated_at", &agent.updated_at)?;
+                if let Some(history) = &self.history {
+                    row.serialize_field("history", history)?;
+                }
+                row.end()
+            }
         }
 
         crate::body::body! {

@@ -1,7 +1,7 @@
 //! Which agents a list shows.
 
-use super::AgentId;
 use super::named::named;
+use super::{AgentId, AsOf};
 
 named! {
     /// Which agents a list shows, by whether they were deleted.
@@ -52,6 +52,8 @@ pub struct AgentFilter {
     pub agent_id: Option<AgentId>,
     /// Active agents, deleted ones, or both.
     pub state: AgentState,
+    /// The agents as they were listed at a moment in the past; `None` for now.
+    pub as_of: Option<AsOf>,
     /// The number of agents to skip.
     pub offset: u64,
     /// The maximum number of agents; `None` for no maximum. Over HTTP it is 1–1000.

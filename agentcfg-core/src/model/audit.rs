@@ -6,7 +6,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::named::named;
-use super::{Timestamp, WorkspaceId};
+use super::{Message, Timestamp, WorkspaceId};
 use crate::body::record;
 use crate::rules;
 
@@ -64,6 +64,14 @@ named! {
         AgentDeactivated = "agent.deactivated",
         /// A deleted agent is active again.
         AgentRestored = "agent.restored",
+        /// An agent got the content of an earlier version again.
+        AgentRolledBack = "agent.rolled_back",
+        /// A label was made or moved.
+        LabelSet = "label.set",
+        /// A label was removed.
+        LabelRemoved = "label.removed",
+        /// A label of several agents was moved to where another one points.
+        LabelPromoted = "label.promoted",
         /// A provider key was saved.
         ProviderKeySaved = "provider_key.saved",
         /// A provider key was deleted.
@@ -160,6 +168,10 @@ record! {
         created_at: required Timestamp,
         /// The fields that changed, by name. Credentials are never among them.
         changes: required Changes,
+        /// The number of the entry in its workspace, which is the workspace's revision after the change.
+        revision: required u64,
+        /// Why, as the request gave it.
+        message: nullable Message,
     }
     examples: [{
         "id": "0192f0a4-10bc-7044-b1d7-9e2c4a6f8b10",
@@ -169,5 +181,36 @@ record! {
         "target": { "type": "agent", "id": "release-writer" },
         "created_at": "2026-11-20T10:05:41.007Z",
         "changes": { "model": { "from": "gpt-5", "to": "claude-sonnet-4-5" } },
+        "revision": 118,
+        "message": "Cheaper model for drafts",
     }],
+}
+
+/// Which entries of an audit log to list, newest first. The default lists the last 100.
+///
+/// ```
+/// use agentcfg_core::model::AuditFilter;
+/// let changes_of_agents = AuditFilter { action: Some("agent.*".into()), ..AuditFilter::default() };
+/// let next_page = AuditFilter { before: Some(118), ..changes_of_agents };
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AuditFilter {
+    /// Only entries of the actor with this identifier.
+    pub actor: Option<String>,
+    /// Only entries of this action, or of a family of actions such as `agent.*`. An unknown one selects nothing.
+    pub action: Option<String>,
+    /// Only entries whose target is of this type. An unknown one selects nothing.
+    pub target_type: Option<String>,
+    /// Only entries whose target has this identifier.
+    pub target_id: Option<String>,
+    /// Only entries from this moment on.
+    pub since: Option<Timestamp>,
+    /// Only entries before this moment.
+    pub until: Option<Timestamp>,
+    /// Only entries with a smaller revision.
+    pub before: Option<u64>,
+    /// How many of these entries to skip.
+    pub offset: u64,
+    /// The greatest number of entries, 1–1000; `None` for 100.
+    pub limit: Option<u32>,
 }

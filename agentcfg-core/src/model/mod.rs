@@ -9,6 +9,7 @@ mod api_key;
 mod audit;
 mod epoch;
 mod ids;
+mod label;
 pub(crate) mod named;
 mod patch;
 mod permission;
@@ -20,15 +21,19 @@ mod status;
 mod tag;
 mod text_id;
 mod time;
+mod version;
 mod wire;
 mod workspace;
 
-pub use agent::{Agent, AgentPatch, AgentType, NewAgent, Parameters};
+pub use agent::{Agent, AgentConfig, AgentPatch, AgentType, NewAgent, Parameters};
+#[cfg(feature = "engine")]
+pub(crate) use agent::{AgentHistory, StoredAgent};
 pub use agent_filter::{AgentFilter, AgentState};
 pub use api_key::{ApiKey, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, Environment, NewApiKey};
-pub use audit::{Action, Actor, ActorType, AuditEntry, Change, Changes, Target, TargetType};
+pub use audit::{Action, Actor, ActorType, AuditEntry, AuditFilter, Change, Changes, Target, TargetType};
 pub use epoch::{Epoch, InvalidEpoch};
 pub use ids::{InvalidId, WorkspaceId, parse_uuid};
+pub use label::{AgentLabel, LabelFilter, LabelTarget, PromotedLabel, Promotion};
 pub use named::UnknownWord;
 pub use patch::Patch;
 pub use permission::{Permission, PermissionSet, Role, Scope};
@@ -38,7 +43,10 @@ pub use status::{AgentStatus, LiveStatus, StatusReport};
 pub use tag::{Expected, InvalidTag, Precondition, Tag, Tagged};
 #[cfg(feature = "engine")]
 pub(crate) use text_id::TextId;
-pub use text_id::{AgentId, ApiKeyId, IdRef, UserId};
+pub use text_id::{AgentId, ApiKeyId, IdRef, Label, Message, UserId};
 pub use time::{InvalidTimestamp, Timestamp};
+pub use version::{
+    AgentDiff, AgentVersion, AgentVersionDetail, AsOf, Rollback, VersionPage, VersionSelector, VersionedAgent,
+};
 pub use wire::{ErrorBody, Success};
 pub use workspace::{Member, NewWorkspace, Plan, PlanLimits, RoleChange, Workspace, WorkspacePatch, WorkspaceView};

@@ -41,6 +41,8 @@ named! {
         AuditLogRead = "audit_log:read",
         /// Call models through an agent.
         ModelsInvoke = "models:invoke",
+        /// Move labels, and so decide which version of an agent is released.
+        AgentsRelease = "agents:release",
         /// Create and revoke API keys. Sessions only.
         ApiKeysManage = "api_keys:manage",
         /// Add, change and remove members. Sessions only.
@@ -61,7 +63,7 @@ named! {
         Read = "read",
         /// Read, and work with tasks, projects and agents.
         Write = "write",
-        /// All 17 permissions of the interface specification.
+        /// All 17 permissions of the interface specification, model calls and releases.
         Admin = "admin",
     } or Unknown
 }
@@ -163,6 +165,7 @@ const ADMIN_KEY: PermissionSet = WRITE.and(PermissionSet::of(&[
     P::WebhooksRead,
     P::ApiKeysRead,
     P::AuditLogRead,
+    P::AgentsRelease,
 ]));
 const MEMBER: PermissionSet = WRITE.and(PermissionSet::of(&[P::UsersRead, P::SettingsRead]));
 const ADMIN: PermissionSet = ADMIN_KEY.and(PermissionSet::of(&[
@@ -216,12 +219,12 @@ mod tests {
     }
 
     #[test]
-    fn an_admin_key_has_the_seventeen_and_model_calls() {
+    fn an_admin_key_has_the_seventeen_model_calls_and_releases() {
         assert_eq!(
             words(Scope::Admin.permissions()),
             "tasks:create tasks:read tasks:update tasks:delete projects:create projects:read projects:update \
              projects:delete agents:configure agents:read users:read settings:read analytics:read webhooks:manage \
-             webhooks:read api_keys:read audit_log:read models:invoke"
+             webhooks:read api_keys:read audit_log:read models:invoke agents:release"
         );
     }
 
@@ -252,7 +255,7 @@ mod tests {
             "tasks:create tasks:read tasks:update projects:create projects:read projects:update agents:configure \
              agents:read users:read settings:read analytics:read models:invoke"
         );
-        assert_eq!(Role::Admin.permissions().iter().count(), 21);
+        assert_eq!(Role::Admin.permissions().iter().count(), 22);
         assert_eq!(Role::Owner.permissions().iter().count(), Permission::ALL.len());
     }
 }

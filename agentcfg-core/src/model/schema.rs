@@ -21,13 +21,14 @@ use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
-use super::{Agent, AgentId, ApiKey, ApiKeyId, Member, UserId, Workspace};
+use super::{Agent, AgentDiff, AgentId, AgentLabel, AgentVersion, AgentVersionDetail, ApiKey, ApiKeyId, Label, Member};
 use super::{
     AgentPatch, AgentStatus, AuditEntry, CreatedApiKey, ErrorBody, ModelInfo, NewAgent, NewApiKey, NewWorkspace,
     ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp, WorkspaceId, WorkspacePatch, WorkspaceView,
 };
+use super::{LabelTarget, Message, PromotedLabel, Promotion, Rollback, UserId, Workspace};
 use crate::secret::ProviderCredential;
-use crate::validate::{MAX_AGENT_ID, MAX_USER_ID};
+use crate::validate::{MAX_AGENT_ID, MAX_LABEL, MAX_MESSAGE, MAX_USER_ID};
 
 /// A generator of schemas that refer to each other by `#/components/schemas/…`.
 ///
@@ -70,6 +71,14 @@ pub fn definitions() -> Map<String, Value> {
         AgentPatch,
         AgentStatus,
         StatusReport,
+        AgentVersion,
+        AgentVersionDetail,
+        AgentDiff,
+        Rollback,
+        AgentLabel,
+        LabelTarget,
+        Promotion,
+        PromotedLabel,
         Workspace,
         WorkspaceView,
         NewWorkspace,
@@ -216,6 +225,15 @@ schemas! {
         "pattern": "^[a-z0-9_-]+$",
         "examples": ["release-writer"],
     };
+    Label, inline false => {
+        "type": "string",
+        "description": "A name that points at a version of an agent.",
+        "minLength": 1,
+        "maxLength": MAX_LABEL,
+        "pattern": "^(?![0-9]+$)[a-z0-9][a-z0-9._-]*$",
+        "examples": ["production"],
+    };
+    Message, inline true => { "type": "string", "maxLength": MAX_MESSAGE, "pattern": r"^[^\u0000]*$" };
     UserId, inline true => {
         "type": "string",
         "minLength": 1,

@@ -1,4 +1,4 @@
-//! Identifiers that are texts with rules: of agents, of users and of API keys.
+//! Texts with rules: the identifiers of agents, of users and of API keys, labels and messages.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;
@@ -207,6 +207,40 @@ text_ids! {
     /// # Ok::<(), agentcfg_core::validate::Invalid>(())
     /// ```
     ApiKeyId, "key_id", validate::api_key_id;
+
+    /// A name that points at a version of an agent, such as `production`: 1–36 of `a-z`, `0-9`, `.`, `_` and `-`, the first a
+    /// letter or a digit, and not digits alone.
+    ///
+    /// `latest` is reserved: it is the current version of each agent, and cannot be moved.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Label;
+    /// let production: Label = "production".parse()?;
+    /// assert!(!production.is_latest());
+    /// assert!("7".parse::<Label>().is_err(), "that is the number of a version");
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
+    /// ```
+    Label, "label", validate::label;
+
+    /// Why a change was made, for people: at most 500 characters. It is kept with the version and with the audit entry.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Message;
+    /// let message: Message = "Shorter notes, see the retrospective".parse()?;
+    /// assert_eq!(message.as_str().len(), 36);
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
+    /// ```
+    Message, "message", validate::message;
+}
+
+impl Label {
+    /// The reserved label of the current version.
+    pub const LATEST: &'static str = "latest";
+
+    /// Whether this is the reserved label of the current version.
+    pub fn is_latest(&self) -> bool {
+        self.as_str() == Self::LATEST
+    }
 }
 
 /// An identifier as the argument of a method that finds a record by it: a typed identifier, or a text of a request.

@@ -14,8 +14,8 @@ pub(crate) use self::agent::{Capabilities, Color, Parameters, RepeatedAgentId};
 #[cfg(feature = "schema")]
 pub(crate) use self::shown::KeyText;
 pub(crate) use self::shown::{RecordId, True};
-pub(crate) use self::text::{Credential, NotBlank, Text, TextFromOne, length_at_most, length_from_one};
-pub(crate) use self::value::{Moment, RequestsPerMinute};
+pub(crate) use self::text::{Credential, NotBlank, Text, TextFromOne, length_at_most, length_from_one, without_nul};
+pub(crate) use self::value::{AgentIds, Moment, RequestsPerMinute, TargetLabel};
 use crate::body::FromJson;
 use crate::validate::Faults;
 

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
-    Any, Capabilities, Color, Credential, KeyText, Moment, NotBlank, Parameters, RecordId, RepeatedAgentId,
-    RequestsPerMinute, Text, TextFromOne, True,
+    AgentIds, Any, Capabilities, Color, Credential, KeyText, Moment, NotBlank, Parameters, RecordId, RepeatedAgentId,
+    RequestsPerMinute, TargetLabel, Text, TextFromOne, True,
 };
 use crate::model;
 use crate::model::schema::UUID;
-use crate::validate::{MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_PROVIDER_KEY, MAX_RATE_LIMIT};
+use crate::validate::{MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_PROMOTED, MAX_PROVIDER_KEY, MAX_RATE_LIMIT};
 
 const WITHOUT_NUL: &str = r"^[^\u0000]*$";
 /// A pattern: at least one character is not white space in Unicode. A schema's dialect of expressions need not know the
@@ -97,6 +97,12 @@ schemas! {
         "minimum": 1,
         "maximum": MAX_RATE_LIMIT,
     };
+    [] AgentIds, "AgentIds", inline true => {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": MAX_PROMOTED,
+        "items": { "$ref": "#/components/schemas/AgentId" },
+    };
     [] RecordId, "RecordId", inline true => {
         "type": "string",
         "format": "uuid",
@@ -141,4 +147,5 @@ macro_rules! same_schema {
 same_schema! {
     [T: JsonSchema] Any<T> as T;
     [] RepeatedAgentId as model::AgentId;
+    [] TargetLabel as model::Label;
 }

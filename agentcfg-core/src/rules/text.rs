@@ -53,7 +53,7 @@ impl Rule for Credential {
 }
 
 /// Refuses the character that some databases cannot hold.
-pub(super) fn without_nul(text: &str, field: impl Display, faults: &mut Faults) {
+pub(crate) fn without_nul(text: &str, field: impl Display, faults: &mut Faults) {
     if text.contains('\0') {
         faults.push(field, "must not contain a NUL character");
     }

@@ -1,8 +1,8 @@
-//! Rules for numbers and moments.
+//! Rules for numbers, moments, labels and lists of agents.
 
 use super::Rule;
-use crate::model::Timestamp;
-use crate::validate::{Faults, MAX_RATE_LIMIT};
+use crate::model::{AgentId, Label, Timestamp};
+use crate::validate::{Faults, MAX_PROMOTED, MAX_RATE_LIMIT};
 
 /// The requests per minute of an API key: 1–1000000.
 pub(crate) struct RequestsPerMinute;
@@ -24,4 +24,33 @@ impl Rule for Moment {
     type Value = Timestamp;
 
     fn check(_: &Timestamp, _: &str, _: &mut Faults) {}
+}
+
+/// A label that a change moves: not the reserved one.
+pub(crate) struct TargetLabel;
+
+impl Rule for TargetLabel {
+    type Value = Label;
+
+    fn check(label: &Label, field: &str, faults: &mut Faults) {
+        if label.is_latest() {
+            faults.push(field, "must not be latest, which is always the current version");
+        }
+    }
+}
+
+/// 1–1000 identifiers of agents.
+pub(crate) struct AgentIds;
+
+impl Rule for AgentIds {
+    type Value = Vec<AgentId>;
+
+    fn check(ids: &Vec<AgentId>, field: &str, faults: &mut Faults) {
+        if !(1..=MAX_PROMOTED).contains(&ids.len()) {
+            faults.push(
+                field,
+                format_args!("must name 1 to {MAX_PROMOTED} agents, got {}", ids.len()),
+            );
+        }
+    }
 }

@@ -6,7 +6,7 @@ use super::AgentCfg;
 use super::entry::{ApiKeyCaller, Caller, KeyFacts, Kind, Prefetch, unauthorized};
 use super::records::{self, Encoded, Entries, Membership, WorkspacePlan};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Actor, ActorType, Permission, PermissionSet, Role, UserId, WorkspaceId};
+use crate::model::{Actor, ActorType, Message, Permission, PermissionSet, Role, UserId, WorkspaceId};
 use crate::store::Check;
 use crate::token;
 
@@ -20,6 +20,8 @@ pub(super) struct Access {
     pub(super) role: Option<Role>,
     permissions: PermissionSet,
     prefetch: Option<Arc<Prefetch>>,
+    /// Why the caller makes a change.
+    message: Option<Message>,
 }
 
 /// The basis of an authorisation: the record that was decided on.
@@ -47,6 +49,7 @@ impl Access {
             role: None,
             permissions: PermissionSet::default(),
             prefetch: None,
+            message: None,
         }
     }
 
@@ -62,6 +65,7 @@ impl Access {
             role: None,
             permissions: facts.permissions,
             prefetch,
+            message: None,
         }
     }
 
@@ -81,6 +85,11 @@ impl Access {
     /// The workspace's plan as it was read on entry, once.
     pub(super) fn take_plan(&self) -> Option<Encoded<WorkspacePlan>> {
         self.prefetch.as_ref()?.take_plan()
+    }
+
+    /// Why the caller makes a change, for the audit log.
+    pub(super) fn message(&self) -> Option<&Message> {
+        self.message.as_ref()
     }
 
     /// The actor, for the audit log.
@@ -139,8 +148,9 @@ impl AgentCfg {
         workspace: WorkspaceId,
         permission: Permission,
     ) -> Result<Access, Error> {
-        let access = self.membership(caller, workspace).await?;
+        let mut access = self.membership(caller, workspace).await?;
         access.require(permission)?;
+        access.message = caller.message().cloned();
         Ok(access)
     }
 
@@ -240,6 +250,7 @@ impl AgentCfg {
             role: Some(member.value.role),
             permissions: member.value.role.permissions(),
             prefetch: None,
+            message: None,
         })
     }
 

@@ -1,21 +1,24 @@
 //! Reading agent configurations: the list, and one agent.
 
 use super::access::Access;
+use super::agents::versioned;
 use super::lists::Writer;
 use super::{AgentCfg, AgentList, Caller, records};
 use crate::error::Error;
-use crate::model::{Agent, AgentFilter, AgentId, AgentState, IdRef, Permission, Tag, Tagged, WorkspaceId};
+use crate::model::{AgentFilter, AgentId, AgentState, IdRef, Permission, Tag, Tagged, VersionedAgent, WorkspaceId};
 
 impl AgentCfg {
     /// Lists the agents of a workspace in the order of their creation: the active ones, unless
     /// [`AgentFilter::state`] chooses others.
     ///
-    /// With [`AgentFilter::agent_id`] the tag is that agent's own. (Interface specification, *List
-    /// agents*.)
+    /// With [`AgentFilter::agent_id`] the tag is that agent's own, and [`AgentList::version`] the number of its version. With
+    /// [`AgentFilter::as_of`] the list is the one that was answered at that moment. (Interface specification, *List agents*.)
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:read` in the workspace.
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:read` in the workspace,
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a revision that is not there yet and for a moment before the
+    /// workspace existed.
     ///
     /// ```
     /// use agentcfg_core::model::{AgentFilter, NewAgent, NewWorkspace};
@@ -40,6 +43,7 @@ impl AgentCfg {
     ) -> Result<Tagged<AgentList>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
         let (list, tag) = match (&filter.agent_id, filter.state) {
+            _ if filter.as_of.is_some() => Box::pin(self.past_list(&access, filter)).await?,
             (Some(agent_id), state) => self.list_one(&access, agent_id, state).await?,
             (None, AgentState::Active) => {
                 let list = self.agent_list(&access).await?;
@@ -72,11 +76,13 @@ impl AgentCfg {
         let mut list = Writer::new(0);
         let epoch = self.epoch().await?;
         let mut tag = Tag::list(epoch, revision);
-        if let Some(found) = found.filter(|found| state.includes(found.value.is_active)) {
+        let mut version = None;
+        if let Some(found) = found.filter(|found| state.includes(found.value.agent.is_active)) {
             tag = Tag::record(epoch, found.version);
-            list.push(found.value)?;
+            version = Some(found.value.version());
+            list.push(found.value.agent)?;
         }
-        Ok((list.finish(revision, None), tag))
+        Ok((list.finish(revision, None).with_version(version), tag))
     }
 
     /// Reads one active agent with the tag of its record.
@@ -106,14 +112,11 @@ impl AgentCfg {
         caller: &Caller,
         workspace: WorkspaceId,
         agent_id: impl Into<IdRef<'_, AgentId>>,
-    ) -> Result<Tagged<Agent>, Error> {
+    ) -> Result<VersionedAgent, Error> {
         let agent_id = agent_id.into();
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
         let found = self.active_agent(&access, agent_id).await?;
         let tag = Tag::record(self.epoch().await?, found.version);
-        Ok(Tagged {
-            value: found.value,
-            tag,
-        })
+        Ok(versioned(found.value, tag))
     }
 }

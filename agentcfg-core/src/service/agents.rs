@@ -6,8 +6,8 @@ use super::records::{self, EntityKey, Lookup, Outcome, Stored, WorkspacePlan};
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, Agent, AgentId, AgentPatch, IdRef, NewAgent, Permission, Precondition, Success, Tag, Tagged, TargetType,
-    Timestamp, WorkspaceId,
+    Action, Agent, AgentId, AgentPatch, IdRef, NewAgent, Permission, Precondition, StoredAgent, Success, Tag,
+    TargetType, Timestamp, VersionedAgent, WorkspaceId,
 };
 use crate::store::Check;
 use crate::validate::{self, IntoValid, Invalid};
@@ -29,15 +29,15 @@ impl AgentCfg {
     /// assert!(reviewer.value.is_active);
     /// # Ok(()) }) }
     /// ```
-    pub async fn create_agent(&self, caller: &Caller, new: impl IntoValid<NewAgent>) -> Result<Tagged<Agent>, Error> {
+    pub async fn create_agent(&self, caller: &Caller, new: impl IntoValid<NewAgent>) -> Result<VersionedAgent, Error> {
         let new = new.into_valid()?.into_inner();
         let now = self.now();
-        let mut agent = new.into_agent(self.new_id(now)?, now);
+        let mut agent = StoredAgent::new(new.into_agent(self.new_id(now)?, now));
         let mut rounds = Rounds::default();
         loop {
             let attempt = self.try_create_agent(caller, &mut agent, rounds.is_first());
             if let Attempt::Done(tag) = attempt.await? {
-                return Ok(Tagged { value: agent, tag });
+                return Ok(versioned(agent, tag));
             }
             rounds.lost().await?;
         }
@@ -48,9 +48,10 @@ impl AgentCfg {
     async fn try_create_agent(
         &self,
         caller: &Caller,
-        agent: &mut Agent,
+        stored: &mut StoredAgent,
         is_first: bool,
     ) -> Result<Attempt<Tag>, Error> {
+        let agent = &mut stored.agent;
         let access = self
             .access(caller, agent.workspace_id, Permission::AgentsConfigure)
             .await?;
@@ -60,7 +61,7 @@ impl AgentCfg {
             false => self.plan_and(&access, key.clone()).await?,
         };
         if let Some(existing) = existing {
-            let hint = if existing.value.is_active {
+            let hint = if existing.value.agent.is_active {
                 ""
             } else {
                 "; it is deactivated and can be restored"
@@ -83,7 +84,7 @@ impl AgentCfg {
             TargetType::Agent,
             agent.agent_id.clone(),
         )
-        .create(key, agent)?;
+        .create_agent(key, stored)?;
         self.apply_within_plan(&access, plan, change).await
     }
 
@@ -115,7 +116,7 @@ impl AgentCfg {
         agent_id: impl Into<IdRef<'_, AgentId>>,
         patch: impl IntoValid<AgentPatch>,
         condition: &Precondition,
-    ) -> Result<Tagged<Agent>, Error> {
+    ) -> Result<VersionedAgent, Error> {
         let (agent_id, patch) = (agent_id.into(), patch.into_valid()?);
         self.settle(|| self.try_update_agent(caller, workspace, agent_id, &patch, condition))
             .await
@@ -128,16 +129,16 @@ impl AgentCfg {
         agent_id: IdRef<'_, AgentId>,
         patch: &AgentPatch,
         condition: &Precondition,
-    ) -> Result<Attempt<Tagged<Agent>>, Error> {
+    ) -> Result<Attempt<VersionedAgent>, Error> {
         let access = self
             .access_default(caller, workspace, Permission::AgentsConfigure)
             .await?;
         let found = self.active_agent(&access, agent_id).await?;
-        same_identity(patch, &found.value)?;
+        same_identity(patch, &found.value.agent)?;
         self.require(condition, &found).await?;
-        let mut agent = found.value.clone();
+        let mut agent = found.value.agent.clone();
         patch.clone().apply(&mut agent);
-        self.rewrite(&access, Action::AgentUpdated, found, agent, |change| change)
+        self.rewrite(&access, Action::AgentUpdated, found, agent, None, |change| change)
             .await
     }
 
@@ -171,10 +172,10 @@ impl AgentCfg {
             self.require(condition, &found).await?;
             let agent = Agent {
                 is_active: false,
-                ..found.value.clone()
+                ..found.value.agent.clone()
             };
             let workspace = access.workspace();
-            let attempt = self.rewrite(&access, Action::AgentDeactivated, found, agent, |change| {
+            let attempt = self.rewrite(&access, Action::AgentDeactivated, found, agent, None, |change| {
                 change
                     .add(records::active_agents(workspace), -1, None)
                     .delete(records::status(workspace, agent_id.as_str()))
@@ -208,7 +209,7 @@ impl AgentCfg {
         workspace: Option<WorkspaceId>,
         agent_id: impl Into<IdRef<'_, AgentId>>,
         condition: &Precondition,
-    ) -> Result<Tagged<Agent>, Error> {
+    ) -> Result<VersionedAgent, Error> {
         let agent_id = agent_id.into();
         self.settle(|| self.try_restore_agent(caller, workspace, agent_id, condition))
             .await
@@ -220,7 +221,7 @@ impl AgentCfg {
         workspace: Option<WorkspaceId>,
         agent_id: IdRef<'_, AgentId>,
         condition: &Precondition,
-    ) -> Result<Attempt<Tagged<Agent>>, Error> {
+    ) -> Result<Attempt<VersionedAgent>, Error> {
         let access = self
             .access_default(caller, workspace, Permission::AgentsConfigure)
             .await?;
@@ -228,18 +229,18 @@ impl AgentCfg {
         let (plan, found) = self.plan_and(&access, key).await?;
         let found = found.ok_or_else(|| not_found("agent", agent_id.as_str()))?;
         self.require(condition, &found).await?;
-        if found.value.is_active {
+        if found.value.agent.is_active {
             return Err(Error::new(
                 ErrorKind::Conflict,
                 format!("the agent {agent_id:?} is already active"),
             ));
         }
-        let now = self.after(found.value.updated_at);
-        let agent = Agent {
+        let now = self.after(found.value.agent.updated_at);
+        let agent = found.value.followed_by(Agent {
             is_active: true,
             updated_at: now,
-            ..found.value.clone()
-        };
+            ..found.value.agent.clone()
+        });
         let change = Change::new(
             &access,
             now,
@@ -247,9 +248,9 @@ impl AgentCfg {
             TargetType::Agent,
             agent_id.as_str(),
         )
-        .replace(found, &agent)?;
+        .replace_agent(found, &agent, None)?;
         Ok(match self.apply_within_plan(&access, plan, change).await? {
-            Attempt::Done(tag) => Attempt::Done(Tagged { value: agent, tag }),
+            Attempt::Done(tag) => Attempt::Done(versioned(agent, tag)),
             Attempt::Raced => Attempt::Raced,
         })
     }
@@ -280,25 +281,25 @@ impl AgentCfg {
         })
     }
 
-    /// Commits a new state of an agent's record in place of the one that was found.
-    async fn rewrite(
+    /// Commits a new state of an agent's record in place of the one that was found. `restored_from` is the version whose
+    /// content it takes.
+    pub(super) async fn rewrite(
         &self,
         access: &Access,
         action: Action,
-        found: Stored<Agent>,
+        found: Stored<StoredAgent>,
         mut agent: Agent,
+        restored_from: Option<u64>,
         more: impl FnOnce(Change<'_>) -> Change<'_>,
-    ) -> Result<Attempt<Tagged<Agent>>, Error> {
-        let now = self.after(found.value.updated_at);
+    ) -> Result<Attempt<VersionedAgent>, Error> {
+        let now = self.after(found.value.agent.updated_at);
         agent.updated_at = now;
-        let change =
-            Change::new(access, now, action, TargetType::Agent, agent.agent_id.clone()).replace(found, &agent)?;
+        let change = Change::new(access, now, action, TargetType::Agent, agent.agent_id.clone());
+        let next = found.value.followed_by(agent);
+        let change = change.replace_agent(found, &next, restored_from)?;
         let epoch = self.epoch().await?;
         Ok(match self.apply(more(change)).await? {
-            Outcome::Done(done) => Attempt::Done(Tagged {
-                value: agent,
-                tag: Tag::record(epoch, done.version),
-            }),
+            Outcome::Done(done) => Attempt::Done(versioned(next, Tag::record(epoch, done.version))),
             Outcome::Raced => Attempt::Raced,
             Outcome::Limit => {
                 return Err(Error::new(ErrorKind::Internal, "the number of active agents is wrong"));
@@ -325,14 +326,14 @@ impl AgentCfg {
     async fn plan_and(
         &self,
         access: &Access,
-        agent: EntityKey<Agent>,
-    ) -> Result<(Stored<WorkspacePlan>, Option<Stored<Agent>>), Error> {
+        agent: EntityKey<StoredAgent>,
+    ) -> Result<(Stored<WorkspacePlan>, Option<Stored<StoredAgent>>), Error> {
         let (plan, agent) = self.read((records::workspace_plan(access.workspace()), agent)).await?;
         Ok((plan.ok_or_else(super::no_member)?, agent))
     }
 
     /// Checks a precondition against the version that was read.
-    async fn require(&self, condition: &Precondition, found: &Stored<Agent>) -> Result<(), Error> {
+    pub(super) async fn require(&self, condition: &Precondition, found: &Stored<StoredAgent>) -> Result<(), Error> {
         let current = Tag::record(self.epoch().await?, found.version);
         if condition.is_met_by(current) {
             return Ok(());
@@ -344,7 +345,7 @@ impl AgentCfg {
         &self,
         access: &Access,
         agent_id: IdRef<'_, AgentId>,
-    ) -> Result<Stored<Agent>, Error> {
+    ) -> Result<Stored<StoredAgent>, Error> {
         let found = self.read(agent_key(access, agent_id)?).await?;
         active(found, agent_id)
     }
@@ -355,7 +356,7 @@ impl AgentCfg {
         access: &Access,
         agent_id: IdRef<'_, AgentId>,
         (a, b): (A, B),
-    ) -> Result<(Agent, A::Found, B::Found), Error> {
+    ) -> Result<(StoredAgent, A::Found, B::Found), Error> {
         let (found, a, b) = self.read((agent_key(access, agent_id)?, a, b)).await?;
         Ok((active(found, agent_id)?.value, a, b))
     }
@@ -368,18 +369,27 @@ impl AgentCfg {
     ) -> Result<(Agent, Check), Error> {
         let found = self.active_agent(access, agent_id).await?;
         let unchanged = found.unchanged();
-        Ok((found.value, unchanged))
+        Ok((found.value.agent, unchanged))
     }
 }
 
-fn active(found: Option<Stored<Agent>>, agent_id: IdRef<'_, AgentId>) -> Result<Stored<Agent>, Error> {
+/// An agent as it is answered.
+pub(super) fn versioned(stored: StoredAgent, tag: Tag) -> VersionedAgent {
+    VersionedAgent {
+        version: stored.version(),
+        value: stored.agent,
+        tag,
+    }
+}
+
+fn active(found: Option<Stored<StoredAgent>>, agent_id: IdRef<'_, AgentId>) -> Result<Stored<StoredAgent>, Error> {
     found
-        .filter(|found| found.value.is_active)
+        .filter(|found| found.value.agent.is_active)
         .ok_or_else(|| not_found("agent", agent_id.as_str()))
 }
 
 /// The key of an agent. An identifier that breaks the rules is answered as not found.
-fn agent_key(access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<EntityKey<Agent>, Error> {
+pub(super) fn agent_key(access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<EntityKey<StoredAgent>, Error> {
     if !agent_id.is_possible() {
         return Err(not_found("agent", agent_id.as_str()));
     }

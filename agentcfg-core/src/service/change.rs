@@ -8,7 +8,7 @@ use super::records::{self, Entity, EntityKey, NumberKey, Outcome, Stored, Transa
 use super::written::Written;
 use super::{AgentCfg, diff};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Action, Actor, Target, TargetType, Timestamp, WorkspaceId};
+use crate::model::{Action, Actor, Changes, Message, Target, TargetType, Timestamp, WorkspaceId};
 use crate::store::Check;
 
 /// How many attempts a mutation has. An attempt fails when another writer committed first. Of concurrent attempts at least
@@ -17,13 +17,13 @@ const MAX_ROUNDS: usize = 2000;
 
 /// A mutation in preparation: its checks, its writes and its audit entry.
 pub(super) struct Change<'a> {
-    access: &'a Access,
-    at: Timestamp,
+    pub(super) access: &'a Access,
+    pub(super) at: Timestamp,
     action: Action,
     target: Target,
     /// Which fields changed, as JSON.
-    changes: Vec<u8>,
-    transaction: Transaction,
+    pub(super) changes: Vec<u8>,
+    pub(super) transaction: Transaction,
 }
 
 /// An [`AuditEntry`](crate::model::AuditEntry) without its changes.
@@ -35,6 +35,8 @@ struct EntryHead {
     action: Action,
     target: Target,
     created_at: Timestamp,
+    /// Written also where there is none: an entry without the field is from before versions were kept.
+    message: Option<Message>,
 }
 
 /// How an attempt at a mutation ended.
@@ -132,6 +134,12 @@ impl<'a> Change<'a> {
         Ok(change.delete(found.key))
     }
 
+    /// Lists these changes in the audit entry, each a name with the values before and after.
+    pub(super) fn tell_changes(mut self, changes: &Changes) -> Result<Self, Error> {
+        self.changes = serde_json::to_vec(changes).map_err(records::not_written)?;
+        Ok(self)
+    }
+
     fn write<T: Entity + Serialize>(
         mut self,
         key: EntityKey<T>,
@@ -175,6 +183,7 @@ impl AgentCfg {
             action: change.action,
             target: change.target,
             created_at: change.at,
+            message: change.access.message().cloned(),
         };
         let entry = entry(&head, &change.changes)?;
         self.commit(change.transaction.append(workspace_id, entry)).await

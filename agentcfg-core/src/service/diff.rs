@@ -4,8 +4,9 @@ use super::records;
 use super::written::Written;
 use crate::error::Error;
 
-/// Fields that are left out: identifiers and times, because the entry has them itself, and the hash of a secret.
-const LEFT_OUT: [&str; 7] = [
+/// Fields that are left out: identifiers and times, because the entry has them itself, the hash of a secret, and what the
+/// service notes about an agent's history.
+const LEFT_OUT: [&str; 8] = [
     "id",
     "workspace_id",
     "agent_id",
@@ -13,6 +14,7 @@ const LEFT_OUT: [&str; 7] = [
     "created_at",
     "updated_at",
     "hash",
+    "history",
 ];
 
 /// The fields in which two records differ, as [`Changes`](crate::model::Changes) are written. An absent record has no

@@ -10,8 +10,6 @@ mod write;
 
 use std::sync::Arc;
 
-use tokio::runtime::Handle;
-
 use self::cache::Cached;
 pub(super) use self::cache::Lists;
 pub use self::list::AgentList;
@@ -19,9 +17,10 @@ use self::single_flight::SingleFlight;
 pub(super) use self::write::Writer;
 use super::AgentCfg;
 use super::access::Access;
+use super::blocking::blocking;
 use super::records::{self, Entries};
-use crate::error::{Error, ErrorKind};
-use crate::model::{Agent, AgentState};
+use crate::error::Error;
+use crate::model::{AgentState, StoredAgent};
 
 /// After so many failures of other requests, a waiting request reads on its own: where each failure is a timeout, one after
 /// the other would take too long.
@@ -29,7 +28,7 @@ const PATIENCE: u64 = 2;
 
 /// Records of this length together are encoded on the blocking pool. It takes about a millisecond, in which the other
 /// requests of an async worker would wait.
-const LONG: usize = 256 << 10;
+pub(super) const LONG: usize = 256 << 10;
 
 impl AgentCfg {
     /// All active agents of the workspace.
@@ -118,25 +117,23 @@ impl AgentCfg {
         flight: Option<Arc<SingleFlight>>,
     ) -> Result<AgentList, Error> {
         let workspace = access.workspace();
-        let entries = Entries::<Agent>::in_workspace(workspace);
+        let entries = Entries::<StoredAgent>::in_workspace(workspace);
         let (found, revision) = self.scan_with(entries, records::revision(workspace)).await?;
         let length = found.bytes();
         let encode = move || {
             // An agent's text is as long as its record.
             let mut list = Writer::new(length);
             for record in found {
-                let agent = record.value()?;
+                let agent = record.value()?.agent;
                 if state.includes(agent.is_active) {
                     list.push(agent)?;
                 }
             }
             Ok(list.finish(revision, flight))
         };
-        match Handle::try_current() {
-            Ok(runtime) if length >= LONG => runtime.spawn_blocking(encode).await.unwrap_or_else(|error| {
-                Err(Error::new(ErrorKind::Internal, "the list could not be encoded").because(error))
-            }),
-            _ => encode(),
+        match length >= LONG {
+            true => blocking(encode).await?,
+            false => encode(),
         }
     }
 }

@@ -9,21 +9,26 @@ mod agent_reads;
 mod agents;
 mod api_keys;
 mod audit;
+mod blocking;
 mod builder;
 mod change;
 mod diff;
 mod entry;
 mod epoch;
+mod history;
+mod labels;
 mod lists;
 mod master_keys;
 mod members;
 mod models;
+mod past;
 mod provider_keys;
 mod records;
 mod settings;
 mod status;
 #[cfg(test)]
 mod tests;
+mod versions;
 mod workspaces;
 mod written;
 

@@ -6,7 +6,9 @@ use super::access::Access;
 use super::records;
 use super::{AgentCfg, Caller, no_member};
 use crate::error::{Error, ErrorKind};
-use crate::model::{AgentId, CredentialSource, IdRef, ModelInfo, Permission, Plan, Provider, WorkspaceId};
+use crate::model::{
+    AgentId, CredentialSource, IdRef, ModelInfo, Permission, Plan, Provider, VersionSelector, WorkspaceId,
+};
 use crate::routing::{self, Facts};
 use crate::secret::ProviderCredential;
 use crate::vault::{OpenError, Sealed};
@@ -30,6 +32,8 @@ pub struct ModelRequest<'a> {
     /// Whether the agent's model can be filled in. Where it cannot, such as in a form with a file, the agent's model is
     /// ignored.
     pub takes_agent_model: bool,
+    /// The version of the agent whose model and persona are filled in: the current one, or one by its number or a label.
+    pub version: VersionSelector<'a>,
 }
 
 impl<'a> ModelRequest<'a> {
@@ -47,6 +51,7 @@ impl<'a> ModelRequest<'a> {
             path,
             model: None,
             takes_agent_model: true,
+            version: VersionSelector::Current,
         }
     }
 }
@@ -67,6 +72,8 @@ pub struct ModelCall {
     pub provider: Provider,
     /// Where that API is, without a slash at the end. It comes from the deployment's catalogue alone.
     pub base_url: Arc<str>,
+    /// The number of the version of the agent that the model and the persona are of.
+    pub version: u64,
     /// The model to fill in: the agent's, when the request names none.
     pub model: Option<String>,
     /// The persona to fill in where the request has none: the agent's, unless it is empty.
@@ -106,6 +113,7 @@ pub struct ModelRoute {
 /// A decision, with the records that it was made on.
 struct Decision {
     route: ModelRoute,
+    version: u64,
     /// The agent's model, when the request names none.
     model: Option<String>,
     persona_prompt: Option<String>,
@@ -171,7 +179,7 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`] without `models:invoke`, [`ErrorKind::NotFound`] for an unknown or
-    /// deleted agent, [`ErrorKind::Invalid`] for a model that is coming soon or another provider's,
+    /// deleted agent and for an unknown version or label, [`ErrorKind::Invalid`] for a model that is coming soon or another provider's,
     /// [`ErrorKind::NotConfigured`] when there is no credential, [`ErrorKind::Forbidden`] also for a path
     /// that needs the workspace's own key when there is none, [`ErrorKind::Internal`] when the
     /// workspace's key does not open.
@@ -284,9 +292,15 @@ impl AgentCfg {
             records::provider_key(access.workspace(), provider).encoded(),
         );
         let (agent, plan, own_key) = self.active_agent_and(access, agent_id, more).await?;
-        let agent_model = agent
-            .model
-            .filter(|model| request.takes_agent_model && !model.is_empty());
+        let (version, config) = match request.version {
+            VersionSelector::Current => (agent.version(), None),
+            selector => self.selected_content(access, &agent, selector).await?,
+        };
+        let (model, persona_prompt) = match config {
+            Some(config) => (config.model, config.persona_prompt),
+            None => (agent.agent.model, agent.agent.persona_prompt),
+        };
+        let agent_model = model.filter(|model| request.takes_agent_model && !model.is_empty());
         let model = request.model.or(agent_model.as_deref());
         routing::check_model(self.catalogue(), provider, model)?;
 
@@ -305,8 +319,9 @@ impl AgentCfg {
                 source,
                 reason,
             },
+            version,
             model: agent_model.filter(|_| request.model.is_none()),
-            persona_prompt: agent.persona_prompt.filter(|persona| !persona.is_empty()),
+            persona_prompt: persona_prompt.filter(|persona| !persona.is_empty()),
             workspace: access.workspace(),
             sealed,
         })
@@ -352,6 +367,7 @@ impl Decision {
         ModelCall {
             provider: self.route.provider,
             base_url: self.route.base_url,
+            version: self.version,
             model: self.model,
             persona_prompt: self.persona_prompt,
             credential,

@@ -38,6 +38,20 @@ impl Written {
         self.text.get(place.clone())
     }
 
+    /// Some fields that follow each other, as an object of their own.
+    pub(super) fn object_of(&self, names: &[&str]) -> Option<Vec<u8>> {
+        let (first, last) = (names.first()?, names.last()?);
+        let start = self.places.iter().position(|(name, _)| name == first)?;
+        let fields = self.places.get(start..start + names.len())?;
+        if !fields.iter().map(|(name, _)| name).eq(names) {
+            return None;
+        }
+        // The name stands in front of its value, in quotes and with a colon.
+        let start = fields.first()?.1.start.checked_sub(first.len() + 3)?;
+        let end = fields.iter().find(|(name, _)| name == last)?.1.end;
+        Some([b"{", self.text.get(start..end)?, b"}"].concat())
+    }
+
     /// The record's text.
     pub(super) fn into_text(self) -> Vec<u8> {
         self.text
@@ -178,6 +192,16 @@ mod tests {
         assert_eq!(written.get("parameters").unwrap(), br#"{"x":1,"y":-0.0}"#);
         assert_eq!(written.get("model"), None, "it is left out");
         assert_eq!(written.names().last(), Some("parameters"));
+        let part = br#"{"capabilities":["a","b"],"parameters":{"x":1,"y":-0.0}}"#;
+        assert_eq!(written.object_of(&["capabilities", "parameters"]).unwrap(), part);
+        for not_so in [
+            &["parameters", "capabilities"][..],
+            &["role", "parameters"],
+            &["model"],
+            &[],
+        ] {
+            assert_eq!(written.object_of(not_so), None, "{not_so:?}");
+        }
         assert_eq!(written.into_text(), serde_json::to_vec(&new).unwrap());
     }
 

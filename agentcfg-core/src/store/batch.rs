@@ -1,6 +1,6 @@
 //! Batches: checks and writes that happen together, and what a commit answers.
 
-use super::{Key, StoreError};
+use super::{Key, Kind, Partition, StoreError};
 
 /// A condition of a batch on the current state.
 ///
@@ -35,6 +35,13 @@ pub enum Check {
 pub enum Write {
     /// Stores a value under a key, in place of any earlier one.
     Put(Key, Vec<u8>),
+    /// Stores a JSON object in the partition of a workspace as [`Write::Put`] does, with one more field in front:
+    /// `revision`, the number of the entry that this batch appends to that workspace's log.
+    ///
+    /// So a record knows the revision that it was written at, without a read of the log's head before. The object has at
+    /// least one field, the kind is behind [`Kind::LogHead`], and the batch has the [`Write::Append`];
+    /// [`with_revision`] makes the stored value.
+    PutRevised(Key, Vec<u8>),
     /// Removes the record under a key, if there is one.
     Delete(Key),
     /// Adds to a counter that starts at 0. The batch fails with [`CommitError::Limit`] when the
@@ -79,6 +86,55 @@ pub struct Batch {
     pub writes: Vec<Write>,
 }
 
+impl Batch {
+    /// Refuses a [`Write::PutRevised`] that breaks a rule for callers. An engine calls it before it applies a batch.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Misuse`] for a key outside a workspace or of a kind up to [`Kind::LogHead`], and for a batch that
+    /// appends nothing to the log of the key's workspace.
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Batch, Key, Kind, Write};
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// let version = Key::in_workspace(workspace, Kind::AgentVersion, "writer 1");
+    /// let batch = Batch { writes: vec![Write::PutRevised(version, b"{\"n\":1}".to_vec())], ..Batch::default() };
+    /// assert!(batch.check_revised().is_err(), "nothing is appended");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn check_revised(&self) -> Result<(), StoreError> {
+        for write in &self.writes {
+            let Write::PutRevised(key, value) = write else { continue };
+            let appends = |write: &Write| match (write, key.partition()) {
+                (Write::Append { log, .. }, Partition::Workspace(workspace)) => log == workspace,
+                _ => false,
+            };
+            if key.kind() <= Kind::LogHead || !self.writes.iter().any(appends) || !value.starts_with(b"{\"") {
+                return Err(StoreError::Misuse(format!(
+                    "{key:?} is put with a revision without an entry of its log, with a value that is no object, or as a \
+                     kind that cannot have one"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The stored value of a [`Write::PutRevised`]: the object with the field `revision` in front.
+///
+/// ```
+/// use agentcfg_core::store::with_revision;
+/// assert_eq!(with_revision(7, br#"{"a":1}"#), br#"{"revision":7,"a":1}"#);
+/// ```
+pub fn with_revision(revision: u64, object: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(object.len() + 32);
+    text.extend_from_slice(b"{\"revision\":");
+    text.extend_from_slice(revision.to_string().as_bytes());
+    text.push(b',');
+    text.extend_from_slice(object.get(1..).unwrap_or_default());
+    text
+}
+
 /// The result of a successful commit.
 ///
 /// ```
@@ -95,7 +151,7 @@ pub struct Batch {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
-    /// One number for each write: the new version of a `Put`, 0 for a `Delete`, the new value of the
+    /// One number for each write: the new version of a `Put` or a `PutRevised`, 0 for a `Delete`, the new value of the
     /// counter of an `Add`, the number of the entry of an `Append`.
     pub numbers: Vec<u64>,
 }

@@ -70,6 +70,12 @@ pub enum Kind {
     ProviderKey = 8,
     /// An entry of a log, by its number.
     LogEntry = 9,
+    /// The content of an agent at one of its versions, by `agent_id` and number.
+    AgentVersion = 10,
+    /// A change of an agent's record that made no version, by `agent_id` and number.
+    AgentTouch = 11,
+    /// The labels of an agent, by `agent_id`.
+    AgentLabels = 12,
     /// An API key, in a partition of its own.
     ApiKey = 20,
     /// When an API key was last used, in the key's partition.
@@ -90,7 +96,7 @@ impl Kind {
     /// use agentcfg_core::store::Kind;
     /// assert!(Kind::ALL.is_sorted());
     /// ```
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 17] = [
         Kind::Workspace,
         Kind::Counter,
         Kind::LogHead,
@@ -100,6 +106,9 @@ impl Kind {
         Kind::WorkspaceApiKey,
         Kind::ProviderKey,
         Kind::LogEntry,
+        Kind::AgentVersion,
+        Kind::AgentTouch,
+        Kind::AgentLabels,
         Kind::ApiKey,
         Kind::KeyUse,
         Kind::Membership,
@@ -118,7 +127,10 @@ impl Kind {
             | Self::Status
             | Self::WorkspaceApiKey
             | Self::ProviderKey
-            | Self::LogEntry => PartitionKind::Workspace,
+            | Self::LogEntry
+            | Self::AgentVersion
+            | Self::AgentTouch
+            | Self::AgentLabels => PartitionKind::Workspace,
             Self::ApiKey | Self::KeyUse | Self::Membership | Self::SealedKey | Self::Meta => PartitionKind::Global,
         }
     }

@@ -19,7 +19,7 @@
 //! 5. **Versions only grow.** Each put gives its record a version that is greater than each that
 //!    the same key ever had, deletions included.
 //! 6. **Logs have no gaps.** The entries of a log are numbered 1, 2, 3, …; the order of the numbers
-//!    is the order of the commits.
+//!    is the order of the commits. A record that [`Write::PutRevised`] puts has the number of its batch's entry.
 //! 7. **Stamps are validity tokens.** As long as [`Store::is_current`] answers true for a stamp, a record that
 //!    was read after [`Store::stamp`] gave it is the one that a read would find now. A stamp ends
 //!    before the commit that changes its key is answered, and when the store cannot be read.
@@ -30,6 +30,8 @@
 //!    [holds](Kind::partition_kind) records of this kind.
 //! 2. **One write for each key.** A batch names each key in at most one write. A [`Write::Append`] names the log's head,
 //!    so a batch has at most one for each log. A check may name a key that a write names as well.
+//! 3. **A revision needs an entry.** A batch with a [`Write::PutRevised`] appends to the log of its workspace; see
+//!    [`Batch::check_revised`].
 //!
 //! A store may refuse anything else with [`StoreError::Misuse`]. The stores of this crate refuse a batch that names a key
 //! in two writes.
@@ -60,7 +62,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use self::batch::{Batch, Check, CommitError, Committed, Write};
+pub use self::batch::{Batch, Check, CommitError, Committed, Write, with_revision};
 pub use self::key::{Key, Kind, Partition, PartitionKind};
 pub use self::memory::MemoryStore;
 #[cfg(any(feature = "redb", feature = "postgres"))]

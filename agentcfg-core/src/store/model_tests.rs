@@ -30,17 +30,26 @@ impl Model {
         let mut next = self.clone();
         let mut numbers = Vec::new();
         for (index, write) in batch.writes.iter().enumerate() {
-            numbers.push(next.write(write).ok_or(CommitError::Limit(index))?);
+            let revision = |log| self.number(&Key::log_head(log)) + 1;
+            numbers.push(next.write(write, revision).ok_or(CommitError::Limit(index))?);
         }
         *self = next;
         Ok(numbers)
     }
 
     /// `None` if a bound failed; `Some(None)` for a put, whose version the store chooses.
-    fn write(&mut self, write: &Write) -> Option<Option<u64>> {
+    fn write(&mut self, write: &Write, revision: impl Fn(WorkspaceId) -> u64) -> Option<Option<u64>> {
         match write {
             Write::Put(key, value) => {
                 self.put(key.clone(), String::from_utf8(value.clone()).unwrap());
+                Some(None)
+            }
+            Write::PutRevised(key, value) => {
+                let Partition::Workspace(log) = key.partition() else {
+                    unreachable!()
+                };
+                let value = with_revision(revision(*log), value);
+                self.put(key.clone(), String::from_utf8(value).unwrap());
                 Some(None)
             }
             Write::Delete(key) => {
@@ -139,8 +148,12 @@ fn delta() -> impl Strategy<Value = i64> {
 
 fn write() -> impl Strategy<Value = Write> {
     let max = proptest::option::of(prop_oneof![0_u64..12, Just(u64::MAX)]);
+    let version =
+        (workspace(), item()).prop_map(|(workspace, item)| Key::in_workspace(workspace, Kind::AgentVersion, item));
     prop_oneof![
         4 => (key(), any::<u16>()).prop_map(|(key, value)| Write::Put(key, value.to_string().into_bytes())),
+        2 => (version, any::<u16>())
+            .prop_map(|(key, value)| Write::PutRevised(key, format!("{{\"n\":{value}}}").into_bytes())),
         2 => key().prop_map(Write::Delete),
         1 => counter().prop_map(Write::Delete),
         4 => (counter(), delta(), max).prop_map(|(counter, delta, max)| Write::Add { counter, delta, max }),
@@ -152,7 +165,9 @@ fn write() -> impl Strategy<Value = Write> {
 /// The key that a write names; a batch names each in at most one write.
 fn written_key(write: &Write) -> Key {
     match write {
-        Write::Put(key, _) | Write::Delete(key) | Write::Add { counter: key, .. } => key.clone(),
+        Write::Put(key, _) | Write::PutRevised(key, _) | Write::Delete(key) | Write::Add { counter: key, .. } => {
+            key.clone()
+        }
         Write::Append { log, .. } => Key::log_head(*log),
     }
 }
@@ -163,6 +178,16 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         |(absent, current, stale, mut writes)| {
             let mut written = BTreeSet::new();
             writes.retain(|write| written.insert(written_key(write)));
+            // A record with a revision needs an entry of its workspace's log.
+            writes.retain(|write| match write {
+                Write::PutRevised(key, _) => {
+                    let Partition::Workspace(log) = key.partition() else {
+                        unreachable!()
+                    };
+                    written.contains(&Key::log_head(*log))
+                }
+                _ => true,
+            });
             Step::Commit {
                 absent,
                 current,
@@ -177,6 +202,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         Kind::Member,
         Kind::Agent,
         Kind::LogEntry,
+        Kind::AgentVersion,
         Kind::Membership,
     ];
     let direction = proptest::sample::select(vec![Direction::Ascending, Direction::Descending]);

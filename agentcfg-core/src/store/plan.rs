@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::{Batch, Check, CommitError, Key, Record, Scan, StoreError, Write, envelope};
+use super::{Batch, Check, CommitError, Key, Partition, Record, Scan, StoreError, Write, envelope, with_revision};
 
 /// The outcome of a batch whose checks and bounds hold.
 #[derive(Debug)]
@@ -29,6 +29,7 @@ pub(super) fn plan<E: From<CommitError>>(
     last_version: u64,
     read: impl Fn(&[u8]) -> Result<Option<Record>, E>,
 ) -> Result<Plan, E> {
+    batch.check_revised().map_err(CommitError::Store)?;
     for (index, check) in batch.checks.iter().enumerate() {
         let holds = match check {
             Check::Absent(key) => read(&key.encode())?.is_none(),
@@ -97,6 +98,14 @@ impl<R> Planner<R> {
     {
         match write {
             Write::Put(key, value) => self.put(key.encode(), value),
+            Write::PutRevised(key, value) => {
+                let revision = match key.partition() {
+                    Partition::Workspace(log) => self.next_number(index, &Key::log_head(*log).encode())?,
+                    // `Batch::check_revised` refuses it.
+                    Partition::Global(_) => 0,
+                };
+                self.put(key.encode(), with_revision(revision, &value))
+            }
             Write::Delete(key) => {
                 self.change(key.encode(), None)?;
                 Ok(0)
@@ -113,7 +122,7 @@ impl<R> Planner<R> {
             }
             Write::Append { log, value } => {
                 let head = Key::log_head(log).encode();
-                let number = self.number(&head)?.checked_add(1).ok_or(CommitError::Limit(index))?;
+                let number = self.next_number(index, &head)?;
                 self.put::<E>(Key::log_entry(log, number).encode(), value)?;
                 self.put::<E>(head, number.to_string().into_bytes())?;
                 Ok(number)
@@ -130,6 +139,16 @@ impl<R> Planner<R> {
         let found = (self.read)(key)?;
         let parse = |record| number(key, record).map_err(|error| CommitError::Store(error).into());
         found.as_ref().map_or(Ok(0), parse)
+    }
+
+    /// The number of the entry that this batch appends to the log with this head.
+    fn next_number<E>(&self, index: usize, head: &[u8]) -> Result<u64, E>
+    where
+        E: From<CommitError>,
+        R: Fn(&[u8]) -> Result<Option<Record>, E>,
+    {
+        let next = self.number(head)?.checked_add(1);
+        Ok(next.ok_or(CommitError::Limit(index))?)
     }
 
     fn put<E: From<CommitError>>(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<u64, E> {
@@ -229,6 +248,37 @@ mod tests {
             let refused = on_three(vec![first, Write::Delete(key("between")), second]).unwrap_err();
             assert!(
                 matches!(&refused, CommitError::Store(StoreError::Misuse(text)) if text.ends_with("twice")),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_record_gets_the_revision_of_its_batch() {
+        let log = WorkspaceId::new(uuid::Uuid::nil());
+        let version = Key::in_workspace(log, Kind::AgentVersion, "a 1");
+        let revised = Write::PutRevised(version.clone(), b"{\"n\":1}".to_vec());
+        let append = |log| Write::Append {
+            log,
+            value: b"1".to_vec(),
+        };
+        for writes in [vec![revised.clone(), append(log)], vec![append(log), revised.clone()]] {
+            let planned = on_three(writes).unwrap();
+            let record = planned.changes[&version.encode()].as_ref().unwrap();
+            assert_eq!(&*record.value, b"{\"revision\":4,\"n\":1}");
+        }
+        let other = WorkspaceId::new(uuid::Uuid::from_u128(2));
+        let counter = Write::PutRevised(key("c"), b"{\"n\":1}".to_vec());
+        let no_object = Write::PutRevised(version, b"{}".to_vec());
+        for writes in [
+            vec![revised.clone()],
+            vec![revised, append(other)],
+            vec![counter, append(log)],
+            vec![no_object, append(log)],
+        ] {
+            let refused = on_three(writes).unwrap_err();
+            assert!(
+                matches!(refused, CommitError::Store(StoreError::Misuse(_))),
                 "{refused}"
             );
         }

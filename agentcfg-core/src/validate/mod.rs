@@ -42,6 +42,14 @@ pub const MAX_TASK_TITLE: usize = 200;
 pub const MAX_USER_ID: usize = 200;
 /// The greatest length of a provider key.
 pub const MAX_PROVIDER_KEY: usize = 500;
+/// The greatest length of a label.
+pub const MAX_LABEL: usize = 36;
+/// The greatest number of labels of an agent.
+pub const MAX_LABELS: usize = 20;
+/// The greatest number of agents that one promotion moves.
+pub const MAX_PROMOTED: usize = 1000;
+/// The greatest length of the message of a change.
+pub const MAX_MESSAGE: usize = 500;
 /// The greatest requests per minute of an API key.
 pub const MAX_RATE_LIMIT: u32 = 1_000_000;
 
@@ -84,4 +92,25 @@ pub(crate) fn api_key_id(text: &str, field: &dyn Display, faults: &mut Faults) {
     if text.len() != API_KEY_ID || !text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         faults.push(field, format_args!("must be {API_KEY_ID} of 0-9, A-Z and a-z"));
     }
+}
+
+/// A label: 1–36 of `a-z`, `0-9`, `.`, `_` and `-`, the first a letter or a digit, and not digits alone.
+pub(crate) fn label(text: &str, field: &dyn Display, faults: &mut Faults) {
+    rules::length_at_most(text, MAX_LABEL, field, faults);
+    let is_part = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
+    let starts_well = text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
+    if !starts_well || !text.bytes().all(is_part) {
+        faults.push(
+            field,
+            format_args!("must be 1 to {MAX_LABEL} of a-z, 0-9, ., _ and -, starting with a letter or a digit"),
+        );
+    } else if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        faults.push(field, "must not be digits alone, which is the number of a version");
+    }
+}
+
+/// The message of a change: at most 500 characters without NUL.
+pub(crate) fn message(text: &str, field: &dyn Display, faults: &mut Faults) {
+    rules::without_nul(text, field, faults);
+    rules::length_at_most(text, MAX_MESSAGE, field, faults);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{KeyFacts, Prefetch};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Actor, ActorType, Permission, UserId, WorkspaceId};
+use crate::model::{Actor, ActorType, Message, Permission, UserId, WorkspaceId};
 use crate::token;
 
 /// An API key or a user whose credential was verified. See [`AgentCfg::authenticate`](crate::AgentCfg::authenticate).
@@ -21,7 +21,7 @@ use crate::token;
 /// # Ok(()) }) }
 /// ```
 #[derive(Clone)]
-pub struct Caller(pub(in crate::service) Kind);
+pub struct Caller(pub(in crate::service) Kind, Option<Message>);
 
 #[derive(Clone)]
 pub(in crate::service) enum Kind {
@@ -39,15 +39,46 @@ pub(in crate::service) struct ApiKeyCaller {
 
 impl Caller {
     pub(super) fn by_key(id: token::Id, facts: KeyFacts) -> Self {
-        Self(Kind::ApiKey(ApiKeyCaller {
+        let kind = Kind::ApiKey(ApiKeyCaller {
             id,
             facts,
             prefetch: None,
-        }))
+        });
+        Self(kind, None)
     }
 
     pub(super) fn user(user_id: UserId) -> Self {
-        Self(Kind::User { user_id })
+        Self(Kind::User { user_id }, None)
+    }
+
+    /// The same caller with what was read on entry, if it is an API key.
+    pub(super) fn with_prefetch(mut self, prefetch: Arc<Prefetch>) -> Self {
+        if let Kind::ApiKey(key) = &mut self.0 {
+            key.prefetch = Some(prefetch);
+        }
+        self
+    }
+
+    /// The same caller, who gives this reason for a change: it is kept in the audit entry, and with the version if the
+    /// change makes one.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let ada = ada.with_message(Some("Not needed any more".parse()?));
+    /// service.delete_agent(&ada, Some(studio), "writer", &Precondition::None).await?;
+    /// let entry = service.audit_log(&ada, studio, 0, 1).await?.remove(0);
+    /// assert_eq!(entry.message.unwrap(), "Not needed any more");
+    /// # Ok(()) }) }
+    /// ```
+    #[must_use]
+    pub fn with_message(&self, message: Option<Message>) -> Self {
+        Self(self.0.clone(), message)
+    }
+
+    /// The reason that this caller gives for changes.
+    pub(in crate::service) fn message(&self) -> Option<&Message> {
+        self.1.as_ref()
     }
 
     /// Whether this caller can have the permission: an API key by the scope that it had on entry. A user's role

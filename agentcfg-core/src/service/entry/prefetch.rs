@@ -9,10 +9,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Entry, EntryError, Kind};
+use super::{Entry, EntryError};
 use crate::clock::Moment;
+use crate::service::AgentCfg;
 use crate::service::records::{self, Encoded, WorkspacePlan};
-use crate::service::{AgentCfg, Caller};
 use crate::token::Parts;
 
 /// How long after the entry of its request a snapshot is used, in milliseconds of the steady clock.
@@ -89,16 +89,8 @@ impl AgentCfg {
             }
         };
         let rate = decision.into_result()?;
-        let Caller(kind) = caller;
-        let kind = match kind {
-            Kind::ApiKey(key) => Kind::ApiKey(super::ApiKeyCaller {
-                prefetch: Some(Prefetch::new(at, records)),
-                ..key
-            }),
-            user @ Kind::User { .. } => user,
-        };
         Ok(Entry {
-            caller: Caller(kind),
+            caller: caller.with_prefetch(Prefetch::new(at, records)),
             rate,
         })
     }

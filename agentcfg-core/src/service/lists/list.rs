@@ -32,6 +32,8 @@ pub struct AgentList {
     whole: Arc<Whole>,
     /// Which of the agents this list shows.
     range: Range<usize>,
+    /// The version of the one agent that was asked for.
+    version: Option<u64>,
 }
 
 /// All agents of a workspace at one revision.
@@ -85,7 +87,30 @@ impl Whole {
 impl AgentList {
     pub(super) fn new(whole: Arc<Whole>) -> Self {
         let range = 0..whole.rows.len();
-        Self { whole, range }
+        Self {
+            whole,
+            range,
+            version: None,
+        }
+    }
+
+    /// The list of one agent that has this version.
+    pub(in crate::service) fn with_version(self, version: Option<u64>) -> Self {
+        Self { version, ..self }
+    }
+
+    /// The number of the version of the agent that [`AgentFilter::agent_id`](crate::model::AgentFilter::agent_id) names;
+    /// `None` for a list of all agents, for an empty one, and for a state from before versions were kept.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let writer = AgentFilter { agent_id: Some("writer".parse()?), ..AgentFilter::default() };
+    /// assert_eq!(service.list_agents(&ada, studio, &writer).await?.value.version(), Some(1));
+    /// # Ok(()) }) }
+    /// ```
+    pub fn version(&self) -> Option<u64> {
+        self.version
     }
 
     pub(super) fn whole(&self) -> &Arc<Whole> {

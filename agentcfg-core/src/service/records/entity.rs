@@ -134,6 +134,16 @@ impl<T: Entity> Encoded<T> {
         codec::decode(&self.key.key, &self.record)
     }
 
+    /// The record's value as another type of the same kind, such as one that reads more of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::value`].
+    pub(in crate::service) fn value_as<U: Entity>(&self) -> Result<U, Error> {
+        const { assert!(T::KIND as u8 == U::KIND as u8) };
+        codec::decode(&self.key.key, &self.record)
+    }
+
     /// The record with its value.
     ///
     /// # Errors

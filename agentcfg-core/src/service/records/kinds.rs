@@ -3,12 +3,13 @@
 //! A new kind is a type, a line that names its [`Kind`], and a function for each key that callers name.
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::entity::{Entity, EntityKey, NumberKey};
 use crate::error::Error;
 use crate::model::{
-    Agent, ApiKey, ApiKeyId, AuditEntry, Environment, Epoch, LiveStatus, Member, Plan, Provider, ProviderKeyInfo,
-    Scope, Timestamp, Workspace, WorkspaceId,
+    Action, Actor, ApiKey, ApiKeyId, AuditEntry, Changes, Environment, Epoch, LiveStatus, Member, Message, Plan,
+    Provider, ProviderKeyInfo, Scope, StoredAgent, Target, Timestamp, Workspace, WorkspaceId,
 };
 use crate::store::{Key, Kind, Partition};
 use crate::vault::{KeyId, Sealed};
@@ -50,13 +51,84 @@ pub(in crate::service) fn revision(workspace: WorkspaceId) -> NumberKey {
     NumberKey::of(Key::log_head(workspace))
 }
 
-impl Entity for AuditEntry {
+/// The part of an audit entry that decides whether a filter selects it.
+#[derive(Deserialize)]
+pub(in crate::service) struct StoredEntryHead {
+    pub(in crate::service) actor: Actor,
+    /// The word, so that a filter finds one that this release does not know.
+    pub(in crate::service) action: String,
+    pub(in crate::service) target: StoredTarget,
+    pub(in crate::service) created_at: Timestamp,
+    /// Whether a release that keeps versions wrote the entry: it always writes the field.
+    #[serde(default, rename = "message", deserialize_with = "is_there")]
+    pub(in crate::service) has_message: bool,
+}
+
+/// The target of an audit entry as it is stored.
+#[derive(Deserialize)]
+pub(in crate::service) struct StoredTarget {
+    #[serde(rename = "type")]
+    pub(in crate::service) kind: String,
+    pub(in crate::service) id: String,
+}
+
+fn is_there<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    serde::de::IgnoredAny::deserialize(deserializer).map(|_| true)
+}
+
+impl Entity for StoredEntryHead {
     const KIND: Kind = Kind::LogEntry;
 }
 
+/// An audit entry as it is stored: its number is in its key.
+#[derive(Deserialize)]
+pub(in crate::service) struct StoredEntry {
+    id: Uuid,
+    workspace_id: WorkspaceId,
+    actor: Actor,
+    action: Action,
+    target: Target,
+    created_at: Timestamp,
+    pub(in crate::service) changes: Changes,
+    message: Option<Message>,
+}
+
+impl Entity for StoredEntry {
+    const KIND: Kind = Kind::LogEntry;
+}
+
+impl StoredEntry {
+    /// The entry as it is shown.
+    pub(in crate::service) fn shown(self, revision: u64) -> AuditEntry {
+        AuditEntry {
+            id: self.id,
+            workspace_id: self.workspace_id,
+            actor: self.actor,
+            action: self.action,
+            target: self.target,
+            created_at: self.created_at,
+            changes: self.changes,
+            revision,
+            message: self.message,
+        }
+    }
+}
+
 /// An entry of a workspace's log, by its number.
-pub(in crate::service) fn audit_entry(workspace: WorkspaceId, number: u64) -> EntityKey<AuditEntry> {
+pub(in crate::service) fn audit_entry<T: Entity>(workspace: WorkspaceId, number: u64) -> EntityKey<T> {
+    const { assert!(matches!(T::KIND, Kind::LogEntry)) };
     EntityKey::of(Key::log_entry(workspace, number))
+}
+
+impl<T: Entity> EntityKey<T> {
+    /// The number of the entry of a log that the key names.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
+    pub(in crate::service) fn entry_number(&self) -> Result<u64, Error> {
+        self.item().parse().map_err(|error| self.unreadable(error))
+    }
 }
 
 impl Entity for Member {
@@ -95,11 +167,11 @@ impl EntityKey<Membership> {
     }
 }
 
-impl Entity for Agent {
+impl Entity for StoredAgent {
     const KIND: Kind = Kind::Agent;
 }
 
-pub(in crate::service) fn agent(workspace: WorkspaceId, agent_id: &str) -> EntityKey<Agent> {
+pub(in crate::service) fn agent(workspace: WorkspaceId, agent_id: &str) -> EntityKey<StoredAgent> {
     EntityKey::in_workspace(workspace, agent_id)
 }
 

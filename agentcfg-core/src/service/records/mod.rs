@@ -9,6 +9,7 @@
 
 mod codec;
 mod entity;
+mod history;
 mod kinds;
 mod read;
 mod transaction;
@@ -17,6 +18,7 @@ mod transaction;
 pub(super) use self::codec::encode;
 pub(super) use self::codec::not_written;
 pub(super) use self::entity::{Encoded, Entity, EntityKey, NumberKey, Stored};
+pub(super) use self::history::*;
 pub(super) use self::kinds::*;
 pub(super) use self::read::{Entries, Lookup};
 pub(super) use self::transaction::{Outcome, Transaction};

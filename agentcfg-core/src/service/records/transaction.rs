@@ -83,6 +83,12 @@ impl Transaction {
         self.write(Write::Put(key.into(), value))
     }
 
+    /// Puts a record with the revision of this transaction as its first field. Its value is encoded already.
+    #[must_use]
+    pub(in crate::service) fn put_revised<T: Entity>(self, key: EntityKey<T>, value: Vec<u8>) -> Self {
+        self.write(Write::PutRevised(key.into(), value))
+    }
+
     /// Removes a record, if there is one.
     #[must_use]
     pub(in crate::service) fn delete<T: Entity>(self, key: EntityKey<T>) -> Self {

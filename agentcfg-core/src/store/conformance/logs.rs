@@ -38,6 +38,42 @@ pub async fn a_failed_batch_takes_no_log_number(store: Arc<dyn Store>) {
     assert_eq!(value(&store, &Key::log_entry(workspace(1), 2)).await, 2);
 }
 
+/// A record that is put with a revision has the number of the entry of its batch as its first field, whatever the order of
+/// the writes, and also where it replaces another one.
+pub async fn a_record_can_have_the_revision_of_its_batch(store: Arc<dyn Store>) {
+    let version = |number: u128, item: &str| Key::in_workspace(workspace(number), Kind::AgentVersion, item);
+    let revised = |key: &Key, n: u64| Write::PutRevised(key.clone(), format!("{{\"n\":{n}}}").into_bytes());
+    let (first, second) = (version(1, "a 1"), version(1, "a 2"));
+    for number in 1..=3 {
+        write(&store, [revised(&first, number), append(workspace(1), number)]).await;
+        let text = format!("{{\"revision\":{number},\"n\":{number}}}");
+        assert_eq!(&*read(&store, &first).await.unwrap().value, text.as_bytes());
+    }
+    let writes = [
+        append(workspace(1), 4),
+        append(workspace(2), 1),
+        revised(&second, 7),
+        revised(&version(2, "b 1"), 8),
+    ];
+    write(&store, writes).await;
+    assert_eq!(
+        &*read(&store, &second).await.unwrap().value,
+        b"{\"revision\":4,\"n\":7}"
+    );
+    assert_eq!(
+        &*read(&store, &version(2, "b 1")).await.unwrap().value,
+        b"{\"revision\":1,\"n\":8}"
+    );
+    let alone = Batch {
+        writes: vec![revised(&second, 9)],
+        ..Batch::default()
+    };
+    assert!(matches!(
+        store.commit(alone).await,
+        Err(CommitError::Store(StoreError::Misuse(_)))
+    ));
+}
+
 /// A scan of a log is in numeric order also when the number of digits changes, in both directions.
 pub async fn entries_are_scanned_in_the_order_of_their_numbers(store: Arc<dyn Store>) {
     for number in 1..=101_u64 {

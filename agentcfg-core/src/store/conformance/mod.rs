@@ -33,7 +33,7 @@ use serde_json::Value;
 
 use super::{
     Batch, Check, CommitError, Committed, Direction, Key, Kind, Partition, PartitionKind, Record, Scan, Stamp, Store,
-    Write,
+    StoreError, Write,
 };
 use crate::model::WorkspaceId;
 
@@ -56,6 +56,7 @@ macro_rules! for_all_tests {
                 one_batch_may_add_to_several;
             logs:
                 a_failed_batch_takes_no_log_number,
+                a_record_can_have_the_revision_of_its_batch,
                 entries_are_scanned_in_the_order_of_their_numbers,
                 logs_are_numbered_without_gaps,
                 logs_of_workspaces_are_independent;

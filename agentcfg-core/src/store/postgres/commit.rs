@@ -97,7 +97,11 @@ async fn send(connections: &Connections, compiled: &[Compiled<'_>]) -> Result<Se
 /// The steps are sorted by key, so that all transactions lock rows in the same order. A check and a write of one key
 /// become one step. Of two different checks of one key at least one fails, so it does not matter which is merged: the
 /// other precedes the write.
+///
+/// A record with a revision is behind the head of its log in that order, so its step reads the number that the append has
+/// assigned.
 fn compile<'a>(sql: &'a Sql, base: u64, batch: &Batch) -> Result<Vec<Compiled<'a>>, CommitError> {
+    batch.check_revised()?;
     let mut checks: BTreeMap<&Key, &Check> = BTreeMap::new();
     let mut apart = Vec::new();
     for check in &batch.checks {
@@ -109,7 +113,7 @@ fn compile<'a>(sql: &'a Sql, base: u64, batch: &Batch) -> Result<Vec<Compiled<'a
         let key = written_key(write);
         let check = match write {
             Write::Put(key, _) | Write::Delete(key) => checks.remove(key),
-            Write::Add { .. } | Write::Append { .. } => None,
+            Write::PutRevised(..) | Write::Add { .. } | Write::Append { .. } => None,
         };
         let compiled = match (write, check) {
             // If the check holds, there is nothing to delete.
@@ -146,7 +150,7 @@ fn key_of(check: &Check) -> &Key {
 /// The key whose row a write locks first.
 fn written_key(write: &Write) -> Key {
     match write {
-        Write::Put(key, _) | Write::Delete(key) => key.clone(),
+        Write::Put(key, _) | Write::PutRevised(key, _) | Write::Delete(key) => key.clone(),
         Write::Add { counter, .. } => counter.clone(),
         Write::Append { log, .. } => Key::log_head(*log),
     }
@@ -177,6 +181,10 @@ fn write_step<'a>(sql: &'a Sql, base: u64, write: &Write, check: Option<&Check>)
                 Some(Check::Version(_, wanted)) => (&statements.put_version, wanted_version(*wanted)),
             };
             (sql, [key(k), vec![number, text(value)?]].concat())
+        }
+        (Write::PutRevised(k, value), _) => {
+            let params = [key(k), vec![first, text(value)?]].concat();
+            (&statements.put_revised, params)
         }
         (Write::Delete(k), Some(Check::Version(_, wanted))) => {
             let params = [key(k), vec![wanted_version(*wanted)]].concat();

@@ -30,12 +30,29 @@ pub(super) async fn prepare(client: &mut Client, sql: &Sql) -> Result<Facts, Con
     verify_server(client).await?;
     if let Some(facts) = facts(client, sql).await? {
         refuse_other_records(client, sql).await?;
+        if !has_all_tables(client, sql).await? {
+            // A release added kinds of records: their tables are created beside the others.
+            make(client, sql).await?;
+        }
         return Ok(facts);
     }
     make(client, sql).await?;
     facts(client, sql)
         .await?
         .ok_or_else(|| ConnectError::Unusable("the tables disappeared right after they were created".into()))
+}
+
+/// Whether the table of each kind of record exists.
+async fn has_all_tables(client: &Client, sql: &Sql) -> Result<bool, ConnectError> {
+    let rows = client
+        .query_typed(
+            "SELECT tablename::text FROM pg_catalog.pg_tables WHERE schemaname = $1",
+            &[(&sql.schema, Type::TEXT)],
+        )
+        .await
+        .map_err(|error| failed(&error))?;
+    let there: Vec<&str> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
+    Ok(TABLES.iter().all(|table| there.contains(&table.name)))
 }
 
 /// Reads the table `store`, if it exists.

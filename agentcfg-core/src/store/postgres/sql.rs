@@ -13,6 +13,8 @@ use super::table::{TABLES, Table};
 pub(super) struct TableSql {
     /// `$3` the version of the key's first record, `$4` the value.
     pub(super) put: String,
+    /// As `put`, with the number of the head of the workspace's log as the first field of the value.
+    pub(super) put_revised: String,
     /// As `put`; fails if there is a record.
     pub(super) put_absent: String,
     /// `$3` the version that the record must have, `$4` the value.
@@ -62,7 +64,7 @@ impl Sql {
         Self {
             tables: TABLES
                 .iter()
-                .map(|table| (table.name, TableSql::new(&name(table.name), table)))
+                .map(|table| (table.name, TableSql::new(&name(table.name), table, &heads)))
                 .collect(),
             append: format!(
                 "WITH head AS (\
@@ -100,7 +102,7 @@ impl Sql {
 }
 
 impl TableSql {
-    fn new(name: &str, table: &Table) -> Self {
+    fn new(name: &str, table: &Table, heads: &str) -> Self {
         let (s, i) = (table.scope_column, table.item_column);
         let value_type = if table.numeric { "numeric" } else { "json" };
         let (number, value): (&str, fn(&str) -> String) = if table.numeric {
@@ -120,6 +122,11 @@ impl TableSql {
         let present = value(&format!("{number} + $3::text::numeric"));
         Self {
             put: format!("{put} {returning}"),
+            put_revised: format!(
+                "{insert} VALUES ($1, $2, $3, ('{{\"revision\":' || \
+                 (SELECT h.value::text FROM {heads} AS h WHERE h.workspace_id = $1 AND h.item = '') \
+                 || ',' || substr($4::text, 2))::{value_type}) {conflict} {replace} {returning}"
+            ),
             put_absent: require_row(&format!("{put} WHERE r.value IS NULL {returning}")),
             put_version: require_row(&format!(
                 "UPDATE {name} AS r SET version = r.version + 1, value = $4::text::{value_type} \

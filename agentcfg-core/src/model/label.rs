@@ -1,0 +1,160 @@
+//! Labels: names that point at versions of agents.
+
+use super::{Actor, AgentId, Label, Timestamp};
+use crate::body::{body, record};
+use crate::rules;
+use crate::validate::Faults;
+
+record! {
+    /// A label of an agent: which version it points at.
+    ///
+    /// ```
+    /// use agentcfg_core::model::AgentLabel;
+    /// fn line(label: &AgentLabel) -> String {
+    ///     format!("{} of {} is version {}", label.label, label.agent_id, label.version)
+    /// }
+    /// ```
+    #[derive(Debug, Clone, PartialEq)]
+    AgentLabel {
+        /// Identifier within the workspace, fixed at creation.
+        agent_id: required AgentId,
+        /// The label.
+        label: required Label,
+        /// The number of the version that it points at.
+        version: required u64,
+        /// When it was last moved.
+        updated_at: required Timestamp,
+        /// Who moved it.
+        actor: required Actor,
+    }
+    examples: [{
+        "agent_id": "release-writer",
+        "label": "production",
+        "version": 3,
+        "updated_at": "2026-11-20T10:05:41.007Z",
+        "actor": { "type": "user", "id": "user_71" },
+    }],
+}
+
+body! {
+    /// The version that a label is to point at.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{LabelTarget, Patch};
+    /// // Only if the label points at version 2 now:
+    /// let target = LabelTarget { expected_version: Patch::Set(2), ..LabelTarget::new(3) };
+    /// assert_eq!(serde_json::to_string(&target)?, r#"{"version":3,"expected_version":2}"#);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    create LabelTarget {
+        /// The number of the version.
+        version: required u64,
+        /// The number of the version that the label must point at now; null when it must not exist.
+        expected_version: tristate u64,
+    }
+    read_only: &["agent_id", "label", "updated_at", "actor"],
+    examples: [{ "version": 3 }, { "version": 3, "expected_version": 2 }, { "version": 1, "expected_version": null }],
+}
+
+impl LabelTarget {
+    /// Any label that exists is moved, and a new one is made.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{LabelTarget, Patch};
+    /// assert_eq!(LabelTarget::new(3).expected_version, Patch::Absent);
+    /// ```
+    pub fn new(version: u64) -> Self {
+        Self {
+            version,
+            expected_version: super::Patch::Absent,
+        }
+    }
+}
+
+body! {
+    /// Moves a label to the version that another label points at, for several agents in one commit.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Promotion;
+    /// let promotion = Promotion::new("staging".parse()?, "production".parse()?);
+    /// assert!(promotion.validate().is_ok());
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    create Promotion {
+        /// The label whose version is taken. `latest` is the current version.
+        from: required Label,
+        /// The label that is moved there.
+        to: required Label as rules::TargetLabel,
+        /// The agents; left out, each active agent that has the label `from`.
+        agent_ids: nullable Vec<AgentId> as rules::AgentIds,
+    }
+    read_only: &[],
+    examples: [
+        { "from": "staging", "to": "production" },
+        { "from": "latest", "to": "staging", "agent_ids": ["release-writer", "reviewer_2"] },
+    ],
+    whole: Promotion::names_two,
+}
+
+impl Promotion {
+    /// For each active agent that has the label `from`.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Promotion;
+    /// let promotion = Promotion::new("staging".parse()?, "production".parse()?);
+    /// assert_eq!(promotion.agent_ids, None);
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
+    /// ```
+    pub fn new(from: Label, to: Label) -> Self {
+        Self {
+            from,
+            to,
+            agent_ids: None,
+        }
+    }
+
+    fn names_two(&self, faults: &mut Faults) {
+        if self.from == self.to {
+            faults.push("to", "must be another label than from");
+        }
+    }
+}
+
+record! {
+    /// A label after a promotion.
+    ///
+    /// ```
+    /// use agentcfg_core::model::PromotedLabel;
+    /// fn has_moved(label: &PromotedLabel) -> bool {
+    ///     label.previous_version != Some(label.version)
+    /// }
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    PromotedLabel {
+        /// Identifier within the workspace, fixed at creation.
+        agent_id: required AgentId,
+        /// The label that was moved.
+        label: required Label,
+        /// The number of the version that it points at.
+        version: required u64,
+        /// The number of the version that it pointed at before; null when it did not exist.
+        previous_version: nullable u64,
+    }
+    examples: [{ "agent_id": "release-writer", "label": "production", "version": 3, "previous_version": 2 }],
+}
+
+/// Which labels to list. The default lists all labels of a workspace.
+///
+/// ```
+/// use agentcfg_core::model::LabelFilter;
+/// let in_production = LabelFilter { label: Some("production"), ..LabelFilter::default() };
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LabelFilter<'a> {
+    /// Only labels of this agent.
+    pub agent_id: Option<&'a str>,
+    /// Only this label.
+    pub label: Option<&'a str>,
+}

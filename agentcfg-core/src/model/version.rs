@@ -1,0 +1,286 @@
+//! Versions of agents: what an agent's content was, who changed it, and why.
+
+use super::{Actor, Agent, AgentConfig, AgentId, Changes, Label, Message, Tag, Timestamp};
+use crate::body::{body, record};
+use crate::validate::Faults;
+
+record! {
+    /// One version of an agent, without its content.
+    ///
+    /// ```
+    /// use agentcfg_core::model::AgentVersion;
+    /// fn line(version: &AgentVersion) -> String {
+    ///     let why = version.message.as_ref().map_or("no message", |message| message.as_str());
+    ///     format!("{} of {}: {why}", version.version, version.created_at)
+    /// }
+    /// ```
+    #[derive(Debug, Clone, PartialEq)]
+    AgentVersion {
+        /// Identifier within the workspace, fixed at creation.
+        agent_id: required AgentId,
+        /// The number of the version: 1, 2, 3, … for each agent.
+        version: required u64,
+        /// When the version was made.
+        created_at: required Timestamp,
+        /// Who made it. Null for a version from before versions were kept.
+        actor: nullable Actor,
+        /// Why, as the request gave it.
+        message: nullable Message,
+        /// The number of the version whose content a rollback restored.
+        restored_from: nullable u64,
+        /// The labels that point at this version. The reserved label `latest` is not among them.
+        labels: required Vec<Label>,
+    }
+    examples: [{
+        "agent_id": "release-writer",
+        "version": 3,
+        "created_at": "2026-11-20T10:05:41.007Z",
+        "actor": { "type": "user", "id": "user_71" },
+        "message": "Shorter notes",
+        "restored_from": null,
+        "labels": ["production"],
+    }],
+}
+
+record! {
+    /// One version of an agent with its content.
+    ///
+    /// ```
+    /// use agentcfg_core::model::AgentVersionDetail;
+    /// fn prompt(version: &AgentVersionDetail) -> &str {
+    ///     version.config.persona_prompt.as_deref().unwrap_or_default()
+    /// }
+    /// ```
+    #[derive(Debug, Clone, PartialEq)]
+    AgentVersionDetail {
+        /// Identifier within the workspace, fixed at creation.
+        agent_id: required AgentId,
+        /// The number of the version: 1, 2, 3, … for each agent.
+        version: required u64,
+        /// When the version was made.
+        created_at: required Timestamp,
+        /// Who made it. Null for a version from before versions were kept.
+        actor: nullable Actor,
+        /// Why, as the request gave it.
+        message: nullable Message,
+        /// The number of the version whose content a rollback restored.
+        restored_from: nullable u64,
+        /// The labels that point at this version. The reserved label `latest` is not among them.
+        labels: required Vec<Label>,
+        /// The content.
+        config: required AgentConfig,
+    }
+    examples: [{
+        "agent_id": "release-writer",
+        "version": 3,
+        "created_at": "2026-11-20T10:05:41.007Z",
+        "actor": { "type": "user", "id": "user_71" },
+        "message": "Shorter notes",
+        "restored_from": null,
+        "labels": ["production"],
+        "config": {
+            "display_name": "Release writer",
+            "role": "Technical author",
+            "description": "Turns merged changes into release notes.",
+            "agent_type": "ai",
+            "model": "gpt-5",
+            "color": "#7c3aed",
+            "persona_prompt": "You write short, factual release notes.",
+            "capabilities": ["writing", "changelog"],
+            "parameters": { "creativity": 0.7, "formality": 70 },
+        },
+    }],
+}
+
+record! {
+    /// What differs between two versions of an agent.
+    ///
+    /// ```
+    /// use agentcfg_core::model::AgentDiff;
+    /// fn print(diff: &AgentDiff) {
+    ///     for (field, change) in &diff.changes {
+    ///         println!("{field}: {} → {}", change.from, change.to);
+    ///     }
+    /// }
+    /// ```
+    #[derive(Debug, Clone, PartialEq)]
+    AgentDiff {
+        /// Identifier within the workspace, fixed at creation.
+        agent_id: required AgentId,
+        /// The number of the version that is compared.
+        from: required u64,
+        /// The number of the version that it is compared with.
+        to: required u64,
+        /// The fields that differ, by name.
+        changes: required Changes,
+        /// The difference of the two personas as a unified diff; null when they are the same.
+        prompt_diff: nullable String,
+    }
+    examples: [{
+        "agent_id": "release-writer",
+        "from": 2,
+        "to": 3,
+        "changes": { "persona_prompt": { "from": "You write release notes.", "to": "You write short release notes." } },
+        "prompt_diff": "--- version 2\n+++ version 3\n@@ -1 +1 @@\n-You write release notes.\n+You write short release notes.\n",
+    }],
+}
+
+body! {
+    /// The version to go back to: its number, or a label that points at it.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Rollback;
+    /// assert_eq!(Rollback::to_version(3).version, Some(3));
+    /// let neither = Rollback::from_json(b"{}").unwrap_err();
+    /// assert_eq!(neither.to_string(), "version or label is required");
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    create Rollback {
+        /// The number of the version.
+        version: nullable u64,
+        /// A label that points at the version.
+        label: nullable Label,
+    }
+    read_only: &["agent_id", "workspace_id"],
+    examples: [{ "version": 3 }, { "label": "production" }],
+    also: {
+        "oneOf": [
+            { "required": ["version"], "properties": { "version": { "type": "integer" }, "label": { "type": "null" } } },
+            { "required": ["label"], "properties": { "label": { "type": "string" }, "version": { "type": "null" } } },
+        ],
+    },
+    whole: Rollback::names_one,
+}
+
+impl Rollback {
+    /// Back to the version of this number.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Rollback;
+    /// assert!(Rollback::to_version(3).validate().is_ok());
+    /// ```
+    pub fn to_version(version: u64) -> Self {
+        Self {
+            version: Some(version),
+            label: None,
+        }
+    }
+
+    /// Back to the version that a label points at.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Rollback;
+    /// let rollback = Rollback::to_label("production".parse()?);
+    /// assert!(rollback.validate().is_ok());
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
+    /// ```
+    pub fn to_label(label: Label) -> Self {
+        Self {
+            version: None,
+            label: Some(label),
+        }
+    }
+
+    fn names_one(&self, faults: &mut Faults) {
+        match (&self.version, &self.label) {
+            (None, None) => faults.push("version or label", "is required"),
+            (Some(_), Some(_)) => faults.push("version and label", "must not both be given"),
+            _ => {}
+        }
+    }
+}
+
+/// Which version of an agent is meant. Where there is none, the answer is "not found", never another version.
+///
+/// ```
+/// use agentcfg_core::model::VersionSelector;
+/// assert_eq!(VersionSelector::from(3), VersionSelector::Version(3));
+/// assert_eq!(VersionSelector::from("production"), VersionSelector::Label("production"));
+/// assert_eq!(VersionSelector::default(), VersionSelector::Current);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum VersionSelector<'a> {
+    /// The current one.
+    #[default]
+    Current,
+    /// The one of this number.
+    Version(u64),
+    /// The one that a label points at.
+    Label(&'a str),
+    /// The one that was current at this moment, which is included.
+    At(Timestamp),
+    /// The one that was current at this revision of the workspace.
+    Revision(u64),
+}
+
+impl From<u64> for VersionSelector<'_> {
+    fn from(version: u64) -> Self {
+        Self::Version(version)
+    }
+}
+
+impl<'a> From<&'a str> for VersionSelector<'a> {
+    fn from(label: &'a str) -> Self {
+        Self::Label(label)
+    }
+}
+
+impl<'a> From<&'a Label> for VersionSelector<'a> {
+    fn from(label: &'a Label) -> Self {
+        Self::Label(label)
+    }
+}
+
+impl From<Timestamp> for VersionSelector<'_> {
+    fn from(at: Timestamp) -> Self {
+        Self::At(at)
+    }
+}
+
+/// A moment in the past of a workspace.
+///
+/// ```
+/// use agentcfg_core::model::{AgentFilter, AsOf};
+/// let yesterday = AgentFilter { as_of: Some(AsOf::At("2026-11-19T18:00:00Z".parse()?)), ..AgentFilter::default() };
+/// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AsOf {
+    /// A point in time, which is included. One in the future means the present.
+    At(Timestamp),
+    /// A revision of the workspace: the number of an audit entry.
+    Revision(u64),
+}
+
+/// The part of an agent's versions to list, newest first.
+///
+/// ```
+/// use agentcfg_core::model::VersionPage;
+/// let older = VersionPage { before: Some(7), limit: Some(20) };
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VersionPage {
+    /// Only versions with a smaller number.
+    pub before: Option<u64>,
+    /// The greatest number of versions, 1–1000; `None` for 100.
+    pub limit: Option<u32>,
+}
+
+/// An agent with the tag of its record and the number of its current version.
+///
+/// ```
+/// use agentcfg_core::model::{Precondition, VersionedAgent};
+/// /// The condition for a change of just this state.
+/// fn unchanged(agent: &VersionedAgent) -> Precondition {
+///     Precondition::matches(agent.tag)
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct VersionedAgent {
+    /// The agent.
+    pub value: Agent,
+    /// The tag of its record.
+    pub tag: Tag,
+    /// The number of its current version. A client has 0 here where a proxy removed the header field that holds it.
+    pub version: u64,
+}

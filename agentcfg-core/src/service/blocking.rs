@@ -1,0 +1,20 @@
+//! Long computations, apart from the async workers.
+
+use tokio::runtime::Handle;
+
+use crate::error::{Error, ErrorKind};
+
+/// Runs a computation on the blocking pool, so that it holds up no other request; in place where there is no runtime.
+///
+/// # Errors
+///
+/// [`ErrorKind::Internal`] when the computation panics or the runtime is shut down.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    match Handle::try_current() {
+        Ok(runtime) => runtime
+            .spawn_blocking(work)
+            .await
+            .map_err(|error| Error::new(ErrorKind::Internal, "a computation was not finished").because(error)),
+        Err(_) => Ok(work()),
+    }
+}

@@ -1,0 +1,475 @@
+//! Labels: names that point at versions of agents, and are moved to release one.
+//!
+//! All labels of an agent are one record. The check of its version in the commit makes a move compare-and-set and bounds
+//! their number. Versions are never removed, so a label always points at one.
+
+use std::collections::BTreeSet;
+
+use super::access::Access;
+use super::agents::agent_key;
+use super::change::{Attempt, Change};
+use super::records::{self, EntityKey, Entries, Stored, StoredLabel, StoredLabels};
+use super::versions::is_version;
+use super::{AgentCfg, Caller, not_found};
+use crate::error::{Error, ErrorKind};
+use crate::model::{
+    Action, AgentId, AgentLabel, Change as FieldChange, Changes, IdRef, Label, LabelFilter, LabelTarget, Patch,
+    Permission, PromotedLabel, Promotion, StoredAgent, Success, TargetType, Timestamp, WorkspaceId,
+};
+use crate::validate::{IntoValid, Invalid, MAX_LABELS, MAX_PROMOTED};
+
+/// How many agents are read at once.
+const PAGE: usize = 256;
+
+/// The labels of one agent as they were read.
+struct Labels {
+    key: EntityKey<StoredLabels>,
+    found: Option<Stored<StoredLabels>>,
+}
+
+impl AgentCfg {
+    /// Lists labels, by agent and label. Labels of deactivated agents are among them.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] without `agents:read`.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.set_label(&ada, Some(studio), "writer", "production", LabelTarget::new(1)).await?;
+    /// let released = LabelFilter { label: Some("production"), ..LabelFilter::default() };
+    /// let labels = service.list_labels(&ada, studio, released).await?;
+    /// assert_eq!((labels[0].agent_id.as_str(), labels[0].version), ("writer", 1));
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn list_labels(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        filter: LabelFilter<'_>,
+    ) -> Result<Vec<AgentLabel>, Error> {
+        let access = self.access(caller, workspace, Permission::AgentsRead).await?;
+        let mut rows = Vec::new();
+        if let Some(agent_id) = filter.agent_id {
+            // A text that no agent has for an identifier selects nothing.
+            if IdRef::<AgentId>::from(agent_id).is_possible() {
+                let key = records::labels(access.workspace(), agent_id);
+                if let Some(found) = self.read(key.clone()).await? {
+                    list(&key, found.value, filter.label, &mut rows)?;
+                }
+            }
+            return Ok(rows);
+        }
+        for record in self
+            .scan(Entries::<StoredLabels>::in_workspace(access.workspace()))
+            .await?
+        {
+            list(record.key(), record.value()?, filter.label, &mut rows)?;
+        }
+        Ok(rows)
+    }
+
+    /// Makes a label of an agent point at a version, and makes the label if there is none. A deactivated agent has labels too.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] for a text that is no label and for `latest`, [`ErrorKind::Forbidden`] without `agents:release`,
+    /// [`ErrorKind::NotFound`] for an unknown agent or version, [`ErrorKind::Precondition`] when the label does not point at
+    /// [`LabelTarget::expected_version`], [`ErrorKind::PlanLimit`] when the agent has 20 labels already.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let label = service.set_label(&ada, Some(studio), "writer", "production", LabelTarget::new(1)).await?;
+    /// assert_eq!(label.version, 1);
+    /// // Compare and set: the label must not exist.
+    /// let new = LabelTarget { expected_version: Patch::Null, ..LabelTarget::new(1) };
+    /// assert!(service.set_label(&ada, Some(studio), "writer", "production", new).await.is_err());
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn set_label(
+        &self,
+        caller: &Caller,
+        workspace: Option<WorkspaceId>,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+        label: impl TryInto<Label, Error = Invalid>,
+        target: impl IntoValid<LabelTarget>,
+    ) -> Result<AgentLabel, Error> {
+        let (agent_id, label, target) = (agent_id.into(), movable(label)?, target.into_valid()?);
+        self.settle(|| self.try_set_label(caller, workspace, agent_id, &label, &target))
+            .await
+    }
+
+    async fn try_set_label(
+        &self,
+        caller: &Caller,
+        workspace: Option<WorkspaceId>,
+        agent_id: IdRef<'_, AgentId>,
+        label: &Label,
+        target: &LabelTarget,
+    ) -> Result<Attempt<AgentLabel>, Error> {
+        let access = self
+            .access_default(caller, workspace, Permission::AgentsRelease)
+            .await?;
+        let (agent, labels) = self.labels_of(&access, agent_id).await?;
+        let agent_id = agent.agent.agent_id.clone();
+        is_version(target.version, agent.version(), &agent_id)?;
+        let present = labels.version(label);
+        let is_expected = match &target.expected_version {
+            Patch::Absent => true,
+            Patch::Null => present.is_none(),
+            Patch::Set(expected) => present == Some(*expected),
+        };
+        if !is_expected {
+            let present = present.map_or("does not exist".to_owned(), |version| {
+                format!("points at version {version}")
+            });
+            return Err(Error::new(
+                ErrorKind::Precondition,
+                format!("the label {label:?} of the agent {agent_id:?} {present}, which is not expected_version"),
+            ));
+        }
+        if let Some(found) = labels.label(label).filter(|found| found.version == target.version) {
+            return Ok(Attempt::Done(shown(&agent_id, label, found.clone())));
+        }
+        if present.is_none() && labels.count() >= MAX_LABELS {
+            return Err(too_many(&agent_id));
+        }
+        let now = self.now();
+        let stored = label_at(&access, target.version, now);
+        let changes = Changes::from([moved(format!("labels/{label}"), present, Some(target.version))]);
+        let change = Change::new(&access, now, Action::LabelSet, TargetType::Agent, agent_id.as_str());
+        let change = labels.set(label, &stored).put_into(change.tell_changes(&changes)?)?;
+        Ok(self.apply(change).await?.attempt(shown(&agent_id, label, stored)))
+    }
+
+    /// Removes a label of an agent. The version that it points at stays.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_label`]; [`ErrorKind::NotFound`] also when the agent does not have the label.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.set_label(&ada, Some(studio), "writer", "staging", LabelTarget::new(1)).await?;
+    /// service.remove_label(&ada, Some(studio), "writer", "staging").await?;
+    /// assert!(service.get_version(&ada, Some(studio), "writer", "staging").await.is_err());
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn remove_label(
+        &self,
+        caller: &Caller,
+        workspace: Option<WorkspaceId>,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+        label: impl TryInto<Label, Error = Invalid>,
+    ) -> Result<Success, Error> {
+        let (agent_id, label) = (agent_id.into(), movable(label)?);
+        self.settle(|| async {
+            let access = self
+                .access_default(caller, workspace, Permission::AgentsRelease)
+                .await?;
+            let (agent, labels) = self.labels_of(&access, agent_id).await?;
+            let agent_id = agent.agent.agent_id.as_str();
+            let version = labels.version(&label).ok_or_else(|| no_label(agent_id, &label))?;
+            let changes = Changes::from([moved(format!("labels/{label}"), Some(version), None)]);
+            let change = Change::new(&access, self.now(), Action::LabelRemoved, TargetType::Agent, agent_id);
+            let change = labels.without(&label).put_into(change.tell_changes(&changes)?)?;
+            Ok(self.apply(change).await?.attempt(Success::OK))
+        })
+        .await
+    }
+
+    /// Moves a label to the version that another label points at, for several agents in one commit: all of them or none.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] for labels that are the same and for `latest` as the one to move, [`ErrorKind::Forbidden`]
+    /// without `agents:release`, [`ErrorKind::NotFound`] when an agent that is named is unknown, deleted or lacks the label
+    /// `from`, [`ErrorKind::PlanLimit`] for more than 1,000 agents and for one with 20 labels already.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let release = Promotion::new("latest".parse()?, "production".parse()?);
+    /// let promoted = service.promote_labels(&ada, studio, release).await?;
+    /// assert_eq!((promoted[0].version, promoted[0].previous_version), (1, None));
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn promote_labels(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        promotion: impl IntoValid<Promotion>,
+    ) -> Result<Vec<PromotedLabel>, Error> {
+        let promotion = promotion.into_valid()?;
+        self.settle(|| self.try_promote(caller, workspace, &promotion)).await
+    }
+
+    async fn try_promote(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        promotion: &Promotion,
+    ) -> Result<Attempt<Vec<PromotedLabel>>, Error> {
+        let access = self.access(caller, workspace, Permission::AgentsRelease).await?;
+        let bearers = match &promotion.agent_ids {
+            Some(ids) => self.named_bearers(&access, &promotion.from, ids).await?,
+            None => self.bearers(&access, &promotion.from).await?,
+        };
+        let (to, now) = (&promotion.to, self.now());
+        let mut promoted = Vec::with_capacity(bearers.len());
+        let mut changes = Changes::new();
+        let mut change = Change::new(
+            &access,
+            now,
+            Action::LabelPromoted,
+            TargetType::Workspace,
+            workspace.to_string(),
+        );
+        for Bearer {
+            agent_id,
+            version,
+            labels,
+        } in bearers
+        {
+            let previous_version = labels.version(to);
+            if previous_version != Some(version) {
+                if previous_version.is_none() && labels.count() >= MAX_LABELS {
+                    return Err(too_many(&agent_id));
+                }
+                let name = format!("agents/{agent_id}/labels/{to}");
+                changes.extend([moved(name, previous_version, Some(version))]);
+                change = labels.set(to, &label_at(&access, version, now)).put_into(change)?;
+            }
+            promoted.push(PromotedLabel {
+                agent_id,
+                label: to.clone(),
+                version,
+                previous_version,
+            });
+        }
+        if changes.is_empty() {
+            return Ok(Attempt::Done(promoted));
+        }
+        Ok(self.apply(change.tell_changes(&changes)?).await?.attempt(promoted))
+    }
+
+    /// The agents of these identifiers with the version that a label points at; one that lacks it is an error.
+    async fn named_bearers(&self, access: &Access, from: &Label, ids: &[AgentId]) -> Result<Vec<Bearer>, Error> {
+        let ids: BTreeSet<&AgentId> = ids.iter().collect();
+        let key = |id: &&AgentId| {
+            let workspace = access.workspace();
+            (records::agent(workspace, id), records::labels(workspace, id))
+        };
+        let keys: Vec<_> = ids.iter().map(key).collect();
+        let found = self.read(keys).await?;
+        let bearers = ids.into_iter().zip(found).map(|(id, (agent, labels))| {
+            let labels = Labels {
+                key: records::labels(access.workspace(), id),
+                found: labels,
+            };
+            let agent = agent.filter(|agent| agent.value.agent.is_active);
+            let agent = agent.ok_or_else(|| not_found("agent", id))?.value;
+            let version = labels.version_of(from, &agent).ok_or_else(|| no_label(id, from))?;
+            let agent_id = id.clone();
+            Ok(Bearer {
+                agent_id,
+                version,
+                labels,
+            })
+        });
+        bearers.collect()
+    }
+
+    /// All active agents that have a label, by identifier.
+    ///
+    /// The labels are read first, and the commit checks that they have not changed. So they are those of the moment at which
+    /// the agents are read.
+    async fn bearers(&self, access: &Access, from: &Label) -> Result<Vec<Bearer>, Error> {
+        let workspace = access.workspace();
+        let mut labels = std::collections::HashMap::new();
+        for record in self.scan(Entries::<StoredLabels>::in_workspace(workspace)).await? {
+            let found = record.decode()?;
+            labels.insert(found.key.item().to_owned(), found);
+        }
+        let mut bearers = Vec::new();
+        let mut after: Option<EntityKey<StoredAgent>> = None;
+        loop {
+            let mut entries = Entries::<StoredAgent>::in_workspace(workspace).limit(PAGE);
+            if let Some(after) = &after {
+                entries = entries.after(after);
+            }
+            let page = self.scan(entries).await?;
+            let is_last = page.len() < PAGE;
+            for record in page {
+                after = Some(record.key().clone());
+                let found = labels.remove(record.key().item());
+                if found.is_none() && !from.is_latest() {
+                    continue;
+                }
+                let agent = record.value()?;
+                let labels = Labels {
+                    key: records::labels(workspace, &agent.agent.agent_id),
+                    found,
+                };
+                if let Some(version) = labels.version_of(from, &agent).filter(|_| agent.agent.is_active) {
+                    bearers.push(Bearer {
+                        agent_id: agent.agent.agent_id,
+                        version,
+                        labels,
+                    });
+                }
+            }
+            if bearers.len() > MAX_PROMOTED {
+                return Err(Error::new(
+                    ErrorKind::PlanLimit,
+                    format!(
+                        "more than {MAX_PROMOTED} agents have the label {from:?}: name at most {MAX_PROMOTED} in agent_ids"
+                    ),
+                ));
+            }
+            if is_last {
+                return Ok(bearers);
+            }
+        }
+    }
+
+    async fn labels_of(&self, access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<(StoredAgent, Labels), Error> {
+        let agent_key = agent_key(access, agent_id)?;
+        let key = records::labels(access.workspace(), agent_id.as_str());
+        let (agent, found) = self.read((agent_key, key.clone())).await?;
+        let agent = agent.ok_or_else(|| not_found("agent", agent_id.as_str()))?.value;
+        Ok((agent, Labels { key, found }))
+    }
+}
+
+/// An agent that has a label, which points at this version.
+struct Bearer {
+    agent_id: AgentId,
+    version: u64,
+    labels: Labels,
+}
+
+/// Changed labels of an agent, and the record that they replace.
+struct Changed {
+    before: Labels,
+    after: StoredLabels,
+}
+
+impl Labels {
+    fn label(&self, label: &Label) -> Option<&StoredLabel> {
+        self.found.as_ref()?.value.labels.get(label)
+    }
+
+    fn version(&self, label: &Label) -> Option<u64> {
+        self.label(label).map(|found| found.version)
+    }
+
+    /// As [`Self::version`], where the reserved label is the current version.
+    fn version_of(&self, label: &Label, agent: &StoredAgent) -> Option<u64> {
+        match label.is_latest() {
+            true => Some(agent.version()),
+            false => self.version(label),
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.found.as_ref().map_or(0, |found| found.value.labels.len())
+    }
+
+    fn set(self, label: &Label, to: &StoredLabel) -> Changed {
+        self.changed(|labels| {
+            labels.labels.insert(label.clone(), to.clone());
+        })
+    }
+
+    fn without(self, label: &Label) -> Changed {
+        self.changed(|labels| {
+            labels.labels.remove(label);
+        })
+    }
+
+    fn changed(self, change: impl FnOnce(&mut StoredLabels)) -> Changed {
+        let mut after = self.found.as_ref().map(|found| found.value.clone()).unwrap_or_default();
+        change(&mut after);
+        Changed { before: self, after }
+    }
+}
+
+impl Changed {
+    /// Puts the labels, under the check that they are as they were read.
+    fn put_into(self, change: Change<'_>) -> Result<Change<'_>, Error> {
+        let Labels { key, found } = self.before;
+        let change = change.check(key.unchanged(found.as_ref()));
+        match self.after.labels.is_empty() {
+            true => Ok(change.delete(key)),
+            false => change.put(key, &self.after),
+        }
+    }
+}
+
+/// Reads a label that is to be moved or removed.
+fn movable(label: impl TryInto<Label, Error = Invalid>) -> Result<Label, Error> {
+    let label = label.try_into()?;
+    if label.is_latest() {
+        let rule = "label must not be latest, which is always the current version";
+        return Err(Error::new(ErrorKind::Invalid, rule));
+    }
+    Ok(label)
+}
+
+fn label_at(access: &Access, version: u64, updated_at: Timestamp) -> StoredLabel {
+    StoredLabel {
+        version,
+        updated_at,
+        actor: access.actor(),
+    }
+}
+
+/// The change of a label for the audit entry.
+fn moved(name: String, from: Option<u64>, to: Option<u64>) -> (String, FieldChange) {
+    let change = FieldChange {
+        from: from.into(),
+        to: to.into(),
+    };
+    (name, change)
+}
+
+fn list(
+    key: &EntityKey<StoredLabels>,
+    found: StoredLabels,
+    wanted: Option<&str>,
+    rows: &mut Vec<AgentLabel>,
+) -> Result<(), Error> {
+    let agent_id = AgentId::try_from(key.item())?;
+    let labels = found.labels.into_iter();
+    let labels = labels.filter(|(label, _)| wanted.is_none_or(|wanted| label == wanted));
+    rows.extend(labels.map(|(label, found)| shown(&agent_id, &label, found)));
+    Ok(())
+}
+
+fn shown(agent_id: &AgentId, label: &Label, stored: StoredLabel) -> AgentLabel {
+    AgentLabel {
+        agent_id: agent_id.clone(),
+        label: label.clone(),
+        version: stored.version,
+        updated_at: stored.updated_at,
+        actor: stored.actor,
+    }
+}
+
+fn no_label(agent_id: &str, label: &Label) -> Error {
+    Error::new(
+        ErrorKind::NotFound,
+        format!("the agent {agent_id:?} has no label {label:?}"),
+    )
+}
+
+fn too_many(agent_id: &AgentId) -> Error {
+    Error::new(
+        ErrorKind::PlanLimit,
+        format!("the agent {agent_id:?} has {MAX_LABELS} labels, and more are not possible"),
+    )
+}

@@ -1,0 +1,408 @@
+//! The past of agents: the state of each at a revision of the workspace or at a point in time.
+//!
+//! Versions and touches of an agent are numbered without gaps, and revision and time grow with the number. So the last one
+//! before a moment is found by a binary search over the numbers, and no log is replayed: a list reads the agents' records,
+//! a few versions of each agent that has changed since, and the content of one. Records are read in pages, for many agents
+//! at once, so that neither memory nor the number of reads grows with the length of the history.
+//!
+//! What precedes the first version of an agent, in data from before versions were kept, is in [`log`].
+
+mod log;
+
+use super::access::Access;
+use super::blocking::blocking;
+use super::lists::{LONG, Writer};
+use super::records::{self, Entity, EntityKey, Entries, StoredTouch, VersionHead};
+use super::{AgentCfg, AgentList};
+use crate::error::{Error, ErrorKind};
+use crate::model::{Agent, AgentConfig, AgentFilter, AsOf, StoredAgent, Tag, Timestamp, WorkspaceId};
+use crate::store::StoreError;
+
+/// How many agents are searched for at once. Their records are in memory together.
+const PAGE: usize = 64;
+
+impl AsOf {
+    /// Whether something that happened at this revision and time belongs to this past.
+    fn includes(self, revision: u64, at: Timestamp) -> bool {
+        match self {
+            Self::At(moment) => at <= moment,
+            Self::Revision(last) => revision <= last,
+        }
+    }
+}
+
+/// An agent as it was.
+pub(super) enum Past {
+    /// With the number of its version.
+    Version(Box<Agent>, u64),
+    /// The state of data from before versions were kept as the first release with versions found it. The moment is before
+    /// that state's record, so only the log can tell whether the state is of an earlier revision.
+    FirstKept(Box<Agent>),
+}
+
+impl AgentCfg {
+    /// The list as it was answered at a moment, with its tag.
+    pub(super) async fn past_list(&self, access: &Access, filter: &AgentFilter) -> Result<(AgentList, Tag), Error> {
+        let Some(as_of) = filter.as_of else {
+            return Err(Error::new(ErrorKind::Internal, "a list of the past without a moment"));
+        };
+        let workspace = access.workspace();
+        let revision = self.check_moment(workspace, as_of).await?;
+        let shown = |agent: &Agent| filter.state.includes(agent.is_active);
+        let mut list = Writer::new(0);
+        let (mut first_kept, mut version) = (Vec::new(), None);
+        let mut pages = Pages::new(workspace, filter);
+        while let Some(page) = pages.next(self).await? {
+            for past in self.at_moment(workspace, as_of, page).await? {
+                match past {
+                    Past::Version(agent, number) if shown(&agent) => {
+                        version = Some(number);
+                        list.push(*agent)?;
+                    }
+                    Past::Version(..) => {}
+                    Past::FirstKept(agent) => first_kept.push(*agent),
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+        if !first_kept.is_empty() {
+            for past in self.before_versions(workspace, as_of, first_kept).await? {
+                if shown(&past.agent) {
+                    version = past.version;
+                    list.push(past.agent)?;
+                }
+            }
+        }
+        let tag = Tag::list(self.epoch().await?, revision);
+        let version = version.filter(|_| filter.agent_id.is_some());
+        Ok((finish(list, revision).await?.with_version(version), tag))
+    }
+
+    /// Checks that there is such a moment, and gives the revision that names its list: the one that is asked for, or the
+    /// current one for a point in time.
+    pub(super) async fn check_moment(&self, workspace: WorkspaceId, as_of: AsOf) -> Result<u64, Error> {
+        let (head, found) = self
+            .read((records::revision(workspace), records::workspace(workspace)))
+            .await?;
+        match as_of {
+            AsOf::Revision(revision) => is_there(revision, head).map(|()| revision),
+            AsOf::At(moment) => match found.filter(|found| moment < found.value.created_at) {
+                Some(found) => Err(Error::new(
+                    ErrorKind::Invalid,
+                    format!(
+                        "at must not be before the workspace existed, which is since {}",
+                        found.value.created_at
+                    ),
+                )),
+                None => Ok(head),
+            },
+        }
+    }
+
+    /// The states of some agents at a moment, without those that did not exist.
+    pub(super) async fn at_moment(
+        &self,
+        workspace: WorkspaceId,
+        as_of: AsOf,
+        agents: Vec<StoredAgent>,
+    ) -> Result<Vec<Past>, Error> {
+        let mut past = Vec::with_capacity(agents.len());
+        let mut searched = Vec::new();
+        for stored in agents {
+            let version = stored.version();
+            match (as_of, stored.history) {
+                // The record's times say enough: nothing has changed since, or the agent was not there yet.
+                (AsOf::At(moment), _) if stored.agent.updated_at <= moment => {
+                    past.push(Past::Version(Box::new(stored.agent), version));
+                }
+                (AsOf::At(moment), _) if stored.agent.created_at > moment => {}
+                (_, None) => past.push(Past::FirstKept(Box::new(stored.agent))),
+                (_, Some(history)) => searched.push(Searched {
+                    agent: stored.agent,
+                    versions: Search::new(history.versions),
+                    touches: Search::new(history.touches),
+                }),
+            }
+        }
+        self.search(&mut searched, |searched| &mut searched.versions, as_of)
+            .await?;
+        self.search(&mut searched, |searched| &mut searched.touches, as_of)
+            .await?;
+        let mut configs = Vec::new();
+        for (index, searched) in searched.iter().enumerate() {
+            if let Some(number) = searched.other_version() {
+                let key = records::version::<AgentConfig>(workspace, &searched.agent.agent_id, number);
+                configs.push((index, key));
+            }
+        }
+        let (indexes, keys): (Vec<usize>, Vec<_>) = configs.into_iter().unzip();
+        let found = match keys.is_empty() {
+            true => Vec::new(),
+            false => self.read(keys).await?,
+        };
+        let mut configs: Vec<Option<AgentConfig>> = searched.iter().map(|_| None).collect();
+        for (index, found) in indexes.into_iter().zip(found) {
+            configs[index] = Some(found.ok_or_else(missing)?.value.config);
+        }
+        past.extend(
+            searched
+                .into_iter()
+                .zip(configs)
+                .filter_map(|(searched, config)| searched.state(config)),
+        );
+        Ok(past)
+    }
+
+    /// Searches the versions or the touches of some agents, each step for all of them in one read.
+    async fn search<T: Numbered>(
+        &self,
+        searched: &mut [Searched],
+        part: impl Fn(&mut Searched) -> &mut Search<T>,
+        as_of: AsOf,
+    ) -> Result<(), Error> {
+        loop {
+            let mut probes = Vec::new();
+            for (index, searched) in searched.iter_mut().enumerate() {
+                if let Some(number) = part(searched).next() {
+                    let key = T::key(searched.agent.workspace_id, &searched.agent.agent_id, number);
+                    probes.push((index, number, key));
+                }
+            }
+            if probes.is_empty() {
+                return Ok(());
+            }
+            let keys: Vec<_> = probes.iter().map(|(.., key)| key.clone()).collect();
+            for ((index, number, _), found) in probes.into_iter().zip(self.read(keys).await?) {
+                let record = found.ok_or_else(missing)?.value;
+                let (revision, at) = record.moment();
+                part(&mut searched[index]).learn(number, record, as_of.includes(revision, at));
+            }
+        }
+    }
+}
+
+/// An agent whose state at a moment is searched for.
+struct Searched {
+    /// The current state.
+    agent: Agent,
+    versions: Search<VersionHead>,
+    touches: Search<StoredTouch>,
+}
+
+impl Searched {
+    /// The version whose content must be read, because it is not the current one.
+    fn other_version(&self) -> Option<u64> {
+        let version = match (&self.versions.last, &self.versions.excluded) {
+            (Some(version), _) => version,
+            // The content that the agent had before versions were kept.
+            (None, Some(first)) if first.was_active.is_some() => first,
+            (None, _) => return None,
+        };
+        (version.version != self.versions.count).then_some(version.version)
+    }
+
+    /// The state, with the content of [`Self::other_version`]. None if the agent did not exist.
+    fn state(self, config: Option<AgentConfig>) -> Option<Past> {
+        let agent = match config {
+            Some(config) => self.agent.with_config(config),
+            None => self.agent,
+        };
+        let Some(version) = self.versions.last else {
+            let first = self.versions.excluded?;
+            return Some(Past::FirstKept(Box::new(Agent {
+                is_active: first.was_active?,
+                updated_at: first.created_at,
+                ..agent
+            })));
+        };
+        let touch = self.touches.last;
+        let agent = Agent {
+            is_active: touch.map_or(version.was_active.unwrap_or(true), |touch| touch.is_active),
+            updated_at: touch.map_or(version.created_at, |touch| touch.created_at.max(version.created_at)),
+            ..agent
+        };
+        Some(Past::Version(Box::new(agent), version.version))
+    }
+}
+
+/// A record of a numbered history.
+trait Numbered: Entity {
+    fn key(workspace: WorkspaceId, agent_id: &str, number: u64) -> EntityKey<Self>
+    where
+        Self: Sized;
+
+    /// The revision and the time that it was made at. Both grow with the number.
+    fn moment(&self) -> (u64, Timestamp);
+}
+
+impl Numbered for VersionHead {
+    fn key(workspace: WorkspaceId, agent_id: &str, number: u64) -> EntityKey<Self> {
+        records::version(workspace, agent_id, number)
+    }
+
+    fn moment(&self) -> (u64, Timestamp) {
+        (self.revision, self.created_at)
+    }
+}
+
+impl Numbered for StoredTouch {
+    fn key(workspace: WorkspaceId, agent_id: &str, number: u64) -> EntityKey<Self> {
+        records::touch(workspace, agent_id, number)
+    }
+
+    fn moment(&self) -> (u64, Timestamp) {
+        (self.revision, self.created_at)
+    }
+}
+
+/// The search for the last of the records 1, 2, …, `count` that belongs to a past. It starts at the end and doubles its
+/// steps, because the recent past is asked for most.
+struct Search<T> {
+    count: u64,
+    /// The greatest number that is known to belong to it; 0 for none.
+    low: u64,
+    /// The smallest number that is known not to belong to it.
+    high: u64,
+    step: u64,
+    /// The record `low`.
+    last: Option<T>,
+    /// The record `high`.
+    excluded: Option<T>,
+}
+
+impl<T> Search<T> {
+    fn new(count: u64) -> Self {
+        Self {
+            count,
+            low: 0,
+            high: count + 1,
+            step: 1,
+            last: None,
+            excluded: None,
+        }
+    }
+
+    /// The number to read next; None when the search is over.
+    fn next(&self) -> Option<u64> {
+        match self.high - self.low {
+            0 | 1 => None,
+            _ if self.low == 0 => Some(self.high.saturating_sub(self.step).max(1)),
+            distance => Some(self.low + distance / 2),
+        }
+    }
+
+    fn learn(&mut self, number: u64, record: T, is_included: bool) {
+        if is_included {
+            (self.low, self.last) = (number, Some(record));
+        } else {
+            if self.excluded.is_some() {
+                self.step *= 2;
+            }
+            (self.high, self.excluded) = (number, Some(record));
+        }
+    }
+}
+
+/// The stored agents of a workspace in pages, or the one that a filter names.
+struct Pages {
+    workspace: WorkspaceId,
+    one: Option<EntityKey<StoredAgent>>,
+    after: Option<EntityKey<StoredAgent>>,
+    is_over: bool,
+}
+
+impl Pages {
+    fn new(workspace: WorkspaceId, filter: &AgentFilter) -> Self {
+        Self {
+            workspace,
+            one: filter
+                .agent_id
+                .as_ref()
+                .map(|agent_id| records::agent(workspace, agent_id)),
+            after: None,
+            is_over: false,
+        }
+    }
+
+    async fn next(&mut self, service: &AgentCfg) -> Result<Option<Vec<StoredAgent>>, Error> {
+        if self.is_over {
+            return Ok(None);
+        }
+        if let Some(one) = self.one.take() {
+            self.is_over = true;
+            return Ok(service.read(one).await?.map(|found| vec![found.value]));
+        }
+        let mut entries = Entries::<StoredAgent>::in_workspace(self.workspace).limit(PAGE);
+        if let Some(after) = &self.after {
+            entries = entries.after(after);
+        }
+        let found = service.scan(entries).await?;
+        self.is_over = found.len() < PAGE;
+        let mut page = Vec::with_capacity(found.len());
+        for record in found {
+            page.push(record.value()?);
+            self.after = Some(record.key().clone());
+        }
+        Ok(Some(page))
+    }
+}
+
+/// Sorts a list and joins its texts, a long one on the blocking pool.
+async fn finish(list: Writer, revision: u64) -> Result<AgentList, Error> {
+    if list.length() < LONG {
+        return Ok(list.finish(revision, None));
+    }
+    blocking(move || list.finish(revision, None)).await
+}
+
+/// Checks that a workspace has reached a revision.
+pub(super) fn is_there(revision: u64, head: u64) -> Result<(), Error> {
+    if (1..=head).contains(&revision) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Invalid,
+        format!("revision must be 1 to {head}, which is the workspace's present revision, got {revision}"),
+    ))
+}
+
+/// The error of a version or a touch that its agent's record counts and that is not stored.
+pub(super) fn missing() -> Error {
+    StoreError::Corrupt("a part of the history of an agent is missing".into()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The last of `count` records up to `last`, and the number of records that the search read.
+    fn found(count: u64, last: u64) -> (Option<u64>, u32) {
+        let (mut search, mut reads) = (Search::new(count), 0);
+        while let Some(number) = search.next() {
+            search.learn(number, number, number <= last);
+            reads += 1;
+        }
+        if search.last.is_none() && count > 0 {
+            assert_eq!(search.excluded, Some(1), "the first record is known");
+        }
+        (search.last, reads)
+    }
+
+    #[test]
+    fn a_search_finds_the_last_record_of_a_past() {
+        for count in 0..40 {
+            for last in 0..=count {
+                assert_eq!(found(count, last).0, (last > 0).then_some(last), "{last} of {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_reads_few_records() {
+        assert_eq!(found(10_000, 10_000).1, 1, "the present");
+        assert_eq!(found(10_000, 9_999).1, 2, "the recent past");
+        for last in [0, 1, 2, 17, 5_000, 9_000] {
+            assert!(found(10_000, last).1 <= 28, "{last}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What the audit log tells of agents from before versions were kept.
+//!
+//! The log has each change with the values before it. So a state is found backwards: from the state that the first release
+//! with versions found, each later change is undone. The log is read in pages, and only down to the last change that matters.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::{AsOf, missing};
+use crate::error::{Error, ErrorKind};
+use crate::model::{Agent, AgentConfig, WorkspaceId};
+use crate::service::AgentCfg;
+use crate::service::records::{self, Entries, StoredEntry, StoredEntryHead};
+
+/// How many entries are read at once.
+const PAGE: usize = 256;
+
+/// The target of the entries about agents.
+const AGENT: &str = "agent";
+/// The action of the entry that made an agent.
+const CREATED: &str = "agent.created";
+
+/// An agent as it was, with the number of its version if that state is one.
+pub(in crate::service) struct PastAgent {
+    pub(in crate::service) agent: Agent,
+    pub(in crate::service) version: Option<u64>,
+}
+
+/// A state that is going back in time.
+struct Going {
+    state: Map<String, Value>,
+    /// Whether a change was undone, so that the time of the change before it is the state's.
+    is_undone: bool,
+}
+
+impl AgentCfg {
+    /// The states of agents at a moment before the first record of their history. Agents that did not exist are left out.
+    pub(super) async fn before_versions(
+        &self,
+        workspace: WorkspaceId,
+        as_of: AsOf,
+        agents: Vec<Agent>,
+    ) -> Result<Vec<PastAgent>, Error> {
+        let last = self.last_without_versions(workspace).await?;
+        let is_first_version = |agent| PastAgent {
+            agent,
+            version: Some(1),
+        };
+        if let AsOf::Revision(revision) = as_of
+            && revision >= last
+        {
+            return Ok(agents.into_iter().map(is_first_version).collect());
+        }
+        let mut going = HashMap::with_capacity(agents.len());
+        for agent in agents {
+            let agent_id = agent.agent_id.to_string();
+            let Ok(Value::Object(state)) = serde_json::to_value(&agent) else {
+                return Err(Error::new(ErrorKind::Internal, "an agent is not an object"));
+            };
+            let is_undone = false;
+            going.insert(agent_id, Going { state, is_undone });
+        }
+        let mut past = Vec::with_capacity(going.len());
+        let mut after = records::audit_entry(workspace, last + 1);
+        while !going.is_empty() {
+            let entries = Entries::<StoredEntryHead>::in_workspace(workspace)
+                .after(&after)
+                .descending();
+            let page = self.scan(entries.limit(PAGE)).await?;
+            if page.is_empty() {
+                break;
+            }
+            for entry in page {
+                let number = entry.key().entry_number()?;
+                after = entry.key().clone();
+                if matches!(as_of, AsOf::Revision(revision) if number <= revision) {
+                    // Nothing of these has changed since.
+                    for (_, going) in going.extract_if(|_, going| !going.is_undone) {
+                        past.push(is_first_version(going.agent()?));
+                    }
+                }
+                let head = entry.value()?;
+                if head.target.kind != AGENT || !going.contains_key(&head.target.id) {
+                    continue;
+                }
+                if as_of.includes(number, head.created_at) {
+                    if let Some(mut found) = going.remove(&head.target.id) {
+                        found
+                            .state
+                            .insert("updated_at".into(), head.created_at.to_string().into());
+                        past.push(found.past()?);
+                    }
+                } else if head.action == CREATED {
+                    going.remove(&head.target.id);
+                } else if let Some(going) = going.get_mut(&head.target.id) {
+                    going.undo(entry.value_as::<StoredEntry>()?);
+                }
+            }
+        }
+        for (_, going) in going {
+            past.push(going.past()?);
+        }
+        Ok(past)
+    }
+
+    /// Whether an agent's first version, in data from before versions were kept, was its content at a revision already.
+    pub(in crate::service) async fn was_first_version(
+        &self,
+        workspace: WorkspaceId,
+        agent: Agent,
+        revision: u64,
+    ) -> Result<bool, Error> {
+        let past = self
+            .before_versions(workspace, AsOf::Revision(revision), vec![agent])
+            .await?;
+        Ok(past.iter().any(|past| past.version.is_some()))
+    }
+
+    /// The number of the last entry that a release without versions wrote; 0 if there is none. The entries of releases with
+    /// versions follow it, so a binary search finds it.
+    async fn last_without_versions(&self, workspace: WorkspaceId) -> Result<u64, Error> {
+        let (mut low, mut high) = (0, self.read(records::revision(workspace)).await? + 1);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            let entry = self
+                .read(records::audit_entry::<StoredEntryHead>(workspace, middle))
+                .await?;
+            match entry.ok_or_else(missing)?.value.has_message {
+                true => high = middle,
+                false => low = middle,
+            }
+        }
+        Ok(low)
+    }
+}
+
+impl Going {
+    /// Goes back behind a change.
+    fn undo(&mut self, entry: StoredEntry) {
+        self.is_undone = true;
+        for (field, change) in entry.changes {
+            if field == "is_active" || AgentConfig::FIELDS.contains(&&*field) {
+                self.state.insert(field, change.from);
+            }
+        }
+    }
+
+    fn agent(self) -> Result<Agent, Error> {
+        serde_json::from_value(Value::Object(self.state)).map_err(|error| {
+            Error::new(ErrorKind::Internal, "the log tells of an agent that cannot be read").because(error)
+        })
+    }
+
+    fn past(self) -> Result<PastAgent, Error> {
+        let version = (!self.is_undone).then_some(1);
+        Ok(PastAgent {
+            agent: self.agent()?,
+            version,
+        })
+    }
+}

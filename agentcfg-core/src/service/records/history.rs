@@ -1,0 +1,140 @@
+//! The records of the history of agents: versions, touches and labels.
+//!
+//! Versions and touches of an agent are numbered 1, 2, 3, … without gaps, and the agent's record has the last number of
+//! each. So their keys are known without a scan, and a search by revision or by time is a binary search.
+
+use std::collections::BTreeMap;
+
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
+
+use super::entity::{Entity, EntityKey};
+use crate::model::{Actor, AgentConfig, Label, Message, Timestamp, WorkspaceId};
+use crate::store::Kind;
+
+/// Stands between an agent's identifier and what follows it in a key. It sorts before each character of an identifier, so
+/// that the records of agents are in the order of the identifiers.
+const SEPARATOR: char = ' ';
+
+fn item(agent_id: &str, number: u64) -> String {
+    format!("{agent_id}{SEPARATOR}{number:020}")
+}
+
+/// A version of an agent. Readers that need no content take [`VersionHead`], which skips it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::service) struct StoredVersion<C = AgentConfig> {
+    /// The workspace's revision that the version was made at. The store writes it.
+    #[serde(skip_serializing)]
+    pub(in crate::service) revision: u64,
+    pub(in crate::service) version: u64,
+    pub(in crate::service) created_at: Timestamp,
+    /// None for the content that a release without versions left.
+    pub(in crate::service) actor: Option<Actor>,
+    pub(in crate::service) message: Option<Message>,
+    pub(in crate::service) restored_from: Option<u64>,
+    /// In version 1 of an agent from before versions were kept: whether it was active then. The record was made by the first
+    /// change afterwards, so its revision is the one of that change and later than its time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) was_active: Option<bool>,
+    /// The content. It is copied from the text of the agent's record.
+    #[serde(skip_serializing)]
+    pub(in crate::service) config: C,
+}
+
+/// A version of an agent without its content.
+pub(in crate::service) type VersionHead = StoredVersion<IgnoredAny>;
+
+impl<C: DeserializeOwned + 'static> Entity for StoredVersion<C> {
+    const KIND: Kind = Kind::AgentVersion;
+}
+
+impl VersionHead {
+    /// The version with its content.
+    pub(in crate::service) fn with_content(self, config: AgentConfig) -> StoredVersion {
+        StoredVersion {
+            revision: self.revision,
+            version: self.version,
+            created_at: self.created_at,
+            actor: self.actor,
+            message: self.message,
+            restored_from: self.restored_from,
+            was_active: self.was_active,
+            config,
+        }
+    }
+}
+
+/// A change of an agent's record that made no version: an update that changed no content, a deactivation or a restoration.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(in crate::service) struct StoredTouch {
+    /// The workspace's revision that the change was made at. The store writes it.
+    #[serde(skip_serializing)]
+    pub(in crate::service) revision: u64,
+    pub(in crate::service) created_at: Timestamp,
+    /// Whether the agent is active from then on.
+    pub(in crate::service) is_active: bool,
+}
+
+impl Entity for StoredTouch {
+    const KIND: Kind = Kind::AgentTouch;
+}
+
+pub(in crate::service) fn version<C: DeserializeOwned + 'static>(
+    workspace: WorkspaceId,
+    agent_id: &str,
+    number: u64,
+) -> EntityKey<StoredVersion<C>> {
+    EntityKey::in_workspace(workspace, item(agent_id, number))
+}
+
+pub(in crate::service) fn touch(workspace: WorkspaceId, agent_id: &str, number: u64) -> EntityKey<StoredTouch> {
+    EntityKey::in_workspace(workspace, item(agent_id, number))
+}
+
+/// A label of an agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::service) struct StoredLabel {
+    pub(in crate::service) version: u64,
+    pub(in crate::service) updated_at: Timestamp,
+    pub(in crate::service) actor: Actor,
+}
+
+/// All labels of an agent. They are one record, so that the check of its version guards a label and their number.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::service) struct StoredLabels {
+    pub(in crate::service) labels: BTreeMap<Label, StoredLabel>,
+}
+
+impl Entity for StoredLabels {
+    const KIND: Kind = Kind::AgentLabels;
+}
+
+impl StoredLabels {
+    /// The labels that point at a version, in their order.
+    pub(in crate::service) fn of_version(&self, version: u64) -> Vec<Label> {
+        let labels = self.labels.iter().filter(|(_, label)| label.version == version);
+        labels.map(|(name, _)| name.clone()).collect()
+    }
+}
+
+pub(in crate::service) fn labels(workspace: WorkspaceId, agent_id: &str) -> EntityKey<StoredLabels> {
+    EntityKey::in_workspace(workspace, agent_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_in_the_order_of_agents_and_then_of_numbers() {
+        let keys = [
+            item("a", 1),
+            item("a", 2),
+            item("a", 10),
+            item("a-b", 1),
+            item("a_b", 1),
+            item("ab", 1),
+        ];
+        assert!(keys.is_sorted());
+    }
+}

@@ -1,0 +1,518 @@
+//! Versions of agents: reading them, comparing them, and going back to one.
+
+use std::collections::HashMap;
+
+use similar::TextDiff;
+
+use super::access::Access;
+use super::agents::{agent_key, versioned};
+use super::blocking::blocking;
+use super::change::Attempt;
+use super::past::{Past, is_there, missing};
+use super::records::{self, Entries, Stored, StoredLabels, StoredVersion, VersionHead};
+use super::written::Written;
+use super::{AgentCfg, Caller, diff, not_found};
+use crate::error::{Error, ErrorKind};
+use crate::model::{
+    Action, AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Label, Permission,
+    Precondition, Rollback, StoredAgent, Tag, VersionPage, VersionSelector, VersionedAgent, WorkspaceId,
+};
+use crate::validate::IntoValid;
+
+/// The number of versions in a list that names no limit.
+const DEFAULT_LIMIT: u32 = 100;
+
+/// How many versions are read at once. Each has a content, which is dropped before the next ones are read.
+const PAGE: usize = 64;
+
+/// The lines around a change in a diff.
+const CONTEXT: usize = 3;
+
+/// An agent with its labels, read together.
+struct Found {
+    agent: StoredAgent,
+    labels: StoredLabels,
+}
+
+impl AgentCfg {
+    /// Lists the versions of an agent, newest first, without their content. Deactivated agents have versions too.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] without `agents:read`, [`ErrorKind::NotFound`] for an unknown agent.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let patch = AgentPatch { model: Patch::Set("gpt-5".into()), ..AgentPatch::default() };
+    /// service.update_agent(&ada, Some(studio), "writer", patch, &Precondition::None).await?;
+    /// let versions = service.list_versions(&ada, Some(studio), "writer", VersionPage::default()).await?;
+    /// assert_eq!(versions.iter().map(|version| version.version).collect::<Vec<_>>(), [2, 1]);
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn list_versions(
+        &self,
+        caller: &Caller,
+        workspace: Option<WorkspaceId>,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+        page: VersionPage,
+    ) -> Result<Vec<AgentVersion>, Error> {
+        let agent_id = agent_id.into();
+        let access = self.access_default(caller, workspace, Permission::AgentsRead).await?;
+        let found = self.agent_with_labels(&access, agent_id).await?;
+        let current = found.agent.version();
+        // The numbers have no gaps, so they say which records to read.
+        let mut last = page
+            .before
+            .map_or(current, |before| current.min(before.saturating_sub(1)));
+        let limit = u64::from(page.limit.unwrap_or(DEFAULT_LIMIT));
+        let first = last.saturating_sub(limit) + 1;
+        let mut versions = Vec::new();
+        if found.agent.history.is_none() && last == 1 {
+            versions.push(found.labelled(&first_version(&found.agent)));
+            return Ok(versions);
+        }
+        while last >= first {
+            let count = (last - first + 1).min(PAGE as u64);
+            let after = records::version(access.workspace(), agent_id.as_str(), last + 1);
+            let entries = Entries::<VersionHead>::in_workspace(access.workspace()).after(&after);
+            let page = entries.descending().limit(usize::try_from(count).unwrap_or(PAGE));
+            let page = self.scan(page).await?;
+            if page.is_empty() {
+                return Err(missing());
+            }
+            for record in page {
+                let version = record.value()?;
+                if version.version != last {
+                    return Err(missing());
+                }
+                versions.push(found.labelled(&version));
+                last -= 1;
+            }
+        }
+        Ok(versions)
+    }
+
+    /// Lists the current version of each active agent of a workspace, without its content, in the order of the list.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] without `agents:read`.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// for version in service.current_versions(&ada, Some(studio)).await? {
+    ///     println!("{} is at version {}", version.agent_id, version.version);
+    /// }
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn current_versions(
+        &self,
+        caller: &Caller,
+        workspace: Option<WorkspaceId>,
+    ) -> Result<Vec<AgentVersion>, Error> {
+        let access = self.access_default(caller, workspace, Permission::AgentsRead).await?;
+        let workspace = access.workspace();
+        let mut labels = HashMap::new();
+        for record in self.scan(Entries::<StoredLabels>::in_workspace(workspace)).await? {
+            labels.insert(record.key().item().to_owned(), record.value()?);
+        }
+        let mut rows = Vec::new();
+        let mut after = None;
+        loop {
+            let mut entries = Entries::<StoredAgent>::in_workspace(workspace).limit(PAGE);
+            if let Some(after) = &after {
+                entries = entries.after(after);
+            }
+            let page = self.scan(entries).await?;
+            let is_last = page.len() < PAGE;
+            let mut agents = Vec::with_capacity(page.len());
+            for record in page {
+                let agent = record.value()?;
+                after = Some(record.key().clone());
+                if agent.agent.is_active {
+                    agents.push(agent);
+                }
+            }
+            for (agent, version) in self.with_current_versions(workspace, agents).await? {
+                let labels = labels.remove(agent.agent.agent_id.as_str()).unwrap_or_default();
+                let order = (agent.agent.created_at, agent.agent.id);
+                rows.push((order, Found { agent, labels }.labelled(&version)));
+            }
+            if is_last {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        rows.sort_unstable_by_key(|(order, _)| *order);
+        Ok(rows.into_iter().map(|(_, row)| row).collect())
+    }
+
+    /// Agents with their current versions, in one read.
+    async fn with_current_versions(
+        &self,
+        workspace: WorkspaceId,
+        agents: Vec<StoredAgent>,
+    ) -> Result<Vec<(StoredAgent, VersionHead)>, Error> {
+        let key = |agent: &StoredAgent| records::version(workspace, &agent.agent.agent_id, agent.version());
+        let keys: Vec<_> = agents.iter().map(key).collect();
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let found: Vec<Option<Stored<VersionHead>>> = self.read(keys).await?;
+        let pairs = agents.into_iter().zip(found).map(|(agent, found)| {
+            let version = match found {
+                Some(found) => found.value,
+                None if agent.history.is_none() => first_version(&agent),
+                None => return Err(missing()),
+            };
+            Ok((agent, version))
+        });
+        pairs.collect()
+    }
+
+    /// Reads one version of an agent with its content. Deactivated agents have versions too.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] without `agents:read`, [`ErrorKind::NotFound`] for an unknown agent and where the selector
+    /// finds no version, [`ErrorKind::Invalid`] for a revision that is not there yet.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let first = service.get_version(&ada, Some(studio), "writer", 1).await?;
+    /// assert_eq!(first.config.display_name, "Writer");
+    /// assert!(service.get_version(&ada, Some(studio), "writer", "production").await.is_err(), "there is no such label");
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn get_version<'a>(
+        &self,
+        caller: &Caller,
+        workspace: Option<WorkspaceId>,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+        selector: impl Into<VersionSelector<'a>>,
+    ) -> Result<AgentVersionDetail, Error> {
+        let (agent_id, selector) = (agent_id.into(), selector.into());
+        let access = self.access_default(caller, workspace, Permission::AgentsRead).await?;
+        if let VersionSelector::Revision(revision) = selector {
+            is_there(revision, self.revision(&access).await?)?;
+        }
+        let found = self.agent_with_labels(&access, agent_id).await?;
+        let number = match selector {
+            VersionSelector::At(at) => self.version_at(&found, AsOf::At(at)).await?,
+            VersionSelector::Revision(revision) => self.version_at(&found, AsOf::Revision(revision)).await?,
+            selector => found.number(selector)?,
+        };
+        let StoredVersion {
+            version,
+            created_at,
+            actor,
+            message,
+            restored_from,
+            config,
+            ..
+        } = self.version(&found.agent, number).await?;
+        Ok(AgentVersionDetail {
+            labels: found.labels.of_version(version),
+            agent_id: found.agent.agent.agent_id,
+            version,
+            created_at,
+            actor,
+            message,
+            restored_from,
+            config,
+        })
+    }
+
+    /// The number of the version at a moment in the past.
+    async fn version_at(&self, found: &Found, as_of: AsOf) -> Result<u64, Error> {
+        let agent = &found.agent.agent;
+        let none = || {
+            Error::new(
+                ErrorKind::NotFound,
+                format!("the agent {:?} had no version then", agent.agent_id),
+            )
+        };
+        let past = self
+            .at_moment(agent.workspace_id, as_of, vec![found.agent.clone()])
+            .await?;
+        let number = match (past.into_iter().next(), as_of) {
+            (Some(Past::Version(_, number)), _) => Some(number),
+            (Some(Past::FirstKept(first)), AsOf::Revision(revision)) => {
+                let was_there = self.was_first_version(agent.workspace_id, *first, revision).await?;
+                was_there.then_some(1)
+            }
+            _ => None,
+        };
+        number.ok_or_else(none)
+    }
+
+    /// Compares two versions of an agent.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::get_version`].
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let patch = AgentPatch { persona_prompt: Patch::Set("Be brief.\n".into()), ..AgentPatch::default() };
+    /// service.update_agent(&ada, Some(studio), "writer", patch, &Precondition::None).await?;
+    /// let diff = service.diff_versions(&ada, Some(studio), "writer", 1, VersionSelector::Current).await?;
+    /// assert_eq!((diff.from, diff.to), (1, 2));
+    /// assert!(diff.prompt_diff.unwrap().ends_with("+Be brief.\n"));
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn diff_versions<'a>(
+        &self,
+        caller: &Caller,
+        workspace: Option<WorkspaceId>,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+        from: impl Into<VersionSelector<'a>>,
+        to: impl Into<VersionSelector<'a>>,
+    ) -> Result<AgentDiff, Error> {
+        let (agent_id, from, to) = (agent_id.into(), from.into(), to.into());
+        let access = self.access_default(caller, workspace, Permission::AgentsRead).await?;
+        let found = self.agent_with_labels(&access, agent_id).await?;
+        let (from, to) = (found.number(from)?, found.number(to)?);
+        let before = self.version(&found.agent, from).await?.config;
+        let after = self.version(&found.agent, to).await?.config;
+        let changes = diff::changes(Some(&Written::of(&before)?), Some(&Written::of(&after)?))?;
+        let changes = serde_json::from_slice(&changes).map_err(records::not_written)?;
+        let compare = move || prompt_diff((from, before.persona_prompt), (to, after.persona_prompt));
+        // Two long prompts of short lines take milliseconds.
+        let prompt_diff = blocking(compare).await?;
+        Ok(AgentDiff {
+            agent_id: found.agent.agent.agent_id,
+            from,
+            to,
+            changes,
+            prompt_diff,
+        })
+    }
+
+    /// Gives an agent the content of an earlier version again, as a new version. The same content already: nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] unless one version is named, [`ErrorKind::Forbidden`] without `agents:configure`,
+    /// [`ErrorKind::NotFound`] for an unknown or deleted agent and for an unknown version or label,
+    /// [`ErrorKind::Precondition`] when the condition is not met.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let patch = AgentPatch { display_name: Some("Author".into()), ..AgentPatch::default() };
+    /// service.update_agent(&ada, Some(studio), "writer", patch, &Precondition::None).await?;
+    /// let writer = service.roll_back_agent(&ada, Some(studio), "writer", Rollback::to_version(1), &Precondition::None).await?;
+    /// assert_eq!((writer.version, writer.value.display_name.as_str()), (3, "Writer"));
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn roll_back_agent(
+        &self,
+        caller: &Caller,
+        workspace: Option<WorkspaceId>,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+        to: impl IntoValid<Rollback>,
+        condition: &Precondition,
+    ) -> Result<VersionedAgent, Error> {
+        let (agent_id, to) = (agent_id.into(), to.into_valid()?);
+        self.settle(|| self.try_roll_back(caller, workspace, agent_id, &to, condition))
+            .await
+    }
+
+    async fn try_roll_back(
+        &self,
+        caller: &Caller,
+        workspace: Option<WorkspaceId>,
+        agent_id: IdRef<'_, AgentId>,
+        to: &Rollback,
+        condition: &Precondition,
+    ) -> Result<Attempt<VersionedAgent>, Error> {
+        let access = self
+            .access_default(caller, workspace, Permission::AgentsConfigure)
+            .await?;
+        let key = agent_key(&access, agent_id)?;
+        let labels = records::labels(access.workspace(), agent_id.as_str());
+        let (stored, labels) = self.read((key, labels)).await?;
+        let stored = stored
+            .filter(|stored| stored.value.agent.is_active)
+            .ok_or_else(|| not_found("agent", agent_id.as_str()))?;
+        self.require(condition, &stored).await?;
+        let found = Found {
+            agent: stored.value.clone(),
+            labels: labels.map(|labels| labels.value).unwrap_or_default(),
+        };
+        let number = match (to.version, &to.label) {
+            (Some(version), _) => found.number(version.into())?,
+            (None, label) => found.number(label.as_ref().map_or(VersionSelector::Current, Into::into))?,
+        };
+        let version = self.version(&found.agent, number).await?;
+        let agent = found.agent.agent.clone().with_config(version.config);
+        if agent.has_content_of(&stored.value.agent) {
+            let tag = Tag::record(self.epoch().await?, stored.version);
+            return Ok(Attempt::Done(versioned(stored.value, tag)));
+        }
+        self.rewrite(
+            &access,
+            Action::AgentRolledBack,
+            stored,
+            agent,
+            Some(number),
+            |change| change,
+        )
+        .await
+    }
+
+    async fn agent_with_labels(&self, access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<Found, Error> {
+        let labels = records::labels(access.workspace(), agent_id.as_str());
+        let (agent, labels) = self.read((agent_key(access, agent_id)?, labels)).await?;
+        Ok(Found {
+            agent: agent.ok_or_else(|| not_found("agent", agent_id.as_str()))?.value,
+            labels: labels.map(|labels| labels.value).unwrap_or_default(),
+        })
+    }
+
+    /// The number of the version that a number or a label names, and its content unless it is the current one.
+    pub(super) async fn selected_content(
+        &self,
+        access: &Access,
+        agent: &StoredAgent,
+        selector: VersionSelector<'_>,
+    ) -> Result<(u64, Option<AgentConfig>), Error> {
+        let labels = match selector {
+            VersionSelector::Label(_) => {
+                self.read(records::labels(access.workspace(), &agent.agent.agent_id))
+                    .await?
+            }
+            _ => None,
+        };
+        let found = Found {
+            agent: agent.clone(),
+            labels: labels.map(|labels| labels.value).unwrap_or_default(),
+        };
+        let number = found.number(selector)?;
+        let config = match number == agent.version() {
+            true => None,
+            false => Some(self.version(agent, number).await?.config),
+        };
+        Ok((number, config))
+    }
+
+    /// A version of an agent that is known to exist.
+    async fn version(&self, agent: &StoredAgent, number: u64) -> Result<StoredVersion, Error> {
+        let key = records::version(agent.agent.workspace_id, &agent.agent.agent_id, number);
+        match self.read(key).await? {
+            Some(found) => Ok(found.value),
+            // The agent may have got its first change between the two reads, but its content was this one.
+            None if agent.history.is_none() => {
+                let config = agent.agent.config();
+                Ok(first_version(agent).with_content(config))
+            }
+            None => Err(missing()),
+        }
+    }
+}
+
+impl Found {
+    /// The number of the version that a number or a label names.
+    fn number(&self, selector: VersionSelector<'_>) -> Result<u64, Error> {
+        let current = self.agent.version();
+        let agent_id = &self.agent.agent.agent_id;
+        match selector {
+            VersionSelector::Current | VersionSelector::Label(Label::LATEST) => Ok(current),
+            VersionSelector::Version(number) => is_version(number, current, agent_id),
+            VersionSelector::Label(name) => self.labels.labels.get(name).map(|label| label.version).ok_or_else(|| {
+                let shown: String = name.chars().take(60).collect();
+                Error::new(
+                    ErrorKind::NotFound,
+                    format!("the agent {agent_id:?} has no label {shown:?}"),
+                )
+            }),
+            VersionSelector::At(_) | VersionSelector::Revision(_) => Err(Error::new(
+                ErrorKind::Invalid,
+                "a version must be named by its number or by a label here",
+            )),
+        }
+    }
+
+    fn labelled(&self, version: &VersionHead) -> AgentVersion {
+        AgentVersion {
+            agent_id: self.agent.agent.agent_id.clone(),
+            version: version.version,
+            created_at: version.created_at,
+            actor: version.actor.clone(),
+            message: version.message.clone(),
+            restored_from: version.restored_from,
+            labels: self.labels.of_version(version.version),
+        }
+    }
+}
+
+/// A number, if an agent has a version of this number.
+pub(super) fn is_version(number: u64, current: u64, agent_id: &AgentId) -> Result<u64, Error> {
+    if (1..=current).contains(&number) {
+        return Ok(number);
+    }
+    Err(Error::new(
+        ErrorKind::NotFound,
+        format!("the agent {agent_id:?} has no version {number}, its versions are 1 to {current}"),
+    ))
+}
+
+/// Version 1 of an agent from before versions were kept that has not changed since.
+fn first_version(agent: &StoredAgent) -> VersionHead {
+    VersionHead {
+        revision: 0,
+        version: 1,
+        created_at: agent.agent.updated_at,
+        actor: None,
+        message: None,
+        restored_from: None,
+        was_active: Some(agent.agent.is_active),
+        config: serde::de::IgnoredAny,
+    }
+}
+
+/// The difference of two personas as a unified diff; None when they are the same. No persona is an empty one here.
+fn prompt_diff((from, before): (u64, Option<String>), (to, after): (u64, Option<String>)) -> Option<String> {
+    if before == after {
+        return None;
+    }
+    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+    let names = (format!("version {from}"), format!("version {to}"));
+    let diff = TextDiff::from_lines(&before, &after);
+    let mut unified = diff.unified_diff();
+    Some(unified.context_radius(CONTEXT).header(&names.0, &names.1).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn diff(before: Option<&str>, after: Option<&str>) -> Option<String> {
+        prompt_diff((1, before.map(str::to_owned)), (2, after.map(str::to_owned)))
+    }
+
+    #[test]
+    fn prompts_are_compared_line_by_line() {
+        assert_eq!(diff(Some("a\n"), Some("a\n")), None);
+        assert_eq!(diff(None, None), None);
+        let changed = "--- version 1\n+++ version 2\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n";
+        assert_eq!(diff(Some("a\nb\n"), Some("a\nc\n")).as_deref(), Some(changed));
+        let made = "--- version 1\n+++ version 2\n@@ -0,0 +1 @@\n+a\n\\ No newline at end of file\n";
+        assert_eq!(diff(None, Some("a")).as_deref(), Some(made));
+    }
+
+    #[test]
+    fn the_longest_prompts_are_compared_in_bounded_time() {
+        let lines = |offset: u32| -> String {
+            let line = |number: u32| char::from_u32(0x4e00 + number + offset).map(|line| format!("{line}\n"));
+            (0..2500).filter_map(line).collect()
+        };
+        let text = diff(Some(&lines(0)), Some(&lines(2500))).unwrap_or_default();
+        assert_eq!(text.lines().count(), 2 + 1 + 5000);
+    }
+}
