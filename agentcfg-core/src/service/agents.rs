@@ -1,12 +1,13 @@
 //! Changing agent configurations: create, update, delete, restore.
 
 use super::access::Access;
+use super::agent_change::AgentChange;
 use super::change::{Attempt, Change, Rounds};
 use super::records::{self, EntityKey, Lookup, Outcome, Stored, WorkspacePlan};
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, Agent, AgentId, AgentPatch, IdRef, NewAgent, Permission, Precondition, Success, Tag, Tagged, TargetType,
+    Agent, AgentId, AgentPatch, IdRef, NewAgent, Permission, Plan, Precondition, Success, Tag, Tagged, TargetType,
     Timestamp, WorkspaceId,
 };
 use crate::store::Check;
@@ -36,8 +37,8 @@ impl AgentCfg {
         let mut rounds = Rounds::default();
         loop {
             let attempt = self.try_create_agent(caller, &mut agent, rounds.is_first());
-            if let Attempt::Done(tag) = attempt.await? {
-                return Ok(Tagged { value: agent, tag });
+            if let Attempt::Done(created) = attempt.await? {
+                return Ok(created);
             }
             rounds.lost().await?;
         }
@@ -50,14 +51,14 @@ impl AgentCfg {
         caller: &Caller,
         agent: &mut Agent,
         is_first: bool,
-    ) -> Result<Attempt<Tag>, Error> {
+    ) -> Result<Attempt<Tagged<Agent>>, Error> {
         let access = self
             .access(caller, agent.workspace_id, Permission::AgentsConfigure)
             .await?;
         let key = records::agent(access.workspace(), &agent.agent_id);
         let (plan, existing) = match is_first {
             true => (self.plan_of(&access).await?, None),
-            false => self.plan_and(&access, key.clone()).await?,
+            false => self.plan_and(&access, key).await?,
         };
         if let Some(existing) = existing {
             let hint = if existing.value.is_active {
@@ -76,15 +77,8 @@ impl AgentCfg {
             let now = self.now();
             (agent.id, agent.created_at, agent.updated_at) = (self.new_id(now)?, now, now);
         }
-        let change = Change::new(
-            &access,
-            agent.created_at,
-            Action::AgentCreated,
-            TargetType::Agent,
-            agent.agent_id.clone(),
-        )
-        .create(key, agent)?;
-        self.apply_within_plan(&access, plan, change).await
+        self.commit_agent(&access, AgentChange::new(None, agent.clone()), Some(plan))
+            .await
     }
 
     /// Changes the named fields of an agent. (Interface specification, *Update agent*.)
@@ -137,7 +131,8 @@ impl AgentCfg {
         self.require(condition, &found).await?;
         let mut agent = found.value.clone();
         patch.clone().apply(&mut agent);
-        self.rewrite(&access, Action::AgentUpdated, found, agent, |change| change)
+        agent.updated_at = self.after(agent.updated_at);
+        self.commit_agent(&access, AgentChange::new(Some(found), agent), None)
             .await
     }
 
@@ -171,14 +166,10 @@ impl AgentCfg {
             self.require(condition, &found).await?;
             let agent = Agent {
                 is_active: false,
+                updated_at: self.after(found.value.updated_at),
                 ..found.value.clone()
             };
-            let workspace = access.workspace();
-            let attempt = self.rewrite(&access, Action::AgentDeactivated, found, agent, |change| {
-                change
-                    .add(records::active_agents(workspace), -1, None)
-                    .delete(records::status(workspace, agent_id.as_str()))
-            });
+            let attempt = self.commit_agent(&access, AgentChange::new(Some(found), agent), None);
             Ok(match attempt.await? {
                 Attempt::Done(_) => Attempt::Done(Success::OK),
                 Attempt::Raced => Attempt::Raced,
@@ -234,73 +225,43 @@ impl AgentCfg {
                 format!("the agent {agent_id:?} is already active"),
             ));
         }
-        let now = self.after(found.value.updated_at);
         let agent = Agent {
             is_active: true,
-            updated_at: now,
+            updated_at: self.after(found.value.updated_at),
             ..found.value.clone()
         };
-        let change = Change::new(
-            &access,
-            now,
-            Action::AgentRestored,
-            TargetType::Agent,
-            agent_id.as_str(),
-        )
-        .replace(found, &agent)?;
-        Ok(match self.apply_within_plan(&access, plan, change).await? {
-            Attempt::Done(tag) => Attempt::Done(Tagged { value: agent, tag }),
-            Attempt::Raced => Attempt::Raced,
-        })
+        self.commit_agent(&access, AgentChange::new(Some(found), agent), Some(plan))
+            .await
     }
 
-    /// Commits a change that makes one more agent active, if the plan allows it. The change concerns the agent's record.
-    async fn apply_within_plan(
+    /// Commits the change of one agent with its audit entry. A change that makes one more agent active takes the plan, which
+    /// limits their number.
+    async fn commit_agent(
         &self,
         access: &Access,
-        plan: Stored<WorkspacePlan>,
-        change: Change<'_>,
-    ) -> Result<Attempt<Tag>, Error> {
-        let limit = self.agent_limit(plan.value.plan);
-        let counter = records::active_agents(access.workspace());
-        let change = change.check(plan.unchanged()).add(counter, 1, limit.map(u64::from));
-        let epoch = self.epoch().await?;
-        Ok(match self.apply(change).await? {
-            Outcome::Done(done) => Attempt::Done(Tag::record(epoch, done.version)),
-            Outcome::Raced => Attempt::Raced,
-            Outcome::Limit => {
-                let plan = plan.value.plan;
-                let limit = limit.unwrap_or_default();
-                let message = format!(
-                    "the plan {plan} of this workspace allows {limit} active agents, and all of them exist; an operator of \
-                     this service can change the plan"
-                );
-                return Err(Error::new(ErrorKind::PlanLimit, message));
-            }
-        })
-    }
-
-    /// Commits a new state of an agent's record in place of the one that was found.
-    async fn rewrite(
-        &self,
-        access: &Access,
-        action: Action,
-        found: Stored<Agent>,
-        mut agent: Agent,
-        more: impl FnOnce(Change<'_>) -> Change<'_>,
+        decided: AgentChange,
+        plan: Option<Stored<WorkspacePlan>>,
     ) -> Result<Attempt<Tagged<Agent>>, Error> {
-        let now = self.after(found.value.updated_at);
-        agent.updated_at = now;
-        let change =
-            Change::new(access, now, action, TargetType::Agent, agent.agent_id.clone()).replace(found, &agent)?;
+        let after = decided.after();
+        let (at, id) = (after.updated_at, after.agent_id.clone());
+        let mut change = Change::new(access, at, decided.action(), TargetType::Agent, id).agent(&decided)?;
+        let limit = plan.as_ref().and_then(|plan| self.agent_limit(plan.value.plan));
+        if let Some(plan) = &plan {
+            change = change.check(plan.unchanged());
+        }
+        if decided.growth() != 0 {
+            let counter = records::active_agents(access.workspace());
+            change = change.add(counter, decided.growth(), limit.map(u64::from));
+        }
         let epoch = self.epoch().await?;
-        Ok(match self.apply(more(change)).await? {
-            Outcome::Done(done) => Attempt::Done(Tagged {
-                value: agent,
+        Ok(match (self.apply(change).await?, plan) {
+            (Outcome::Done(done), _) => Attempt::Done(Tagged {
                 tag: Tag::record(epoch, done.version),
+                value: decided.into_after(),
             }),
-            Outcome::Raced => Attempt::Raced,
-            Outcome::Limit => {
+            (Outcome::Raced, _) => Attempt::Raced,
+            (Outcome::Limit, Some(plan)) => return Err(over_limit(plan.value.plan, limit)),
+            (Outcome::Limit, None) => {
                 return Err(Error::new(ErrorKind::Internal, "the number of active agents is wrong"));
             }
         })
@@ -370,6 +331,16 @@ impl AgentCfg {
         let unchanged = found.unchanged();
         Ok((found.value, unchanged))
     }
+}
+
+/// The refusal of more active agents than the plan allows.
+fn over_limit(plan: Plan, limit: Option<u32>) -> Error {
+    let limit = limit.unwrap_or_default();
+    let message = format!(
+        "the plan {plan} of this workspace allows {limit} active agents, and all of them exist; an operator of this service \
+         can change the plan"
+    );
+    Error::new(ErrorKind::PlanLimit, message)
 }
 
 fn active(found: Option<Stored<Agent>>, agent_id: IdRef<'_, AgentId>) -> Result<Stored<Agent>, Error> {

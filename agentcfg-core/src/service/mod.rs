@@ -5,6 +5,7 @@
 //! audit entry inside.
 
 mod access;
+mod agent_change;
 mod agent_reads;
 mod agents;
 mod api_keys;
