@@ -19,8 +19,10 @@ mod lists;
 mod master_keys;
 mod members;
 mod models;
+mod pieces;
 mod provider_keys;
 mod records;
+mod removal;
 mod settings;
 mod status;
 #[cfg(test)]
@@ -91,6 +93,8 @@ struct Inner {
     lists: Arc<Lists>,
     epoch: OnceCell<Epoch>,
     remote_store: bool,
+    /// Held while records of deleted workspaces are removed, so that one task of the process does it at a time.
+    removing: tokio::sync::Mutex<()>,
 }
 
 impl AgentCfg {

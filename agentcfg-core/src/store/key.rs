@@ -70,6 +70,10 @@ pub enum Kind {
     ProviderKey = 8,
     /// An entry of a log, by its number.
     LogEntry = 9,
+    /// A set of agents, by its name.
+    Set = 16,
+    /// The set that an agent belongs to, by `agent_id`.
+    SetMember = 17,
     /// An API key, in a partition of its own.
     ApiKey = 20,
     /// When an API key was last used, in the key's partition.
@@ -79,6 +83,8 @@ pub enum Kind {
     /// That a workspace has a sealed provider credential, in the partition `provider-keys`, by workspace
     /// and provider.
     SealedKey = 23,
+    /// That a workspace was deleted and its records are being removed, in the partition `removals`, by workspace.
+    Removal = 26,
     /// A fact about the whole store, in the partition `store`.
     Meta = 30,
 }
@@ -90,7 +96,7 @@ impl Kind {
     /// use agentcfg_core::store::Kind;
     /// assert!(Kind::ALL.is_sorted());
     /// ```
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 17] = [
         Kind::Workspace,
         Kind::Counter,
         Kind::LogHead,
@@ -100,10 +106,13 @@ impl Kind {
         Kind::WorkspaceApiKey,
         Kind::ProviderKey,
         Kind::LogEntry,
+        Kind::Set,
+        Kind::SetMember,
         Kind::ApiKey,
         Kind::KeyUse,
         Kind::Membership,
         Kind::SealedKey,
+        Kind::Removal,
         Kind::Meta,
     ];
 
@@ -118,8 +127,12 @@ impl Kind {
             | Self::Status
             | Self::WorkspaceApiKey
             | Self::ProviderKey
-            | Self::LogEntry => PartitionKind::Workspace,
-            Self::ApiKey | Self::KeyUse | Self::Membership | Self::SealedKey | Self::Meta => PartitionKind::Global,
+            | Self::LogEntry
+            | Self::Set
+            | Self::SetMember => PartitionKind::Workspace,
+            Self::ApiKey | Self::KeyUse | Self::Membership | Self::SealedKey | Self::Removal | Self::Meta => {
+                PartitionKind::Global
+            }
         }
     }
 }

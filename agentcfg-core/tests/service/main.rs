@@ -17,6 +17,7 @@ mod members;
 mod model;
 mod races;
 mod rates;
+mod removal;
 mod sessions;
 mod status;
 mod support;

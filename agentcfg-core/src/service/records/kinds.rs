@@ -255,6 +255,38 @@ impl EntityKey<SealedKey> {
     }
 }
 
+/// That a workspace was deleted, and what it held is being removed.
+#[derive(Serialize, Deserialize)]
+pub(in crate::service) struct StoredRemoval {
+    /// The name that the workspace had.
+    pub(in crate::service) name: String,
+    pub(in crate::service) deleted_at: Timestamp,
+}
+
+impl Entity for StoredRemoval {
+    const KIND: Kind = Kind::Removal;
+}
+
+pub(in crate::service) fn removal(workspace: WorkspaceId) -> EntityKey<StoredRemoval> {
+    EntityKey::new(removals(), workspace.to_string())
+}
+
+/// The partition of the [`StoredRemoval`] records of all workspaces.
+pub(in crate::service) fn removals() -> Partition {
+    Partition::Global("removals".into())
+}
+
+impl EntityKey<StoredRemoval> {
+    /// The workspace that the key names.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
+    pub(in crate::service) fn workspace(&self) -> Result<WorkspaceId, Error> {
+        self.item().parse().map_err(|error| self.unreadable(error))
+    }
+}
+
 /// The master keys that something in the store may be sealed under, each by its check value. New
 /// provider keys are sealed under the first.
 #[derive(Serialize, Deserialize)]

@@ -30,6 +30,9 @@ pub(super) async fn prepare(client: &mut Client, sql: &Sql) -> Result<Facts, Con
     verify_server(client).await?;
     if let Some(facts) = facts(client, sql).await? {
         refuse_other_records(client, sql).await?;
+        if !has_all_tables(client, sql).await? {
+            make(client, sql).await?;
+        }
         return Ok(facts);
     }
     make(client, sql).await?;
@@ -91,6 +94,19 @@ async fn refuse_other_records(client: &Client, sql: &Sql) -> Result<(), ConnectE
         ))),
         Err(error) => Err(failed(&error)),
     }
+}
+
+/// Whether there is a table for each kind of record. A database of an earlier release lacks those of newer kinds.
+async fn has_all_tables(client: &Client, sql: &Sql) -> Result<bool, ConnectError> {
+    let rows = client
+        .query_typed(
+            "SELECT table_name::text FROM information_schema.tables WHERE table_schema = $1",
+            &[(&sql.schema, Type::TEXT)],
+        )
+        .await
+        .map_err(|error| failed(&error))?;
+    let there: Vec<String> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
+    Ok(TABLES.iter().all(|table| there.iter().any(|name| name == table.name)))
 }
 
 fn is_absent(error: &Error) -> bool {

@@ -42,10 +42,13 @@ pub(super) const TABLES: &[Table] = &[
     table("workspace_api_keys", Kind::WorkspaceApiKey, "workspace_id", "key_id"),
     table("provider_keys", Kind::ProviderKey, "workspace_id", "provider"),
     table("audit_log", Kind::LogEntry, "workspace_id", "number"),
+    table("sets", Kind::Set, "workspace_id", "set_name"),
+    table("set_members", Kind::SetMember, "workspace_id", "agent_id"),
     table("api_keys", Kind::ApiKey, "key_id", "item"),
     table("key_uses", Kind::KeyUse, "key_id", "item"),
     table("memberships", Kind::Membership, "user_id", "workspace_id"),
     table("sealed_keys", Kind::SealedKey, "list", "place"),
+    table("removals", Kind::Removal, "list", "workspace_id"),
     table("meta", Kind::Meta, "subject", "item"),
 ];
 
