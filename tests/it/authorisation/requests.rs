@@ -75,6 +75,8 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
         ("PUT", "/api/agents/status") => with(Before::Agent, AGENT, Some(r#"{"status": "idle"}"#)),
         ("POST", "/api/workspaces") => with(Before::Nothing, "", Some(r#"{"name": "x"}"#)),
         ("PATCH", "/api/workspaces") => with(Before::Nothing, WORKSPACE, Some(r#"{"name": "{fresh}"}"#)),
+        // The name is wrong, so that the workspace stays; 400 shows that the deletion was permitted.
+        ("DELETE", "/api/workspaces") => with(Before::Nothing, "workspace_id={workspace}&confirm={fresh}", None),
         ("PUT", "/api/workspaces/members") => with(Before::Member, MEMBER, Some(r#"{"role": "member"}"#)),
         ("DELETE", "/api/workspaces/members") => with(Before::Member, MEMBER, None),
         ("POST", "/api/api-keys") => with(
