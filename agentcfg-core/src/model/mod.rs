@@ -9,6 +9,7 @@ mod api_key;
 mod audit;
 mod cursor;
 mod epoch;
+mod export;
 mod ids;
 mod named;
 mod patch;
@@ -17,6 +18,7 @@ mod provider;
 mod rate;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod set;
 mod status;
 mod tag;
 mod text_id;
@@ -30,17 +32,19 @@ pub use api_key::{ApiKey, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, Environment, Ne
 pub use audit::{Action, Actor, ActorType, AuditEntry, Change, Changes, Target, TargetType};
 pub use cursor::{Cursor, CursorError};
 pub use epoch::{Epoch, InvalidEpoch};
+pub use export::{ExportLine, ReportedStatus};
 pub use ids::{InvalidId, WorkspaceId, parse_uuid};
 pub use named::UnknownWord;
 pub use patch::Patch;
 pub use permission::{Permission, PermissionSet, Role, Scope};
 pub use provider::{CredentialSource, ModelInfo, ModelStatus, Provider, ProviderKeyInfo};
 pub use rate::RateStatus;
+pub use set::AgentSet;
 pub use status::{AgentStatus, LiveStatus, StatusReport};
 pub use tag::{Expected, InvalidTag, Precondition, Tag, Tagged};
 #[cfg(feature = "engine")]
 pub(crate) use text_id::TextId;
-pub use text_id::{AgentId, ApiKeyId, IdRef, UserId};
+pub use text_id::{AgentId, ApiKeyId, IdRef, SetName, UserId};
 pub use time::{InvalidTimestamp, Timestamp};
 pub use wire::{ErrorBody, Success};
 pub use workspace::{Member, NewWorkspace, Plan, PlanLimits, RoleChange, Workspace, WorkspacePatch, WorkspaceView};

@@ -21,13 +21,15 @@ use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
-use super::{Agent, AgentId, ApiKey, ApiKeyId, Member, UserId, Workspace};
+use super::{
+    Agent, AgentId, AgentSet, ApiKey, ApiKeyId, ExportLine, Member, ReportedStatus, SetName, UserId, Workspace,
+};
 use super::{
     AgentPatch, AgentStatus, AuditEntry, CreatedApiKey, ErrorBody, ModelInfo, NewAgent, NewApiKey, NewWorkspace,
     ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp, WorkspaceId, WorkspacePatch, WorkspaceView,
 };
 use crate::secret::ProviderCredential;
-use crate::validate::{MAX_AGENT_ID, MAX_USER_ID};
+use crate::validate::{MAX_AGENT_ID, MAX_SET_NAME, MAX_USER_ID};
 
 /// A generator of schemas that refer to each other by `#/components/schemas/…`.
 ///
@@ -83,6 +85,9 @@ pub fn definitions() -> Map<String, Value> {
         ModelInfo,
         ProviderKeyInfo,
         ProviderCredential,
+        AgentSet,
+        ReportedStatus,
+        ExportLine,
     )
 }
 
@@ -227,6 +232,12 @@ schemas! {
         "minLength": 20,
         "maxLength": 20,
         "pattern": "^[0-9A-Za-z]{20}$",
+    };
+    SetName, inline true => {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_SET_NAME,
+        "pattern": "^[a-z0-9][a-z0-9._-]*$",
     };
     WorkspaceId, inline true => { "type": "string", "format": "uuid", "pattern": UUID };
     Timestamp, inline false => {

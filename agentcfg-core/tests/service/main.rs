@@ -10,6 +10,7 @@ mod audit;
 mod changes;
 mod conditions;
 mod epochs;
+mod export;
 mod faults;
 mod histories;
 mod lists;

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::entity::{Entity, EntityKey, NumberKey};
 use crate::error::Error;
 use crate::model::{
-    Agent, ApiKey, ApiKeyId, AuditEntry, Environment, Epoch, LiveStatus, Member, Plan, Provider, ProviderKeyInfo,
-    Scope, Timestamp, Workspace, WorkspaceId,
+    Agent, AgentSet, ApiKey, ApiKeyId, AuditEntry, Environment, Epoch, LiveStatus, Member, Plan, Provider,
+    ProviderKeyInfo, Scope, SetName, Timestamp, Workspace, WorkspaceId,
 };
 use crate::store::{Key, Kind, Partition};
 use crate::vault::{KeyId, Sealed};
@@ -253,6 +253,28 @@ impl EntityKey<SealedKey> {
             provider.parse().map_err(|_| unreadable())?,
         ))
     }
+}
+
+impl Entity for AgentSet {
+    const KIND: Kind = Kind::Set;
+}
+
+pub(in crate::service) fn agent_set(workspace: WorkspaceId, set: &str) -> EntityKey<AgentSet> {
+    EntityKey::in_workspace(workspace, set)
+}
+
+/// The set that an agent belongs to.
+#[derive(Serialize, Deserialize)]
+pub(in crate::service) struct SetMember {
+    pub(in crate::service) set: SetName,
+}
+
+impl Entity for SetMember {
+    const KIND: Kind = Kind::SetMember;
+}
+
+pub(in crate::service) fn set_member(workspace: WorkspaceId, agent_id: &str) -> EntityKey<SetMember> {
+    EntityKey::in_workspace(workspace, agent_id)
 }
 
 /// That a workspace was deleted, and what it held is being removed.
