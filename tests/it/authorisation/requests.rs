@@ -90,7 +90,9 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             name: path,
             ..with(Before::Agent, AGENT, Some(r#"{"input": "x"}"#))
         },
-        ("GET", "/api/models" | "/api/provider-keys") => with(Before::Nothing, WORKSPACE, None),
+        ("GET", "/api/models" | "/api/provider-keys" | "/api/workspaces/export") => {
+            with(Before::Nothing, WORKSPACE, None)
+        }
         ("PUT", "/api/provider-keys") => with(Before::Nothing, PROVIDER, Some(r#"{"api_key": "{fresh}"}"#)),
         ("DELETE", "/api/provider-keys") => with(Before::ProviderKey, PROVIDER, None),
         ("DELETE", "/api/api-keys") => with(Before::Key, "key_id={item}", None),
