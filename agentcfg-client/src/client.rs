@@ -3,12 +3,15 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hyper::Response;
+use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use tokio::time::{Instant, timeout_at};
 
 use crate::connect::Http;
+use crate::error::Facts;
 use crate::request::{Call, Prepared};
-use crate::response::Answer;
+use crate::response::{self, Answer};
 use crate::retry::{self, deadline_after};
 use crate::{Builder, Error, RateLimit, RetryPolicy, Timeouts};
 
@@ -147,6 +150,31 @@ impl Client {
             .map_err(|error| if request.changes() { error.of_a_change() } else { error })
     }
 
+    /// Sends a call once, and returns the body of its successful response unread.
+    pub(crate) async fn open(&self, call: Call) -> Result<(Facts, Incoming), Error> {
+        let request = call.prepare(&self.shared.base, self.credential.header.as_ref())?;
+        let head = timeout_at(deadline_after(self.shared.timeouts.attempt), self.respond(&request));
+        let response = head.await.unwrap_or_else(|_| Err(Error::timed_out()))?;
+        if response.status().is_success() {
+            let facts = response::facts(response.status().as_u16(), response.headers());
+            return Ok((facts, response.into_body()));
+        }
+        let answer = Answer::read(response, self.shared.max_response_bytes);
+        let refused = timeout_at(deadline_after(self.shared.timeouts.attempt), answer).await;
+        match refused.unwrap_or_else(|_| Err(Error::timed_out())) {
+            Err(error) => Err(error),
+            Ok(answer) => Err(answer.absent("the answer has no content")),
+        }
+    }
+
+    pub(crate) fn timeouts(&self) -> &Timeouts {
+        &self.shared.timeouts
+    }
+
+    pub(crate) fn max_response_bytes(&self) -> usize {
+        self.shared.max_response_bytes
+    }
+
     async fn attempt(&self, request: &Prepared, deadline: Instant) -> Result<Answer, Error> {
         let end = deadline_after(self.shared.timeouts.attempt).min(deadline);
         timeout_at(end, self.exchange(request))
@@ -155,6 +183,12 @@ impl Client {
     }
 
     async fn exchange(&self, request: &Prepared) -> Result<Answer, Error> {
+        let response = self.respond(request).await?;
+        Answer::read(response, self.shared.max_response_bytes).await
+    }
+
+    /// Sends a request and receives the head of its response.
+    async fn respond(&self, request: &Prepared) -> Result<Response<Incoming>, Error> {
         let response = self
             .shared
             .http
@@ -164,7 +198,7 @@ impl Client {
         if let Some(rate_limit) = RateLimit::read(response.headers()) {
             *self.credential.rate_limit() = Some(rate_limit);
         }
-        Answer::read(response, self.shared.max_response_bytes).await
+        Ok(response)
     }
 }
 

@@ -39,7 +39,7 @@ struct Inner {
 }
 
 /// Metadata from the head of a response.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
     pub(crate) status: Option<u16>,
     pub(crate) request_id: Option<String>,

@@ -138,7 +138,7 @@ async fn read_body(body: Incoming, max_bytes: usize) -> Result<Bytes, Unread> {
     }
 }
 
-fn facts(status: u16, headers: &HeaderMap) -> Facts {
+pub(crate) fn facts(status: u16, headers: &HeaderMap) -> Facts {
     let request_id = headers.get("x-request-id").and_then(|id| id.to_str().ok());
     Facts {
         status: Some(status),

@@ -1,6 +1,6 @@
 //! Workspaces.
 
-use agentcfg_core::model::{NewWorkspace, Workspace, WorkspaceId, WorkspacePatch, WorkspaceView};
+use agentcfg_core::model::{NewWorkspace, Success, Workspace, WorkspaceId, WorkspacePatch, WorkspaceView};
 
 use crate::request::Call;
 use crate::response::Answer;
@@ -67,5 +67,23 @@ impl Client {
     pub async fn update_workspace(&self, workspace: WorkspaceId, patch: &WorkspacePatch) -> Result<Workspace, Error> {
         let call = Call::patch(WORKSPACES).query("workspace_id", workspace);
         self.send(call.json(patch), Answer::json).await
+    }
+
+    /// Deletes a workspace with all that it holds, for good. `confirm` is its exact name.
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid) for another name, [`is_forbidden`](Error::is_forbidden) for everyone but an owner.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// client.delete_workspace(workspace, "Studio North").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn delete_workspace(&self, workspace: WorkspaceId, confirm: &str) -> Result<Success, Error> {
+        let call = Call::delete(WORKSPACES).query("workspace_id", workspace);
+        self.send(call.query("confirm", confirm), Answer::json).await
     }
 }

@@ -48,6 +48,8 @@ named! {
         WorkspaceCreated = "workspace.created",
         /// A workspace was renamed or changed its plan.
         WorkspaceUpdated = "workspace.updated",
+        /// An owner took a copy of a workspace.
+        WorkspaceExported = "workspace.exported",
         /// A member was added or got another role.
         MemberSet = "member.set",
         /// A member was removed.
@@ -72,6 +74,8 @@ named! {
         LabelRemoved = "label.removed",
         /// A label of several agents was moved to where another one points.
         LabelPromoted = "label.promoted",
+        /// Agents were created, changed, restored and deleted together.
+        AgentsApplied = "agents.applied",
         /// A provider key was saved.
         ProviderKeySaved = "provider_key.saved",
         /// A provider key was deleted.

@@ -7,7 +7,9 @@ mod agent_fields;
 mod agent_filter;
 mod api_key;
 mod audit;
+mod cursor;
 mod epoch;
+mod export;
 mod ids;
 mod label;
 pub(crate) mod named;
@@ -17,6 +19,7 @@ mod provider;
 mod rate;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod set;
 mod status;
 mod tag;
 mod text_id;
@@ -31,7 +34,9 @@ pub(crate) use agent::{AgentHistory, StoredAgent};
 pub use agent_filter::{AgentFilter, AgentState};
 pub use api_key::{ApiKey, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, Environment, NewApiKey};
 pub use audit::{Action, Actor, ActorType, AuditEntry, AuditFilter, Change, Changes, Target, TargetType};
+pub use cursor::{Cursor, CursorError};
 pub use epoch::{Epoch, InvalidEpoch};
+pub use export::{ExportLine, ReportedStatus};
 pub use ids::{InvalidId, WorkspaceId, parse_uuid};
 pub use label::{AgentLabel, LabelFilter, LabelTarget, PromotedLabel, Promotion};
 pub use named::UnknownWord;
@@ -39,11 +44,12 @@ pub use patch::Patch;
 pub use permission::{Permission, PermissionSet, Role, Scope};
 pub use provider::{CredentialSource, ModelInfo, ModelStatus, Provider, ProviderKeyInfo};
 pub use rate::RateStatus;
+pub use set::AgentSet;
 pub use status::{AgentStatus, LiveStatus, StatusReport};
 pub use tag::{Expected, InvalidTag, Precondition, Tag, Tagged};
 #[cfg(feature = "engine")]
 pub(crate) use text_id::TextId;
-pub use text_id::{AgentId, ApiKeyId, IdRef, Label, Message, UserId};
+pub use text_id::{AgentId, ApiKeyId, IdRef, Label, Message, SetName, UserId};
 pub use time::{InvalidTimestamp, Timestamp};
 pub use version::{
     AgentDiff, AgentVersion, AgentVersionDetail, AsOf, Rollback, VersionPage, VersionSelector, VersionedAgent,

@@ -21,14 +21,17 @@ use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
-use super::{Agent, AgentDiff, AgentId, AgentLabel, AgentVersion, AgentVersionDetail, ApiKey, ApiKeyId, Label, Member};
+use super::{
+    Agent, AgentDiff, AgentId, AgentLabel, AgentSet, AgentVersion, AgentVersionDetail, ApiKey, ApiKeyId, ExportLine,
+    Label, Member, ReportedStatus, SetName,
+};
 use super::{
     AgentPatch, AgentStatus, AuditEntry, CreatedApiKey, ErrorBody, ModelInfo, NewAgent, NewApiKey, NewWorkspace,
     ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp, WorkspaceId, WorkspacePatch, WorkspaceView,
 };
 use super::{LabelTarget, Message, PromotedLabel, Promotion, Rollback, UserId, Workspace};
 use crate::secret::ProviderCredential;
-use crate::validate::{MAX_AGENT_ID, MAX_LABEL, MAX_MESSAGE, MAX_USER_ID};
+use crate::validate::{MAX_AGENT_ID, MAX_LABEL, MAX_MESSAGE, MAX_SET_NAME, MAX_USER_ID};
 
 /// A generator of schemas that refer to each other by `#/components/schemas/…`.
 ///
@@ -92,6 +95,9 @@ pub fn definitions() -> Map<String, Value> {
         ModelInfo,
         ProviderKeyInfo,
         ProviderCredential,
+        AgentSet,
+        ReportedStatus,
+        ExportLine,
     )
 }
 
@@ -245,6 +251,12 @@ schemas! {
         "minLength": 20,
         "maxLength": 20,
         "pattern": "^[0-9A-Za-z]{20}$",
+    };
+    SetName, inline true => {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_SET_NAME,
+        "pattern": "^[a-z0-9][a-z0-9._-]*$",
     };
     WorkspaceId, inline true => { "type": "string", "format": "uuid", "pattern": UUID };
     Timestamp, inline false => {

@@ -231,6 +231,18 @@ text_ids! {
     /// # Ok::<(), agentcfg_core::validate::Invalid>(())
     /// ```
     Message, "message", validate::message;
+
+    /// The name of a set of agents: 1–50 of `a-z`, `0-9`, `.`, `_` and `-`, the first a letter or a digit.
+    /// (Decisions, chapter 19.)
+    ///
+    /// ```
+    /// use agentcfg_core::model::SetName;
+    /// let name: SetName = "docs.team-1".parse()?;
+    /// assert_eq!(name, "docs.team-1");
+    /// assert!("-docs".parse::<SetName>().is_err());
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
+    /// ```
+    SetName, "set", validate::set_name;
 }
 
 impl Label {

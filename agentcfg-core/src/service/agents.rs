@@ -1,13 +1,14 @@
 //! Changing agent configurations: create, update, delete, restore.
 
 use super::access::Access;
+use super::agent_change::AgentChange;
 use super::change::{Attempt, Change, Rounds};
 use super::records::{self, EntityKey, Lookup, Outcome, Stored, WorkspacePlan};
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, Agent, AgentId, AgentPatch, IdRef, NewAgent, Permission, Precondition, StoredAgent, Success, Tag,
-    TargetType, Timestamp, VersionedAgent, WorkspaceId,
+    Agent, AgentId, AgentPatch, IdRef, NewAgent, Permission, Plan, Precondition, StoredAgent, Success, Tag, TargetType,
+    Timestamp, VersionedAgent, WorkspaceId,
 };
 use crate::store::Check;
 use crate::validate::{self, IntoValid, Invalid};
@@ -32,12 +33,12 @@ impl AgentCfg {
     pub async fn create_agent(&self, caller: &Caller, new: impl IntoValid<NewAgent>) -> Result<VersionedAgent, Error> {
         let new = new.into_valid()?.into_inner();
         let now = self.now();
-        let mut agent = StoredAgent::new(new.into_agent(self.new_id(now)?, now));
+        let mut agent = new.into_agent(self.new_id(now)?, now);
         let mut rounds = Rounds::default();
         loop {
             let attempt = self.try_create_agent(caller, &mut agent, rounds.is_first());
-            if let Attempt::Done(tag) = attempt.await? {
-                return Ok(versioned(agent, tag));
+            if let Attempt::Done(created) = attempt.await? {
+                return Ok(created);
             }
             rounds.lost().await?;
         }
@@ -48,17 +49,16 @@ impl AgentCfg {
     async fn try_create_agent(
         &self,
         caller: &Caller,
-        stored: &mut StoredAgent,
+        agent: &mut Agent,
         is_first: bool,
-    ) -> Result<Attempt<Tag>, Error> {
-        let agent = &mut stored.agent;
+    ) -> Result<Attempt<VersionedAgent>, Error> {
         let access = self
             .access(caller, agent.workspace_id, Permission::AgentsConfigure)
             .await?;
         let key = records::agent(access.workspace(), &agent.agent_id);
         let (plan, existing) = match is_first {
             true => (self.plan_of(&access).await?, None),
-            false => self.plan_and(&access, key.clone()).await?,
+            false => self.plan_and(&access, key).await?,
         };
         if let Some(existing) = existing {
             let hint = if existing.value.agent.is_active {
@@ -77,15 +77,8 @@ impl AgentCfg {
             let now = self.now();
             (agent.id, agent.created_at, agent.updated_at) = (self.new_id(now)?, now, now);
         }
-        let change = Change::new(
-            &access,
-            agent.created_at,
-            Action::AgentCreated,
-            TargetType::Agent,
-            agent.agent_id.clone(),
-        )
-        .create_agent(key, stored)?;
-        self.apply_within_plan(&access, plan, change).await
+        self.commit_agent(&access, AgentChange::new(None, agent.clone()), Some(plan))
+            .await
     }
 
     /// Changes the named fields of an agent. (Interface specification, *Update agent*.)
@@ -138,7 +131,8 @@ impl AgentCfg {
         self.require(condition, &found).await?;
         let mut agent = found.value.agent.clone();
         patch.clone().apply(&mut agent);
-        self.rewrite(&access, Action::AgentUpdated, found, agent, None, |change| change)
+        agent.updated_at = self.after(agent.updated_at);
+        self.commit_agent(&access, AgentChange::new(Some(found), agent), None)
             .await
     }
 
@@ -172,14 +166,10 @@ impl AgentCfg {
             self.require(condition, &found).await?;
             let agent = Agent {
                 is_active: false,
+                updated_at: self.after(found.value.agent.updated_at),
                 ..found.value.agent.clone()
             };
-            let workspace = access.workspace();
-            let attempt = self.rewrite(&access, Action::AgentDeactivated, found, agent, None, |change| {
-                change
-                    .add(records::active_agents(workspace), -1, None)
-                    .delete(records::status(workspace, agent_id.as_str()))
-            });
+            let attempt = self.commit_agent(&access, AgentChange::new(Some(found), agent), None);
             Ok(match attempt.await? {
                 Attempt::Done(_) => Attempt::Done(Success::OK),
                 Attempt::Raced => Attempt::Raced,
@@ -235,80 +225,50 @@ impl AgentCfg {
                 format!("the agent {agent_id:?} is already active"),
             ));
         }
-        let now = self.after(found.value.agent.updated_at);
-        let agent = found.value.followed_by(Agent {
+        let agent = Agent {
             is_active: true,
-            updated_at: now,
+            updated_at: self.after(found.value.agent.updated_at),
             ..found.value.agent.clone()
-        });
-        let change = Change::new(
-            &access,
-            now,
-            Action::AgentRestored,
-            TargetType::Agent,
-            agent_id.as_str(),
-        )
-        .replace_agent(found, &agent, None)?;
-        Ok(match self.apply_within_plan(&access, plan, change).await? {
-            Attempt::Done(tag) => Attempt::Done(versioned(agent, tag)),
-            Attempt::Raced => Attempt::Raced,
-        })
+        };
+        self.commit_agent(&access, AgentChange::new(Some(found), agent), Some(plan))
+            .await
     }
 
-    /// Commits a change that makes one more agent active, if the plan allows it. The change concerns the agent's record.
-    async fn apply_within_plan(
+    /// Commits the change of one agent with its audit entry. A change that makes one more agent active takes the plan, which
+    /// limits their number.
+    pub(super) async fn commit_agent(
         &self,
         access: &Access,
-        plan: Stored<WorkspacePlan>,
-        change: Change<'_>,
-    ) -> Result<Attempt<Tag>, Error> {
-        let limit = self.agent_limit(plan.value.plan);
-        let counter = records::active_agents(access.workspace());
-        let change = change.check(plan.unchanged()).add(counter, 1, limit.map(u64::from));
-        let epoch = self.epoch().await?;
-        Ok(match self.apply(change).await? {
-            Outcome::Done(done) => Attempt::Done(Tag::record(epoch, done.version)),
-            Outcome::Raced => Attempt::Raced,
-            Outcome::Limit => {
-                let plan = plan.value.plan;
-                let limit = limit.unwrap_or_default();
-                let message = format!(
-                    "the plan {plan} of this workspace allows {limit} active agents, and all of them exist; an operator of \
-                     this service can change the plan"
-                );
-                return Err(Error::new(ErrorKind::PlanLimit, message));
-            }
-        })
-    }
-
-    /// Commits a new state of an agent's record in place of the one that was found. `restored_from` is the version whose
-    /// content it takes.
-    pub(super) async fn rewrite(
-        &self,
-        access: &Access,
-        action: Action,
-        found: Stored<StoredAgent>,
-        mut agent: Agent,
-        restored_from: Option<u64>,
-        more: impl FnOnce(Change<'_>) -> Change<'_>,
+        decided: AgentChange,
+        plan: Option<Stored<WorkspacePlan>>,
     ) -> Result<Attempt<VersionedAgent>, Error> {
-        let now = self.after(found.value.agent.updated_at);
-        agent.updated_at = now;
-        let change = Change::new(access, now, action, TargetType::Agent, agent.agent_id.clone());
-        let next = found.value.followed_by(agent);
-        let change = change.replace_agent(found, &next, restored_from)?;
+        let after = &decided.after().agent;
+        let (at, id) = (after.updated_at, after.agent_id.clone());
+        let mut change = Change::new(access, at, decided.action(), TargetType::Agent, id).agent(&decided)?;
+        let limit = plan.as_ref().and_then(|plan| self.agent_limit(plan.value.plan));
+        if let Some(plan) = &plan {
+            change = change.check(plan.unchanged());
+        }
+        if decided.growth() != 0 {
+            let counter = records::active_agents(access.workspace());
+            change = change.add(counter, decided.growth(), limit.map(u64::from));
+        }
         let epoch = self.epoch().await?;
-        Ok(match self.apply(more(change)).await? {
-            Outcome::Done(done) => Attempt::Done(versioned(next, Tag::record(epoch, done.version))),
-            Outcome::Raced => Attempt::Raced,
-            Outcome::Limit => {
+        Ok(match (self.apply(change).await?, plan) {
+            (Outcome::Done(done), _) => {
+                let tag = Tag::record(epoch, done.version);
+                Attempt::Done(versioned(decided.into_after(), tag))
+            }
+            (Outcome::Raced, _) => Attempt::Raced,
+            (Outcome::Limit, Some(plan)) => return Err(over_limit(plan.value.plan, limit)),
+            (Outcome::Limit, None) => {
                 return Err(Error::new(ErrorKind::Internal, "the number of active agents is wrong"));
             }
         })
     }
 
     /// The time of a change: now, but always after the last one.
-    fn after(&self, last: Timestamp) -> Timestamp {
+    pub(super) fn after(&self, last: Timestamp) -> Timestamp {
         self.now().max(last.plus_millis(1))
     }
 
@@ -380,6 +340,16 @@ pub(super) fn versioned(stored: StoredAgent, tag: Tag) -> VersionedAgent {
         value: stored.agent,
         tag,
     }
+}
+
+/// The refusal of more active agents than the plan allows.
+fn over_limit(plan: Plan, limit: Option<u32>) -> Error {
+    let limit = limit.unwrap_or_default();
+    let message = format!(
+        "the plan {plan} of this workspace allows {limit} active agents, and all of them exist; an operator of this service \
+         can change the plan"
+    );
+    Error::new(ErrorKind::PlanLimit, message)
 }
 
 fn active(found: Option<Stored<StoredAgent>>, agent_id: IdRef<'_, AgentId>) -> Result<Stored<StoredAgent>, Error> {

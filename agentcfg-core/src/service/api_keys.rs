@@ -31,19 +31,29 @@ impl AgentCfg {
         let index = self
             .scan(Entries::<WorkspaceApiKey>::in_workspace(access.workspace()))
             .await?;
-        let keys: Vec<_> = index
-            .into_keys()
-            .map(|key| (records::api_key(key.item()), records::key_use(key.item())))
-            .collect();
-        let mut listed = Vec::with_capacity(keys.len());
-        for (stored, written) in self.read(keys).await? {
+        let ids: Vec<_> = index.into_keys().map(|key| key.item().to_owned()).collect();
+        let (mut listed, _) = self.api_keys_of(access.workspace(), &ids).await?;
+        listed.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        Ok(listed)
+    }
+
+    /// The API keys of these identifiers as they are listed, with the workspace's revision in the same snapshot.
+    pub(super) async fn api_keys_of(
+        &self,
+        workspace: WorkspaceId,
+        ids: &[String],
+    ) -> Result<(Vec<ApiKey>, u64), Error> {
+        let keys = ids.iter().map(|id| (records::api_key(id), records::key_use(id)));
+        let query = (records::revision(workspace), keys.collect::<Vec<_>>());
+        let (revision, found) = self.read(query).await?;
+        let mut listed = Vec::with_capacity(found.len());
+        for (stored, written) in found {
             let Some(stored) = stored else { continue };
             let written = written.map(|written| written.value.last_used_at);
             let last_used_at = self.inner.uses.pending(&stored.value.id).max(written);
             listed.push(stored.value.listed(last_used_at));
         }
-        listed.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
-        Ok(listed)
+        Ok((listed, revision))
     }
 
     /// Creates an API key. Its plaintext is in the answer alone; the store keeps a hash.

@@ -258,6 +258,7 @@ impl Builder {
                 lists: Lists::new(self.list_cache_bytes),
                 epoch: OnceCell::new(),
                 remote_store: self.remote_store,
+                removing: tokio::sync::Mutex::default(),
             }),
         }
     }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::access::Access;
+use super::agent_change::AgentChange;
 use super::records::{self, Entity, EntityKey, NumberKey, Outcome, Stored, Transaction};
 use super::written::Written;
 use super::{AgentCfg, diff};
@@ -112,6 +113,12 @@ impl<'a> Change<'a> {
         let check = found.unchanged();
         let before = Written::of(&found.value)?;
         self.check(check).write(found.key, Some(&before), value)
+    }
+
+    /// Makes an agent the subject of the change. The audit entry lists the fields that differ.
+    pub(super) fn agent(mut self, decided: &AgentChange) -> Result<Self, Error> {
+        (self.transaction, self.changes) = decided.write(self.access, self.transaction)?;
+        Ok(self)
     }
 
     /// As [`Self::create`] or [`Self::replace`], by whether a record was found.

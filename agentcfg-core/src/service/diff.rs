@@ -49,6 +49,14 @@ pub(super) fn changes(from: Option<&Written>, to: Option<&Written>) -> Result<Ve
     Ok(text)
 }
 
+/// The prefix of the paths of fields where an entry lists the changes of several agents.
+const AGENTS: &str = "agents/";
+
+/// The agent and the field that a path names in the entry of an apply.
+pub(super) fn agent_field(path: &str) -> Option<(&str, &str)> {
+    path.strip_prefix(AGENTS)?.split_once('/')
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

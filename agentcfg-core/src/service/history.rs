@@ -3,9 +3,8 @@
 //! The record has the numbers of its last version and its last touch, and every change checks the record's version. So
 //! numbers have no gaps, however many writers there are. Versions and touches are never written again.
 
-use super::change::Change;
-use super::diff;
-use super::records::{self, EntityKey, Stored, StoredTouch, StoredVersion};
+use super::access::Access;
+use super::records::{self, Entity, EntityKey, StoredTouch, StoredVersion, Transaction};
 use super::written::Written;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Agent, AgentConfig, AgentHistory, StoredAgent, Timestamp};
@@ -48,45 +47,51 @@ impl StoredAgent {
     }
 }
 
-impl Change<'_> {
-    /// Creates an agent with its version 1.
-    pub(super) fn create_agent(mut self, key: EntityKey<StoredAgent>, agent: &StoredAgent) -> Result<Self, Error> {
-        let after = Written::of(agent)?;
-        self.changes = diff::changes(None, Some(&after))?;
-        let change = self.check(key.absent()).add_version(agent, &after, None)?;
-        Ok(change.put_agent(key, after))
+/// Adds versions and touches to the transaction of a change.
+pub(super) struct Writer<'a> {
+    access: &'a Access,
+    transaction: Transaction,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(access: &'a Access, transaction: Transaction) -> Self {
+        Self { access, transaction }
     }
 
-    /// Replaces an agent's record by the state that [follows](StoredAgent::followed_by) it, and adds what that state adds to
-    /// the history. `restored_from` is the version whose content it takes.
-    pub(super) fn replace_agent(
-        mut self,
-        found: Stored<StoredAgent>,
+    /// The transaction with all that was added.
+    pub(super) fn finish(self) -> Transaction {
+        self.transaction
+    }
+
+    /// Adds what the state that [follows](StoredAgent::followed_by) another one adds to the history. The texts are those of
+    /// the two states. `restored_from` is the version whose content it takes.
+    pub(super) fn add_change(
+        &mut self,
+        before: &StoredAgent,
+        before_text: &Written,
         next: &StoredAgent,
+        next_text: &Written,
         restored_from: Option<u64>,
-    ) -> Result<Self, Error> {
-        let (before, after) = (Written::of(&found.value)?, Written::of(next)?);
-        self.changes = diff::changes(Some(&before), Some(&after))?;
-        let mut change = self.check(found.unchanged());
-        if found.value.history.is_none() {
-            change = change.add_first_version(&found.value.agent, &before)?;
+    ) -> Result<(), Error> {
+        if before.history.is_none() {
+            self.add_first_version(&before.agent, before_text)?;
         }
-        if next.version() > found.value.version() {
-            change = change.add_version(next, &after, restored_from)?;
+        if next.version() > before.version() {
+            self.add_version(next, next_text, restored_from)?;
         }
-        if next.history().touches > found.value.history().touches {
-            change = change.add_touch(next)?;
+        if next.history().touches > before.history().touches {
+            self.add_touch(next)?;
         }
-        Ok(change.put_agent(found.key, after))
-    }
-
-    fn put_agent(mut self, key: EntityKey<StoredAgent>, text: Written) -> Self {
-        self.transaction = self.transaction.put_subject(key, text.into_text());
-        self
+        Ok(())
     }
 
     /// Adds the current version of an agent, whose text is given.
-    fn add_version(self, agent: &StoredAgent, text: &Written, restored_from: Option<u64>) -> Result<Self, Error> {
+    pub(super) fn add_version(
+        &mut self,
+        agent: &StoredAgent,
+        text: &Written,
+        restored_from: Option<u64>,
+    ) -> Result<(), Error> {
         let head = StoredVersion {
             version: agent.version(),
             actor: Some(self.access.actor()),
@@ -98,7 +103,7 @@ impl Change<'_> {
     }
 
     /// Adds the version that an agent from before versions were kept has had until now.
-    fn add_first_version(self, agent: &Agent, text: &Written) -> Result<Self, Error> {
+    fn add_first_version(&mut self, agent: &Agent, text: &Written) -> Result<(), Error> {
         let head = StoredVersion {
             was_active: Some(agent.is_active),
             ..head(agent.updated_at)
@@ -106,13 +111,13 @@ impl Change<'_> {
         self.put_version(agent, &head, text)
     }
 
-    fn put_version(mut self, agent: &Agent, head: &StoredVersion<()>, text: &Written) -> Result<Self, Error> {
+    fn put_version(&mut self, agent: &Agent, head: &StoredVersion<()>, text: &Written) -> Result<(), Error> {
         let key = records::version::<AgentConfig>(agent.workspace_id, &agent.agent_id, head.version);
-        self.transaction = self.transaction.put_revised(key, version_text(head, text)?);
-        Ok(self)
+        self.put(key, version_text(head, text)?);
+        Ok(())
     }
 
-    fn add_touch(mut self, agent: &StoredAgent) -> Result<Self, Error> {
+    fn add_touch(&mut self, agent: &StoredAgent) -> Result<(), Error> {
         let StoredAgent { agent, history } = agent;
         let number = history.unwrap_or(FIRST).touches;
         let touch = StoredTouch {
@@ -122,8 +127,13 @@ impl Change<'_> {
         };
         let key = records::touch(agent.workspace_id, &agent.agent_id, number);
         let text = serde_json::to_vec(&touch).map_err(records::not_written)?;
-        self.transaction = self.transaction.put_revised(key, text);
-        Ok(self)
+        self.put(key, text);
+        Ok(())
+    }
+
+    fn put<T: Entity>(&mut self, key: EntityKey<T>, text: Vec<u8>) {
+        let transaction = std::mem::take(&mut self.transaction);
+        self.transaction = transaction.put_revised(key, text);
     }
 }
 

@@ -5,6 +5,7 @@
 //! audit entry inside.
 
 mod access;
+mod agent_change;
 mod agent_reads;
 mod agents;
 mod api_keys;
@@ -15,15 +16,19 @@ mod change;
 mod diff;
 mod entry;
 mod epoch;
+mod export;
 mod history;
 mod labels;
 mod lists;
+mod log_since;
 mod master_keys;
 mod members;
 mod models;
 mod past;
+mod pieces;
 mod provider_keys;
 mod records;
+mod removal;
 mod settings;
 mod status;
 #[cfg(test)]
@@ -42,6 +47,7 @@ pub use self::builder::Builder;
 use self::builder::{Counting, Managed};
 pub use self::entry::{Caller, Entry, EntryError};
 use self::entry::{KeyTable, LastUses, Plaintexts};
+pub use self::export::Export;
 pub use self::lists::AgentList;
 use self::lists::Lists;
 pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
@@ -95,6 +101,8 @@ struct Inner {
     lists: Arc<Lists>,
     epoch: OnceCell<Epoch>,
     remote_store: bool,
+    /// Held while records of deleted workspaces are removed, so that one task of the process does it at a time.
+    removing: tokio::sync::Mutex<()>,
 }
 
 impl AgentCfg {

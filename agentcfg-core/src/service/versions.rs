@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use similar::TextDiff;
 
 use super::access::Access;
+use super::agent_change::AgentChange;
 use super::agents::{agent_key, versioned};
 use super::blocking::blocking;
 use super::change::Attempt;
@@ -14,7 +15,7 @@ use super::written::Written;
 use super::{AgentCfg, Caller, diff, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Label, Permission,
+    Agent, AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Label, Permission,
     Precondition, Rollback, StoredAgent, Tag, VersionPage, VersionSelector, VersionedAgent, WorkspaceId,
 };
 use crate::validate::IntoValid;
@@ -355,15 +356,12 @@ impl AgentCfg {
             let tag = Tag::record(self.epoch().await?, stored.version);
             return Ok(Attempt::Done(versioned(stored.value, tag)));
         }
-        self.rewrite(
-            &access,
-            Action::AgentRolledBack,
-            stored,
-            agent,
-            Some(number),
-            |change| change,
-        )
-        .await
+        let agent = Agent {
+            updated_at: self.after(agent.updated_at),
+            ..agent
+        };
+        let change = AgentChange::new(Some(stored), agent).restored_from(number);
+        self.commit_agent(&access, change, None).await
     }
 
     async fn agent_with_labels(&self, access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<Found, Error> {

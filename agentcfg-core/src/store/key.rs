@@ -76,6 +76,10 @@ pub enum Kind {
     AgentTouch = 11,
     /// The labels of an agent, by `agent_id`.
     AgentLabels = 12,
+    /// A set of agents, by its name.
+    Set = 16,
+    /// The set that an agent belongs to, by `agent_id`.
+    SetMember = 17,
     /// An API key, in a partition of its own.
     ApiKey = 20,
     /// When an API key was last used, in the key's partition.
@@ -85,6 +89,8 @@ pub enum Kind {
     /// That a workspace has a sealed provider credential, in the partition `provider-keys`, by workspace
     /// and provider.
     SealedKey = 23,
+    /// That a workspace was deleted and its records are being removed, in the partition `removals`, by workspace.
+    Removal = 26,
     /// A fact about the whole store, in the partition `store`.
     Meta = 30,
 }
@@ -96,7 +102,7 @@ impl Kind {
     /// use agentcfg_core::store::Kind;
     /// assert!(Kind::ALL.is_sorted());
     /// ```
-    pub const ALL: [Kind; 17] = [
+    pub const ALL: [Kind; 20] = [
         Kind::Workspace,
         Kind::Counter,
         Kind::LogHead,
@@ -109,10 +115,13 @@ impl Kind {
         Kind::AgentVersion,
         Kind::AgentTouch,
         Kind::AgentLabels,
+        Kind::Set,
+        Kind::SetMember,
         Kind::ApiKey,
         Kind::KeyUse,
         Kind::Membership,
         Kind::SealedKey,
+        Kind::Removal,
         Kind::Meta,
     ];
 
@@ -130,8 +139,12 @@ impl Kind {
             | Self::LogEntry
             | Self::AgentVersion
             | Self::AgentTouch
-            | Self::AgentLabels => PartitionKind::Workspace,
-            Self::ApiKey | Self::KeyUse | Self::Membership | Self::SealedKey | Self::Meta => PartitionKind::Global,
+            | Self::AgentLabels
+            | Self::Set
+            | Self::SetMember => PartitionKind::Workspace,
+            Self::ApiKey | Self::KeyUse | Self::Membership | Self::SealedKey | Self::Removal | Self::Meta => {
+                PartitionKind::Global
+            }
         }
     }
 }

@@ -67,6 +67,7 @@ pub use self::key::{Key, Kind, Partition, PartitionKind};
 pub use self::memory::MemoryStore;
 #[cfg(any(feature = "redb", feature = "postgres"))]
 pub use self::stream::{Digest, Digesting};
+use crate::model::WorkspaceId;
 
 /// A stored value with its version.
 ///
@@ -405,6 +406,44 @@ pub trait Store: Send + Sync + 'static {
     async fn ready(&self) -> Result<(), StoreError> {
         self.get(&[Key::global("store", Kind::Meta, "ready")]).await.map(drop)
     }
+
+    /// Ends the removal of a workspace whose records are deleted: removes all that the store keeps of deleted records under
+    /// keys that name the workspace, and last of all the record `marker`, which names it too.
+    ///
+    /// No commit names any of these keys again, so that guarantee 5 has nothing to hold for. A call that failed is repeated;
+    /// until one has succeeded, `marker` stays. The default deletes `marker` and suits a store that keeps nothing of a deleted
+    /// record.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::commit`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use agentcfg_core::model::WorkspaceId;
+    /// # use agentcfg_core::store::{Batch, Key, Kind, MemoryStore, Store, Write};
+    /// # let store = MemoryStore::new();
+    /// # let workspace: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// let marker = Key::global("removals", Kind::Removal, workspace.to_string());
+    /// store.commit(Batch { checks: vec![], writes: vec![Write::Put(marker.clone(), b"{}".to_vec())] }).await?;
+    /// store.end_removal(workspace, marker.clone()).await?;
+    /// assert_eq!(store.get(&[marker]).await?, [None]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    async fn end_removal(&self, workspace: WorkspaceId, marker: Key) -> Result<(), StoreError> {
+        let _ = workspace;
+        let batch = Batch {
+            checks: Vec::new(),
+            writes: vec![Write::Delete(marker)],
+        };
+        match self.commit(batch).await {
+            Ok(_) => Ok(()),
+            Err(CommitError::Store(error)) => Err(error),
+            Err(refused) => Err(StoreError::Misuse(format!("a deletion was refused: {refused}"))),
+        }
+    }
 }
 
 /// A store that several owners share.
@@ -432,5 +471,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     async fn ready(&self) -> Result<(), StoreError> {
         (**self).ready().await
+    }
+
+    async fn end_removal(&self, workspace: WorkspaceId, marker: Key) -> Result<(), StoreError> {
+        (**self).end_removal(workspace, marker).await
     }
 }

@@ -18,6 +18,10 @@ use crate::rules;
 
 /// The greatest length of an `agent_id`.
 pub const MAX_AGENT_ID: usize = 50;
+/// The greatest length of the name of a set.
+pub const MAX_SET_NAME: usize = 50;
+/// The greatest number of agents in the body of an apply.
+pub const MAX_APPLIED: usize = 1000;
 /// The greatest length of a `display_name`.
 pub const MAX_DISPLAY_NAME: usize = 100;
 /// The greatest length of a `role`.
@@ -73,6 +77,18 @@ pub(crate) fn agent_id(text: &str, field: &dyn Display, faults: &mut Faults) {
     rules::length_at_most(text, MAX_AGENT_ID, field, faults);
     if text.is_empty() || !text.bytes().all(is_agent_id_byte) {
         faults.push(field, format_args!("must be 1 to {MAX_AGENT_ID} of a-z, 0-9, - and _"));
+    }
+}
+
+/// The name of a set: 1–50 of `a-z`, `0-9`, `.`, `_` and `-`, the first a letter or a digit.
+pub(crate) fn set_name(text: &str, field: &dyn Display, faults: &mut Faults) {
+    rules::length_at_most(text, MAX_SET_NAME, field, faults);
+    let is_first = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9');
+    let is_next = |byte: &u8| is_first(byte) || matches!(byte, b'.' | b'_' | b'-');
+    if !text.as_bytes().first().is_some_and(is_first) || !text.as_bytes().iter().all(is_next) {
+        let rule =
+            format_args!("must be 1 to {MAX_SET_NAME} of a-z, 0-9, ., _ and -, and begin with a letter or a digit");
+        faults.push(field, rule);
     }
 }
 

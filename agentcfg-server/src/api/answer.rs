@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::api::model_calls::Relay;
 use crate::api::schema::{Example, Schema};
 use crate::http::errors::Failure;
+use crate::http::pulled::{Next, Pulled};
 use crate::http::response::Reply;
 
 /// What an endpoint answers when it succeeds.
@@ -46,6 +47,8 @@ pub enum Shown {
     List(Schema),
     /// A value of this JSON Schema, which may be a component of this name.
     Fixed(Option<&'static str>, &'static str),
+    /// A stream of values of this type, each a line of its own.
+    Lines(Schema),
     /// Any body that a model provider answers.
     Relayed,
 }
@@ -140,6 +143,31 @@ impl<T: Example> Answer for SharedList<T> {
         may_be_long: true,
         ..AnswerDoc::ok(Shown::List(Schema::of_answer::<T>()))
     };
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Ok(self.reply)
+    }
+}
+
+/// 200 with a stream of values as JSON, each a line of its own.
+#[derive(Debug)]
+pub struct Lines<T> {
+    reply: Reply,
+    of: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T> Lines<T> {
+    /// The lines that this source makes, one piece after another.
+    pub fn pulled<S: Send + 'static>(source: S, next: fn(S) -> Next<S>) -> Self {
+        Self {
+            reply: Reply::lines(Pulled::new(source, next)),
+            of: std::marker::PhantomData,
+        }
+    }
+}
+
+impl<T: Example> Answer for Lines<T> {
+    const DOC: AnswerDoc = AnswerDoc::ok(Shown::Lines(Schema::of_answer::<T>()));
 
     fn into_reply(self) -> Result<Reply, Failure> {
         Ok(self.reply)

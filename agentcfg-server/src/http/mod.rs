@@ -10,6 +10,7 @@ mod content;
 pub mod cors;
 mod disconnect;
 pub mod errors;
+pub mod pulled;
 pub mod query;
 pub mod received_body;
 pub mod request;

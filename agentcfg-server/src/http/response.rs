@@ -126,6 +126,18 @@ impl Reply {
         }
     }
 
+    /// 200 with lines of JSON, which are streamed and never compressed.
+    pub fn lines<B>(body: B) -> Self
+    where
+        B: HttpBody<Data = Bytes, Error = BodyError> + Send + 'static,
+    {
+        let mut response = Response::new(body);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Self::relayed(response)
+    }
+
     /// Encodes the reply in the coding that the request negotiates: gzip or plain.
     pub(crate) async fn encoded(
         self,

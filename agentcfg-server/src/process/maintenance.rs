@@ -33,6 +33,26 @@ pub(super) async fn finish_rotation(service: AgentCfg) {
     }
 }
 
+/// Removes what deleted workspaces have left, now and periodically: a crash or an outage may have cut off a removal, or
+/// another server that has ended since.
+pub(super) async fn remove_deleted_workspaces(service: AgentCfg, stopped: impl Future<Output = ()>) {
+    let work = async {
+        loop {
+            if let Err(error) = service.remove_deleted_workspaces().await {
+                tracing::warn!(
+                    ?error,
+                    "could not remove all records of deleted workspaces, trying again"
+                );
+            }
+            tokio::time::sleep(EVERY).await;
+        }
+    };
+    tokio::select! {
+        () = stopped => {}
+        () = work => {}
+    }
+}
+
 /// Runs the periodic tasks: writes when keys were last used, and checks whether storage answers.
 pub(super) async fn maintain(
     service: AgentCfg,

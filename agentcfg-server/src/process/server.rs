@@ -19,7 +19,7 @@ use crate::listen::{self, Drained, Limits};
 use crate::process::backend::{self, Backend};
 use crate::process::config::Config;
 use crate::process::datadir::DataDir;
-use crate::process::maintenance::{finish_rotation, maintain};
+use crate::process::maintenance::{finish_rotation, maintain, remove_deleted_workspaces};
 use crate::process::master_keys;
 pub use crate::process::start_error::StartError;
 use crate::process::telemetry::{self, Metrics};
@@ -196,6 +196,7 @@ impl Server {
             until(stopped.clone()),
         ));
 
+        let removing = tokio::spawn(remove_deleted_workspaces(self.service.clone(), until(stopped.clone())));
         let keeping_keys = tokio::spawn(self.identity.clone().keep(until(stopped.clone())));
         ready(address);
         let answering = listen::service_fn(move |request| app.exchange(request));
@@ -203,6 +204,7 @@ impl Server {
 
         let _ = stop.send(true);
         let _ = maintenance.await;
+        let _ = removing.await;
         let _ = keeping_keys.await;
         if let Some(server) = metrics_server {
             let _ = server.await;

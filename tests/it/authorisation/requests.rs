@@ -75,6 +75,8 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
         ("PUT", "/api/agents/status") => with(Before::Agent, AGENT, Some(r#"{"status": "idle"}"#)),
         ("POST", "/api/workspaces") => with(Before::Nothing, "", Some(r#"{"name": "x"}"#)),
         ("PATCH", "/api/workspaces") => with(Before::Nothing, WORKSPACE, Some(r#"{"name": "{fresh}"}"#)),
+        // The name is wrong, so that the workspace stays; 400 shows that the deletion was permitted.
+        ("DELETE", "/api/workspaces") => with(Before::Nothing, "workspace_id={workspace}&confirm={fresh}", None),
         ("PUT", "/api/workspaces/members") => with(Before::Member, MEMBER, Some(r#"{"role": "member"}"#)),
         ("DELETE", "/api/workspaces/members") => with(Before::Member, MEMBER, None),
         ("POST", "/api/api-keys") => with(
@@ -88,7 +90,9 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             name: path,
             ..with(Before::Agent, AGENT, Some(r#"{"input": "x"}"#))
         },
-        ("GET", "/api/models" | "/api/provider-keys") => with(Before::Nothing, WORKSPACE, None),
+        ("GET", "/api/models" | "/api/provider-keys" | "/api/workspaces/export") => {
+            with(Before::Nothing, WORKSPACE, None)
+        }
         ("PUT", "/api/provider-keys") => with(Before::Nothing, PROVIDER, Some(r#"{"api_key": "{fresh}"}"#)),
         ("DELETE", "/api/provider-keys") => with(Before::ProviderKey, PROVIDER, None),
         ("DELETE", "/api/api-keys") => with(Before::Key, "key_id={item}", None),

@@ -126,15 +126,21 @@ impl AgentCfg {
     /// Writes the uses that are later than the stored ones: another server on the same store may have seen a later one.
     /// `false` when such a server wrote in between.
     async fn write_uses(&self, uses: &[(String, Timestamp)]) -> Result<bool, Error> {
-        let keys: Vec<_> = uses.iter().map(|(key_id, _)| records::key_use(key_id)).collect();
-        let stored = self.read(keys.clone()).await?;
+        let of = |key_id: &String| (records::api_key(key_id), records::key_use(key_id));
+        let stored = self
+            .read(uses.iter().map(|(key_id, _)| of(key_id)).collect::<Vec<_>>())
+            .await?;
         let mut transaction = Transaction::default();
-        for ((key, stored), (_, at)) in keys.into_iter().zip(stored).zip(uses) {
+        for ((api_key, stored), (key_id, at)) in stored.into_iter().zip(uses) {
+            // The key of a deleted workspace is removed, and a use of it would stay for ever.
+            let Some(api_key) = api_key else { continue };
             if stored.as_ref().is_some_and(|stored| stored.value.last_used_at >= *at) {
                 continue;
             }
+            let key = records::key_use(key_id);
             let unchanged = key.unchanged(stored.as_ref());
             transaction = transaction
+                .check(api_key.unchanged())
                 .check(unchanged)
                 .put(key, &StoredUse { last_used_at: *at })?;
         }

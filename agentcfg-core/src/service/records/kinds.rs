@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::entity::{Entity, EntityKey, NumberKey};
 use crate::error::Error;
 use crate::model::{
-    Action, Actor, ApiKey, ApiKeyId, AuditEntry, Changes, Environment, Epoch, LiveStatus, Member, Message, Plan,
-    Provider, ProviderKeyInfo, Scope, StoredAgent, Target, Timestamp, Workspace, WorkspaceId,
+    Action, Actor, AgentSet, ApiKey, ApiKeyId, AuditEntry, Changes, Environment, Epoch, LiveStatus, Member, Message,
+    Plan, Provider, ProviderKeyInfo, Scope, SetName, StoredAgent, Target, Timestamp, Workspace, WorkspaceId,
 };
 use crate::store::{Key, Kind, Partition};
 use crate::vault::{KeyId, Sealed};
@@ -324,6 +324,60 @@ impl EntityKey<SealedKey> {
             workspace.parse().map_err(|_| unreadable())?,
             provider.parse().map_err(|_| unreadable())?,
         ))
+    }
+}
+
+impl Entity for AgentSet {
+    const KIND: Kind = Kind::Set;
+}
+
+pub(in crate::service) fn agent_set(workspace: WorkspaceId, set: &str) -> EntityKey<AgentSet> {
+    EntityKey::in_workspace(workspace, set)
+}
+
+/// The set that an agent belongs to.
+#[derive(Serialize, Deserialize)]
+pub(in crate::service) struct SetMember {
+    pub(in crate::service) set: SetName,
+}
+
+impl Entity for SetMember {
+    const KIND: Kind = Kind::SetMember;
+}
+
+pub(in crate::service) fn set_member(workspace: WorkspaceId, agent_id: &str) -> EntityKey<SetMember> {
+    EntityKey::in_workspace(workspace, agent_id)
+}
+
+/// That a workspace was deleted, and what it held is being removed.
+#[derive(Serialize, Deserialize)]
+pub(in crate::service) struct StoredRemoval {
+    /// The name that the workspace had.
+    pub(in crate::service) name: String,
+    pub(in crate::service) deleted_at: Timestamp,
+}
+
+impl Entity for StoredRemoval {
+    const KIND: Kind = Kind::Removal;
+}
+
+pub(in crate::service) fn removal(workspace: WorkspaceId) -> EntityKey<StoredRemoval> {
+    EntityKey::new(removals(), workspace.to_string())
+}
+
+/// The partition of the [`StoredRemoval`] records of all workspaces.
+pub(in crate::service) fn removals() -> Partition {
+    Partition::Global("removals".into())
+}
+
+impl EntityKey<StoredRemoval> {
+    /// The workspace that the key names.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
+    pub(in crate::service) fn workspace(&self) -> Result<WorkspaceId, Error> {
+        self.item().parse().map_err(|error| self.unreadable(error))
     }
 }
 

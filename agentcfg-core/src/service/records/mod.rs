@@ -20,5 +20,5 @@ pub(super) use self::codec::not_written;
 pub(super) use self::entity::{Encoded, Entity, EntityKey, NumberKey, Stored};
 pub(super) use self::history::*;
 pub(super) use self::kinds::*;
-pub(super) use self::read::{Entries, Lookup};
+pub(super) use self::read::{Entries, Lookup, Scanned};
 pub(super) use self::transaction::{Outcome, Transaction};

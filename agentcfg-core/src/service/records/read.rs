@@ -139,15 +139,17 @@ impl<A: Lookup, B: Lookup> Query for Vec<(A, B)> {
     }
 }
 
-impl<A: Lookup, B: Lookup> Query for (A, Vec<B>) {
+/// One key, and a query of any number of keys.
+impl<A: Lookup, B> Query for (A, Vec<B>)
+where
+    Vec<B>: Query<Keys = Vec<Key>>,
+{
     type Keys = Vec<Key>;
-    type Found = (A::Found, Vec<B::Found>);
+    type Found = (A::Found, <Vec<B> as Query>::Found);
 
     fn into_keys(self) -> Self::Keys {
         let (first, rest) = self;
-        std::iter::once(first.into())
-            .chain(rest.into_iter().map(Into::into))
-            .collect()
+        std::iter::once(first.into()).chain(rest.into_keys()).collect()
     }
 
     fn found(mut keys: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
@@ -184,6 +186,13 @@ impl<T: Entity> Entries<T> {
         self
     }
 
+    /// Those after this item, in the direction of the scan.
+    #[must_use]
+    pub(in crate::service) fn after_item(mut self, item: Option<Box<str>>) -> Self {
+        self.scan.after = item;
+        self
+    }
+
     /// From the greatest item to the smallest.
     #[must_use]
     pub(in crate::service) fn descending(mut self) -> Self {
@@ -215,6 +224,11 @@ impl<T: Entity> Scanned<T> {
     /// Whether there is none.
     pub(in crate::service) fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// The item of the last one.
+    pub(in crate::service) fn last_item(&self) -> Option<Box<str>> {
+        self.entries.last().map(|(key, _)| key.item().into())
     }
 
     /// The bytes of all values.

@@ -44,6 +44,7 @@ mod load;
 mod options;
 mod pool;
 mod read;
+mod removal;
 mod run;
 mod schema;
 mod sql;
@@ -62,6 +63,7 @@ use self::pool::Connections;
 use self::sql::Sql;
 pub use self::transfer::{TransferError, Transferred};
 use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
+use crate::model::WorkspaceId;
 
 /// A store in a PostgreSQL database, which any number of processes can use at the same time.
 ///
@@ -153,5 +155,9 @@ impl Store for PostgresStore {
 
     fn is_current(&self, _: Stamp) -> bool {
         false
+    }
+
+    async fn end_removal(&self, workspace: WorkspaceId, marker: Key) -> Result<(), StoreError> {
+        removal::end(&self.connections, &self.sql, workspace, &marker).await
     }
 }

@@ -42,19 +42,6 @@ pub(super) async fn prepare(client: &mut Client, sql: &Sql) -> Result<Facts, Con
         .ok_or_else(|| ConnectError::Unusable("the tables disappeared right after they were created".into()))
 }
 
-/// Whether the table of each kind of record exists.
-async fn has_all_tables(client: &Client, sql: &Sql) -> Result<bool, ConnectError> {
-    let rows = client
-        .query_typed(
-            "SELECT tablename::text FROM pg_catalog.pg_tables WHERE schemaname = $1",
-            &[(&sql.schema, Type::TEXT)],
-        )
-        .await
-        .map_err(|error| failed(&error))?;
-    let there: Vec<&str> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
-    Ok(TABLES.iter().all(|table| there.contains(&table.name)))
-}
-
 /// Reads the table `store`, if it exists.
 async fn facts(client: &Client, sql: &Sql) -> Result<Option<Facts>, ConnectError> {
     let query = format!("SELECT format::text, base_version::text FROM {}.store", sql.schema);
@@ -108,6 +95,19 @@ async fn refuse_other_records(client: &Client, sql: &Sql) -> Result<(), ConnectE
         ))),
         Err(error) => Err(failed(&error)),
     }
+}
+
+/// Whether there is a table for each kind of record. A database of an earlier release lacks those of newer kinds.
+async fn has_all_tables(client: &Client, sql: &Sql) -> Result<bool, ConnectError> {
+    let rows = client
+        .query_typed(
+            "SELECT table_name::text FROM information_schema.tables WHERE table_schema = $1",
+            &[(&sql.schema, Type::TEXT)],
+        )
+        .await
+        .map_err(|error| failed(&error))?;
+    let there: Vec<String> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
+    Ok(TABLES.iter().all(|table| there.iter().any(|name| name == table.name)))
 }
 
 fn is_absent(error: &Error) -> bool {

@@ -45,10 +45,13 @@ pub(super) const TABLES: &[Table] = &[
     table("agent_versions", Kind::AgentVersion, "workspace_id", "version"),
     table("agent_touches", Kind::AgentTouch, "workspace_id", "touch"),
     table("agent_labels", Kind::AgentLabels, "workspace_id", "agent_id"),
+    table("sets", Kind::Set, "workspace_id", "set_name"),
+    table("set_members", Kind::SetMember, "workspace_id", "agent_id"),
     table("api_keys", Kind::ApiKey, "key_id", "item"),
     table("key_uses", Kind::KeyUse, "key_id", "item"),
     table("memberships", Kind::Membership, "user_id", "workspace_id"),
     table("sealed_keys", Kind::SealedKey, "list", "place"),
+    table("removals", Kind::Removal, "list", "workspace_id"),
     table("meta", Kind::Meta, "subject", "item"),
 ];
 

@@ -1,6 +1,6 @@
 //! Integrity check of a store file: the structure of its pages, and each record.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -15,6 +15,7 @@ use super::error::{Fault, OpenError, catch_panic};
 use super::open::{builder, panic_as_damage, refuse_empty};
 use super::overlay::Overlay;
 use super::schema::{RECORDS, read_sequence, verify_format};
+use crate::model::WorkspaceId;
 
 /// The result of a [`check`].
 ///
@@ -29,6 +30,9 @@ use super::schema::{RECORDS, read_sequence, verify_format};
 pub struct CheckReport {
     /// The number of undamaged records of each kind.
     pub records: BTreeMap<Kind, u64>,
+    /// The deleted workspaces whose records are not all removed yet, each with the number of those that are left. A service
+    /// that opens the store goes on with the removal.
+    pub removals: BTreeMap<WorkspaceId, u64>,
     /// The problems, in the order in which the check found them.
     pub problems: Vec<Problem>,
 }
@@ -62,6 +66,8 @@ pub enum Problem {
     Record(String, String),
     /// A log has a gap, or its number of entries differs from its head.
     Log(String),
+    /// Records name a workspace that does not exist: how many, and which.
+    Remains(u64, WorkspaceId),
 }
 
 impl fmt::Display for Problem {
@@ -71,6 +77,12 @@ impl fmt::Display for Problem {
             Self::UnknownKey(key) => write!(f, "{key} is not a valid key"),
             Self::Record(key, why) => write!(f, "record {key}: {why}"),
             Self::Log(why) => f.write_str(why),
+            Self::Remains(count, workspace) => {
+                write!(
+                    f,
+                    "{count} records are left of the workspace {workspace}, which does not exist"
+                )
+            }
         }
     }
 }
@@ -131,6 +143,9 @@ pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, OpenError> {
 struct Walk {
     report: CheckReport,
     log: Option<Log>,
+    /// The problems of logs, by workspace. The log of one that is being removed may have any part of its entries.
+    logs: Vec<(Partition, Problem)>,
+    owners: Owners,
 }
 
 /// The log whose records the iteration is reading.
@@ -152,7 +167,30 @@ impl Walk {
             self.record(key.value(), sealed.value(), sequence);
         }
         self.end_log();
+        self.settle();
         Ok(())
+    }
+
+    /// Decides what could not be decided before all records were read: what belongs to a removal.
+    fn settle(&mut self) {
+        let Owners {
+            existing,
+            removed,
+            records,
+        } = std::mem::take(&mut self.owners);
+        self.report.removals = removed.iter().map(|id| (*id, 0)).collect();
+        for (partition, problem) in std::mem::take(&mut self.logs) {
+            if !matches!(partition, Partition::Workspace(id) if removed.contains(&id)) {
+                self.report.problems.push(problem);
+            }
+        }
+        for (id, count) in records {
+            match self.report.removals.get_mut(&id) {
+                Some(left) => *left = count,
+                None if existing.contains(&id) => {}
+                None => self.report.problems.push(Problem::Remains(count, id)),
+            }
+        }
     }
 
     fn record(&mut self, bytes: &[u8], sealed: &[u8], sequence: u64) {
@@ -169,6 +207,7 @@ impl Walk {
                 Ok(record)
             });
         self.follow_log(&key, verdict.as_ref().ok());
+        self.owners.note(&key, verdict.as_ref().ok());
         match verdict {
             Ok(_) => *self.report.records.entry(key.kind()).or_default() += 1,
             Err(why) => self.report.problems.push(Problem::Record(format!("{key:?}"), why)),
@@ -214,13 +253,57 @@ impl Walk {
             return;
         };
         if gap || expected.is_some_and(|expected| expected != entries) {
-            let head = Key::new(partition, Kind::LogHead, "");
+            let head = Key::new(partition.clone(), Kind::LogHead, "");
             let expected = expected.map_or("an unknown number of".into(), |expected| expected.to_string());
             let what = if gap { " with a gap" } else { "" };
-            self.report.problems.push(Problem::Log(format!(
+            let problem = Problem::Log(format!(
                 "the log of {head:?} should have {expected} entries and has {entries}{what}"
-            )));
+            ));
+            self.logs.push((partition, problem));
         }
+    }
+}
+
+/// Which workspaces there are, and which workspace each record belongs to.
+#[derive(Default)]
+struct Owners {
+    existing: BTreeSet<WorkspaceId>,
+    /// The workspaces that are being removed.
+    removed: BTreeSet<WorkspaceId>,
+    /// The number of records that name a workspace, besides its own and that of its removal.
+    records: BTreeMap<WorkspaceId, u64>,
+}
+
+impl Owners {
+    fn note(&mut self, key: &Key, record: Option<&Record>) {
+        match (key.kind(), key.partition()) {
+            (Kind::Workspace, Partition::Workspace(id)) => drop(self.existing.insert(*id)),
+            (Kind::Removal, _) => self.removed.extend(key.item().parse::<WorkspaceId>()),
+            _ => {
+                if let Some(id) = owner(key, record) {
+                    *self.records.entry(id).or_default() += 1;
+                }
+            }
+        }
+    }
+}
+
+/// The workspace that a record belongs to; `None` where it belongs to none, or does not say.
+fn owner(key: &Key, record: Option<&Record>) -> Option<WorkspaceId> {
+    /// An API key's record, of which nothing else is read.
+    #[derive(serde::Deserialize)]
+    struct Owned {
+        workspace_id: WorkspaceId,
+    }
+    let (item, _) = key.item().split_once('/').unwrap_or((key.item(), ""));
+    match (key.partition(), key.kind()) {
+        (Partition::Workspace(id), _) => Some(*id),
+        (Partition::Global(_), Kind::Membership | Kind::SealedKey) => item.parse().ok(),
+        (Partition::Global(_), Kind::ApiKey) => {
+            let owned = serde_json::from_slice::<Owned>(&record?.value).ok()?;
+            Some(owned.workspace_id)
+        }
+        (Partition::Global(_), _) => None,
     }
 }
 

@@ -35,6 +35,26 @@ impl Parameter for WorkspaceId {
     }
 }
 
+/// The name of the workspace to delete, which shows that the caller means this one.
+pub struct Confirm;
+
+impl Parameter for Confirm {
+    type Value<'a> = &'a str;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "Confirm",
+        "confirm",
+        Shape::Field("Workspace", "name"),
+        "The exact name of the workspace; any other text is answered with 400.",
+    )
+    .required()
+    .example(r#""Studio North""#);
+
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
+        request.required(&Self::DOC)
+    }
+}
+
 /// The workspace. It may be left out where the credential names one.
 pub struct WorkspaceIdOptional;
 

@@ -3,6 +3,7 @@
 mod agents;
 mod api_keys;
 mod audit;
+mod export;
 mod members;
 mod model_calls;
 mod models;
@@ -24,6 +25,7 @@ const MODULES: &[&[Definition]] = &[
     agents::ENDPOINTS,
     status::ENDPOINTS,
     workspaces::ENDPOINTS,
+    export::ENDPOINTS,
     members::ENDPOINTS,
     api_keys::ENDPOINTS,
     audit::ENDPOINTS,

@@ -1,12 +1,12 @@
 //! Workspaces.
 
-use agentcfg_core::model::{NewWorkspace, Permission, Workspace, WorkspacePatch, WorkspaceView};
+use agentcfg_core::model::{NewWorkspace, Permission, Success, Workspace, WorkspacePatch, WorkspaceView};
 use agentcfg_core::validate::Valid;
 
 use super::tags::WORKSPACES;
 use crate::api::answer::{Created, Json, List as Array};
 use crate::api::call::Call;
-use crate::api::call::parameters::WorkspaceId;
+use crate::api::call::parameters::{Confirm, WorkspaceId};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
@@ -18,6 +18,7 @@ pub(super) const ENDPOINTS: &[Definition] = &[
     Definition::of::<List>(),
     Definition::of::<Create>(),
     Definition::of::<Update>(),
+    Definition::of::<Delete>(),
 ];
 
 /// `POST /api/workspaces`
@@ -155,6 +156,37 @@ impl Endpoint for Update {
     ) -> Result<Self::Answer, Failure> {
         Ok(Json(
             call.service.update_workspace(call.caller, workspace, patch).await?,
+        ))
+    }
+}
+
+/// `DELETE /api/workspaces`
+pub struct Delete;
+
+impl Endpoint for Delete {
+    const ROUTE: Route = Route::delete(PATH, Needs::SessionWith(Permission::WorkspaceManage));
+
+    const DOC: Doc = Doc::new(
+        "deleteWorkspace",
+        WORKSPACES,
+        "Delete a workspace",
+        "Deletes a workspace with all that it holds, for good; `GET /api/workspaces/export` gives a copy of it. From the \
+         answer on, its API keys are answered with 401 and its members with 403. Its records are removed from storage in \
+         the background.\n\n\
+         A server that restores an older backup has the workspace again.",
+    )
+    .answer(
+        "The workspace does not exist any more.",
+        &[Example("done", r#"{"success": true}"#)],
+    );
+
+    type Input = (WorkspaceId, Confirm);
+    type Body = ();
+    type Answer = Json<Success>;
+
+    async fn run(call: &Call<'_>, (workspace, confirm): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+        Ok(Json(
+            call.service.delete_workspace(call.caller, workspace, confirm).await?,
         ))
     }
 }

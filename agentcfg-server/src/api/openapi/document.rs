@@ -218,6 +218,10 @@ fn success(endpoint: &Definition, is_counted: bool, schemas: &mut Schemas) -> No
                 .with("type", "array")
                 .with("items", schemas.reference(schema)),
         ),
+        Shown::Lines(schema) => {
+            let line = Node::object().with("schema", schemas.reference(schema));
+            Node::object().with("application/x-ndjson", line)
+        }
         Shown::Fixed(Some(name), _) => json(Node::reference("schemas", name)),
         Shown::Fixed(None, schema) => json(Node::parse(schema)),
         Shown::Relayed => {

@@ -122,6 +122,11 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
     for problem in &report.problems {
         println!("{problem}");
     }
+    for (workspace, left) in &report.removals {
+        println!(
+            "the workspace {workspace} was deleted, and {left} records of it are left; a server removes them once it runs"
+        );
+    }
     let records: u64 = report.records.values().sum();
     if report.is_sound() {
         println!("sound: {records} records in {}", dir.path().display());

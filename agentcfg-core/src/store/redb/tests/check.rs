@@ -19,6 +19,7 @@ async fn a_sound_store_is_counted() {
     assert!(report.is_sound(), "{report:?}");
     let counts: Vec<_> = report.records.into_iter().collect();
     let expected = [
+        (Kind::Workspace, 1),
         (Kind::Counter, 1),
         (Kind::LogHead, 1),
         (Kind::Agent, 39),
@@ -117,4 +118,42 @@ async fn every_kind_of_damaged_record_is_reported() {
     assert!(store.commit(touching).await.is_err());
     assert!(store.is_ready());
     assert!(store.backup(Vec::new()).is_err());
+}
+
+/// Which records a check finds of a workspace that has none of its own: the deleted workspaces, and the problems.
+async fn checked(writes: impl IntoIterator<Item = Write>) -> (Vec<(WorkspaceId, u64)>, Vec<Problem>) {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.redb");
+    let store = open(&path);
+    store.commit(batch([], writes)).await.unwrap();
+    drop(store);
+    let report = check(&path).unwrap();
+    (report.removals.into_iter().collect(), report.problems)
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_workspace_is_a_problem_unless_it_is_being_removed() {
+    let id = workspace();
+    let entry = Write::Put(Key::log_entry(id, 7), b"{}".to_vec());
+    let membership = Write::Put(Key::global("ada", Kind::Membership, id.to_string()), b"{}".to_vec());
+    let sealed = Key::global("provider-keys", Kind::SealedKey, format!("{id}/openai"));
+    let sealed = Write::Put(sealed, b"{}".to_vec());
+    let key = format!("{{\"workspace_id\":\"{id}\"}}").into_bytes();
+    let key = Write::Put(Key::global("key", Kind::ApiKey, ""), key);
+    let removal = Write::Put(Key::global("removals", Kind::Removal, id.to_string()), b"{}".to_vec());
+    let all = [entry.clone(), membership, sealed, key];
+
+    for one in &all[1..] {
+        let (removals, problems) = checked([one.clone()]).await;
+        assert_eq!((removals, problems), (vec![], vec![Problem::Remains(1, id)]), "{one:?}");
+    }
+    let (removals, problems) = checked(all.clone()).await;
+    assert_eq!(removals, []);
+    assert_eq!(problems.len(), 2, "the log has a gap too: {problems:?}");
+    assert!(problems.contains(&Problem::Remains(4, id)));
+
+    let (removals, problems) = checked(all.into_iter().chain([removal.clone()])).await;
+    assert_eq!((removals, problems), (vec![(id, 4)], vec![]));
+    let (removals, problems) = checked([removal]).await;
+    assert_eq!((removals, problems), (vec![(id, 0)], vec![]));
 }

@@ -41,6 +41,9 @@ fn batch(checks: impl IntoIterator<Item = Check>, writes: impl IntoIterator<Item
 
 /// Commits records of several kinds, enough for a tree of several pages.
 async fn fill(store: &RedbStore) {
+    let own = Key::in_workspace(workspace(), Kind::Workspace, "");
+    let writes = [Write::Put(own, b"{}".to_vec())];
+    store.commit(batch([], writes)).await.unwrap();
     for number in 0..40 {
         let writes = [
             put(

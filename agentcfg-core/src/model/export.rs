@@ -1,0 +1,142 @@
+//! The lines of an export.
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use super::{Agent, AgentId, AgentSet, ApiKey, AuditEntry, LiveStatus, Member, ProviderKeyInfo, Timestamp, Workspace};
+use crate::body::record;
+use crate::rules;
+use crate::validate::{MAX_NAME, MAX_TASK_TITLE};
+
+record! {
+    /// The last report of an agent, with its time. It may be too old to be live.
+    ///
+    /// ```
+    /// use agentcfg_core::model::ReportedStatus;
+    /// fn line(report: &ReportedStatus) -> String {
+    ///     format!("{} was {} at {}", report.agent_id, report.status, report.reported_at)
+    /// }
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    ReportedStatus {
+        /// Identifier within the workspace, fixed at creation.
+        agent_id: required AgentId,
+        /// What the agent was doing.
+        status: required LiveStatus,
+        /// Identifier of the task. Null unless the status is `working`.
+        current_task_id: nullable String as rules::TextFromOne<MAX_NAME>,
+        /// Title of that task. Null unless the status is `working`.
+        current_task_title: nullable String as rules::TextFromOne<MAX_TASK_TITLE>,
+        /// Time of the report.
+        reported_at: required Timestamp,
+    }
+    examples: [{
+        "agent_id": "release-writer",
+        "status": "working",
+        "current_task_id": "TASK-118",
+        "current_task_title": "Draft the notes for 2.4",
+        "reported_at": "2026-11-20T10:05:41.007Z",
+    }],
+}
+
+/// Declares [`ExportLine`]: a line here is all that a kind needs.
+macro_rules! export_lines {
+    ($($(#[doc = $doc:literal])+ $variant:ident($record:ty) = $kind:literal,)+) => {
+        /// One line of the export of a workspace: `{"kind": …, "record": …}`. (Decisions, chapter 20.)
+        ///
+        /// ```
+        /// use agentcfg_core::model::ExportLine;
+        /// let line: ExportLine = serde_json::from_str(r#"{"kind":"set","record":{"set":"docs","agents":[]}}"#)?;
+        /// assert!(matches!(line, ExportLine::Set(set) if set.agents.is_empty()));
+        /// # Ok::<(), serde_json::Error>(())
+        /// ```
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[serde(tag = "kind", content = "record")]
+        #[non_exhaustive]
+        pub enum ExportLine {
+            $(
+                $(#[doc = $doc])+
+                #[serde(rename = $kind)]
+                $variant($record),
+            )+
+            /// A record of a kind that this release does not know. It can be read, but not written.
+            #[serde(skip_serializing)]
+            Unknown,
+        }
+
+        impl<'de> Deserialize<'de> for ExportLine {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                #[derive(Deserialize)]
+                struct Line {
+                    kind: String,
+                    record: serde_json::Value,
+                }
+                let Line { kind, record } = Line::deserialize(deserializer)?;
+                match &*kind {
+                    $($kind => serde_json::from_value(record).map(Self::$variant).map_err(de::Error::custom),)+
+                    _ => Ok(Self::Unknown),
+                }
+            }
+        }
+
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for ExportLine {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                "ExportLine".into()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let kinds = [$(($kind, generator.subschema_for::<$record>())),+];
+                let lines = kinds.map(|(kind, record)| schemars::json_schema!({
+                    "type": "object",
+                    "properties": { "kind": { "type": "string", "const": kind }, "record": record },
+                    "required": ["kind", "record"],
+                    "additionalProperties": false,
+                }));
+                schemars::json_schema!({ "description": "One record of a workspace, with its kind.", "oneOf": lines })
+            }
+        }
+    };
+}
+
+export_lines! {
+    /// The workspace itself.
+    Workspace(Workspace) = "workspace",
+    /// A member.
+    Member(Member) = "member",
+    /// An agent, active or not.
+    Agent(Agent) = "agent",
+    /// A set of agents.
+    Set(AgentSet) = "set",
+    /// The last report of an agent.
+    Status(ReportedStatus) = "status",
+    /// An API key without its hash; revoked ones too.
+    ApiKey(ApiKey) = "api_key",
+    /// That a provider key is saved.
+    ProviderKey(ProviderKeyInfo) = "provider_key",
+    /// An entry of the audit log.
+    Audit(AuditEntry) = "audit",
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_reads_back_and_one_of_a_later_release_is_unknown() {
+        let text = r#"{"kind":"set","record":{"set":"docs","agents":["a"]}}"#;
+        let line: ExportLine = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&line).unwrap(), text);
+        let later: ExportLine = serde_json::from_str(r#"{"kind":"tool","record":{"x":1}}"#).unwrap();
+        assert_eq!(later, ExportLine::Unknown);
+        assert!(serde_json::to_string(&later).is_err());
+        for wrong in [
+            r#"{"kind":"set","record":{}}"#,
+            r#"{"kind":"set"}"#,
+            r#"{"record":{}}"#,
+            "[]",
+        ] {
+            assert!(serde_json::from_str::<ExportLine>(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The change of one agent: its action, its checks and its writes, for a mutation of one agent and of many.
+
+use super::access::Access;
+use super::records::{self, Stored, Transaction};
+use super::written::Written;
+use super::{diff, history};
+use crate::error::Error;
+use crate::model::{Action, Agent, StoredAgent};
+
+/// A change of one agent that is decided: the record that was found, and the one that takes its place.
+pub(super) struct AgentChange {
+    found: Option<Stored<StoredAgent>>,
+    after: StoredAgent,
+    restored_from: Option<u64>,
+}
+
+impl AgentChange {
+    /// A change from the state that was found, or the creation of the agent.
+    pub(super) fn new(found: Option<Stored<StoredAgent>>, after: Agent) -> Self {
+        let after = match &found {
+            Some(found) => found.value.followed_by(after),
+            None => StoredAgent::new(after),
+        };
+        Self {
+            found,
+            after,
+            restored_from: None,
+        }
+    }
+
+    /// The change takes the content of this version.
+    pub(super) fn restored_from(mut self, version: u64) -> Self {
+        self.restored_from = Some(version);
+        self
+    }
+
+    /// The agent as the change leaves it.
+    pub(super) fn after(&self) -> &StoredAgent {
+        &self.after
+    }
+
+    /// The agent as the change leaves it.
+    pub(super) fn into_after(self) -> StoredAgent {
+        self.after
+    }
+
+    /// The action for the audit log.
+    pub(super) fn action(&self) -> Action {
+        match (self.found.is_some(), self.growth(), self.restored_from) {
+            (false, ..) => Action::AgentCreated,
+            (true, 1, _) => Action::AgentRestored,
+            (true, -1, _) => Action::AgentDeactivated,
+            (true, _, Some(_)) => Action::AgentRolledBack,
+            (true, _, None) => Action::AgentUpdated,
+        }
+    }
+
+    /// How many more agents are active after the change: 1, 0 or -1.
+    pub(super) fn growth(&self) -> i64 {
+        let before = self.found.as_ref().is_some_and(|found| found.value.agent.is_active);
+        i64::from(self.after.agent.is_active) - i64::from(before)
+    }
+
+    /// Adds all checks and writes of the change to a transaction, but for the number of active agents, which is written
+    /// once for all changes of a commit. The result is the transaction and the fields that differ, as they are in an
+    /// audit entry.
+    pub(super) fn write(&self, access: &Access, transaction: Transaction) -> Result<(Transaction, Vec<u8>), Error> {
+        let agent = &self.after.agent;
+        let key = records::agent(agent.workspace_id, &agent.agent_id);
+        let before = self.found.as_ref().map(|found| Written::of(&found.value)).transpose()?;
+        let after = Written::of(&self.after)?;
+        let changes = diff::changes(before.as_ref(), Some(&after))?;
+
+        let transaction = transaction.check(key.unchanged(self.found.as_ref()));
+        let mut history = history::Writer::new(access, transaction);
+        match (&self.found, &before) {
+            (Some(found), Some(before)) => {
+                history.add_change(&found.value, before, &self.after, &after, self.restored_from)?
+            }
+            _ => history.add_version(&self.after, &after, None)?,
+        }
+        let mut transaction = history.finish().put_subject(key, after.into_text());
+        if !agent.is_active {
+            let status = records::status(agent.workspace_id, &agent.agent_id);
+            transaction = transaction.delete(status);
+        }
+        Ok((transaction, changes))
+    }
+}

@@ -1,0 +1,302 @@
+//! Exports: all records of a workspace, one line each.
+//!
+//! An export shows the state at one revision. The workspace, its members, its sets and its provider keys are read first, and
+//! again if one of them changed meanwhile; the revision of their snapshot is that of the export. All else is read in pieces
+//! while the reader takes them, and [`LogSince`] takes back the later changes of each piece. Entries of the log never change,
+//! and reports of a status belong to no revision.
+
+use serde::Serialize;
+
+use super::change::Change;
+use super::log_since::LogSince;
+use super::pieces::Pieces;
+use super::records::{self, Entity, Entries, Scanned, StoredEntry, StoredProviderKey, StoredStatus, WorkspaceApiKey};
+use super::{AgentCfg, Caller, not_found};
+use crate::error::{Error, ErrorKind};
+use crate::model::{
+    Action, AgentId, AgentSet, ExportLine, Member, Permission, ProviderKeyInfo, ReportedStatus, StoredAgent,
+    TargetType, TextId, Workspace, WorkspaceId,
+};
+
+/// How often the first records are read at most. Each further time, another writer has changed one of them in between.
+const ATTEMPTS: usize = 100;
+
+/// The bytes of lines after which a piece is given to the reader.
+const PIECE: usize = 64 << 10;
+
+/// The export of a workspace, in pieces. Each piece is read when it is asked for, so that a slow reader holds nothing in the
+/// store.
+pub struct Export {
+    service: AgentCfg,
+    caller: Caller,
+    workspace: WorkspaceId,
+    revision: u64,
+    first: First,
+    since: LogSince,
+    stage: Stage,
+    /// The last record that was read in this stage.
+    after: Option<Box<str>>,
+    pieces: Pieces,
+}
+
+/// The records that are read together.
+struct First {
+    workspace: Workspace,
+    members: Vec<Member>,
+    sets: Vec<AgentSet>,
+    provider_keys: Vec<ProviderKeyInfo>,
+}
+
+/// The kinds of lines, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Workspace,
+    Agents,
+    Sets,
+    Statuses,
+    ApiKeys,
+    ProviderKeys,
+    Audit,
+    Done,
+}
+
+impl Stage {
+    fn next(self) -> Self {
+        match self {
+            Self::Workspace => Self::Agents,
+            Self::Agents => Self::Sets,
+            Self::Sets => Self::Statuses,
+            Self::Statuses => Self::ApiKeys,
+            Self::ApiKeys => Self::ProviderKeys,
+            Self::ProviderKeys => Self::Audit,
+            Self::Audit | Self::Done => Self::Done,
+        }
+    }
+}
+
+impl AgentCfg {
+    /// Begins the export of a workspace: all of its records, as lines of JSON. (Decisions, chapter 20.)
+    ///
+    /// The export shows the state at one revision, also while others change the workspace. It holds no hash of an API key and
+    /// no provider key. An audit entry says that it was taken.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] without `workspace:manage` and for an API key.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let mut export = service.export_workspace(&ada, studio).await?;
+    /// let mut copy = Vec::new();
+    /// while let Some(lines) = export.next().await? {
+    ///     copy.extend(lines);
+    /// }
+    /// let copy = String::from_utf8(copy)?;
+    /// assert!(copy.lines().any(|line| line.starts_with(r#"{"kind":"agent","record":{"#)));
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn export_workspace(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Export, Error> {
+        caller.user_id()?;
+        self.settle(|| async {
+            let access = self.access(caller, workspace, Permission::WorkspaceManage).await?;
+            let (action, id) = (Action::WorkspaceExported, workspace.to_string());
+            let change = Change::new(&access, self.now(), action, TargetType::Workspace, id);
+            Ok(self.apply(change).await?.attempt(()))
+        })
+        .await?;
+        for _ in 0..ATTEMPTS {
+            if let Some((first, since, revision)) = self.first_records(workspace).await? {
+                return Ok(Export {
+                    service: self.clone(),
+                    caller: caller.clone(),
+                    workspace,
+                    revision,
+                    first,
+                    since,
+                    stage: Stage::Workspace,
+                    after: None,
+                    pieces: Pieces::default(),
+                });
+            }
+        }
+        let message = "the workspace changes too often to be exported now, try again";
+        Err(Error::new(ErrorKind::Unavailable, message))
+    }
+
+    /// The records that are read together, and their revision; `None` where one of them changed in between.
+    async fn first_records(&self, workspace: WorkspaceId) -> Result<Option<(First, LogSince, u64)>, Error> {
+        let head = || records::revision(workspace);
+        let query = (records::workspace(workspace), head());
+        let (members, (found, revision)) = self.scan_with(Entries::in_workspace(workspace), query).await?;
+        let (sets, _) = self.scan_with(Entries::in_workspace(workspace), head()).await?;
+        let (keys, last) = self
+            .scan_with(Entries::<StoredProviderKey>::in_workspace(workspace), head())
+            .await?;
+        let mut since = LogSince::new(workspace, revision);
+        since.read_to(self, last).await?;
+        if since.has_others() {
+            return Ok(None);
+        }
+        let mut members: Vec<Member> = members.into_values()?;
+        members.sort_by(|a, b| (a.created_at, &a.user_id).cmp(&(b.created_at, &b.user_id)));
+        let found = found.ok_or_else(|| not_found("workspace", &workspace.to_string()))?;
+        let first = First {
+            workspace: found.value,
+            members,
+            sets: sets.into_values()?,
+            provider_keys: keys.into_values()?.iter().map(StoredProviderKey::listed).collect(),
+        };
+        Ok(Some((first, since, revision)))
+    }
+}
+
+impl Export {
+    /// The revision whose state the export shows.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let export = service.export_workspace(&ada, studio).await?;
+    /// assert_eq!(export.revision(), 3, "the workspace, an agent, and the entry of the export");
+    /// # Ok(()) }) }
+    /// ```
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The next lines, each an [`ExportLine`] as JSON that ends with a line feed; `None` after the last ones.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] when the caller has lost the right meanwhile, or the workspace was deleted; else when storage
+    /// fails. What was read until then is no whole export.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        let mut lines = Vec::new();
+        while self.stage != Stage::Done && lines.len() < PIECE {
+            self.authorize().await?;
+            if !self.piece(&mut lines).await? {
+                self.stage = self.stage.next();
+                self.after = None;
+                self.pieces = Pieces::default();
+            }
+        }
+        if self.stage == Stage::Done {
+            // A workspace that was deleted while its last records were read has lost its members before its records.
+            self.authorize().await?;
+        }
+        Ok(if lines.is_empty() { None } else { Some(lines) })
+    }
+
+    async fn authorize(&self) -> Result<(), Error> {
+        let permission = Permission::WorkspaceManage;
+        self.service.authorize(&self.caller, self.workspace, permission).await
+    }
+
+    /// Writes the next records of a stage. `false` when there were none.
+    async fn piece(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
+        match self.stage {
+            Stage::Workspace => {
+                write(lines, &ExportLine::Workspace(self.first.workspace.clone()))?;
+                for member in std::mem::take(&mut self.first.members) {
+                    write(lines, &ExportLine::Member(member))?;
+                }
+                Ok(false)
+            }
+            Stage::Agents => self.agents(lines).await,
+            Stage::Sets => {
+                for set in std::mem::take(&mut self.first.sets) {
+                    write(lines, &ExportLine::Set(set))?;
+                }
+                Ok(false)
+            }
+            Stage::Statuses => self.statuses(lines).await,
+            Stage::ApiKeys => self.api_keys(lines).await,
+            Stage::ProviderKeys => {
+                for key in std::mem::take(&mut self.first.provider_keys) {
+                    write(lines, &ExportLine::ProviderKey(key))?;
+                }
+                Ok(false)
+            }
+            Stage::Audit => self.audit(lines).await,
+            Stage::Done => Ok(false),
+        }
+    }
+
+    /// Reads the next records of a kind, and what the log says of them.
+    async fn read<T: Entity>(&mut self) -> Result<Scanned<T>, Error> {
+        let entries = Entries::in_workspace(self.workspace)
+            .after_item(self.after.take())
+            .limit(self.pieces.limit());
+        let head = records::revision(self.workspace);
+        let (found, last) = self.service.scan_with(entries, head).await?;
+        self.pieces.note(found.len(), found.bytes());
+        self.after = found.last_item();
+        self.since.read_to(&self.service, last).await?;
+        Ok(found)
+    }
+
+    async fn agents(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
+        let found = self.read::<StoredAgent>().await?;
+        let is_some = !found.is_empty();
+        for agent in found {
+            if let Some(agent) = self.since.agent(agent.value()?.agent)? {
+                write(lines, &ExportLine::Agent(agent))?;
+            }
+        }
+        Ok(is_some)
+    }
+
+    async fn statuses(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
+        let found = self.read::<StoredStatus>().await?;
+        let is_some = !found.is_empty();
+        for report in found {
+            // The identifier in a key is that of a record, which was checked.
+            let agent_id = AgentId::wrap(report.key().item().into());
+            let stored = report.value()?;
+            let report = ReportedStatus {
+                agent_id,
+                status: stored.status,
+                current_task_id: stored.current_task_id,
+                current_task_title: stored.current_task_title,
+                reported_at: stored.reported_at,
+            };
+            write(lines, &ExportLine::Status(report))?;
+        }
+        Ok(is_some)
+    }
+
+    async fn api_keys(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
+        let found = self.read::<WorkspaceApiKey>().await?;
+        let is_some = !found.is_empty();
+        let ids = found.into_keys().map(|key| key.item().to_owned()).collect::<Vec<_>>();
+        let (keys, last) = self.service.api_keys_of(self.workspace, &ids).await?;
+        self.since.read_to(&self.service, last).await?;
+        for key in keys {
+            if let Some(key) = self.since.api_key(key)? {
+                write(lines, &ExportLine::ApiKey(key))?;
+            }
+        }
+        Ok(is_some)
+    }
+
+    async fn audit(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
+        let found = self.read::<StoredEntry>().await?;
+        for entry in found {
+            let number = entry.key().entry_number()?;
+            if number <= self.revision {
+                write(lines, &ExportLine::Audit(entry.value()?.shown(number)))?;
+            }
+            if number >= self.revision {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn write<T: Serialize>(lines: &mut Vec<u8>, line: &T) -> Result<(), Error> {
+    serde_json::to_writer(&mut *lines, line).map_err(records::not_written)?;
+    lines.push(b'\n');
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! The entries of a workspace's log since a revision, and the state at that revision.
+//!
+//! A long read cannot be one snapshot: a snapshot that a slow reader holds open would keep the store from using its space
+//! again. So it reads pieces, each of them one snapshot of its own, and takes back what the log says has changed since the
+//! revision that it is to show.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::pieces::Pieces;
+use super::records::{self, Entries, StoredEntry};
+use super::{AgentCfg, diff};
+use crate::error::{Error, ErrorKind};
+use crate::model::{Action, Agent, ApiKey, AuditEntry, TargetType, WorkspaceId};
+
+/// What the log since a revision has changed, as far as it was read.
+pub(super) struct LogSince {
+    workspace: WorkspaceId,
+    /// The number of the last entry that was read.
+    read: u64,
+    agents: HashMap<String, Undo>,
+    api_keys: HashMap<String, Undo>,
+    /// Whether a record has changed whose change cannot be taken back.
+    others: bool,
+}
+
+/// How to get from a later state of a record to that at the revision.
+#[derive(Default)]
+struct Undo {
+    /// Whether there was no such record.
+    is_new: bool,
+    /// The fields that have changed since, with their values at the revision.
+    fields: BTreeMap<String, Value>,
+}
+
+impl LogSince {
+    /// Nothing has been read since this revision.
+    pub(super) fn new(workspace: WorkspaceId, revision: u64) -> Self {
+        Self {
+            workspace,
+            read: revision,
+            agents: HashMap::new(),
+            api_keys: HashMap::new(),
+            others: false,
+        }
+    }
+
+    /// Reads the entries up to this one, the last entry in the snapshot of a piece.
+    pub(super) async fn read_to(&mut self, service: &AgentCfg, last: u64) -> Result<(), Error> {
+        let mut pieces = Pieces::default();
+        while self.read < last {
+            let after = records::audit_entry::<StoredEntry>(self.workspace, self.read);
+            let entries = Entries::in_workspace(self.workspace)
+                .after(&after)
+                .limit(pieces.limit());
+            let found = service.scan::<StoredEntry>(entries).await?;
+            if found.is_empty() {
+                return Err(Error::new(ErrorKind::Internal, "the log ends before its last entry"));
+            }
+            pieces.note(found.len(), found.bytes());
+            for entry in found {
+                self.read += 1;
+                self.note(entry.value()?.shown(self.read));
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, entry: AuditEntry) {
+        match (entry.action, entry.target.kind) {
+            (Action::AgentsApplied, _) => {
+                self.others = true;
+                for (path, change) in entry.changes {
+                    if let Some((agent_id, field)) = diff::agent_field(&path) {
+                        self.agents
+                            .entry(agent_id.to_owned())
+                            .or_default()
+                            .note(field.to_owned(), change.from);
+                    }
+                }
+            }
+            (Action::LabelSet | Action::LabelRemoved | Action::LabelPromoted, _) => {}
+            (_, TargetType::Agent) => {
+                let undo = self.agents.entry(entry.target.id).or_default();
+                for (field, change) in entry.changes {
+                    undo.note(field, change.from);
+                }
+            }
+            (_, TargetType::ApiKey) => {
+                let undo = self.api_keys.entry(entry.target.id).or_default();
+                for (field, change) in entry.changes {
+                    undo.note(field, change.from);
+                }
+            }
+            (Action::WorkspaceExported, _) => {}
+            _ => self.others = true,
+        }
+    }
+
+    /// Whether the workspace itself, its members, its provider keys or its sets may have changed.
+    pub(super) fn has_others(&self) -> bool {
+        self.others
+    }
+
+    /// An agent as it was at the revision; `None` where there was none.
+    pub(super) fn agent(&self, agent: Agent) -> Result<Option<Agent>, Error> {
+        match self.agents.get(&*agent.agent_id) {
+            Some(undo) => undo.apply(&agent),
+            None => Ok(Some(agent)),
+        }
+    }
+
+    /// An API key as it was at the revision; `None` where there was none.
+    pub(super) fn api_key(&self, key: ApiKey) -> Result<Option<ApiKey>, Error> {
+        match self.api_keys.get(&*key.id) {
+            Some(undo) => undo.apply(&key),
+            None => Ok(Some(key)),
+        }
+    }
+}
+
+impl Undo {
+    fn note(&mut self, field: String, from: Value) {
+        // Each record has one of these fields, and neither is ever null.
+        self.is_new |= from.is_null() && ["is_active", "scope"].contains(&&*field);
+        // The first change since the revision has the value that the revision had.
+        self.fields.entry(field).or_insert(from);
+    }
+
+    fn apply<T: Serialize + DeserializeOwned>(&self, record: &T) -> Result<Option<T>, Error> {
+        if self.is_new {
+            return Ok(None);
+        }
+        let undone = serde_json::to_value(record).and_then(|mut value| {
+            if let Value::Object(fields) = &mut value {
+                // A field that the record does not show is none of its own.
+                let shown = self.fields.iter().filter(|(name, _)| fields.contains_key(*name));
+                let shown: Vec<_> = shown.map(|(name, value)| (name.clone(), value.clone())).collect();
+                fields.extend(shown);
+            }
+            serde_json::from_value(value)
+        });
+        undone.map(Some).map_err(records::not_written)
+    }
+}

@@ -1,0 +1,213 @@
+//! The end of a workspace: its deletion, and the removal of all that it held.
+//!
+//! A deletion is one commit: the workspace's record goes, and a [`StoredRemoval`] says that the rest is to follow. Then all
+//! memberships are removed, and after them all API keys: without a member, no commit can add either. Only then is the
+//! deletion answered. What is left is removed in the background, in pieces that are commits of their own, so that a removal
+//! goes on after a crash where it stopped. Each piece deletes what it found, which does no harm when another server has
+//! deleted it already. The [`StoredRemoval`] is deleted last.
+
+use tokio::runtime::Handle;
+
+use super::change::Attempt;
+use super::pieces::Pieces;
+use super::records::{self, Entries, StoredRemoval, Transaction};
+use super::{AgentCfg, Caller, no_member};
+use crate::error::{Error, ErrorKind};
+use crate::model::{Permission, Success, WorkspaceId};
+use crate::store::{Batch, CommitError, Key, Kind, Partition, PartitionKind, Scan, Write};
+use crate::validate::Invalid;
+
+impl AgentCfg {
+    /// Deletes a workspace with all that it holds, for good.
+    ///
+    /// When this returns, on every server, its API keys are refused and its members are members no more. The records are
+    /// removed after that by a task on the caller's runtime; [`AgentCfg::remove_deleted_workspaces`] resumes a removal that was
+    /// cut off. No audit entry is written, because the audit log is removed too; a line of the log of the process says who
+    /// deleted which workspace. (Decisions, chapter 20.)
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] without `workspace:manage` and for an API key, [`ErrorKind::Invalid`] when `confirm` is not the
+    /// name of the workspace.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let name = service.list_workspaces(&ada).await?[0].workspace.name.clone();
+    /// service.delete_workspace(&ada, studio, &name).await?;
+    /// assert!(service.list_workspaces(&ada).await?.is_empty());
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn delete_workspace(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        confirm: &str,
+    ) -> Result<Success, Error> {
+        caller.user_id()?;
+        self.settle(|| self.try_delete_workspace(caller, workspace, confirm))
+            .await?;
+        let revoked = self.revoke_all(workspace).await;
+        if let Ok(runtime) = Handle::try_current() {
+            let service = self.clone();
+            runtime.spawn(async move {
+                if let Err(error) = service.remove_deleted_workspaces().await {
+                    tracing::warn!(?error, %workspace, "could not remove all records of a deleted workspace, trying again later");
+                }
+            });
+        }
+        // The deletion stands, so that an error that promises the contrary would be wrong.
+        let not_all =
+            "the workspace is deleted, but some of its credentials may be valid for a while yet; repeat the request";
+        revoked.map_err(|error| Error::new(ErrorKind::OutcomeUnknown, not_all).because(error))?;
+        Ok(Success::OK)
+    }
+
+    async fn try_delete_workspace(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        confirm: &str,
+    ) -> Result<Attempt<()>, Error> {
+        let access = self.access(caller, workspace, Permission::WorkspaceManage).await?;
+        let marker = records::removal(access.workspace());
+        let (found, begun) = self
+            .read((records::workspace(access.workspace()), marker.clone()))
+            .await?;
+        let name = match (&found, &begun) {
+            (Some(found), _) => found.value.name.clone(),
+            // A deletion that failed halfway is repeated.
+            (None, Some(begun)) => begun.value.name.clone(),
+            (None, None) => return Err(no_member()),
+        };
+        if confirm != name {
+            return Err(Invalid::new("confirm", "must be the exact name of the workspace").into());
+        }
+        let Some(found) = found else {
+            return Ok(Attempt::Done(()));
+        };
+        let stored = StoredRemoval {
+            name,
+            deleted_at: self.now(),
+        };
+        let transaction = Transaction::guarded_by(&access)
+            .check(found.unchanged())
+            .delete(found.key)
+            .put(marker, &stored)?;
+        let attempt = self.commit(transaction).await?.attempt(());
+        if matches!(attempt, Attempt::Done(())) {
+            let user = access.actor().id;
+            tracing::warn!(%workspace, name = stored.name, user, "a workspace was deleted, its records are being removed");
+        }
+        Ok(attempt)
+    }
+
+    /// Removes what deleted workspaces have left in the store, and returns how many removals this call has finished.
+    ///
+    /// [`AgentCfg::delete_workspace`] starts this. Call it at the start of a process and now and then, as `agentcfg-server`
+    /// does, so that a removal which a crash or an outage has cut off goes on. Several processes may do it at the same time.
+    ///
+    /// # Errors
+    ///
+    /// When storage fails. What was removed until then stays removed.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// assert_eq!(service.remove_deleted_workspaces().await?, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn remove_deleted_workspaces(&self) -> Result<u64, Error> {
+        let _turn = self.inner.removing.lock().await;
+        let mut failure = None;
+        let mut finished = 0;
+        let removals = self.scan(Entries::<StoredRemoval>::of(records::removals())).await?;
+        for removal in removals.into_keys() {
+            // One that fails does not hold up the others.
+            match self.remove_workspace(removal.workspace()?).await {
+                Ok(()) => finished += 1,
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        failure.map_or(Ok(finished), Err)
+    }
+
+    async fn remove_workspace(&self, workspace: WorkspaceId) -> Result<(), Error> {
+        self.revoke_all(workspace).await?;
+        let kinds = Kind::ALL.into_iter();
+        for kind in kinds.filter(|kind| kind.partition_kind() == PartitionKind::Workspace) {
+            self.remove_kind(workspace, kind).await?;
+        }
+        let marker = records::removal(workspace).into();
+        self.store().end_removal(workspace, marker).await?;
+        tracing::info!(%workspace, "all records of a deleted workspace are removed");
+        Ok(())
+    }
+
+    /// Removes all memberships, and then all API keys.
+    async fn revoke_all(&self, workspace: WorkspaceId) -> Result<(), Error> {
+        self.remove_kind(workspace, Kind::Member).await?;
+        self.remove_kind(workspace, Kind::WorkspaceApiKey).await
+    }
+
+    /// Removes all records of one kind, and the records outside the workspace's partition that belong to them.
+    async fn remove_kind(&self, workspace: WorkspaceId, kind: Kind) -> Result<(), Error> {
+        let mut pieces = Pieces::default();
+        loop {
+            let scan = Scan {
+                limit: pieces.limit(),
+                ..Scan::all(Partition::Workspace(workspace), kind)
+            };
+            let found = self.store().scan(&scan).await?.entries;
+            if found.is_empty() {
+                return Ok(());
+            }
+            pieces.note(found.len(), found.iter().map(|(_, record)| record.value.len()).sum());
+            let keys = found.into_iter().flat_map(|(key, _)| {
+                let mut keys = linked(workspace, &key);
+                keys.push(key);
+                keys
+            });
+            let batch = Batch {
+                checks: Vec::new(),
+                writes: keys.map(Write::Delete).collect(),
+            };
+            match self.store().commit(batch).await {
+                Ok(_) => {}
+                Err(CommitError::Store(error)) => return Err(error.into()),
+                Err(refused) => {
+                    return Err(Error::new(ErrorKind::Internal, "a deletion was refused").because(refused));
+                }
+            }
+        }
+    }
+}
+
+/// The keys outside the workspace's partition that belong to one of its records.
+fn linked(workspace: WorkspaceId, key: &Key) -> Vec<Key> {
+    let item = key.item();
+    match key.kind() {
+        Kind::Member => vec![records::membership(item, workspace).into()],
+        Kind::WorkspaceApiKey => vec![records::api_key(item).into(), records::key_use(item).into()],
+        Kind::ProviderKey => match item.parse() {
+            Ok(provider) => vec![records::sealed_key(workspace, provider).into()],
+            Err(_) => Vec::new(),
+        },
+        Kind::Workspace
+        | Kind::Counter
+        | Kind::LogHead
+        | Kind::Agent
+        | Kind::Status
+        | Kind::LogEntry
+        | Kind::AgentVersion
+        | Kind::AgentTouch
+        | Kind::AgentLabels
+        | Kind::Set
+        | Kind::SetMember => Vec::new(),
+        // None of these is in the partition of a workspace.
+        Kind::ApiKey | Kind::KeyUse | Kind::Membership | Kind::SealedKey | Kind::Removal | Kind::Meta => Vec::new(),
+    }
+}

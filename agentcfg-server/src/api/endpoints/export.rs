@@ -1,0 +1,62 @@
+//! The export of a workspace.
+
+use agentcfg_core::model::{ExportLine, Permission};
+use agentcfg_core::service::Export as Source;
+
+use super::tags::WORKSPACES;
+use crate::api::answer::Lines;
+use crate::api::call::Call;
+use crate::api::call::parameters::WorkspaceId;
+use crate::api::endpoint::{Definition, Doc, Endpoint, Values};
+use crate::api::route::{Needs, Route};
+use crate::http::BodyError;
+use crate::http::errors::Failure;
+use crate::http::pulled::Next;
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<Export>()];
+
+/// `GET /api/workspaces/export`
+pub struct Export;
+
+impl Endpoint for Export {
+    const ROUTE: Route = Route::get(
+        "/api/workspaces/export",
+        Needs::SessionWith(Permission::WorkspaceManage),
+    );
+
+    const DOC: Doc = Doc::new(
+        "exportWorkspace",
+        WORKSPACES,
+        "Export a workspace",
+        "Returns all records of a workspace as newline-delimited JSON: the workspace, its members, its agents with the \
+         deleted ones, its sets, the last status reports, its API keys with the revoked ones, the providers that it has a key \
+         for, and its audit log, oldest entry first. Neither hashes of keys nor provider keys are among them.\n\n\
+         All lines show the state at one revision, that of the last `audit` line, also while the workspace is changed; status \
+         reports alone belong to no revision. An export that fails halfway, or whose caller loses the right to it, ends in a \
+         broken connection. Each export is recorded in the audit log.",
+    )
+    .answer("The records, one in each line.", &[]);
+
+    type Input = (WorkspaceId,);
+    type Body = ();
+    type Answer = Lines<ExportLine>;
+
+    async fn run(call: &Call<'_>, (workspace,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+        let export = call.service.export_workspace(call.caller, workspace).await?;
+        Ok(Lines::pulled(export, next))
+    }
+}
+
+/// The next lines of an export.
+fn next(mut export: Source) -> Next<Source> {
+    Box::pin(async move {
+        match export.next().await {
+            Ok(lines) => Ok(lines.map(|lines| (lines.into(), export))),
+            Err(error) => {
+                tracing::warn!(?error, "an export was broken off");
+                Err(BodyError::new(error))
+            }
+        }
+    })
+}
