@@ -3,6 +3,7 @@
 mod agents;
 mod api_keys;
 mod audit;
+mod labels;
 mod members;
 mod model_calls;
 mod models;
@@ -10,6 +11,7 @@ mod provider_keys;
 mod status;
 mod system;
 mod tags;
+mod versions;
 mod workspaces;
 
 #[cfg(test)]
@@ -23,6 +25,8 @@ use crate::http::response::Reply;
 const MODULES: &[&[Definition]] = &[
     agents::ENDPOINTS,
     status::ENDPOINTS,
+    versions::ENDPOINTS,
+    labels::ENDPOINTS,
     workspaces::ENDPOINTS,
     members::ENDPOINTS,
     api_keys::ENDPOINTS,
