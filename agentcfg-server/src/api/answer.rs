@@ -1,6 +1,6 @@
 //! Successful answers: their status, header fields and schema follow from their type.
 
-use agentcfg_core::model::Tagged;
+use agentcfg_core::model::{Agent, VersionedAgent};
 use hyper::Response;
 use serde::Serialize;
 
@@ -32,6 +32,8 @@ pub struct AnswerDoc {
     pub shown: Shown,
     /// Whether it has an entity tag.
     pub is_tagged: bool,
+    /// Whether it names a version of an agent in the field `Agent-Version`.
+    pub is_versioned: bool,
     /// Whether 304 without a body is sent instead when `If-None-Match` names this version.
     pub is_conditional: bool,
     /// Whether it can be long enough to be compressed, if it is the answer to a `GET`.
@@ -59,6 +61,7 @@ impl AnswerDoc {
             status: 200,
             shown,
             is_tagged: false,
+            is_versioned: false,
             is_conditional: false,
             may_be_long: false,
         }
@@ -92,18 +95,20 @@ impl<T: Serialize + Example> Answer for List<T> {
     }
 }
 
-/// 200 with a value as JSON and the entity tag of its version.
+/// 200 with an agent, the entity tag of its record and the number of its version.
 #[derive(Debug)]
-pub struct Version<T>(pub Tagged<T>);
+pub struct AgentRecord(pub VersionedAgent);
 
-impl<T: Serialize + Example> Answer for Version<T> {
+impl Answer for AgentRecord {
     const DOC: AnswerDoc = AnswerDoc {
         is_tagged: true,
-        ..Json::<T>::DOC
+        is_versioned: true,
+        ..Json::<Agent>::DOC
     };
 
     fn into_reply(self) -> Result<Reply, Failure> {
-        Ok(Reply::json(&self.0.value)?.tagged(self.0.tag))
+        let VersionedAgent { value, tag, version } = self.0;
+        Ok(Reply::json(&value)?.tagged(tag).of_version(Some(version)))
     }
 }
 
@@ -139,6 +144,7 @@ impl<T> SharedList<T> {
 impl<T: Example> Answer for SharedList<T> {
     const DOC: AnswerDoc = AnswerDoc {
         is_tagged: true,
+        is_versioned: true,
         is_conditional: true,
         may_be_long: true,
         ..AnswerDoc::ok(Shown::List(Schema::of_answer::<T>()))
@@ -174,15 +180,18 @@ impl<T: Example> Answer for Lines<T> {
     }
 }
 
-/// What a model provider answered.
+/// What a model provider answered to a call with this version of an agent.
 #[derive(Debug)]
-pub struct Relayed(pub Response<Relay>);
+pub struct Relayed(pub Response<Relay>, pub u64);
 
 impl Answer for Relayed {
-    const DOC: AnswerDoc = AnswerDoc::ok(Shown::Relayed);
+    const DOC: AnswerDoc = AnswerDoc {
+        is_versioned: true,
+        ..AnswerDoc::ok(Shown::Relayed)
+    };
 
     fn into_reply(self) -> Result<Reply, Failure> {
-        Ok(Reply::relayed(self.0))
+        Ok(Reply::relayed(self.0).of_version(Some(self.1)))
     }
 }
 

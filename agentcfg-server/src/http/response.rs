@@ -18,6 +18,8 @@ use crate::http::request::Fields;
 const RATE_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const RATE_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RATE_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+/// The number of the version of an agent that an answer is of.
+const AGENT_VERSION: HeaderName = HeaderName::from_static("agent-version");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// Capacity for the fields of a typical response: content type, tag, `Vary`, rate limit, request id.
@@ -29,6 +31,7 @@ pub struct Reply {
     status: StatusCode,
     content: Content,
     tag: Option<Tag>,
+    version: Option<u64>,
     form: Form,
     /// The whole response of another service, which replaces the other parts.
     relayed: Option<Box<Response<Body>>>,
@@ -75,6 +78,7 @@ impl Reply {
             status: StatusCode::OK,
             content,
             tag: None,
+            version: None,
             form: Form::Open,
             relayed: None,
         }
@@ -93,6 +97,12 @@ impl Reply {
     #[must_use]
     pub fn tagged(self, tag: Tag) -> Self {
         Self { tag: Some(tag), ..self }
+    }
+
+    /// Names the version of the agent that the reply is of.
+    #[must_use]
+    pub fn of_version(self, version: Option<u64>) -> Self {
+        Self { version, ..self }
     }
 
     /// 304 in place of 200: the caller has this version.
@@ -188,7 +198,11 @@ impl Reply {
 
     /// The response, still without what every response carries.
     pub fn into_response(self) -> Response<Body> {
-        if let Some(response) = self.relayed {
+        let version = self.version.map(decimal);
+        if let Some(mut response) = self.relayed {
+            response
+                .headers_mut()
+                .extend(version.map(|version| (AGENT_VERSION, version)));
             return *response;
         }
         let unchanged = self.status == StatusCode::NOT_MODIFIED;
@@ -206,6 +220,7 @@ impl Reply {
             };
             headers.insert(header::ETAG, value);
         }
+        headers.extend(version.map(|version| (AGENT_VERSION, version)));
         if matches!(self.form, Form::Chosen | Form::Gzip) {
             headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
         }

@@ -1,6 +1,9 @@
 //! Bodies of requests: which there are, and how each is read.
 
-use agentcfg_core::model::{AgentPatch, NewAgent, NewApiKey, NewWorkspace, RoleChange, StatusReport, WorkspacePatch};
+use agentcfg_core::model::{
+    AgentPatch, LabelTarget, NewAgent, NewApiKey, NewWorkspace, Promotion, RoleChange, Rollback, StatusReport,
+    WorkspacePatch,
+};
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::validate::{Invalid, Valid};
 use bytes::Bytes;
@@ -104,6 +107,9 @@ bodies!(
     Valid<NewAgent>: NewAgent,
     Valid<AgentPatch>: AgentPatch,
     Valid<StatusReport>: StatusReport,
+    Valid<Rollback>: Rollback,
+    Valid<LabelTarget>: LabelTarget,
+    Valid<Promotion>: Promotion,
     Valid<NewWorkspace>: NewWorkspace,
     Valid<WorkspacePatch>: WorkspacePatch,
     Valid<RoleChange>: RoleChange,

@@ -188,3 +188,5 @@ input!(A, B, C, D, E);
 input!(A, B, C, D, E, F);
 input!(A, B, C, D, E, F, G);
 input!(A, B, C, D, E, F, G, H);
+input!(A, B, C, D, E, F, G, H, I);
+input!(A, B, C, D, E, F, G, H, I, J);

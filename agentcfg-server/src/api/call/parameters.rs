@@ -1,11 +1,14 @@
 //! Every parameter of the API, each declared once.
 
+mod history;
+
 use std::borrow::Cow;
 
 use agentcfg_core::model::{self, AgentState, Precondition, Tag};
 use agentcfg_core::validate::Faults;
 use hyper::header::HeaderMap;
 
+pub use self::history::*;
 use super::{Parameter, ParameterDoc, Received, Shape};
 use crate::api::model_calls::Target;
 use crate::http::errors::Failure;

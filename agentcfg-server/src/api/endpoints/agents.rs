@@ -4,10 +4,11 @@ use agentcfg_core::model::{self, Agent, AgentFilter, AgentPatch, NewAgent, Permi
 use agentcfg_core::validate::Valid;
 
 use super::tags::AGENTS;
-use crate::api::answer::{Created, Json, SharedList, Version};
+use crate::api::answer::{AgentRecord, Created, Json, SharedList};
 use crate::api::call::Call;
 use crate::api::call::parameters::{
-    AgentId, AgentIdFilter, IfMatch, IfNoneMatch, Limit, Offset, State, WorkspaceId, WorkspaceIdOptional,
+    AgentId, AgentIdFilter, At, IfMatch, IfNoneMatch, Limit, Message, Offset, Revision, State, WorkspaceId,
+    WorkspaceIdOptional, as_of,
 };
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Run, Values};
 use crate::api::route::{Needs, Route};
@@ -42,7 +43,8 @@ impl Endpoint for List {
         "Returns the agents of a workspace, oldest first and in one response unless `limit` and `offset` choose a part \
          of it: the active ones, unless `state` chooses others.\n\n\
          The entity tag changes with every change in the workspace. With `agent_id` it is the tag of that \
-         agent's record, for use in `If-Match`.",
+         agent's record, for use in `If-Match`.\n\n\
+         With `at` or `revision` the list is the one that was answered then. A list at a revision never changes.",
     )
     .answer(
         "The agents, in the order of `created_at` and then of `id`.",
@@ -73,13 +75,22 @@ impl Endpoint for List {
         ],
     );
 
-    type Input = (WorkspaceId, AgentIdFilter, State, Limit, Offset, IfNoneMatch);
+    type Input = (
+        WorkspaceId,
+        AgentIdFilter,
+        State,
+        Limit,
+        Offset,
+        At,
+        Revision,
+        IfNoneMatch,
+    );
     type Body = ();
     type Answer = SharedList<Agent>;
 
     async fn run(
         call: &Call<'_>,
-        (workspace, agent_id, state, limit, offset, known): Values<'_, Self>,
+        (workspace, agent_id, state, limit, offset, at, revision, known): Values<'_, Self>,
         (): (),
     ) -> Result<Self::Answer, Failure> {
         let wanted = agent_id.map(str::parse::<model::AgentId>);
@@ -91,10 +102,12 @@ impl Endpoint for List {
             },
             agent_id: wanted.and_then(Result::ok),
             state,
+            as_of: as_of(at, revision)?,
             offset,
         };
         let list = call.service.list_agents(call.caller, workspace, &filter).await?;
-        let reply = Reply::list(list.value).tagged(list.tag);
+        let version = list.value.version().filter(|_| !list.value.is_empty());
+        let reply = Reply::list(list.value).tagged(list.tag).of_version(version);
         let reply = match agent_id {
             // The tag is that of the record, so it is the same for every request that answers with it.
             Some(_) => reply.plain(),
@@ -172,12 +185,13 @@ impl Endpoint for Create {
     )
     .failures(&[409, 422]);
 
-    type Input = ();
+    type Input = (Message,);
     type Body = Valid<NewAgent>;
-    type Answer = Created<Version<Agent>>;
+    type Answer = Created<AgentRecord>;
 
-    async fn run(call: &Call<'_>, (): Values<'_, Self>, new: Valid<NewAgent>) -> Result<Self::Answer, Failure> {
-        Ok(Created(Version(call.service.create_agent(call.caller, new).await?)))
+    async fn run(call: &Call<'_>, (message,): Values<'_, Self>, new: Valid<NewAgent>) -> Result<Self::Answer, Failure> {
+        let caller = call.caller.with_message(message);
+        Ok(Created(AgentRecord(call.service.create_agent(&caller, new).await?)))
     }
 }
 
@@ -192,7 +206,7 @@ impl Endpoint for Update {
         AGENTS,
         "Change an agent",
         "Replaces the given fields of an active agent and keeps the others. `updated_at` moves forward every \
-         time, even for an empty object.",
+         time, even for an empty object. A change of the content makes a new version.",
     )
     .bodies(&[
         Example(
@@ -225,21 +239,27 @@ impl Endpoint for Update {
         )],
     );
 
-    type Input = (AgentId, WorkspaceIdOptional, IfMatch);
+    type Input = (AgentId, WorkspaceIdOptional, Message, IfMatch);
     type Body = Valid<AgentPatch>;
-    type Answer = Version<Agent>;
+    type Answer = AgentRecord;
 
     async fn run(
         call: &Call<'_>,
-        (agent_id, workspace, condition): Values<'_, Self>,
+        (agent_id, workspace, message, condition): Values<'_, Self>,
         patch: Valid<AgentPatch>,
     ) -> Result<Self::Answer, Failure> {
         let agent = call
             .service
-            .update_agent(call.caller, workspace, agent_id, patch, &condition)
+            .update_agent(
+                &call.caller.with_message(message),
+                workspace,
+                agent_id,
+                patch,
+                &condition,
+            )
             .await
             .map_err(|error| unmet(&condition, error))?;
-        Ok(Version(agent))
+        Ok(AgentRecord(agent))
     }
 }
 
@@ -260,18 +280,18 @@ impl Endpoint for Delete {
         &[Example("done", r#"{"success": true}"#)],
     );
 
-    type Input = (AgentId, WorkspaceIdOptional, IfMatch);
+    type Input = (AgentId, WorkspaceIdOptional, Message, IfMatch);
     type Body = ();
     type Answer = Json<Success>;
 
     async fn run(
         call: &Call<'_>,
-        (agent_id, workspace, condition): Values<'_, Self>,
+        (agent_id, workspace, message, condition): Values<'_, Self>,
         (): (),
     ) -> Result<Self::Answer, Failure> {
         let deleted = call
             .service
-            .delete_agent(call.caller, workspace, agent_id, &condition)
+            .delete_agent(&call.caller.with_message(message), workspace, agent_id, &condition)
             .await
             .map_err(|error| unmet(&condition, error))?;
         Ok(Json(deleted))
@@ -319,20 +339,20 @@ impl Endpoint for Restore {
     )
     .failures(&[409, 422]);
 
-    type Input = (AgentId, WorkspaceIdOptional, IfMatch);
+    type Input = (AgentId, WorkspaceIdOptional, Message, IfMatch);
     type Body = ();
-    type Answer = Version<Agent>;
+    type Answer = AgentRecord;
 
     async fn run(
         call: &Call<'_>,
-        (agent_id, workspace, condition): Values<'_, Self>,
+        (agent_id, workspace, message, condition): Values<'_, Self>,
         (): (),
     ) -> Result<Self::Answer, Failure> {
         let agent = call
             .service
-            .restore_agent(call.caller, workspace, agent_id, &condition)
+            .restore_agent(&call.caller.with_message(message), workspace, agent_id, &condition)
             .await
             .map_err(|error| unmet(&condition, error))?;
-        Ok(Version(agent))
+        Ok(AgentRecord(agent))
     }
 }

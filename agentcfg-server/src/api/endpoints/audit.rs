@@ -1,11 +1,14 @@
 //! The audit log.
 
-use agentcfg_core::model::{AuditEntry, Permission};
+use agentcfg_core::model::{AuditEntry, AuditFilter, Permission};
 
 use super::tags::AUDIT_LOG;
 use crate::api::answer::List as Array;
 use crate::api::call::Call;
-use crate::api::call::parameters::{AuditLimit, Offset, WorkspaceId};
+use crate::api::call::parameters::{
+    ActionFilter, ActorFilter, AuditLimit, BeforeRevision, Offset, Since, TargetIdFilter, TargetTypeFilter, Until,
+    WorkspaceId,
+};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
@@ -23,7 +26,9 @@ impl Endpoint for List {
         "listAuditLog",
         AUDIT_LOG,
         "Read the audit log",
-        "Returns the changes in a workspace, each with its actor and time, newest first.",
+        "Returns the changes in a workspace, each with its actor and time, newest first. An entry must match all filters \
+         that are given; `limit` and `offset` count the entries that do. To page through a log that grows, pass the last \
+         `revision` as `before`.",
     )
     .answer(
         "The entries, newest first.",
@@ -37,23 +42,47 @@ impl Endpoint for List {
                     "action": "agent.updated",
                     "target": {"type": "agent", "id": "release-writer"},
                     "created_at": "2026-11-20T10:05:41.007Z",
-                    "changes": {"model": {"from": "gpt-5", "to": "claude-sonnet-4-5"}}
+                    "changes": {"model": {"from": "gpt-5", "to": "claude-sonnet-4-5"}},
+                    "revision": 118,
+                    "message": "Cheaper model for drafts"
                 }
             ]"#,
         )],
     );
 
-    type Input = (WorkspaceId, AuditLimit, Offset);
+    type Input = (
+        WorkspaceId,
+        AuditLimit,
+        Offset,
+        ActorFilter,
+        ActionFilter,
+        TargetTypeFilter,
+        TargetIdFilter,
+        Since,
+        Until,
+        BeforeRevision,
+    );
     type Body = ();
     type Answer = Array<AuditEntry>;
 
     async fn run(
         call: &Call<'_>,
-        (workspace, limit, offset): Values<'_, Self>,
+        (workspace, limit, offset, actor, action, target_type, target_id, since, until, before): Values<'_, Self>,
         (): (),
     ) -> Result<Self::Answer, Failure> {
+        let filter = AuditFilter {
+            actor: actor.map(str::to_owned),
+            action: action.map(str::to_owned),
+            target_type: target_type.map(str::to_owned),
+            target_id: target_id.map(str::to_owned),
+            since,
+            until,
+            before,
+            offset,
+            limit: u32::try_from(limit).ok(),
+        };
         Ok(Array(
-            call.service.audit_log(call.caller, workspace, offset, limit).await?,
+            call.service.search_audit_log(call.caller, workspace, &filter).await?,
         ))
     }
 }

@@ -4,6 +4,7 @@ mod agents;
 mod api_keys;
 mod audit;
 mod export;
+mod labels;
 mod members;
 mod model_calls;
 mod models;
@@ -11,6 +12,7 @@ mod provider_keys;
 mod status;
 mod system;
 mod tags;
+mod versions;
 mod workspaces;
 
 #[cfg(test)]
@@ -24,6 +26,8 @@ use crate::http::response::Reply;
 const MODULES: &[&[Definition]] = &[
     agents::ENDPOINTS,
     status::ENDPOINTS,
+    versions::ENDPOINTS,
+    labels::ENDPOINTS,
     workspaces::ENDPOINTS,
     export::ENDPOINTS,
     members::ENDPOINTS,

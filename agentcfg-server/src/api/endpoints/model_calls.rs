@@ -7,7 +7,9 @@ use bytes::Bytes;
 
 use super::tags::MODELS;
 use crate::api::answer::Relayed;
-use crate::api::call::parameters::{AgentId, CalledPath, CalledProvider, WorkspaceIdOptional};
+use crate::api::call::parameters::{
+    AgentId, CalledPath, CalledProvider, SelectedLabel, VersionNumber, WorkspaceIdOptional, selector,
+};
 use crate::api::call::{Call, Input, Passed};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, Values};
 use crate::api::model_calls::{Draft, Format, Sent, Target};
@@ -39,7 +41,8 @@ impl Endpoint for CallModel {
          the workspace's provider key, or by managed access where the workspace uses none of its own. `model` and the \
          persona of the agent are filled in where the request has none: in `chat/completions` as the first system \
          message, unless there is a system or developer message; in `responses` as `instructions`; in `messages` as \
-         `system`. Nothing else of the body changes; at other paths the body is forwarded unchanged.\n\n\
+         `system`. Nothing else of the body changes; at other paths the body is forwarded unchanged. With `version` or `label` \
+         the model and the persona are those of that version of the agent.\n\n\
          The path is appended to the provider's address, and so are the other query parameters. Segments of the path \
          consist of letters, digits and `-._~`; any other path is answered with 404. Of the header fields `Accept`, \
          `Accept-Encoding`, `Content-Type`, `User-Agent`, `Anthropic-Version`, `Anthropic-Beta`, `OpenAI-Beta`, \
@@ -55,16 +58,24 @@ impl Endpoint for CallModel {
     .answer("The answer of the provider; redirects and refusals keep the provider's status. The header fields of this service are added.", &[])
     .failures(&[502, 504]);
 
-    type Input = (CalledProvider, CalledPath, AgentId, WorkspaceIdOptional);
+    type Input = (
+        CalledProvider,
+        CalledPath,
+        AgentId,
+        WorkspaceIdOptional,
+        VersionNumber,
+        SelectedLabel,
+    );
     type Body = Passed;
     type Answer = Relayed;
 
     async fn run(
         call: &Call<'_>,
-        (provider, path, agent_id, workspace): Values<'_, Self>,
+        (provider, path, agent_id, workspace, version, label): Values<'_, Self>,
         passed: Passed,
     ) -> Result<Self::Answer, Failure> {
         let target = Target { provider, path };
+        let version = selector(version, label, None)?;
         let draft = draft(target.format(), passed.0.clone()).await?;
         let decided = call
             .service
@@ -77,6 +88,7 @@ impl Endpoint for CallModel {
                     path: &target.path,
                     model: draft.requested_model(),
                     takes_agent_model: draft.takes_model(),
+                    version,
                 },
             )
             .await
@@ -92,12 +104,16 @@ impl Endpoint for CallModel {
             headers: passed.headers(call),
             body: draft.fill(decided.model.as_deref(), decided.persona_prompt.as_deref()),
         };
-        Ok(Relayed(calls.send(&decided, sent, call.disconnect).await?))
+        Ok(Relayed(
+            calls.send(&decided, sent, call.disconnect).await?,
+            decided.version,
+        ))
     }
 }
 
 impl Guarded for CallModel {
-    async fn guard(call: &Call<'_>, (_, _, _, workspace): Values<'_, Self>) -> Result<(), Failure> {
+    async fn guard(call: &Call<'_>, (_, _, _, workspace, version, label): Values<'_, Self>) -> Result<(), Failure> {
+        selector(version, label, None)?;
         Ok(call.service.check_model_caller(call.caller, workspace).await?)
     }
 }

@@ -12,6 +12,11 @@ pub(super) const AGENT_STATUS: Tag = Tag {
     description: "What agents are doing right now.",
 };
 
+pub(super) const VERSIONS: Tag = Tag {
+    name: "Versions",
+    description: "What agents were, and labels that release a version.",
+};
+
 pub(super) const WORKSPACES: Tag = Tag {
     name: "Workspaces",
     description: "Workspaces and their plans.",

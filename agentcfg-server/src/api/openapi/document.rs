@@ -201,6 +201,9 @@ fn success(endpoint: &Definition, is_counted: bool, schemas: &mut Schemas) -> No
     if answer.is_tagged {
         names.push("ETag");
     }
+    if answer.is_versioned {
+        names.push("Agent-Version");
+    }
     if answer.may_be_long && endpoint.route.method == "GET" {
         names.extend(["Content-Encoding", "Vary"]);
     }

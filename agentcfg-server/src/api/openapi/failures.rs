@@ -102,7 +102,8 @@ pub(super) const FAILURES: &[Failure] = &[
     },
     Failure {
         component: "PreconditionFailed",
-        description: "The record does not have a version that `If-Match` names. Nothing changed.",
+        description: "The record does not have a version that `If-Match` names, or the label does not point at `expected_version`. \
+         Nothing changed.",
         is_counted: true,
         headers: &[],
         examples: &[(

@@ -1,0 +1,299 @@
+//! The parameters of versions, labels, the past and the audit log.
+
+use agentcfg_core::model::{self, AsOf, Timestamp, VersionSelector};
+use agentcfg_core::validate::Faults;
+
+use super::{LIMIT, LIMIT_EXAMPLE, MAX_LIMIT};
+use crate::api::call::{Parameter, ParameterDoc, Received, Shape};
+use crate::http::errors::Failure;
+
+const MOMENT: Shape = Shape::Pattern {
+    length: None,
+    pattern: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})$",
+};
+const MOMENT_EXAMPLE: &str = r#""2026-11-20T09:30:00Z""#;
+
+impl Received<'_> {
+    /// A moment with any offset. Faults are reported together with others.
+    fn moment(&self, parameter: &ParameterDoc, faults: &mut Faults) -> Option<Timestamp> {
+        let text = self.optional(parameter)?;
+        let moment = text.parse();
+        moment
+            .map_err(|rule| faults.push(format_args!("the query parameter {}", parameter.name), rule))
+            .ok()
+    }
+}
+
+/// Why a change is made.
+pub struct Message;
+
+impl Parameter for Message {
+    type Value<'a> = Option<model::Message>;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "Message",
+        "message",
+        Shape::Field("AgentVersion", "message"),
+        "Why the change is made, in at most 500 characters. It is kept in the audit entry, and with the version if the \
+         change makes one.",
+    )
+    .example(r#""Shorter notes""#);
+
+    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<model::Message>, Failure> {
+        let Some(text) = request.optional(&Self::DOC) else {
+            return Ok(None);
+        };
+        match model::Message::try_from(text) {
+            Ok(message) => Ok(Some(message)),
+            Err(invalid) => {
+                for fault in invalid.faults() {
+                    faults.push(format_args!("the query parameter {}", Self::DOC.name), fault.rule());
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Optional whole numbers.
+macro_rules! numbers {
+    ($($(#[doc = $doc:literal])+ $type:ident, $component:literal, $name:literal from $minimum:literal, $about:literal, $example:literal;)+) => {$(
+        $(#[doc = $doc])+
+        pub struct $type;
+
+        impl Parameter for $type {
+            type Value<'a> = Option<u64>;
+
+            const DOC: ParameterDoc = ParameterDoc::query(
+                $component,
+                $name,
+                Shape::Number { minimum: $minimum, maximum: None, default: None },
+                $about,
+            )
+            .example($example);
+
+            fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<u64>, Failure> {
+                Ok(request.number(&Self::DOC, faults))
+            }
+        }
+    )+};
+}
+
+numbers! {
+    /// A version by its number.
+    VersionNumber, "VersionNumber", "version" from 0,
+        "The number of a version. One that the agent does not have is answered with 404.", "3";
+
+    /// A moment by the workspace's revision.
+    Revision, "Revision", "revision" from 1,
+        "What was current at this revision of the workspace, which is the number of an audit entry. One that is not there \
+         yet is refused. Not together with `at`.", "118";
+
+    /// The version before which a page of versions starts.
+    BeforeVersion, "BeforeVersion", "before" from 1,
+        "Only versions with a smaller number.", "7";
+
+    /// The revision before which a page of the audit log starts.
+    BeforeRevision, "BeforeRevision", "before" from 1,
+        "Only entries with a smaller revision.", "118";
+}
+
+/// Optional moments.
+macro_rules! moments {
+    ($($(#[doc = $doc:literal])+ $type:ident, $component:literal, $name:literal, $about:literal;)+) => {$(
+        $(#[doc = $doc])+
+        pub struct $type;
+
+        impl Parameter for $type {
+            type Value<'a> = Option<Timestamp>;
+
+            const DOC: ParameterDoc = ParameterDoc::query($component, $name, MOMENT, $about).example(MOMENT_EXAMPLE);
+
+            fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<Timestamp>, Failure> {
+                Ok(request.moment(&Self::DOC, faults))
+            }
+        }
+    )+};
+}
+
+moments! {
+    /// A moment by its time.
+    At, "At", "at",
+        "What was current at this time (RFC 3339), which is included; a time in the future means now. Not together with \
+         `revision`.";
+
+    /// The start of a period.
+    Since, "Since", "since", "Only entries from this time on (RFC 3339).";
+
+    /// The end of a period.
+    Until, "Until", "until", "Only entries before this time (RFC 3339).";
+}
+
+/// Optional texts.
+macro_rules! texts {
+    ($($(#[doc = $doc:literal])+ $type:ident, $component:literal, $name:literal, $about:literal, $example:literal;)+) => {$(
+        $(#[doc = $doc])+
+        pub struct $type;
+
+        impl Parameter for $type {
+            type Value<'a> = Option<&'a str>;
+
+            const DOC: ParameterDoc =
+                ParameterDoc::query($component, $name, Shape::Text, $about).example($example);
+
+            fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Option<&'a str>, Failure> {
+                Ok(request.optional(&Self::DOC))
+            }
+        }
+    )+};
+}
+
+texts! {
+    /// A version by a label.
+    SelectedLabel, "SelectedLabel", "label",
+        "The version that this label points at; `latest` is the current one. A label that the agent does not have is \
+         answered with 404.", "\"production\"";
+
+    /// The one label to list.
+    LabelFilter, "LabelFilter", "label", "Lists this label alone.", "\"production\"";
+
+    /// The agent whose labels are listed.
+    LabelledAgent, "LabelledAgent", "agent_id", "Lists labels of this agent alone.", "\"release-writer\"";
+
+    /// The agent whose versions are listed.
+    VersionsOf, "VersionsOf", "agent_id",
+        "The agent whose versions are listed. Left out, the current version of each active agent is, in the order of \
+         the list of agents.", "\"release-writer\"";
+
+    /// The version that a comparison ends with.
+    DiffTo, "DiffTo", "to",
+        "The other version, by its number or a label. Left out, it is the current one.", "\"production\"";
+
+    /// The actor of audit entries.
+    ActorFilter, "ActorFilter", "actor",
+        "Only entries of the actor with this identifier, of whatever type.", "\"user_71\"";
+
+    /// The action of audit entries.
+    ActionFilter, "ActionFilter", "action",
+        "Only entries of this action, or of a family of actions such as `agent.*`. An unknown one selects nothing.",
+        "\"agent.*\"";
+
+    /// The type of the target of audit entries.
+    TargetTypeFilter, "TargetTypeFilter", "target_type",
+        "Only entries whose target is of this type. An unknown one selects nothing.", "\"agent\"";
+
+    /// The target of audit entries.
+    TargetIdFilter, "TargetIdFilter", "target_id",
+        "Only entries whose target has this identifier.", "\"release-writer\"";
+}
+
+/// The version that a comparison starts with.
+pub struct DiffFrom;
+
+impl Parameter for DiffFrom {
+    type Value<'a> = &'a str;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "DiffFrom",
+        "from",
+        Shape::Text,
+        "A version, by its number or a label. One that the agent does not have is answered with 404.",
+    )
+    .required()
+    .example("\"2\"");
+
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
+        request.required(&Self::DOC)
+    }
+}
+
+/// The label to act on.
+pub struct MovedLabel;
+
+impl Parameter for MovedLabel {
+    type Value<'a> = &'a str;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "MovedLabel",
+        "label",
+        Shape::Field("AgentLabel", "label"),
+        "The label. `latest` is reserved and refused here.",
+    )
+    .required()
+    .example("\"production\"");
+
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
+        request.required(&Self::DOC)
+    }
+}
+
+/// The limit of a list of versions.
+pub struct VersionLimit;
+
+impl Parameter for VersionLimit {
+    type Value<'a> = Option<u32>;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "VersionLimit",
+        LIMIT,
+        Shape::Number {
+            minimum: 1,
+            maximum: Some(MAX_LIMIT),
+            default: None,
+        },
+        "Most versions to return: 100 of an agent where it is left out, and those of all agents without `agent_id`.",
+    )
+    .example(LIMIT_EXAMPLE);
+
+    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<u32>, Failure> {
+        let limit = request.number(&Self::DOC, faults);
+        Ok(limit.and_then(|limit| u32::try_from(limit).ok()))
+    }
+}
+
+/// The moment that `at` or `revision` names.
+///
+/// # Errors
+///
+/// 400 where both are given.
+pub fn as_of(at: Option<Timestamp>, revision: Option<u64>) -> Result<Option<AsOf>, Failure> {
+    match (at, revision) {
+        (None, None) => Ok(None),
+        (Some(at), None) => Ok(Some(AsOf::At(at))),
+        (None, Some(revision)) => Ok(Some(AsOf::Revision(revision))),
+        (Some(_), Some(_)) => Err(together("at and revision")),
+    }
+}
+
+/// The one selector of a version that is given; without one it is the current version.
+///
+/// # Errors
+///
+/// 400 where several are given.
+pub fn selector<'a>(
+    version: Option<u64>,
+    label: Option<&'a str>,
+    as_of: Option<AsOf>,
+) -> Result<VersionSelector<'a>, Failure> {
+    match (version, label, as_of) {
+        (None, None, None) => Ok(VersionSelector::Current),
+        (Some(version), None, None) => Ok(VersionSelector::Version(version)),
+        (None, Some(label), None) => Ok(VersionSelector::Label(label)),
+        (None, None, Some(AsOf::At(at))) => Ok(VersionSelector::At(at)),
+        (None, None, Some(AsOf::Revision(revision))) => Ok(VersionSelector::Revision(revision)),
+        _ => Err(together("version, label, at and revision")),
+    }
+}
+
+fn together(names: &str) -> Failure {
+    Failure::bad_request(format!("of the query parameters {names} at most one may be given"))
+}
+
+/// A version by the text of a number or of a label.
+pub fn number_or_label(text: &str) -> VersionSelector<'_> {
+    match text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // A number beyond the range is one that no version has.
+        true => VersionSelector::Version(text.parse().unwrap_or(u64::MAX)),
+        false => VersionSelector::Label(text),
+    }
+}

@@ -1,0 +1,192 @@
+//! Labels of versions.
+
+use agentcfg_core::model::{self, AgentLabel, LabelTarget, Permission, PromotedLabel, Promotion, Success};
+use agentcfg_core::validate::Valid;
+
+use super::tags::VERSIONS;
+use crate::api::answer::{Json, List as Array};
+use crate::api::call::Call;
+use crate::api::call::parameters::{
+    AgentId, LabelFilter, LabelledAgent, Message, MovedLabel, WorkspaceId, WorkspaceIdOptional,
+};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
+use crate::api::route::{Needs, Route};
+use crate::http::errors::Failure;
+
+const PATH: &str = "/api/agents/labels";
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[
+    Definition::of::<List>(),
+    Definition::of::<Set>(),
+    Definition::of::<Remove>(),
+    Definition::of::<Promote>(),
+];
+
+/// `GET /api/agents/labels`
+pub struct List;
+
+impl Endpoint for List {
+    const ROUTE: Route = Route::get(PATH, Needs::Permission(Permission::AgentsRead));
+
+    const DOC: Doc = Doc::new(
+        "listAgentLabels",
+        VERSIONS,
+        "List labels",
+        "Returns the labels of a workspace, those of deactivated agents too, by agent and label. The reserved label `latest` is \
+         not listed.",
+    )
+    .answer(
+        "The labels.",
+        &[Example(
+            "labels",
+            r#"[
+                {
+                    "agent_id": "release-writer",
+                    "label": "production",
+                    "version": 1,
+                    "updated_at": "2026-11-20T10:05:41.007Z",
+                    "actor": {"type": "user", "id": "user_71"}
+                }
+            ]"#,
+        )],
+    );
+
+    type Input = (WorkspaceId, LabelledAgent, LabelFilter);
+    type Body = ();
+    type Answer = Array<AgentLabel>;
+
+    async fn run(
+        call: &Call<'_>,
+        (workspace, agent_id, label): Values<'_, Self>,
+        (): (),
+    ) -> Result<Self::Answer, Failure> {
+        let filter = model::LabelFilter { agent_id, label };
+        Ok(Array(call.service.list_labels(call.caller, workspace, filter).await?))
+    }
+}
+
+/// `PUT /api/agents/labels`
+pub struct Set;
+
+impl Endpoint for Set {
+    const ROUTE: Route = Route::put(PATH, Needs::Permission(Permission::AgentsRelease));
+
+    const DOC: Doc = Doc::new(
+        "setAgentLabel",
+        VERSIONS,
+        "Move a label to a version",
+        "Makes the label if the agent does not have it; an agent has at most 20. With `expected_version` the label is moved only \
+         if it points at that version now, or does not exist for null; otherwise the answer is 412. The same version again \
+         changes nothing.",
+    )
+    .bodies(&[
+        Example("version", r#"{"version": 2}"#),
+        Example("only_if", r#"{"version": 2, "expected_version": 1}"#),
+        Example("only_new", r#"{"version": 2, "expected_version": null}"#),
+    ])
+    .answer(
+        "The label.",
+        &[Example(
+            "label",
+            r#"{
+                "agent_id": "release-writer",
+                "label": "production",
+                "version": 2,
+                "updated_at": "2026-11-20T10:05:41.007Z",
+                "actor": {"type": "user", "id": "user_71"}
+            }"#,
+        )],
+    )
+    .failures(&[412, 422]);
+
+    type Input = (AgentId, MovedLabel, WorkspaceIdOptional, Message);
+    type Body = Valid<LabelTarget>;
+    type Answer = Json<AgentLabel>;
+
+    async fn run(
+        call: &Call<'_>,
+        (agent_id, label, workspace, message): Values<'_, Self>,
+        target: Valid<LabelTarget>,
+    ) -> Result<Self::Answer, Failure> {
+        let caller = call.caller.with_message(message);
+        Ok(Json(
+            call.service
+                .set_label(&caller, workspace, agent_id, label, target)
+                .await?,
+        ))
+    }
+}
+
+/// `DELETE /api/agents/labels`
+pub struct Remove;
+
+impl Endpoint for Remove {
+    const ROUTE: Route = Route::delete(PATH, Needs::Permission(Permission::AgentsRelease));
+
+    const DOC: Doc = Doc::new(
+        "removeAgentLabel",
+        VERSIONS,
+        "Remove a label",
+        "The version that it points at stays. A label that the agent does not have is 404.",
+    )
+    .answer("The label is removed.", &[Example("done", r#"{"success": true}"#)]);
+
+    type Input = (AgentId, MovedLabel, WorkspaceIdOptional, Message);
+    type Body = ();
+    type Answer = Json<Success>;
+
+    async fn run(
+        call: &Call<'_>,
+        (agent_id, label, workspace, message): Values<'_, Self>,
+        (): (),
+    ) -> Result<Self::Answer, Failure> {
+        let caller = call.caller.with_message(message);
+        Ok(Json(
+            call.service.remove_label(&caller, workspace, agent_id, label).await?,
+        ))
+    }
+}
+
+/// `POST /api/agents/labels/promote`
+pub struct Promote;
+
+impl Endpoint for Promote {
+    const ROUTE: Route = Route::post(
+        "/api/agents/labels/promote",
+        Needs::Permission(Permission::AgentsRelease),
+    );
+
+    const DOC: Doc = Doc::new(
+        "promoteAgentLabels",
+        VERSIONS,
+        "Move a label of several agents to where another one points",
+        "Each active agent that has the label `from`, or each one that `agent_ids` names, gets the label `to` on the same version, \
+         in one commit. An agent that is named and lacks `from` is 404, and nothing changes. At most 1,000 agents are moved.",
+    )
+    .bodies(&[
+        Example("all", r#"{"from": "staging", "to": "production"}"#),
+        Example("some", r#"{"from": "latest", "to": "staging", "agent_ids": ["release-writer"]}"#),
+    ])
+    .answer(
+        "The labels, by agent. One that pointed there already has its version as `previous_version`.",
+        &[Example(
+            "promoted",
+            r#"[{"agent_id": "release-writer", "label": "production", "version": 2, "previous_version": 1}]"#,
+        )],
+    )
+    .failures(&[404, 422]);
+
+    type Input = (WorkspaceId, Message);
+    type Body = Valid<Promotion>;
+    type Answer = Array<PromotedLabel>;
+
+    async fn run(
+        call: &Call<'_>,
+        (workspace, message): Values<'_, Self>,
+        promotion: Valid<Promotion>,
+    ) -> Result<Self::Answer, Failure> {
+        let caller = call.caller.with_message(message);
+        Ok(Array(call.service.promote_labels(&caller, workspace, promotion).await?))
+    }
+}

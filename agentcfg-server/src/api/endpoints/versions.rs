@@ -1,0 +1,258 @@
+//! Versions of agents.
+
+use agentcfg_core::model::{
+    AgentDiff, AgentVersion, AgentVersionDetail, Permission, Rollback, VersionPage, VersionSelector,
+};
+use agentcfg_core::validate::Valid;
+
+use super::tags::VERSIONS;
+use crate::api::answer::{AgentRecord, Json, List as Array};
+use crate::api::call::Call;
+use crate::api::call::parameters::{
+    AgentId, At, BeforeVersion, DiffFrom, DiffTo, IfMatch, Message, Revision, SelectedLabel, VersionLimit,
+    VersionNumber, VersionsOf, WorkspaceIdOptional, as_of, number_or_label, selector,
+};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
+use crate::api::route::{Needs, Route};
+use crate::http::errors::Failure;
+use crate::http::request::unmet;
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[
+    Definition::of::<List>(),
+    Definition::of::<Get>(),
+    Definition::of::<Diff>(),
+    Definition::of::<RollBack>(),
+];
+
+/// `GET /api/agents/versions`
+pub struct List;
+
+impl Endpoint for List {
+    const ROUTE: Route = Route::get("/api/agents/versions", Needs::Permission(Permission::AgentsRead));
+
+    const DOC: Doc = Doc::new(
+        "listAgentVersions",
+        VERSIONS,
+        "List the versions of an agent",
+        "Returns the versions of an agent without their content, newest first. Deactivated agents have versions too. \
+         Without `agent_id` it returns the current version of each active agent instead.\n\n\
+         Each change of an agent's content is a version: 1, 2, 3, … without gaps. A version never changes.",
+    )
+    .answer(
+        "The versions.",
+        &[Example(
+            "versions",
+            r#"[
+                {
+                    "agent_id": "release-writer",
+                    "version": 2,
+                    "created_at": "2026-11-20T10:05:41.007Z",
+                    "actor": {"type": "user", "id": "user_71"},
+                    "message": "Shorter notes",
+                    "restored_from": null,
+                    "labels": ["staging"]
+                },
+                {
+                    "agent_id": "release-writer",
+                    "version": 1,
+                    "created_at": "2026-11-20T09:30:00.123Z",
+                    "actor": {"type": "api_key", "id": "4fQ8mZr2LkV7xN0bTy6W"},
+                    "message": null,
+                    "restored_from": null,
+                    "labels": ["production"]
+                }
+            ]"#,
+        )],
+    )
+    .failures(&[404]);
+
+    type Input = (VersionsOf, WorkspaceIdOptional, VersionLimit, BeforeVersion);
+    type Body = ();
+    type Answer = Array<AgentVersion>;
+
+    async fn run(
+        call: &Call<'_>,
+        (agent_id, workspace, limit, before): Values<'_, Self>,
+        (): (),
+    ) -> Result<Self::Answer, Failure> {
+        if let Some(agent_id) = agent_id {
+            let page = VersionPage { before, limit };
+            let versions = call.service.list_versions(call.caller, workspace, agent_id, page);
+            return Ok(Array(versions.await?));
+        }
+        if before.is_some() {
+            return Err(Failure::bad_request(
+                "the query parameter before needs agent_id: it is the number of a version of one agent",
+            ));
+        }
+        let mut versions = call.service.current_versions(call.caller, workspace).await?;
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+        versions.truncate(limit.unwrap_or(usize::MAX));
+        Ok(Array(versions))
+    }
+}
+
+/// `GET /api/agents/version`
+pub struct Get;
+
+impl Endpoint for Get {
+    const ROUTE: Route = Route::get("/api/agents/version", Needs::Permission(Permission::AgentsRead));
+
+    const DOC: Doc = Doc::new(
+        "getAgentVersion",
+        VERSIONS,
+        "Read a version of an agent",
+        "Returns one version with its content: that of the number `version`, the one that `label` points at, or the one that \
+         was current at a time or a revision; without any of them the current one. Where there is none the answer is 404, \
+         never another version.",
+    )
+    .answer(
+        "The version.",
+        &[Example(
+            "version",
+            r##"{
+                "agent_id": "release-writer",
+                "version": 2,
+                "created_at": "2026-11-20T10:05:41.007Z",
+                "actor": {"type": "user", "id": "user_71"},
+                "message": "Shorter notes",
+                "restored_from": null,
+                "labels": ["staging"],
+                "config": {
+                    "display_name": "Release writer",
+                    "role": "Technical author",
+                    "description": "Turns merged changes into release notes.",
+                    "agent_type": "ai",
+                    "model": "gpt-5",
+                    "color": "#7c3aed",
+                    "persona_prompt": "You write short, factual release notes.",
+                    "capabilities": ["writing", "changelog"],
+                    "parameters": {"creativity": 0.7, "formality": 70}
+                }
+            }"##,
+        )],
+    );
+
+    type Input = (AgentId, WorkspaceIdOptional, VersionNumber, SelectedLabel, At, Revision);
+    type Body = ();
+    type Answer = Json<AgentVersionDetail>;
+
+    async fn run(
+        call: &Call<'_>,
+        (agent_id, workspace, version, label, at, revision): Values<'_, Self>,
+        (): (),
+    ) -> Result<Self::Answer, Failure> {
+        let selector = selector(version, label, as_of(at, revision)?)?;
+        Ok(Json(
+            call.service
+                .get_version(call.caller, workspace, agent_id, selector)
+                .await?,
+        ))
+    }
+}
+
+/// `GET /api/agents/diff`
+pub struct Diff;
+
+impl Endpoint for Diff {
+    const ROUTE: Route = Route::get("/api/agents/diff", Needs::Permission(Permission::AgentsRead));
+
+    const DOC: Doc = Doc::new(
+        "diffAgentVersions",
+        VERSIONS,
+        "Compare two versions of an agent",
+        "Returns the fields that differ, and the difference of the personas as a unified diff. The answer names the versions by \
+         their numbers.",
+    )
+    .answer(
+        "The difference.",
+        &[Example(
+            "diff",
+            r#"{
+                "agent_id": "release-writer",
+                "from": 1,
+                "to": 2,
+                "changes": {
+                    "persona_prompt": {"from": "You write release notes.", "to": "You write short, factual release notes."}
+                },
+                "prompt_diff": "--- version 1\n+++ version 2\n@@ -1 +1 @@\n-You write release notes.\n\\ No newline at end of file\n+You write short, factual release notes.\n\\ No newline at end of file\n"
+            }"#,
+        )],
+    );
+
+    type Input = (AgentId, WorkspaceIdOptional, DiffFrom, DiffTo);
+    type Body = ();
+    type Answer = Json<AgentDiff>;
+
+    async fn run(
+        call: &Call<'_>,
+        (agent_id, workspace, from, to): Values<'_, Self>,
+        (): (),
+    ) -> Result<Self::Answer, Failure> {
+        let to = to.map_or(VersionSelector::Current, number_or_label);
+        let diff = call
+            .service
+            .diff_versions(call.caller, workspace, agent_id, number_or_label(from), to);
+        Ok(Json(diff.await?))
+    }
+}
+
+/// `POST /api/agents/rollback`
+pub struct RollBack;
+
+impl Endpoint for RollBack {
+    const ROUTE: Route = Route::post("/api/agents/rollback", Needs::Permission(Permission::AgentsConfigure));
+
+    const DOC: Doc = Doc::new(
+        "rollBackAgent",
+        VERSIONS,
+        "Give an agent the content of an earlier version",
+        "Makes a new version with the content of the version that the body names, by its number or a label. Where the agent has \
+         that content already nothing changes.",
+    )
+    .bodies(&[
+        Example("version", r#"{"version": 1}"#),
+        Example("label", r#"{"label": "production"}"#),
+    ])
+    .answer(
+        "The agent.",
+        &[Example(
+            "restored",
+            r##"{
+                "id": "0192f0a4-10bb-7e91-8c02-5d7e9f1a2b33",
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "agent_id": "release-writer",
+                "display_name": "Release writer",
+                "role": "Technical author",
+                "description": "Turns merged changes into release notes.",
+                "agent_type": "ai",
+                "model": "gpt-5",
+                "color": "#7c3aed",
+                "persona_prompt": "You write release notes.",
+                "capabilities": ["writing", "changelog"],
+                "parameters": {"creativity": 0.7, "formality": 70},
+                "is_active": true,
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "updated_at": "2026-11-20T11:12:00.480Z"
+            }"##,
+        )],
+    );
+
+    type Input = (AgentId, WorkspaceIdOptional, Message, IfMatch);
+    type Body = Valid<Rollback>;
+    type Answer = AgentRecord;
+
+    async fn run(
+        call: &Call<'_>,
+        (agent_id, workspace, message, condition): Values<'_, Self>,
+        to: Valid<Rollback>,
+    ) -> Result<Self::Answer, Failure> {
+        let agent = call
+            .service
+            .roll_back_agent(&call.caller.with_message(message), workspace, agent_id, to, &condition)
+            .await
+            .map_err(|error| unmet(&condition, error))?;
+        Ok(AgentRecord(agent))
+    }
+}
