@@ -5,8 +5,10 @@
 mod agent;
 mod agent_fields;
 mod agent_filter;
+mod agent_mirror;
 mod api_key;
 mod audit;
+mod change_event;
 mod cursor;
 mod epoch;
 mod ids;
@@ -26,8 +28,10 @@ mod workspace;
 
 pub use agent::{Agent, AgentPatch, AgentType, NewAgent, Parameters};
 pub use agent_filter::{AgentFilter, AgentState};
+pub use agent_mirror::{AgentMirror, MirrorGap};
 pub use api_key::{ApiKey, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, Environment, NewApiKey};
 pub use audit::{Action, Actor, ActorType, AuditEntry, Change, Changes, Target, TargetType};
+pub use change_event::{After, ChangeEvent, StatusEvent};
 pub use cursor::{Cursor, CursorError};
 pub use epoch::{Epoch, InvalidEpoch};
 pub use ids::{InvalidId, WorkspaceId, parse_uuid};

@@ -4,7 +4,7 @@ use super::access::Access;
 use super::lists::Writer;
 use super::{AgentCfg, AgentList, Caller, records};
 use crate::error::Error;
-use crate::model::{Agent, AgentFilter, AgentId, AgentState, IdRef, Permission, Tag, Tagged, WorkspaceId};
+use crate::model::{Agent, AgentFilter, AgentId, AgentState, Cursor, IdRef, Permission, Tag, Tagged, WorkspaceId};
 
 impl AgentCfg {
     /// Lists the agents of a workspace in the order of their creation: the active ones, unless
@@ -76,7 +76,8 @@ impl AgentCfg {
             tag = Tag::record(epoch, found.version);
             list.push(found.value)?;
         }
-        Ok((list.finish(revision, None), tag))
+        let cursor = Cursor::new(epoch, access.workspace(), revision);
+        Ok((list.finish(cursor, None), tag))
     }
 
     /// Reads one active agent with the tag of its record.

@@ -9,7 +9,7 @@ use super::written::Written;
 use super::{AgentCfg, diff};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Action, Actor, Target, TargetType, Timestamp, WorkspaceId};
-use crate::store::Check;
+use crate::store::{Check, Kind};
 
 /// How many attempts a mutation has. An attempt fails when another writer committed first. Of concurrent attempts at least
 /// one succeeds, so this bounds how many writers can precede one.
@@ -23,6 +23,8 @@ pub(super) struct Change<'a> {
     target: Target,
     /// Which fields changed, as JSON.
     changes: Vec<u8>,
+    /// Which identifiers and times of an agent changed, as JSON, for the change feed.
+    rebuilding: Option<Vec<u8>>,
     transaction: Transaction,
 }
 
@@ -70,6 +72,7 @@ impl<'a> Change<'a> {
             action,
             target,
             changes: b"{}".to_vec(),
+            rebuilding: None,
             transaction: Transaction::guarded_by(access),
         }
     }
@@ -140,6 +143,9 @@ impl<'a> Change<'a> {
     ) -> Result<Self, Error> {
         let after = Written::of(value)?;
         self.changes = diff::changes(before, Some(&after))?;
+        if T::KIND == Kind::Agent {
+            self.rebuilding = Some(diff::rebuilding(before, Some(&after))?);
+        }
         self.transaction = self.transaction.put_subject(key, after.into_text());
         Ok(self)
     }
@@ -153,11 +159,15 @@ impl<'a> Change<'a> {
 }
 
 /// An audit entry as it is stored.
-fn entry(head: &EntryHead, changes: &[u8]) -> Result<Vec<u8>, Error> {
+fn entry(head: &EntryHead, rebuilding: Option<&[u8]>, changes: &[u8]) -> Result<Vec<u8>, Error> {
     let mut text = Vec::with_capacity(512 + changes.len());
     serde_json::to_writer(&mut text, head).map_err(records::not_written)?;
-    // The changes are JSON already, and become its last field.
+    // The changes are JSON already, and become its last fields.
     text.pop();
+    if let Some(rebuilding) = rebuilding {
+        text.extend_from_slice(b",\"rebuilding\":");
+        text.extend_from_slice(rebuilding);
+    }
     for part in [b",\"changes\":", changes, b"}"] {
         text.extend_from_slice(part);
     }
@@ -176,7 +186,7 @@ impl AgentCfg {
             target: change.target,
             created_at: change.at,
         };
-        let entry = entry(&head, &change.changes)?;
+        let entry = entry(&head, change.rebuilding.as_deref(), &change.changes)?;
         self.commit(change.transaction.append(workspace_id, entry)).await
     }
 

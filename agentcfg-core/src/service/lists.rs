@@ -21,7 +21,7 @@ use super::AgentCfg;
 use super::access::Access;
 use super::records::{self, Entries};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Agent, AgentState};
+use crate::model::{Agent, AgentState, Cursor};
 
 /// After so many failures of other requests, a waiting request reads on its own: where each failure is a timeout, one after
 /// the other would take too long.
@@ -118,6 +118,7 @@ impl AgentCfg {
         flight: Option<Arc<SingleFlight>>,
     ) -> Result<AgentList, Error> {
         let workspace = access.workspace();
+        let epoch = self.epoch().await?;
         let entries = Entries::<Agent>::in_workspace(workspace);
         let (found, revision) = self.scan_with(entries, records::revision(workspace)).await?;
         let length = found.bytes();
@@ -130,7 +131,7 @@ impl AgentCfg {
                     list.push(agent)?;
                 }
             }
-            Ok(list.finish(revision, flight))
+            Ok(list.finish(Cursor::new(epoch, workspace, revision), flight))
         };
         match Handle::try_current() {
             Ok(runtime) if length >= LONG => runtime.spawn_blocking(encode).await.unwrap_or_else(|error| {

@@ -14,6 +14,7 @@ mod change;
 mod diff;
 mod entry;
 mod epoch;
+mod feed;
 mod lists;
 mod master_keys;
 mod members;
@@ -37,6 +38,8 @@ pub use self::builder::Builder;
 use self::builder::{Counting, Managed};
 pub use self::entry::{Caller, Entry, EntryError};
 use self::entry::{KeyTable, LastUses, Plaintexts};
+use self::feed::{Boards, Heads};
+pub use self::feed::{ChangePage, Update, Watch};
 pub use self::lists::AgentList;
 use self::lists::Lists;
 pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
@@ -89,6 +92,8 @@ struct Inner {
     uses: LastUses,
     lists: Arc<Lists>,
     epoch: OnceCell<Epoch>,
+    heads: Heads,
+    boards: Boards,
     remote_store: bool,
 }
 

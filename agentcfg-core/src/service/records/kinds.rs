@@ -3,12 +3,13 @@
 //! A new kind is a type, a line that names its [`Kind`], and a function for each key that callers name.
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::entity::{Entity, EntityKey, NumberKey};
 use crate::error::Error;
 use crate::model::{
-    Agent, ApiKey, ApiKeyId, AuditEntry, Environment, Epoch, LiveStatus, Member, Plan, Provider, ProviderKeyInfo,
-    Scope, Timestamp, Workspace, WorkspaceId,
+    Action, Actor, Agent, ApiKey, ApiKeyId, AuditEntry, Changes, Environment, Epoch, LiveStatus, Member, Plan,
+    Provider, ProviderKeyInfo, Scope, Target, Timestamp, Workspace, WorkspaceId,
 };
 use crate::store::{Key, Kind, Partition};
 use crate::vault::{KeyId, Sealed};
@@ -57,6 +58,47 @@ impl Entity for AuditEntry {
 /// An entry of a workspace's log, by its number.
 pub(in crate::service) fn audit_entry(workspace: WorkspaceId, number: u64) -> EntityKey<AuditEntry> {
     EntityKey::of(Key::log_entry(workspace, number))
+}
+
+/// An entry of a workspace's log with all that the change feed shows of it.
+///
+/// Entries of earlier releases have fewer fields.
+#[derive(Deserialize)]
+pub(in crate::service) struct LoggedEvent {
+    pub(in crate::service) id: Uuid,
+    pub(in crate::service) actor: Actor,
+    pub(in crate::service) action: Action,
+    pub(in crate::service) target: Target,
+    pub(in crate::service) created_at: Timestamp,
+    #[serde(default)]
+    pub(in crate::service) message: Option<String>,
+    /// The version of the agent's configuration that the change made, if the entry names it.
+    #[serde(default)]
+    pub(in crate::service) version: Option<u64>,
+    pub(in crate::service) changes: Changes,
+    /// The identifier and the times of an agent, where they changed.
+    #[serde(default)]
+    pub(in crate::service) rebuilding: Changes,
+}
+
+impl Entity for LoggedEvent {
+    const KIND: Kind = Kind::LogEntry;
+}
+
+/// An event of a workspace's log, by its number.
+pub(in crate::service) fn logged_event(workspace: WorkspaceId, number: u64) -> EntityKey<LoggedEvent> {
+    EntityKey::of(Key::log_entry(workspace, number))
+}
+
+impl EntityKey<LoggedEvent> {
+    /// The number that the key names.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
+    pub(in crate::service) fn number(&self) -> Result<u64, Error> {
+        self.item().parse().map_err(|error| self.unreadable(error))
+    }
 }
 
 impl Entity for Member {
