@@ -1,11 +1,17 @@
 //! Reading the log on from a cursor.
 
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::time::{Sleep, sleep};
+
 use super::super::access::Access;
-use super::super::entry::{Kind, unauthorized};
+use super::super::entry::{Kind as CallerKind, unauthorized};
 use super::super::records::{self, Encoded, Entries, LoggedEvent};
 use super::super::{AgentCfg, Caller};
 use crate::error::{Error, ErrorKind};
 use crate::model::{After, ChangeEvent, Cursor, CursorError, Permission, PermissionSet, WorkspaceId};
+use crate::store::Kind;
 use crate::validate::Faults;
 
 /// A page ends before it is longer than this, in bytes, unless it is one event.
@@ -90,6 +96,46 @@ impl AgentCfg {
         Ok(self.read_changes(caller, workspace, after.into(), limits).await?.page)
     }
 
+    /// As [`Self::changes`]; a page without events waits so long for one that the caller may see.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::changes`], also when the caller's authority ends during the wait.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let wait = std::time::Duration::from_secs(20);
+    /// let page = service.changes_within(&ada, studio, After::Start, 1, wait).await?;
+    /// assert_eq!(page.events.len(), 1, "there was one already");
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn changes_within(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        after: impl Into<After>,
+        limit: usize,
+        wait: Duration,
+    ) -> Result<ChangePage, Error> {
+        let mut after = after.into();
+        let mut log = self.watcher(workspace, Kind::LogHead);
+        let mut timer: Option<Pin<Box<Sleep>>> = None;
+        loop {
+            log.mark_seen();
+            let page = self.changes(caller, workspace, after, limit).await?;
+            if !page.events.is_empty() || wait.is_zero() {
+                return Ok(page);
+            }
+            after = page.cursor.into();
+            let timer = timer.get_or_insert_with(|| Box::pin(sleep(wait)));
+            tokio::select! {
+                () = log.changed() => {}
+                () = timer => return Ok(page),
+            }
+        }
+    }
+
     pub(super) async fn read_changes(
         &self,
         caller: &Caller,
@@ -162,13 +208,13 @@ impl AgentCfg {
         let entries = Entries::in_workspace(workspace).after(&after).limit(count);
         let head = records::revision(workspace);
         let (found, head, access) = match &caller.0 {
-            Kind::ApiKey(key) => {
+            CallerKind::ApiKey(key) => {
                 let query = (head, records::api_key(key.id.as_str()).encoded());
                 let (found, (head, record)) = self.scan_with(entries, query).await?;
                 let access = self.access_by_record(key, record)?.in_workspace(workspace)?;
                 (found, head, access)
             }
-            Kind::User { user_id, expires_at } => {
+            CallerKind::User { user_id, expires_at } => {
                 if expires_at.is_some_and(|end| end <= self.now()) {
                     return Err(unauthorized());
                 }

@@ -59,6 +59,8 @@ pub struct Update {
     pub changes: Vec<ChangeEvent>,
     /// The statuses that changed since the last read, in the order of the list: all of them in the first read.
     pub statuses: Vec<Arc<StatusEvent>>,
+    /// Whether there were more events when these were read. [`Watch::changed`] returns at once then.
+    pub has_more: bool,
 }
 
 impl AgentCfg {
@@ -262,6 +264,7 @@ impl Watch {
         Ok(Update {
             changes: read.page.events,
             statuses,
+            has_more: self.has_more,
         })
     }
 

@@ -3,6 +3,7 @@
 mod agents;
 mod api_keys;
 mod audit;
+mod changes;
 mod members;
 mod model_calls;
 mod models;
@@ -27,6 +28,7 @@ const MODULES: &[&[Definition]] = &[
     members::ENDPOINTS,
     api_keys::ENDPOINTS,
     audit::ENDPOINTS,
+    changes::ENDPOINTS,
     models::ENDPOINTS,
     model_calls::ENDPOINTS,
     provider_keys::ENDPOINTS,
