@@ -29,6 +29,8 @@ pub enum ErrorKind {
     Precondition,
     /// The request conflicts with the current state: choose another name or state. (409)
     Conflict,
+    /// The position in the change feed is of another epoch, or from the future: read the list again. (410)
+    Gone,
     /// The limit of the plan is reached: remove an agent or change the plan. (422)
     PlanLimit,
     /// Storage or a service behind it does not answer: nothing changed, try again later. (503)
@@ -55,6 +57,7 @@ impl ErrorKind {
             Self::Forbidden => 403,
             Self::NotFound => 404,
             Self::Conflict => 409,
+            Self::Gone => 410,
             Self::Precondition => 412,
             Self::PlanLimit => 422,
             Self::Internal => 500,

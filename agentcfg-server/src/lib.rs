@@ -31,7 +31,7 @@ pub mod process;
 mod secret;
 
 pub use api::{
-    Answered, App, CallTimeouts, Content, Definition, ModelCalls, Needs, Observer, Route, endpoints, routes,
+    Answered, App, CallTimeouts, Content, Definition, ModelCalls, Needs, Observer, Route, Streams, endpoints, routes,
 };
 pub use http::{Body, BodyError, Compression, Cors, Disconnect, WatchClient};
 pub use outbound::{Options as OutboundOptions, Outbound, OutboundError};

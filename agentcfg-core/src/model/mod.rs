@@ -5,8 +5,10 @@
 mod agent;
 mod agent_fields;
 mod agent_filter;
+mod agent_mirror;
 mod api_key;
 mod audit;
+mod change_event;
 mod cursor;
 mod epoch;
 mod export;
@@ -32,8 +34,10 @@ pub use agent::{Agent, AgentConfig, AgentPatch, AgentType, NewAgent, Parameters}
 #[cfg(feature = "engine")]
 pub(crate) use agent::{AgentHistory, StoredAgent};
 pub use agent_filter::{AgentFilter, AgentState};
+pub use agent_mirror::{AgentMirror, MirrorGap};
 pub use api_key::{ApiKey, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, Environment, NewApiKey};
 pub use audit::{Action, Actor, ActorType, AuditEntry, AuditFilter, Change, Changes, Target, TargetType};
+pub use change_event::{After, ChangeEvent, StatusEvent};
 pub use cursor::{Cursor, CursorError};
 pub use epoch::{Epoch, InvalidEpoch};
 pub use export::{ExportLine, ReportedStatus};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::AgentCfg;
 use super::entry::{ApiKeyCaller, Caller, KeyFacts, Kind, Prefetch, unauthorized};
-use super::records::{self, Encoded, Entries, Membership, WorkspacePlan};
+use super::records::{self, Encoded, Entries, Membership, Stored, StoredApiKey, WorkspacePlan};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Actor, ActorType, Message, Permission, PermissionSet, Role, UserId, WorkspaceId};
+use crate::model::{Actor, ActorType, Member, Message, Permission, PermissionSet, Role, UserId, WorkspaceId};
 use crate::store::Check;
 use crate::token;
 
@@ -77,6 +77,17 @@ impl Access {
         }
     }
 
+    /// The same access, if it is one of this workspace. A key has no other.
+    pub(super) fn in_workspace(self, workspace: WorkspaceId) -> Result<Self, Error> {
+        if self.workspace == workspace {
+            return Ok(self);
+        }
+        Err(Error::new(
+            ErrorKind::Forbidden,
+            "the API key belongs to another workspace",
+        ))
+    }
+
     /// The workspace's revision as it was read on entry, once.
     pub(super) fn take_revision(&self) -> Option<u64> {
         self.prefetch.as_ref()?.take_revision()
@@ -121,6 +132,11 @@ impl Access {
     /// Whether a failed guard means that the credential itself was revoked.
     pub(super) fn by_key(&self) -> bool {
         matches!(self.basis, Basis::ApiKey { .. })
+    }
+
+    /// What the caller may do.
+    pub(super) fn permissions(&self) -> PermissionSet {
+        self.permissions
     }
 
     /// Whether the caller has the permission.
@@ -189,7 +205,7 @@ impl AgentCfg {
         let workspace = match (workspace, &caller.0) {
             (Some(workspace), _) => workspace,
             (None, Kind::ApiKey(key)) => key.facts.workspace_id,
-            (None, Kind::User { user_id }) => self.only_workspace(user_id).await?,
+            (None, Kind::User { user_id, .. }) => self.only_workspace(user_id).await?,
         };
         self.access(caller, workspace, permission).await
     }
@@ -199,15 +215,9 @@ impl AgentCfg {
     pub(super) async fn membership(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Access, Error> {
         let access = match &caller.0 {
             Kind::ApiKey(key) => self.access_of_key(key).await?,
-            Kind::User { user_id } => return self.access_of_user(user_id, workspace).await,
+            Kind::User { user_id, .. } => return self.access_of_user(user_id, workspace).await,
         };
-        if access.workspace != workspace {
-            return Err(Error::new(
-                ErrorKind::Forbidden,
-                "the API key belongs to another workspace",
-            ));
-        }
-        Ok(access)
+        access.in_workspace(workspace)
     }
 
     /// An API key in its own workspace. While the stamp of its record is current, and in the first method after an entry on
@@ -222,23 +232,48 @@ impl AgentCfg {
             return Ok(Access::by_key_with(*id, facts, claimed.cloned()));
         }
         // Boxed, so that the future of the fast path stays small.
-        Box::pin(self.access_by_record(*id)).await
+        Box::pin(self.access_by_read(key)).await
     }
 
-    async fn access_by_record(&self, id: token::Id) -> Result<Access, Error> {
-        let stored = self
-            .read(records::api_key(id.as_str()))
-            .await?
-            .ok_or_else(unauthorized)?;
+    async fn access_by_read(&self, key: &ApiKeyCaller) -> Result<Access, Error> {
+        let found = self.read(records::api_key(key.id.as_str()).encoded()).await?;
+        self.access_by_record(key, found)
+    }
+
+    /// The access that the record of an API key gives, however it was read.
+    pub(super) fn access_by_record(
+        &self,
+        key: &ApiKeyCaller,
+        found: Option<Encoded<StoredApiKey>>,
+    ) -> Result<Access, Error> {
+        let found = found.ok_or_else(unauthorized)?;
+        if found.version() == key.facts.version {
+            // The facts are those of this record, which need not be decoded.
+            return match key.facts.are_expired(|| self.now()) {
+                true => Err(unauthorized()),
+                false => Ok(Access::by_key_with(key.id, &key.facts, None)),
+            };
+        }
+        let stored = found.decode()?;
         if !stored.value.is_good(self.now()) {
             return Err(unauthorized());
         }
         let facts = KeyFacts::of(&stored.value, stored.version, None, self.settings());
-        Ok(Access::by_key_with(id, &facts, None))
+        Ok(Access::by_key_with(key.id, &facts, None))
     }
 
     async fn access_of_user(&self, user_id: &UserId, workspace: WorkspaceId) -> Result<Access, Error> {
         let found = self.read(records::member(workspace, user_id)).await?;
+        self.access_by_membership(user_id, workspace, found)
+    }
+
+    /// The access that a membership gives, however it was read.
+    pub(super) fn access_by_membership(
+        &self,
+        user_id: &UserId,
+        workspace: WorkspaceId,
+        found: Option<Stored<Member>>,
+    ) -> Result<Access, Error> {
         let member = found.ok_or_else(super::no_member)?;
         Ok(Access {
             workspace,

@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::records::{self, Stored, Transaction};
-use super::written::Written;
+use super::written::Written as Text;
 use super::{diff, history};
 use crate::error::Error;
 use crate::model::{Action, Agent, StoredAgent};
@@ -12,6 +12,16 @@ pub(super) struct AgentChange {
     found: Option<Stored<StoredAgent>>,
     after: StoredAgent,
     restored_from: Option<u64>,
+}
+
+/// What the change of an agent writes.
+pub(super) struct Written {
+    /// The transaction with all checks and writes.
+    pub(super) transaction: Transaction,
+    /// The fields that differ, as they are in an audit entry.
+    pub(super) changes: Vec<u8>,
+    /// The identifiers and times that differ, for the change feed.
+    pub(super) rebuilding: Vec<u8>,
 }
 
 impl AgentChange {
@@ -62,14 +72,14 @@ impl AgentChange {
     }
 
     /// Adds all checks and writes of the change to a transaction, but for the number of active agents, which is written
-    /// once for all changes of a commit. The result is the transaction and the fields that differ, as they are in an
-    /// audit entry.
-    pub(super) fn write(&self, access: &Access, transaction: Transaction) -> Result<(Transaction, Vec<u8>), Error> {
+    /// once for all changes of a commit.
+    pub(super) fn write(&self, access: &Access, transaction: Transaction) -> Result<Written, Error> {
         let agent = &self.after.agent;
         let key = records::agent(agent.workspace_id, &agent.agent_id);
-        let before = self.found.as_ref().map(|found| Written::of(&found.value)).transpose()?;
-        let after = Written::of(&self.after)?;
+        let before = self.found.as_ref().map(|found| Text::of(&found.value)).transpose()?;
+        let after = Text::of(&self.after)?;
         let changes = diff::changes(before.as_ref(), Some(&after))?;
+        let rebuilding = diff::rebuilding(before.as_ref(), Some(&after))?;
 
         let transaction = transaction.check(key.unchanged(self.found.as_ref()));
         let mut history = history::Writer::new(access, transaction);
@@ -84,6 +94,10 @@ impl AgentChange {
             let status = records::status(agent.workspace_id, &agent.agent_id);
             transaction = transaction.delete(status);
         }
-        Ok((transaction, changes))
+        Ok(Written {
+            transaction,
+            changes,
+            rebuilding,
+        })
     }
 }

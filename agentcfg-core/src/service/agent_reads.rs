@@ -5,7 +5,9 @@ use super::agents::versioned;
 use super::lists::Writer;
 use super::{AgentCfg, AgentList, Caller, records};
 use crate::error::Error;
-use crate::model::{AgentFilter, AgentId, AgentState, IdRef, Permission, Tag, Tagged, VersionedAgent, WorkspaceId};
+use crate::model::{
+    AgentFilter, AgentId, AgentState, Cursor, IdRef, Permission, Tag, Tagged, VersionedAgent, WorkspaceId,
+};
 
 impl AgentCfg {
     /// Lists the agents of a workspace in the order of their creation: the active ones, unless
@@ -82,7 +84,8 @@ impl AgentCfg {
             version = Some(found.value.version());
             list.push(found.value.agent)?;
         }
-        Ok((list.finish(revision, None).with_version(version), tag))
+        let cursor = Cursor::new(epoch, access.workspace(), revision);
+        Ok((list.finish(cursor, None).with_version(version), tag))
     }
 
     /// Reads one active agent with the tag of its record.

@@ -6,6 +6,7 @@ use std::sync::{Arc, RwLock};
 use tokio::sync::OnceCell;
 
 use super::entry::{KeyTable, LastUses, Plaintexts};
+use super::feed::{Boards, Heads};
 use super::lists::Lists;
 use super::{AgentCfg, Inner, Settings};
 use crate::clock::{Clock, Entropy, Ids, SystemClock, SystemEntropy};
@@ -257,6 +258,8 @@ impl Builder {
                 uses: LastUses::default(),
                 lists: Lists::new(self.list_cache_bytes),
                 epoch: OnceCell::new(),
+                heads: Heads::default(),
+                boards: Boards::default(),
                 remote_store: self.remote_store,
                 removing: tokio::sync::Mutex::default(),
             }),

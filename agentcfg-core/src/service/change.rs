@@ -23,8 +23,12 @@ pub(super) struct Change<'a> {
     action: Action,
     target: Target,
     /// Which fields changed, as JSON.
-    pub(super) changes: Vec<u8>,
-    pub(super) transaction: Transaction,
+    changes: Vec<u8>,
+    /// Which identifiers and times of an agent changed, as JSON, for the change feed.
+    rebuilding: Option<Vec<u8>>,
+    /// The version of an agent that the change made or is about.
+    version: Option<u64>,
+    transaction: Transaction,
 }
 
 /// An [`AuditEntry`](crate::model::AuditEntry) without its changes.
@@ -38,6 +42,8 @@ struct EntryHead {
     created_at: Timestamp,
     /// Written also where there is none: an entry without the field is from before versions were kept.
     message: Option<Message>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u64>,
 }
 
 /// How an attempt at a mutation ended.
@@ -73,6 +79,8 @@ impl<'a> Change<'a> {
             action,
             target,
             changes: b"{}".to_vec(),
+            rebuilding: None,
+            version: None,
             transaction: Transaction::guarded_by(access),
         }
     }
@@ -117,8 +125,17 @@ impl<'a> Change<'a> {
 
     /// Makes an agent the subject of the change. The audit entry lists the fields that differ.
     pub(super) fn agent(mut self, decided: &AgentChange) -> Result<Self, Error> {
-        (self.transaction, self.changes) = decided.write(self.access, self.transaction)?;
-        Ok(self)
+        let written = decided.write(self.access, self.transaction)?;
+        self.transaction = written.transaction;
+        self.changes = written.changes;
+        self.rebuilding = Some(written.rebuilding);
+        Ok(self.about_version(decided.after().version()))
+    }
+
+    /// Names the version of an agent that the change made or is about, for the change feed.
+    pub(super) fn about_version(mut self, version: u64) -> Self {
+        self.version = Some(version);
+        self
     }
 
     /// As [`Self::create`] or [`Self::replace`], by whether a record was found.
@@ -168,11 +185,15 @@ impl<'a> Change<'a> {
 }
 
 /// An audit entry as it is stored.
-fn entry(head: &EntryHead, changes: &[u8]) -> Result<Vec<u8>, Error> {
+fn entry(head: &EntryHead, rebuilding: Option<&[u8]>, changes: &[u8]) -> Result<Vec<u8>, Error> {
     let mut text = Vec::with_capacity(512 + changes.len());
     serde_json::to_writer(&mut text, head).map_err(records::not_written)?;
-    // The changes are JSON already, and become its last field.
+    // The changes are JSON already, and become its last fields.
     text.pop();
+    if let Some(rebuilding) = rebuilding {
+        text.extend_from_slice(b",\"rebuilding\":");
+        text.extend_from_slice(rebuilding);
+    }
     for part in [b",\"changes\":", changes, b"}"] {
         text.extend_from_slice(part);
     }
@@ -191,8 +212,9 @@ impl AgentCfg {
             target: change.target,
             created_at: change.at,
             message: change.access.message().cloned(),
+            version: change.version,
         };
-        let entry = entry(&head, &change.changes)?;
+        let entry = entry(&head, change.rebuilding.as_deref(), &change.changes)?;
         self.commit(change.transaction.append(workspace_id, entry)).await
     }
 

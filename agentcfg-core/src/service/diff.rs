@@ -17,11 +17,24 @@ const LEFT_OUT: [&str; 8] = [
     "history",
 ];
 
+/// The fields of an agent that the change feed shows beside those of the audit log: with them, events are enough to rebuild
+/// the record.
+const REBUILDING: [&str; 3] = ["id", "created_at", "updated_at"];
+
 /// The fields in which two records differ, as [`Changes`](crate::model::Changes) are written. An absent record has no
 /// fields.
 ///
 /// All records are written in one way, so that equal fields have equal texts.
 pub(super) fn changes(from: Option<&Written>, to: Option<&Written>) -> Result<Vec<u8>, Error> {
+    changes_of(from, to, |name| !LEFT_OUT.contains(&name))
+}
+
+/// As [`changes`], the identifier and the times of an agent alone.
+pub(super) fn rebuilding(from: Option<&Written>, to: Option<&Written>) -> Result<Vec<u8>, Error> {
+    changes_of(from, to, |name| REBUILDING.contains(&name))
+}
+
+fn changes_of(from: Option<&Written>, to: Option<&Written>, shows: impl Fn(&str) -> bool) -> Result<Vec<u8>, Error> {
     fn value<'a>(record: Option<&'a Written>, name: &str) -> &'a [u8] {
         record.and_then(|record| record.get(name)).unwrap_or(b"null")
     }
@@ -30,9 +43,9 @@ pub(super) fn changes(from: Option<&Written>, to: Option<&Written>) -> Result<Ve
         .into_iter()
         .flat_map(Written::names)
         .filter(|name| to.is_none_or(|to| to.get(name).is_none()));
-    let mut text = Vec::with_capacity(1024);
+    let mut text = Vec::with_capacity(256);
     text.push(b'{');
-    for name in there.chain(gone).filter(|name| !LEFT_OUT.contains(name)) {
+    for name in there.chain(gone).filter(|name| shows(name)) {
         let (from, to) = (value(from, name), value(to, name));
         if from == to {
             continue;

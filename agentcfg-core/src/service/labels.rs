@@ -140,7 +140,8 @@ impl AgentCfg {
         let stored = label_at(&access, target.version, now);
         let changes = Changes::from([moved(format!("labels/{label}"), present, Some(target.version))]);
         let change = Change::new(&access, now, Action::LabelSet, TargetType::Agent, agent_id.as_str());
-        let change = labels.set(label, &stored).put_into(change.tell_changes(&changes)?)?;
+        let change = change.tell_changes(&changes)?.about_version(target.version);
+        let change = labels.set(label, &stored).put_into(change)?;
         Ok(self.apply(change).await?.attempt(shown(&agent_id, label, stored)))
     }
 

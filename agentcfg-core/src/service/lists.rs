@@ -20,7 +20,7 @@ use super::access::Access;
 use super::blocking::blocking;
 use super::records::{self, Entries};
 use crate::error::Error;
-use crate::model::{AgentState, StoredAgent};
+use crate::model::{AgentState, Cursor, StoredAgent};
 
 /// After so many failures of other requests, a waiting request reads on its own: where each failure is a timeout, one after
 /// the other would take too long.
@@ -117,6 +117,7 @@ impl AgentCfg {
         flight: Option<Arc<SingleFlight>>,
     ) -> Result<AgentList, Error> {
         let workspace = access.workspace();
+        let epoch = self.epoch().await?;
         let entries = Entries::<StoredAgent>::in_workspace(workspace);
         let (found, revision) = self.scan_with(entries, records::revision(workspace)).await?;
         let length = found.bytes();
@@ -129,7 +130,7 @@ impl AgentCfg {
                     list.push(agent)?;
                 }
             }
-            Ok(list.finish(revision, flight))
+            Ok(list.finish(Cursor::new(epoch, workspace, revision), flight))
         };
         match length >= LONG {
             true => blocking(encode).await?,

@@ -17,6 +17,7 @@ mod diff;
 mod entry;
 mod epoch;
 mod export;
+mod feed;
 mod history;
 mod labels;
 mod lists;
@@ -48,6 +49,8 @@ use self::builder::{Counting, Managed};
 pub use self::entry::{Caller, Entry, EntryError};
 use self::entry::{KeyTable, LastUses, Plaintexts};
 pub use self::export::Export;
+use self::feed::{Boards, Heads};
+pub use self::feed::{ChangePage, Update, Watch};
 pub use self::lists::AgentList;
 use self::lists::Lists;
 pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
@@ -100,6 +103,8 @@ struct Inner {
     uses: LastUses,
     lists: Arc<Lists>,
     epoch: OnceCell<Epoch>,
+    heads: Heads,
+    boards: Boards,
     remote_store: bool,
     /// Held while records of deleted workspaces are removed, so that one task of the process does it at a time.
     removing: tokio::sync::Mutex<()>,

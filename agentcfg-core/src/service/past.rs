@@ -15,7 +15,7 @@ use super::lists::{LONG, Writer};
 use super::records::{self, Entity, EntityKey, Entries, StoredTouch, VersionHead};
 use super::{AgentCfg, AgentList};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Agent, AgentConfig, AgentFilter, AsOf, StoredAgent, Tag, Timestamp, WorkspaceId};
+use crate::model::{Agent, AgentConfig, AgentFilter, AsOf, Cursor, StoredAgent, Tag, Timestamp, WorkspaceId};
 use crate::store::StoreError;
 
 /// How many agents are searched for at once. Their records are in memory together.
@@ -73,9 +73,10 @@ impl AgentCfg {
                 }
             }
         }
-        let tag = Tag::list(self.epoch().await?, revision);
+        let epoch = self.epoch().await?;
+        let (tag, cursor) = (Tag::list(epoch, revision), Cursor::new(epoch, workspace, revision));
         let version = version.filter(|_| filter.agent_id.is_some());
-        Ok((finish(list, revision).await?.with_version(version), tag))
+        Ok((finish(list, cursor).await?.with_version(version), tag))
     }
 
     /// Checks that there is such a moment, and gives the revision that names its list: the one that is asked for, or the
@@ -348,11 +349,11 @@ impl Pages {
 }
 
 /// Sorts a list and joins its texts, a long one on the blocking pool.
-async fn finish(list: Writer, revision: u64) -> Result<AgentList, Error> {
+async fn finish(list: Writer, cursor: Cursor) -> Result<AgentList, Error> {
     if list.length() < LONG {
-        return Ok(list.finish(revision, None));
+        return Ok(list.finish(cursor, None));
     }
-    blocking(move || list.finish(revision, None)).await
+    blocking(move || list.finish(cursor, None)).await
 }
 
 /// Checks that a workspace has reached a revision.

@@ -2,11 +2,14 @@
 
 use std::collections::HashMap;
 
+use super::access::Access;
 use super::change::Attempt;
 use super::records::{self, Entries, StoredStatus, Transaction};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
-use crate::model::{AgentId, AgentStatus, IdRef, LiveStatus, Permission, StatusReport, TextId, Timestamp, WorkspaceId};
+use crate::model::{
+    AgentId, AgentStatus, IdRef, LiveStatus, Permission, StatusEvent, StatusReport, TextId, WorkspaceId,
+};
 use crate::validate::IntoValid;
 
 impl AgentCfg {
@@ -27,24 +30,46 @@ impl AgentCfg {
     /// ```
     pub async fn agent_status(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<AgentStatus>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
-        let list = self.agent_list(&access).await?;
+        let statuses = self.status_events(&access).await?.events;
+        Ok(statuses.into_iter().map(AgentStatus::from).collect())
+    }
+
+    /// The status list with the times of the reports.
+    pub(super) async fn status_events(&self, access: &Access) -> Result<Statuses, Error> {
+        let list = self.agent_list(access).await?;
         let reports = self
             .scan(Entries::<StoredStatus>::in_workspace(access.workspace()))
             .await?;
         let now = self.now();
-        let mut live = HashMap::with_capacity(reports.len());
+        let mut found = HashMap::with_capacity(reports.len());
+        let mut ages_at = None;
         for report in reports {
             let stored = report.value()?;
-            if self.is_live(&stored, now) {
-                live.insert(report.key().item().to_owned(), stored);
+            let end = self.end_of(&stored);
+            if now.unix_millis() < end {
+                ages_at = Some(ages_at.map_or(end, |first: i64| first.min(end)));
             }
+            found.insert(report.key().item().to_owned(), stored);
         }
-        Ok(list
-            .names()
+        let events = list.names().map(|(agent_id, display_name)| {
+            let report = found.remove(agent_id);
+            let reported_at = report.as_ref().map(|report| report.reported_at);
+            let live = report.filter(|report| now.unix_millis() < self.end_of(report));
             // The identifiers in a list are those of records, which were checked.
-            .map(|(agent_id, display_name)| (AgentId::wrap(agent_id.into()), display_name, live.remove(agent_id)))
-            .map(|(agent_id, display_name, report)| entry(agent_id, display_name, report))
-            .collect())
+            let status = entry(AgentId::wrap(agent_id.into()), display_name, live);
+            StatusEvent {
+                agent_id: status.agent_id,
+                display_name: status.display_name,
+                status: status.status,
+                current_task_id: status.current_task_id,
+                current_task_title: status.current_task_title,
+                reported_at,
+            }
+        });
+        Ok(Statuses {
+            events: events.collect(),
+            ages_at,
+        })
     }
 
     /// Reports what an agent is doing now. The report counts for
@@ -98,10 +123,19 @@ impl AgentCfg {
         Ok(self.commit(transaction).await?.attempt(reported))
     }
 
-    fn is_live(&self, stored: &StoredStatus, now: Timestamp) -> bool {
+    /// When a report no longer counts, in milliseconds since the Unix epoch.
+    fn end_of(&self, stored: &StoredStatus) -> i64 {
         let ttl = i64::from(self.settings().status_ttl_seconds) * 1000;
-        now.unix_millis() < stored.reported_at.unix_millis().saturating_add(ttl)
+        stored.reported_at.unix_millis().saturating_add(ttl)
     }
+}
+
+/// The status list of a workspace.
+pub(super) struct Statuses {
+    /// One for each active agent, in the order of the list.
+    pub(super) events: Vec<StatusEvent>,
+    /// When the first report that counts now will no longer count, in milliseconds since the Unix epoch.
+    pub(super) ages_at: Option<i64>,
 }
 
 fn entry(agent_id: AgentId, display_name: &str, report: Option<StoredStatus>) -> AgentStatus {

@@ -33,7 +33,7 @@ use crate::model::Timestamp;
 /// ```
 /// ```
 /// use agentcfg_core::session::Session;
-/// let session = Session { user_id: "ada".into() };
+/// let session = Session { user_id: "ada".into(), expires_at: None };
 /// ```
 pub const MAX_TOKEN_BYTES: usize = 16 << 10;
 
@@ -45,6 +45,8 @@ pub const LEEWAY_SECONDS: u32 = 10;
 pub struct Session {
     /// The user's identifier: the token's `sub`.
     pub user_id: String,
+    /// When the token expires, where the verifier knows it. Calls that last, such as a stream of changes, end then.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// Why a token opens no session.
@@ -77,7 +79,7 @@ pub enum SessionError {
 /// impl SessionVerifier for Tokens {
 ///     async fn verify(&self, token: &str, _now: Timestamp) -> Result<Session, SessionError> {
 ///         let user_id = self.0.get(token).cloned().ok_or(SessionError::Invalid("it is unknown"))?;
-///         Ok(Session { user_id })
+///         Ok(Session { user_id, expires_at: None })
 ///     }
 ///
 ///     fn ready(&self) -> Result<(), SessionError> {

@@ -8,7 +8,11 @@ use std::sync::{PoisonError, RwLock};
 use async_trait::async_trait;
 
 use super::plan::{decode_key, plan, scan_range};
-use super::{Batch, CommitError, Committed, Direction, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
+use super::{
+    Batch, CommitError, Committed, Direction, Key, Kind, Notifier, Record, Scan, Scanned, Stamp, Store, StoreError,
+    Watcher,
+};
+use crate::model::WorkspaceId;
 
 /// A store in the memory of the process.
 ///
@@ -36,6 +40,7 @@ pub struct MemoryStore {
     state: RwLock<State>,
     /// The number of commits. It changes while the state is locked.
     commits: AtomicU64,
+    notifier: Notifier,
 }
 
 #[derive(Debug, Default)]
@@ -77,6 +82,30 @@ impl Store for MemoryStore {
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        let touched = batch.touched();
+        let committed = self.apply(batch)?;
+        self.notifier.notify(touched);
+        Ok(committed)
+    }
+
+    fn stamp(&self, _: &Key) -> Option<Stamp> {
+        Some(Stamp {
+            slot: NonZeroU32::MIN,
+            mark: self.commits.load(Ordering::SeqCst),
+        })
+    }
+
+    fn is_current(&self, stamp: Stamp) -> bool {
+        self.commits.load(Ordering::SeqCst) == stamp.mark
+    }
+
+    fn watch(&self, workspace: WorkspaceId, kind: Kind) -> Option<Watcher> {
+        Some(self.notifier.watch(workspace, kind))
+    }
+}
+
+impl MemoryStore {
+    fn apply(&self, batch: Batch) -> Result<Committed, CommitError> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let plan = plan(batch, state.last_version, |key| {
             Ok::<_, CommitError>(state.records.get(key).cloned())
@@ -90,17 +119,6 @@ impl Store for MemoryStore {
             };
         }
         Ok(Committed { numbers: plan.numbers })
-    }
-
-    fn stamp(&self, _: &Key) -> Option<Stamp> {
-        Some(Stamp {
-            slot: NonZeroU32::MIN,
-            mark: self.commits.load(Ordering::SeqCst),
-        })
-    }
-
-    fn is_current(&self, stamp: Stamp) -> bool {
-        self.commits.load(Ordering::SeqCst) == stamp.mark
     }
 }
 

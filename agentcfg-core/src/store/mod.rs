@@ -23,6 +23,8 @@
 //! 7. **Stamps are validity tokens.** As long as [`Store::is_current`] answers true for a stamp, a record that
 //!    was read after [`Store::stamp`] gave it is the one that a read would find now. A stamp ends
 //!    before the commit that changes its key is answered, and when the store cannot be read.
+//! 8. **Watchers miss nothing.** A [`Watcher`] is notified after each commit that writes records of its kind in its workspace;
+//!    a read that starts after the notification sees the commit.
 //!
 //! # What a caller owes
 //!
@@ -56,6 +58,7 @@ pub mod redb;
 mod stream;
 #[cfg(all(test, feature = "conformance"))]
 mod tests;
+mod watch;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -67,6 +70,7 @@ pub use self::key::{Key, Kind, Partition, PartitionKind};
 pub use self::memory::MemoryStore;
 #[cfg(any(feature = "redb", feature = "postgres"))]
 pub use self::stream::{Digest, Digesting};
+pub use self::watch::{Notifier, Watcher};
 use crate::model::WorkspaceId;
 
 /// A stored value with its version.
@@ -389,6 +393,24 @@ pub trait Store: Send + Sync + 'static {
         false
     }
 
+    /// A watcher of the records of one kind in one workspace; `None` when this store cannot tell what others commit.
+    ///
+    /// The default gives none, so that the service reads the heads of the watched logs periodically.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_core::store::{Kind, MemoryStore, Store};
+    /// let store = MemoryStore::new();
+    /// let watcher = store.watch("018f2d7c-0000-7000-8000-000000000001".parse()?, Kind::LogHead);
+    /// assert!(watcher.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn watch(&self, workspace: WorkspaceId, kind: Kind) -> Option<Watcher> {
+        let _ = (workspace, kind);
+        None
+    }
+
     /// Whether the store can serve now. The default reads a key.
     ///
     /// # Errors
@@ -467,6 +489,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn is_current(&self, stamp: Stamp) -> bool {
         (**self).is_current(stamp)
+    }
+
+    fn watch(&self, workspace: WorkspaceId, kind: Kind) -> Option<Watcher> {
+        (**self).watch(workspace, kind)
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

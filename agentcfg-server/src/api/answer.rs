@@ -1,9 +1,11 @@
 //! Successful answers: their status, header fields and schema follow from their type.
 
-use agentcfg_core::model::{Agent, VersionedAgent};
+use agentcfg_core::model::{Agent, Cursor, VersionedAgent};
+use agentcfg_core::service::ChangePage;
 use hyper::Response;
 use serde::Serialize;
 
+use crate::api::feed::EventStream;
 use crate::api::model_calls::Relay;
 use crate::api::schema::{Example, Schema};
 use crate::http::errors::Failure;
@@ -36,6 +38,8 @@ pub struct AnswerDoc {
     pub is_versioned: bool,
     /// Whether 304 without a body is sent instead when `If-None-Match` names this version.
     pub is_conditional: bool,
+    /// Whether it has a position in the change feed.
+    pub has_cursor: bool,
     /// Whether it can be long enough to be compressed, if it is the answer to a `GET`.
     pub may_be_long: bool,
 }
@@ -47,6 +51,8 @@ pub enum Shown {
     Value(Schema),
     /// An array of values of this type.
     List(Schema),
+    /// An array of values of this type, or a stream of them.
+    Events(Schema),
     /// A value of this JSON Schema, which may be a component of this name.
     Fixed(Option<&'static str>, &'static str),
     /// A stream of values of this type, each a line of its own.
@@ -63,6 +69,7 @@ impl AnswerDoc {
             is_tagged: false,
             is_versioned: false,
             is_conditional: false,
+            has_cursor: false,
             may_be_long: false,
         }
     }
@@ -146,8 +153,51 @@ impl<T: Example> Answer for SharedList<T> {
         is_tagged: true,
         is_versioned: true,
         is_conditional: true,
+        has_cursor: true,
         may_be_long: true,
         ..AnswerDoc::ok(Shown::List(Schema::of_answer::<T>()))
+    };
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Ok(self.reply)
+    }
+}
+
+/// Events of the change feed, as an array or as a stream, with the position to go on from.
+#[derive(Debug)]
+pub struct Changes<T> {
+    reply: Reply,
+    of: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T> Changes<T> {
+    /// A page of events as JSON.
+    ///
+    /// # Errors
+    ///
+    /// As [`Answer::into_reply`].
+    pub fn page(page: &ChangePage) -> Result<Self, Failure> {
+        let reply = Reply::json(&page.events)?.plain().uncached();
+        Ok(Self::of(reply.with_cursor(page.cursor.to_string().into())))
+    }
+
+    /// A stream that begins at this position.
+    pub fn stream(stream: EventStream, cursor: Cursor) -> Self {
+        Self::of(Reply::events(stream, &cursor.to_string()))
+    }
+
+    fn of(reply: Reply) -> Self {
+        Self {
+            reply,
+            of: std::marker::PhantomData,
+        }
+    }
+}
+
+impl<T: Example> Answer for Changes<T> {
+    const DOC: AnswerDoc = AnswerDoc {
+        has_cursor: true,
+        ..AnswerDoc::ok(Shown::Events(Schema::of_answer::<T>()))
     };
 
     fn into_reply(self) -> Result<Reply, Failure> {

@@ -17,6 +17,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use crate::api::call::{Call, Content, Received};
 use crate::api::endpoint::Run;
 use crate::api::endpoints;
+use crate::api::feed::Streams;
 use crate::api::model_calls::{self, ModelCalls, Target};
 use crate::api::observer::{Answered, Observer, Stopwatch};
 use crate::api::route::Needs;
@@ -57,6 +58,7 @@ struct Shared {
     request_ids: RequestIds,
     model_calls: Option<ModelCalls>,
     body_budget: BodyBudget,
+    streams: Streams,
     observer: Option<Arc<dyn Observer>>,
 }
 
@@ -70,6 +72,7 @@ impl Shared {
             request_ids: RequestIds::new(),
             model_calls: self.model_calls.clone(),
             body_budget: self.body_budget.clone(),
+            streams: self.streams.clone(),
             observer: self.observer.clone(),
         }
     }
@@ -93,6 +96,7 @@ impl App {
             request_ids: RequestIds::new(),
             model_calls: None,
             body_budget: BodyBudget::default(),
+            streams: Streams::default(),
             observer: None,
         })
     }
@@ -121,6 +125,25 @@ impl App {
     pub fn with_body_budget(&self, body_budget: BodyBudget) -> Self {
         Self::make(Shared {
             body_budget,
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API, with other limits of streams of changes. Keep a clone to [close](Streams::close) them at shutdown.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{App, Cors, Streams};
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let streams = Streams::new(200);
+    /// let app = app.with_streams(streams.clone());
+    /// // At shutdown:
+    /// streams.close();
+    /// ```
+    #[must_use]
+    pub fn with_streams(&self, streams: Streams) -> Self {
+        Self::make(Shared {
+            streams,
             ..self.shared.again()
         })
     }
@@ -300,7 +323,8 @@ where
     let reply = if let Run::Open(run) = endpoint.run {
         run(service).await?
     } else {
-        let entry = service.enter(fields.bearer()?).await;
+        let credential = fields.bearer()?;
+        let entry = service.enter(credential).await;
         // The figures belong to every answer to a good credential, also to the refusal of one that used up its limit.
         *rate = match &entry {
             Ok(entry) => Some(entry.rate),
@@ -310,7 +334,9 @@ where
         let caller = entry?.caller;
         check_needs(endpoint.route.needs, &caller)?;
 
-        let mut call = Call::new(service, &caller, head);
+        let mut call = Call::new(service, &caller, head, &shared.streams);
+        call.session_token = caller.key_workspace().is_none().then_some(credential);
+        call.observer = shared.observer.as_ref();
         call.model_calls = shared.model_calls.as_ref();
         call.disconnect = head.extensions.get::<Disconnect>();
         let mut received = Received {

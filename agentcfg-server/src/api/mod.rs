@@ -5,6 +5,7 @@ mod app;
 mod call;
 mod endpoint;
 mod endpoints;
+mod feed;
 mod model_calls;
 mod observer;
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub use app::App;
 pub use call::Content;
 pub use endpoint::Definition;
 pub use endpoints::all as endpoints;
+pub use feed::Streams;
 pub use model_calls::{CallTimeouts, ModelCalls};
 pub use observer::{Answered, Observer};
 pub use route::{Needs, Route};

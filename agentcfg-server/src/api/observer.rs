@@ -45,6 +45,17 @@ pub struct Answered<'a> {
 pub trait Observer: Send + Sync {
     /// A response is about to be sent.
     fn answered(&self, answered: &Answered<'_>);
+
+    /// A stream of changes was opened. The default does nothing.
+    fn stream_opened(&self) {}
+
+    /// A stream of changes has ended. The default does nothing.
+    fn stream_closed(&self) {}
+
+    /// An event is about to be sent on a stream that had sent all earlier ones. `lag` is the time since its commit. The default does nothing.
+    fn event_sent(&self, lag: Duration) {
+        let _ = lag;
+    }
 }
 
 /// Measures one exchange.

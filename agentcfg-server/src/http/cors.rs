@@ -9,7 +9,7 @@ use crate::http::response::insert;
 /// The fields that are allowed to a preflight that names none.
 const ALLOWED_HEADERS: &str = "Authorization, Content-Type, If-Match, If-None-Match, X-Request-Id";
 const EXPOSED_HEADERS: &str = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, ETag, X-Request-Id, \
-                               Retry-After, Location, Agent-Version";
+                               Retry-After, Location, Agent-Version, Change-Cursor";
 
 /// The origins whose pages may call.
 ///

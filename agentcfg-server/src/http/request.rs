@@ -196,6 +196,38 @@ fn tags(headers: &HeaderMap, name: HeaderName) -> Option<Vec<String>> {
     )
 }
 
+const EVENTS: &str = "text/event-stream";
+
+/// Whether the header fields name the media type of server-sent events, in whatever way. This costs less than
+/// [`asks_for_events`].
+#[cfg(any(feature = "process", test))]
+pub fn may_ask_for_events(headers: &HeaderMap) -> bool {
+    let mut fields = headers.get_all(header::ACCEPT).iter();
+    fields.any(|field| memchr::memmem::find(field.as_bytes(), b"event-stream").is_some())
+}
+
+/// Whether a response is to be server-sent events and not JSON: `Accept` names them, and does not prefer JSON (RFC 9110,
+/// section 12.5.1). Ranges such as `*/*` are no wish for a stream.
+pub fn asks_for_events(headers: &HeaderMap) -> bool {
+    let fields = headers.get_all(header::ACCEPT).iter();
+    let ranges = fields.flat_map(|field| field.to_str().unwrap_or_default().split(','));
+    let mut best: Option<(f32, bool)> = None;
+    for range in ranges {
+        let mut parts = range.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let is_events = name.eq_ignore_ascii_case(EVENTS);
+        if !is_events && !name.eq_ignore_ascii_case("application/json") {
+            continue;
+        }
+        let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+        let quality = quality.map_or(1.0, |quality| quality.parse().unwrap_or(0.0));
+        if quality > best.map_or(0.0, |(quality, _)| quality) {
+            best = Some((quality, is_events));
+        }
+    }
+    best.is_some_and(|(_, is_events)| is_events)
+}
+
 /// Refuses a body whose content type is not JSON.
 ///
 /// # Errors
@@ -315,6 +347,27 @@ mod tests {
                 "{field}"
             );
         }
+    }
+
+    #[test]
+    fn events_are_sent_to_those_who_name_them() {
+        for (accept, is) in [
+            ("text/event-stream", true),
+            ("Text/Event-Stream;charset=utf-8", true),
+            ("text/event-stream, */*;q=0.1", true),
+            ("application/json;q=0.5, text/event-stream", true),
+            ("text/event-stream, application/json", true),
+            ("application/json, text/event-stream", false),
+            ("application/json, text/event-stream;q=0.9", false),
+            ("text/event-stream;q=0", false),
+            ("text/event-streams", false),
+            ("text/*", false),
+            ("*/*", false),
+            ("", false),
+        ] {
+            assert_eq!(asks_for_events(&headers(&[("accept", accept)])), is, "{accept}");
+        }
+        assert!(!asks_for_events(&headers(&[])));
     }
 
     #[test]

@@ -20,10 +20,15 @@ const RATE_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remainin
 const RATE_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 /// The number of the version of an agent that an answer is of.
 const AGENT_VERSION: HeaderName = HeaderName::from_static("agent-version");
+const CHANGE_CURSOR: HeaderName = HeaderName::from_static("change-cursor");
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// Capacity for the fields of a typical response: content type, tag, `Vary`, rate limit, request id.
-const FIELDS: usize = 7;
+/// `Cache-Control` of what is new in each answer. A proxy that transforms a stream, such as by compression, holds it back.
+const UNCACHED: &str = "no-store, no-transform";
+
+/// Capacity for the fields of a typical response: content type, tag, cursor, `Vary`, rate limit, request id.
+const FIELDS: usize = 8;
 
 /// What a handler gives.
 #[derive(Debug)]
@@ -32,6 +37,10 @@ pub struct Reply {
     content: Content,
     tag: Option<Tag>,
     version: Option<u64>,
+    /// The text of the position in the change feed.
+    cursor: Option<Bytes>,
+    /// Whether caches and proxies must keep no copy.
+    is_uncached: bool,
     form: Form,
     /// The whole response of another service, which replaces the other parts.
     relayed: Option<Box<Response<Body>>>,
@@ -65,7 +74,10 @@ impl Reply {
 
     /// 200 with a list.
     pub fn list(list: AgentList) -> Self {
-        Self::ok(Content::List(list))
+        Self {
+            cursor: Some(list.cursor_text()),
+            ..Self::ok(Content::List(list))
+        }
     }
 
     /// 200 with a text that is JSON already. There is one such text.
@@ -79,6 +91,8 @@ impl Reply {
             content,
             tag: None,
             version: None,
+            cursor: None,
+            is_uncached: false,
             form: Form::Open,
             relayed: None,
         }
@@ -103,6 +117,24 @@ impl Reply {
     #[must_use]
     pub fn of_version(self, version: Option<u64>) -> Self {
         Self { version, ..self }
+    }
+
+    /// Adds the position in the change feed from which to go on.
+    #[must_use]
+    pub fn with_cursor(self, cursor: Bytes) -> Self {
+        Self {
+            cursor: Some(cursor),
+            ..self
+        }
+    }
+
+    /// Caches and proxies must keep no copy.
+    #[must_use]
+    pub fn uncached(self) -> Self {
+        Self {
+            is_uncached: true,
+            ..self
+        }
     }
 
     /// 304 in place of 200: the caller has this version.
@@ -145,6 +177,26 @@ impl Reply {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Self::relayed(response)
+    }
+
+    /// A stream of server-sent events that begins at this position. It is never compressed, and its connection closes with it.
+    pub fn events<B>(stream: B, cursor: &str) -> Self
+    where
+        B: HttpBody<Data = Bytes> + Send + 'static,
+        B::Error: std::error::Error + Send + Sync + 'static,
+    {
+        let mut response = Response::new(stream);
+        let headers = response.headers_mut();
+        for (name, value) in [
+            (header::CONTENT_TYPE, "text/event-stream"),
+            (header::CACHE_CONTROL, UNCACHED),
+            (header::CONNECTION, "close"),
+            (ACCEL_BUFFERING, "no"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        insert(headers, CHANGE_CURSOR, cursor);
         Self::relayed(response)
     }
 
@@ -221,6 +273,14 @@ impl Reply {
             headers.insert(header::ETAG, value);
         }
         headers.extend(version.map(|version| (AGENT_VERSION, version)));
+        if let Some(cursor) = self.cursor
+            && let Ok(cursor) = HeaderValue::from_maybe_shared(cursor)
+        {
+            headers.insert(CHANGE_CURSOR, cursor);
+        }
+        if self.is_uncached {
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(UNCACHED));
+        }
         if matches!(self.form, Form::Chosen | Form::Gzip) {
             headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
         }

@@ -23,6 +23,7 @@ use super::answers;
 use super::exchange::{Exchange, Phase, ResponseGuard, Tracked};
 use super::limits::Limits;
 use super::socket::Socket;
+use crate::http::request;
 use crate::http::request_id::{self, RequestIds};
 
 /// The maximum size of a request head that hyper reads. It is well above the limits of the service, so that the service
@@ -43,8 +44,8 @@ where
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         let has_body = !request.body().is_end_stream();
         let guard = service_side.begin(has_body, request.version() < Version::HTTP_11);
-        // Calls with safe methods are short: they do not need the handle, and inserting it has a cost.
-        if !request.method().is_safe() {
+        // Other calls with safe methods are short: they do not need the handle, and inserting it has a cost.
+        if !request.method().is_safe() || request::may_ask_for_events(request.headers()) {
             request.extensions_mut().insert(service_side.disconnect());
         }
         Answer {

@@ -12,7 +12,7 @@ use agentcfg_core::{AgentCfg, Settings};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
-use crate::api::{App, CallTimeouts, ModelCalls};
+use crate::api::{App, CallTimeouts, ModelCalls, Streams};
 use crate::http::{BodyBudget, Compression, Cors};
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits};
@@ -167,8 +167,10 @@ impl Server {
             first_byte: self.config.model_call_first_byte_timeout,
             idle: self.config.model_call_idle_timeout,
         };
+        let streams = Streams::new(self.config.max_streams);
         let mut app = App::new(self.service.clone(), Cors::new(self.config.cors_origins.clone()))
             .with_model_calls(ModelCalls::new(timeouts)?)
+            .with_streams(streams.clone())
             .with_body_budget(BodyBudget::new(
                 self.config.max_body_mb_in_flight << 20,
                 self.config.max_caller_body_mb << 20,
@@ -200,6 +202,11 @@ impl Server {
         let keeping_keys = tokio::spawn(self.identity.clone().keep(until(stopped.clone())));
         ready(address);
         let answering = listen::service_fn(move |request| app.exchange(request));
+        let shutdown = async {
+            shutdown.await;
+            // A stream would otherwise last as long as the shutdown may take.
+            streams.close();
+        };
         let drained = listen::serve(listener, answering, limits, shutdown).await;
 
         let _ = stop.send(true);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{KeyFacts, Prefetch};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Actor, ActorType, Message, Permission, UserId, WorkspaceId};
+use crate::model::{Actor, ActorType, Message, Permission, Timestamp, UserId, WorkspaceId};
 use crate::token;
 
 /// An API key or a user whose credential was verified. See [`AgentCfg::authenticate`](crate::AgentCfg::authenticate).
@@ -26,7 +26,11 @@ pub struct Caller(pub(in crate::service) Kind, Option<Message>);
 #[derive(Clone)]
 pub(in crate::service) enum Kind {
     ApiKey(ApiKeyCaller),
-    User { user_id: UserId },
+    User {
+        user_id: UserId,
+        /// When the session token expires, if the user has one whose end is known.
+        expires_at: Option<Timestamp>,
+    },
 }
 
 #[derive(Clone)]
@@ -47,8 +51,8 @@ impl Caller {
         Self(kind, None)
     }
 
-    pub(super) fn user(user_id: UserId) -> Self {
-        Self(Kind::User { user_id }, None)
+    pub(super) fn user(user_id: UserId, expires_at: Option<Timestamp>) -> Self {
+        Self(Kind::User { user_id, expires_at }, None)
     }
 
     /// The same caller with what was read on entry, if it is an API key.
@@ -57,6 +61,21 @@ impl Caller {
             key.prefetch = Some(prefetch);
         }
         self
+    }
+
+    /// When the caller's credential expires, if it does and the time is known.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(ada.expires_at(), None, "a trusted user has no credential");
+    /// # Ok(()) }) }
+    /// ```
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        match &self.0 {
+            Kind::ApiKey(key) => key.facts.expires_at(),
+            Kind::User { expires_at, .. } => *expires_at,
+        }
     }
 
     /// The same caller, who gives this reason for a change: it is kept in the audit entry, and with the version if the
@@ -119,7 +138,7 @@ impl Caller {
     /// ```
     pub fn user_id(&self) -> Result<&UserId, Error> {
         match &self.0 {
-            Kind::User { user_id } => Ok(user_id),
+            Kind::User { user_id, .. } => Ok(user_id),
             Kind::ApiKey(_) => Err(Error::new(
                 ErrorKind::Forbidden,
                 "this needs a session token, API keys cannot do it",
@@ -156,7 +175,7 @@ impl Caller {
                 kind: ActorType::ApiKey,
                 id: key.id.as_str().to_owned(),
             },
-            Kind::User { user_id } => Actor {
+            Kind::User { user_id, .. } => Actor {
                 kind: ActorType::User,
                 id: user_id.to_string(),
             },
@@ -168,7 +187,7 @@ impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::ApiKey(key) => write!(f, "Caller(API key {})", key.id.as_str()),
-            Kind::User { user_id } => write!(f, "Caller(user {user_id:?})"),
+            Kind::User { user_id, .. } => write!(f, "Caller(user {user_id:?})"),
         }
     }
 }

@@ -52,6 +52,11 @@ impl KeyFacts {
         self.stamp.is_some_and(|stamp| store.is_current(stamp))
     }
 
+    /// When the key expires, if it does.
+    pub(in crate::service) fn expires_at(&self) -> Option<Timestamp> {
+        (self.expires_at != i64::MAX).then(|| Timestamp::from_unix_millis(self.expires_at))
+    }
+
     /// Whether the key has expired. For keys without an expiry the clock is not read.
     pub(in crate::service) fn are_expired(&self, now: impl FnOnce() -> Timestamp) -> bool {
         self.expires_at != i64::MAX && now().unix_millis() >= self.expires_at

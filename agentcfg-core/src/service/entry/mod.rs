@@ -45,6 +45,7 @@ use crate::rate_limit::{RateDecision, RateLimited, Subject};
 use crate::session::SessionError;
 use crate::store::Stamp;
 use crate::token::{self, Parts};
+use crate::validate::Invalid;
 
 /// An admitted request: its caller, and the figures of its rate window.
 ///
@@ -204,7 +205,7 @@ impl AgentCfg {
     /// # Ok(()) }) }
     /// ```
     pub fn trusted_user(&self, user_id: &str) -> Result<Caller, Error> {
-        Ok(Caller::user(user_id.parse()?))
+        Ok(Caller::user(user_id.parse()?, None))
     }
 
     /// Counts one request of this caller against the caller's limit, and returns the figures of the window.
@@ -310,15 +311,18 @@ impl AgentCfg {
             )
             .because(error),
         })?;
-        self.trusted_user(&session.user_id)
-            .map_err(|error| unauthorized().because(error))
+        let user_id = session
+            .user_id
+            .parse()
+            .map_err(|error: Invalid| unauthorized().because(Error::from(error)))?;
+        Ok(Caller::user(user_id, session.expires_at))
     }
 
     /// Step 5.
     async fn count(&self, caller: &Caller, at: Moment) -> RateDecision {
         match &caller.0 {
             Kind::ApiKey(key) => self.count_key(&key.id, key.facts.rate_limit, at).await,
-            Kind::User { user_id } => {
+            Kind::User { user_id, .. } => {
                 let limit = self.settings().session_rate_limit;
                 match &self.inner.counting {
                     Counting::Here(users) => users.count(Subject::User(user_id), limit, at),

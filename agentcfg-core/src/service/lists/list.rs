@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 
 use super::single_flight::SingleFlight;
 use crate::error::{Error, ErrorKind};
-use crate::model::Agent;
+use crate::model::{Agent, Cursor};
 
 /// The length from which a text is shared by an allocation and not copied.
 const LARGE: usize = 64 << 10;
@@ -39,7 +39,9 @@ pub struct AgentList {
 /// All agents of a workspace at one revision.
 #[derive(Debug)]
 pub(super) struct Whole {
-    pub(super) revision: u64,
+    pub(super) cursor: Cursor,
+    /// The text of `cursor`, which each answer with the list has in a header.
+    pub(super) cursor_text: Bytes,
     /// The JSON array of all the agents.
     pub(super) json: Bytes,
     /// Where each agent is in `json` and in `names`.
@@ -119,7 +121,33 @@ impl AgentList {
 
     /// The workspace's revision at which the list was read.
     pub(in crate::service) fn revision(&self) -> u64 {
-        self.whole.revision
+        self.whole.cursor.revision()
+    }
+
+    /// The position in the change feed at which the list was read: the changes after it lead from this list to the one now.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.list_agents(&ada, studio, &Default::default()).await?.value;
+    /// assert!(service.changes(&ada, studio, list.cursor(), 100).await?.events.is_empty());
+    /// # Ok(()) }) }
+    /// ```
+    pub fn cursor(&self) -> Cursor {
+        self.whole.cursor
+    }
+
+    /// The text of [`Self::cursor`], shared like the list.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.list_agents(&ada, studio, &Default::default()).await?.value;
+    /// assert_eq!(list.cursor_text(), list.cursor().to_string());
+    /// # Ok(()) }) }
+    /// ```
+    pub fn cursor_text(&self) -> Bytes {
+        self.whole.cursor_text.clone()
     }
 
     /// A part of this list.
@@ -332,7 +360,8 @@ mod tests {
     #[test]
     fn a_list_that_cannot_be_decoded_is_an_error_and_not_empty() {
         let damaged = Whole {
-            revision: 1,
+            cursor: format!("k3j9x0ab-{}-c1", uuid::Uuid::nil()).parse().unwrap(),
+            cursor_text: Bytes::new(),
             json: Bytes::from_static(b"[{}]"),
             rows: Box::new([Row {
                 json: 3,

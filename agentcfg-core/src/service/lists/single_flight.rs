@@ -25,7 +25,7 @@ pub(in crate::service) struct Last(Weak<Whole>);
 impl Last {
     /// The list, unless it is older than this revision.
     pub(in crate::service) fn since(&self, revision: u64) -> Option<AgentList> {
-        let list = self.0.upgrade().filter(|list| list.revision >= revision)?;
+        let list = self.0.upgrade().filter(|list| list.cursor.revision() >= revision)?;
         Some(AgentList::new(list))
     }
 

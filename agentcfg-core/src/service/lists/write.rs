@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::list::{AgentList, Row, Whole};
 use super::single_flight::SingleFlight;
 use crate::error::{Error, ErrorKind};
-use crate::model::{Agent, AgentId, Timestamp};
+use crate::model::{Agent, AgentId, Cursor, Timestamp};
 
 /// A list that is being written. Of each agent it holds the text and what the order needs, so that the decoded
 /// records of a long list are never in memory together.
@@ -54,7 +54,7 @@ impl Writer {
     }
 
     /// The list in its order. One that came out of a single-flight reading may be cached and shared.
-    pub(in crate::service) fn finish(mut self, revision: u64, flight: Option<Arc<SingleFlight>>) -> AgentList {
+    pub(in crate::service) fn finish(mut self, cursor: Cursor, flight: Option<Arc<SingleFlight>>) -> AgentList {
         self.pieces.sort_unstable_by_key(|piece| piece.order);
         let mut json = Vec::with_capacity(self.text.len() + self.pieces.len().max(1) + 1);
         let mut names = String::with_capacity(self.pieces.iter().map(Piece::names).sum());
@@ -76,7 +76,8 @@ impl Writer {
         }
         json.push(b']');
         AgentList::new(Arc::new(Whole {
-            revision,
+            cursor,
+            cursor_text: cursor.to_string().into(),
             json: json.into(),
             rows: rows.into(),
             names: names.into(),

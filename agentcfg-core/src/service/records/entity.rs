@@ -125,6 +125,11 @@ impl<T: Entity> Encoded<T> {
         self.record.version
     }
 
+    /// The length of the record's text.
+    pub(in crate::service) fn bytes(&self) -> usize {
+        self.record.value.len()
+    }
+
     /// The record's value.
     ///
     /// # Errors

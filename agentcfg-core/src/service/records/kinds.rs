@@ -120,6 +120,31 @@ pub(in crate::service) fn audit_entry<T: Entity>(workspace: WorkspaceId, number:
     EntityKey::of(Key::log_entry(workspace, number))
 }
 
+/// An entry of a workspace's log with all that the change feed shows of it.
+///
+/// Entries of earlier releases have fewer fields.
+#[derive(Deserialize)]
+pub(in crate::service) struct LoggedEvent {
+    pub(in crate::service) id: Uuid,
+    pub(in crate::service) actor: Actor,
+    pub(in crate::service) action: Action,
+    pub(in crate::service) target: Target,
+    pub(in crate::service) created_at: Timestamp,
+    #[serde(default)]
+    pub(in crate::service) message: Option<Message>,
+    /// The version of the agent that the change made or is about, if the entry names it.
+    #[serde(default)]
+    pub(in crate::service) version: Option<u64>,
+    pub(in crate::service) changes: Changes,
+    /// The identifier and the times of an agent, where they changed.
+    #[serde(default)]
+    pub(in crate::service) rebuilding: Changes,
+}
+
+impl Entity for LoggedEvent {
+    const KIND: Kind = Kind::LogEntry;
+}
+
 impl<T: Entity> EntityKey<T> {
     /// The number of the entry of a log that the key names.
     ///

@@ -128,6 +128,8 @@ impl AgentCfg {
     /// fails.
     pub(in crate::service) async fn commit(&self, transaction: Transaction) -> Result<Outcome, Error> {
         let Transaction { batch, guard, subject } = transaction;
+        // A store that notifies wakes the readers of the feed by itself.
+        let touched = self.is_watched().then(|| batch.touched());
         let numbers = match self.store().commit(batch).await {
             Ok(committed) => committed.numbers,
             Err(CommitError::Conflict(0)) if matches!(guard, Some(Guard::Credential)) => {
@@ -137,6 +139,9 @@ impl AgentCfg {
             Err(CommitError::Limit(_)) => return Ok(Outcome::Limit),
             Err(CommitError::Store(error)) => return Err(error.into()),
         };
+        if let Some(touched) = touched {
+            self.notify(touched);
+        }
         let version = subject.and_then(|write| numbers.get(write)).copied();
         Ok(Outcome::Done(Done {
             version: version.unwrap_or_default(),

@@ -47,7 +47,8 @@ use self::heal::Healer;
 use self::open::Opener;
 use self::state::Shared;
 use self::writer::Task;
-use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
+use super::{Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Stamp, Store, StoreError, Watcher};
+use crate::model::WorkspaceId;
 
 pub use self::backup::{BackupError, BackupSummary, RestoreError, restore};
 pub use self::check::{CheckReport, Problem, check};
@@ -311,5 +312,9 @@ impl Store for RedbStore {
 
     fn is_current(&self, stamp: Stamp) -> bool {
         self.shared.hot().is_current(stamp)
+    }
+
+    fn watch(&self, workspace: WorkspaceId, kind: Kind) -> Option<Watcher> {
+        Some(self.shared.notifier().watch(workspace, kind))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 use tokio::sync::watch;
 
-use super::super::{Key, Record, StoreError};
+use super::super::{Key, Notifier, Record, StoreError};
 use super::error::{Fault, catch_panic};
 use super::hot::Hot;
 use super::read::{self, ReadFault};
@@ -41,6 +41,7 @@ pub enum Status {
 pub(super) struct Shared {
     database: RwLock<Slot>,
     hot: Hot,
+    notifier: Notifier,
     status: watch::Sender<Status>,
 }
 
@@ -60,6 +61,7 @@ impl Shared {
         Self {
             database: RwLock::new(slot),
             hot: Hot::new(hot_bytes),
+            notifier: Notifier::new(),
             status: watch::Sender::new(Status::Ready),
         }
     }
@@ -70,6 +72,11 @@ impl Shared {
 
     pub(super) fn watch(&self) -> watch::Receiver<Status> {
         self.status.subscribe()
+    }
+
+    /// The watchers of what is committed.
+    pub(super) fn notifier(&self) -> &Notifier {
+        &self.notifier
     }
 
     /// The cache of hot records.
@@ -173,6 +180,8 @@ impl Shared {
             slot.database = Some(database);
         }
         self.status.send_replace(Status::Ready);
+        // A commit whose outcome was unknown may be in the file.
+        self.notifier.notify_all();
     }
 
     fn slot(&self) -> RwLockReadGuard<'_, Slot> {

@@ -4,7 +4,7 @@
 //! next transaction, so under load the cost of a sync is shared by many batches.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -36,10 +36,13 @@ pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, group_size: usiz
     while let Ok(first) = queue.recv() {
         let mut answers = Vec::new();
         let mut batches = Vec::new();
+        let mut touched = Vec::new();
         let mut suspect = false;
         for task in std::iter::once(first).chain(queue.try_iter()).take(group_size) {
             match task {
                 Task::Commit(batch, answer) => {
+                    // Also without a watcher, because one may come before the commit.
+                    touched.push(batch.touched());
                     batches.push(batch);
                     answers.push(answer);
                 }
@@ -52,10 +55,16 @@ pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, group_size: usiz
             // failed engine.
             shared.stop_serving(Status::Recovering);
         }
-        for (answer, verdict) in answers.into_iter().zip(verdicts) {
+        let mut committed = HashSet::new();
+        for ((answer, verdict), touched) in answers.into_iter().zip(verdicts).zip(touched) {
+            if verdict.is_ok() {
+                committed.extend(touched);
+            }
             // The caller may have dropped its future; the batch is committed all the same.
             let _ = answer.send(verdict);
         }
+        // After the answers, so that many watchers delay no caller.
+        shared.notifier().notify(committed);
         if let Some(fault) = fault.or_else(|| suspect.then(|| Fault::Engine("a read failed".into()))) {
             tracing::error!(cause = fault.text(), "the storage engine failed, reopening its file");
             healer.heal(shared, queue);

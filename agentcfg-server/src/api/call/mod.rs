@@ -4,6 +4,8 @@ mod body;
 mod parameter;
 pub mod parameters;
 
+use std::sync::Arc;
+
 use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
 use hyper::Uri;
@@ -12,7 +14,9 @@ use hyper::http::request::Parts;
 
 pub use self::body::{Body, Content, Passed};
 pub use self::parameter::{Input, Parameter, ParameterDoc, Place, Shape};
+use crate::api::feed::Streams;
 use crate::api::model_calls::ModelCalls;
+use crate::api::observer::Observer;
 use crate::http::Disconnect;
 use crate::http::query::Query;
 
@@ -29,18 +33,27 @@ pub struct Call<'a> {
     pub model_calls: Option<&'a ModelCalls>,
     /// Reports that the caller closed the connection, where that can be observed.
     pub disconnect: Option<&'a Disconnect>,
+    /// The caller's session token, which a stream verifies again; none for an API key.
+    pub session_token: Option<&'a str>,
+    /// The open streams of changes.
+    pub streams: &'a Streams,
+    /// Is called for what streams send.
+    pub observer: Option<&'a Arc<dyn Observer>>,
     /// For [`Passed`] alone, which forwards the query and the header fields.
     head: &'a Parts,
 }
 
 impl<'a> Call<'a> {
     /// The call of a request with this head, on a server that has no proxy to the model providers.
-    pub(super) fn new(service: &'a AgentCfg, caller: &'a Caller, head: &'a Parts) -> Self {
+    pub(super) fn new(service: &'a AgentCfg, caller: &'a Caller, head: &'a Parts, streams: &'a Streams) -> Self {
         Self {
             service,
             caller,
             model_calls: None,
             disconnect: None,
+            session_token: None,
+            streams,
+            observer: None,
             head,
         }
     }

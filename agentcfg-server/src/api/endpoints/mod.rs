@@ -3,6 +3,7 @@
 mod agents;
 mod api_keys;
 mod audit;
+mod changes;
 mod export;
 mod labels;
 mod members;
@@ -33,6 +34,7 @@ const MODULES: &[&[Definition]] = &[
     members::ENDPOINTS,
     api_keys::ENDPOINTS,
     audit::ENDPOINTS,
+    changes::ENDPOINTS,
     models::ENDPOINTS,
     model_calls::ENDPOINTS,
     provider_keys::ENDPOINTS,

@@ -37,6 +37,11 @@ pub(super) const AUDIT_LOG: Tag = Tag {
     description: "The changes in a workspace, with their actors.",
 };
 
+pub(super) const CHANGES: Tag = Tag {
+    name: "Changes",
+    description: "The changes in a workspace as they happen.",
+};
+
 pub(super) const MODELS: Tag = Tag {
     name: "Models",
     description: "Models on offer, and the workspace's own credentials for them.",

@@ -184,7 +184,7 @@ fn responses(endpoint: &Definition, schemas: &mut Schemas) -> Node {
     if answer.is_conditional {
         let known = Node::object()
             .with("description", "The caller has the current version already.")
-            .with("headers", headers(is_counted, &["ETag", "Vary"]));
+            .with("headers", headers(is_counted, &["ETag", "Change-Cursor", "Vary"]));
         responses.push((304, known));
     }
     for status in failures::statuses(endpoint) {
@@ -203,6 +203,9 @@ fn success(endpoint: &Definition, is_counted: bool, schemas: &mut Schemas) -> No
     }
     if answer.is_versioned {
         names.push("Agent-Version");
+    }
+    if answer.has_cursor {
+        names.push("Change-Cursor");
     }
     if answer.may_be_long && endpoint.route.method == "GET" {
         names.extend(["Content-Encoding", "Vary"]);
@@ -224,6 +227,13 @@ fn success(endpoint: &Definition, is_counted: bool, schemas: &mut Schemas) -> No
         Shown::Lines(schema) => {
             let line = Node::object().with("schema", schemas.reference(schema));
             Node::object().with("application/x-ndjson", line)
+        }
+        Shown::Events(schema) => {
+            let events = Node::object()
+                .with("type", "array")
+                .with("items", schemas.reference(schema));
+            let text = Node::object().with("type", "string");
+            json(events).with("text/event-stream", Node::object().with("schema", text))
         }
         Shown::Fixed(Some(name), _) => json(Node::reference("schemas", name)),
         Shown::Fixed(None, schema) => json(Node::parse(schema)),

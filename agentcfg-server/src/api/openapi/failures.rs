@@ -101,6 +101,18 @@ pub(super) const FAILURES: &[Failure] = &[
         )],
     },
     Failure {
+        component: "Gone",
+        description: "The position in the change feed is of another epoch of the store, or from the future: read the list again and go \
+         on from its `Change-Cursor`.",
+        is_counted: true,
+        headers: &[],
+        examples: &[(
+            "epoch",
+            "after is a cursor from before the store was restored or moved: read the list again and go on from its \
+             Change-Cursor",
+        )],
+    },
+    Failure {
         component: "PreconditionFailed",
         description: "The record does not have a version that `If-Match` names, or the label does not point at `expected_version`. \
          Nothing changed.",
@@ -290,6 +302,7 @@ pub(super) fn component(endpoint: &Definition, status: u16) -> &'static str {
         404 => "NotFound",
         408 => "RequestTimeout",
         409 => "Conflict",
+        410 => "Gone",
         412 => "PreconditionFailed",
         413 if matches!(endpoint.content, Content::ModelCall) => "CallTooLarge",
         413 => "PayloadTooLarge",

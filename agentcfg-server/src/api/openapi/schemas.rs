@@ -29,7 +29,7 @@ impl Schemas {
                 (body.schema)(&mut generator);
             }
             match endpoint.answer.shown {
-                Shown::Value(shown) | Shown::List(shown) | Shown::Lines(shown) => {
+                Shown::Value(shown) | Shown::List(shown) | Shown::Lines(shown) | Shown::Events(shown) => {
                     (shown.schema)(&mut generator);
                 }
                 Shown::Fixed(Some(name), json) => fixed.push((name, Node::parse(json))),

@@ -94,7 +94,9 @@ fn examples_are_read_and_written_unchanged() {
             let example: Value = serde_json::from_str(json).unwrap();
             let (shown, values) = match (endpoint.answer.shown, &example) {
                 (Shown::Value(schema), value) => (schema, std::slice::from_ref(value)),
-                (Shown::List(schema) | Shown::Lines(schema), Value::Array(values)) => (schema, &values[..]),
+                (Shown::List(schema) | Shown::Lines(schema) | Shown::Events(schema), Value::Array(values)) => {
+                    (schema, &values[..])
+                }
                 _ => continue,
             };
             for value in values {

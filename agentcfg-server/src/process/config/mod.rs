@@ -116,6 +116,8 @@ pub struct Config {
     pub log_format: LogFormat,
     /// Connections served at a time.
     pub max_connections: usize,
+    /// Streams of changes at a time.
+    pub max_streams: usize,
     /// Time for a request head to arrive.
     pub header_timeout: Duration,
     /// Time for a request body to arrive, and for a stalled response to move on.
@@ -177,6 +179,7 @@ impl Default for Config {
             log: "info".to_owned(),
             log_format: LogFormat::Text,
             max_connections: 10_000,
+            max_streams: 5000,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             min_body_rate: 4096,

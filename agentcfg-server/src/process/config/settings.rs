@@ -234,6 +234,9 @@ pub const SETTINGS: &[Setting] = &[
     setting("max_connections", "connections served at a time", |c, v| {
         put(&mut c.max_connections, v.integer(1, 1_000_000))
     }),
+    setting("max_streams", "streams of changes at a time", |c, v| {
+        put(&mut c.max_streams, v.integer(0, 1_000_000))
+    }),
     setting("header_timeout", "seconds for a request head to arrive", |c, v| {
         put(&mut c.header_timeout, v.seconds(1, DAY))
     }),

@@ -1,6 +1,7 @@
 //! The numbers that the server counts.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use agentcfg_core::rate_limit::SharedState;
 use hyper::Method;
@@ -27,6 +28,9 @@ pub struct Metrics {
     shared: OnceLock<Arc<SharedState>>,
     counted_alone: Counter,
     is_alone: Gauge,
+    streams: Gauge,
+    stream_events: Counter,
+    stream_lag: Histogram,
     requests: Family<RequestLabels, Counter>,
     durations: Family<RouteLabels, Histogram>,
     registry: Registry,
@@ -59,6 +63,9 @@ impl Metrics {
         let storage_ready = Gauge::default();
         let counted_alone = Counter::default();
         let is_alone = Gauge::default();
+        let streams = Gauge::default();
+        let stream_events = Counter::default();
+        let stream_lag = Histogram::new(BOUNDS);
         let requests = Family::default();
         let durations = Family::new_with_constructor((|| Histogram::new(BOUNDS)) as fn() -> Histogram);
         registry.register(
@@ -82,6 +89,18 @@ impl Metrics {
             "1 while requests are counted by this instance alone, although others share the database",
             is_alone.clone(),
         );
+        registry.register("streams", "Streams of changes that are open now", streams.clone());
+        registry.register(
+            "stream_events",
+            "Events that streams have sent after those from before they began",
+            stream_events.clone(),
+        );
+        registry.register_with_unit(
+            "stream_lag",
+            "Time from the commit of an event to its being sent on a stream",
+            Unit::Seconds,
+            stream_lag.clone(),
+        );
         registry.register("http_requests", "Requests answered", requests.clone());
         registry.register_with_unit(
             "http_request_duration",
@@ -96,6 +115,9 @@ impl Metrics {
             shared: OnceLock::new(),
             counted_alone,
             is_alone,
+            streams,
+            stream_events,
+            stream_lag,
             requests,
             durations,
             registry,
@@ -135,6 +157,19 @@ impl Observer for Metrics {
             .get_or_create(&RouteLabels { method, route })
             .observe(answered.took.as_secs_f64());
     }
+
+    fn stream_opened(&self) {
+        self.streams.inc();
+    }
+
+    fn stream_closed(&self) {
+        self.streams.dec();
+    }
+
+    fn event_sent(&self, lag: Duration) {
+        self.stream_events.inc();
+        self.stream_lag.observe(lag.as_secs_f64());
+    }
 }
 
 impl Default for Metrics {
@@ -158,8 +193,6 @@ fn name(method: &Method) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -177,6 +210,10 @@ mod tests {
             status: 405,
             took: Duration::ZERO,
         });
+        metrics.stream_opened();
+        metrics.stream_opened();
+        metrics.stream_closed();
+        metrics.event_sent(Duration::from_millis(3));
         metrics.storage_ready.set(1);
         metrics.open_connections.clone().inc();
         let text = metrics.render();
@@ -184,6 +221,9 @@ mod tests {
             r#"agentcfg_http_requests_total{method="GET",route="/api/agents/configs",status="200"} 1"#,
             r#"agentcfg_http_requests_total{method="other",route="none",status="405"} 1"#,
             r#"agentcfg_http_request_duration_seconds_bucket{le="0.005",method="GET",route="/api/agents/configs"} 1"#,
+            "agentcfg_streams 1",
+            "agentcfg_stream_events_total 1",
+            r#"agentcfg_stream_lag_seconds_bucket{le="0.005"} 1"#,
             "agentcfg_storage_ready 1",
             "agentcfg_open_connections 1",
             "agentcfg_rate_limited_requests_total 0",

@@ -1,0 +1,18 @@
+//! The change feed: the log of a workspace as an outbox that readers follow by a cursor.
+//!
+//! A reader is a position, so the service keeps no queue and no copy for it. It reads on from its position in snapshots that
+//! also hold the record of its authority: an event whose commit comes after a revocation is never shown. Between reads it
+//! waits for a wake-up, which carries no payload ([`signal`]). Live status is compared once for all readers of a workspace
+//! ([`status`]).
+
+mod page;
+mod signal;
+mod status;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+pub use self::page::ChangePage;
+pub(super) use self::signal::Heads;
+pub(super) use self::status::Boards;
+pub use self::watch::{Update, Watch};

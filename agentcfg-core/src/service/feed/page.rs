@@ -1,0 +1,278 @@
+//! Reading the log on from a cursor.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::time::{Sleep, sleep};
+
+use super::super::access::Access;
+use super::super::entry::{Kind as CallerKind, unauthorized};
+use super::super::records::{self, Encoded, Entries, LoggedEvent};
+use super::super::{AgentCfg, Caller};
+use crate::error::{Error, ErrorKind};
+use crate::model::{After, ChangeEvent, Cursor, CursorError, Permission, PermissionSet, WorkspaceId};
+use crate::store::Kind;
+use crate::validate::Faults;
+
+/// A page ends before it is longer than this, in bytes, unless it is one event.
+const PAGE_BYTES: usize = 8 << 20;
+
+/// What an event adds to the text of its entry, in bytes at most: its cursor, its revision and the names of its fields.
+const ADDED_BYTES: usize = 256;
+
+/// How many entries the first read of a page takes. Entries can be long, so later reads double it only while they are short.
+const FIRST_READ: usize = 16;
+
+/// How many entries one read takes at most.
+const LONGEST_READ: usize = 512;
+
+/// Entries of this length together are long: the next read takes no more entries than this one.
+const LONG_READ: usize = 1 << 20;
+
+/// Events of a workspace in the order of their revisions.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+/// # fn main() -> Outcome { run(async |service, ada, studio| {
+/// let page = service.changes(&ada, studio, After::Start, 100).await?;
+/// assert_eq!(page.events.last().map(|event| event.cursor), Some(page.cursor));
+/// # Ok(()) }) }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChangePage {
+    /// The events that the caller may see.
+    pub events: Vec<ChangeEvent>,
+    /// The position to read on from. It also moves over events that the caller may not see.
+    pub cursor: Cursor,
+    /// Whether there were more events when the page was read.
+    pub has_more: bool,
+}
+
+/// A page, and what the caller was allowed to do when its last part was read.
+pub(super) struct Read {
+    pub(super) page: ChangePage,
+    pub(super) permissions: PermissionSet,
+}
+
+/// How long a page may become.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) events: usize,
+    pub(super) bytes: usize,
+}
+
+impl AgentCfg {
+    /// The changes of a workspace after a position, at most `limit` of them, in the order of their revisions.
+    ///
+    /// Callers without `audit_log:read` see the events of agents and labels alone. A page also ends after 8 MiB, with at least one event. The
+    /// cursor of a list of agents is the position at which the list was read. (Decisions, chapter 15.)
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] without `agents:read` in the workspace, [`ErrorKind::Invalid`] for a cursor of another
+    /// workspace, [`ErrorKind::Gone`] for one of another epoch or of a revision that does not exist: read the list again.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let start = service.list_agents(&ada, studio, &Default::default()).await?.value.cursor();
+    /// service.delete_agent(&ada, Some(studio), "writer", &Precondition::None).await?;
+    /// let page = service.changes(&ada, studio, start, 100).await?;
+    /// assert_eq!(page.events[0].kind, Action::AgentDeactivated);
+    /// assert!(service.changes(&ada, studio, page.cursor, 100).await?.events.is_empty());
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn changes(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        after: impl Into<After>,
+        limit: usize,
+    ) -> Result<ChangePage, Error> {
+        let limits = Limits {
+            events: limit.max(1),
+            bytes: PAGE_BYTES,
+        };
+        Ok(self.read_changes(caller, workspace, after.into(), limits).await?.page)
+    }
+
+    /// As [`Self::changes`]; a page without events waits so long for one that the caller may see.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::changes`], also when the caller's authority ends during the wait.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let wait = std::time::Duration::from_secs(20);
+    /// let page = service.changes_within(&ada, studio, After::Start, 1, wait).await?;
+    /// assert_eq!(page.events.len(), 1, "there was one already");
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn changes_within(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        after: impl Into<After>,
+        limit: usize,
+        wait: Duration,
+    ) -> Result<ChangePage, Error> {
+        let mut after = after.into();
+        let mut log = self.watcher(workspace, Kind::LogHead);
+        let mut timer: Option<Pin<Box<Sleep>>> = None;
+        loop {
+            log.mark_seen();
+            let page = self.changes(caller, workspace, after, limit).await?;
+            if !page.events.is_empty() || wait.is_zero() {
+                return Ok(page);
+            }
+            after = page.cursor.into();
+            let timer = timer.get_or_insert_with(|| Box::pin(sleep(wait)));
+            tokio::select! {
+                () = log.changed() => {}
+                () = timer => return Ok(page),
+            }
+        }
+    }
+
+    pub(super) async fn read_changes(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        after: After,
+        limits: Limits,
+    ) -> Result<Read, Error> {
+        let epoch = self.epoch().await?;
+        // Nothing is after the greatest number, so a read from there finds the head of the log alone.
+        let mut revision = match after {
+            After::Cursor(cursor) => cursor.revision(),
+            After::Now => u64::MAX,
+            After::Start => 0,
+        };
+        let mut events = Vec::new();
+        let mut bytes = 0;
+        let mut count = FIRST_READ;
+        let mut is_first = true;
+        loop {
+            let part = self.read_part(caller, workspace, revision, count).await?;
+            if is_first {
+                revision = match after {
+                    After::Cursor(cursor) => cursor.revision_in(workspace, epoch, part.head).map_err(refused)?,
+                    After::Now => part.head,
+                    After::Start => 0,
+                };
+                is_first = false;
+            }
+            let is_end = part.entries.len() < count;
+            count = match part.bytes {
+                0..LONG_READ => (2 * count).min(LONGEST_READ),
+                _ => FIRST_READ,
+            };
+            let sees_all = part.access.permissions().contains(Permission::AuditLogRead);
+            let mut is_full = false;
+            for entry in part.entries {
+                let length = entry.bytes() + ADDED_BYTES;
+                let (number, logged) = (entry.key().entry_number()?, entry.value()?);
+                if sees_all || ChangeEvent::concerns_agents(logged.action) {
+                    if events.len() == limits.events || (!events.is_empty() && bytes + length > limits.bytes) {
+                        is_full = true;
+                        break;
+                    }
+                    bytes += length;
+                    events.push(event(Cursor::new(epoch, workspace, number), logged));
+                }
+                revision = number;
+            }
+            if is_full || is_end {
+                let page = ChangePage {
+                    events,
+                    cursor: Cursor::new(epoch, workspace, revision),
+                    has_more: is_full,
+                };
+                let permissions = part.access.permissions();
+                return Ok(Read { page, permissions });
+            }
+        }
+    }
+
+    /// Reads a part of the log, its head and the caller's authority in one snapshot.
+    async fn read_part(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        after: u64,
+        count: usize,
+    ) -> Result<Part, Error> {
+        let after = records::audit_entry(workspace, after);
+        let entries = Entries::in_workspace(workspace).after(&after).limit(count);
+        let head = records::revision(workspace);
+        let (found, head, access) = match &caller.0 {
+            CallerKind::ApiKey(key) => {
+                let query = (head, records::api_key(key.id.as_str()).encoded());
+                let (found, (head, record)) = self.scan_with(entries, query).await?;
+                let access = self.access_by_record(key, record)?.in_workspace(workspace)?;
+                (found, head, access)
+            }
+            CallerKind::User { user_id, expires_at } => {
+                if expires_at.is_some_and(|end| end <= self.now()) {
+                    return Err(unauthorized());
+                }
+                let query = (head, records::member(workspace, user_id));
+                let (found, (head, member)) = self.scan_with(entries, query).await?;
+                let access = self.access_by_membership(user_id, workspace, member)?;
+                (found, head, access)
+            }
+        };
+        access.require(Permission::AgentsRead)?;
+        Ok(Part {
+            bytes: found.bytes(),
+            entries: found.into_iter().collect(),
+            head,
+            access,
+        })
+    }
+}
+
+/// A part of the log, in one snapshot with the rest.
+struct Part {
+    entries: Vec<Encoded<LoggedEvent>>,
+    bytes: usize,
+    head: u64,
+    access: Access,
+}
+
+fn event(cursor: Cursor, logged: LoggedEvent) -> ChangeEvent {
+    let mut changes = logged.changes;
+    changes.extend(logged.rebuilding);
+    ChangeEvent {
+        cursor,
+        revision: cursor.revision(),
+        id: logged.id,
+        kind: logged.action,
+        created_at: logged.created_at,
+        actor: logged.actor,
+        target: logged.target,
+        message: logged.message,
+        version: logged.version,
+        changes,
+    }
+}
+
+/// The error of a cursor that is no position in the log.
+fn refused(error: CursorError) -> Error {
+    match error {
+        CursorError::NoCursor | CursorError::OtherWorkspace => {
+            let mut faults = Faults::default();
+            faults.push("after", error);
+            match faults.into_result() {
+                Err(invalid) => invalid.into(),
+                Ok(()) => Error::new(ErrorKind::Invalid, "after is no cursor"),
+            }
+        }
+        CursorError::OtherEpoch | CursorError::Future => Error::new(
+            ErrorKind::Gone,
+            format!("after {error}: read the list again and go on from its Change-Cursor"),
+        ),
+    }
+}

@@ -1,0 +1,94 @@
+//! Wake-ups for readers of the feed.
+//!
+//! A store that is in this process notifies its watchers after each commit. Of a store that other servers share, one task of
+//! the service reads the heads of all watched logs in one read, and wakes the readers of those that have moved. Commits of
+//! this service wake its own readers at once.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use super::super::{AgentCfg, Inner};
+use crate::model::WorkspaceId;
+use crate::store::{Key, Kind, Notifier, Record, Watcher};
+
+/// How often the heads of the watched logs are read. An event is to be on the streams of other servers within a second, with
+/// the time of the read and of the event's own.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// The watched logs of a store that does not notify.
+#[derive(Default)]
+pub(in crate::service) struct Heads {
+    notifier: Notifier,
+    is_read: AtomicBool,
+}
+
+impl AgentCfg {
+    /// A watcher of the records of one kind in one workspace.
+    pub(super) fn watcher(&self, workspace: WorkspaceId, kind: Kind) -> Watcher {
+        if let Some(watcher) = self.store().watch(workspace, kind) {
+            return watcher;
+        }
+        let heads = &self.inner.heads;
+        let watcher = heads.notifier.watch(workspace, kind);
+        if !heads.is_read.swap(true, Ordering::SeqCst) {
+            match Handle::try_current() {
+                Ok(runtime) => drop(runtime.spawn(read_heads(Arc::downgrade(&self.inner)))),
+                Err(_) => heads.is_read.store(false, Ordering::SeqCst),
+            }
+        }
+        watcher
+    }
+
+    /// Wakes the readers of what this service has committed to a store that does not notify.
+    pub(in crate::service) fn notify(&self, touched: Vec<(WorkspaceId, Kind)>) {
+        self.inner.heads.notifier.notify(touched);
+    }
+
+    /// Whether [`Self::notify`] would wake a reader.
+    pub(in crate::service) fn is_watched(&self) -> bool {
+        self.inner.heads.notifier.is_watched()
+    }
+}
+
+/// Reads the heads of the watched logs until none is watched, or the service is dropped.
+async fn read_heads(service: Weak<Inner>) {
+    let mut seen: HashMap<Key, Option<Record>> = HashMap::new();
+    loop {
+        tokio::time::sleep(EVERY).await;
+        let Some(inner) = service.upgrade() else { return };
+        let heads = &inner.heads;
+        if !heads.notifier.is_watched() {
+            heads.is_read.store(false, Ordering::SeqCst);
+            // A watcher that came before the line above was told that this task runs.
+            if !heads.notifier.is_watched() || heads.is_read.swap(true, Ordering::SeqCst) {
+                return;
+            }
+        }
+        let watched = heads.notifier.watched();
+        let of_kind = |kind| watched.iter().filter(move |(_, found)| *found == kind);
+        // Status reports are in no log, so their readers compare them each time.
+        heads.notifier.notify(of_kind(Kind::Status).copied());
+        let keys: Vec<Key> = of_kind(Kind::LogHead)
+            .map(|(workspace, _)| Key::log_head(*workspace))
+            .collect();
+        let records = match inner.store.get(&keys).await {
+            Ok(records) => records,
+            Err(error) => {
+                tracing::warn!(%error, "could not read the heads of the watched logs, trying again");
+                continue;
+            }
+        };
+        let read: HashMap<Key, Option<Record>> = keys.into_iter().zip(records).collect();
+        let moved = of_kind(Kind::LogHead).filter(|(workspace, _)| {
+            let key = Key::log_head(*workspace);
+            // A reader that came since the last read has read by itself; to wake it once more is harmless.
+            seen.get(&key) != read.get(&key)
+        });
+        heads.notifier.notify(moved.copied());
+        seen = read;
+    }
+}

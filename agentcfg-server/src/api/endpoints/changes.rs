@@ -1,0 +1,150 @@
+//! The change feed.
+
+use std::time::Duration;
+
+use agentcfg_core::model::{After, ChangeEvent, Permission};
+use agentcfg_core::service::{ChangePage, Watch};
+
+use super::tags::CHANGES;
+use crate::api::answer::Changes;
+use crate::api::call::Call;
+use crate::api::call::parameters::{
+    AcceptEvents, AfterPosition, ChangeLimit, ChangeWait, LastEventId, WithStatus, WorkspaceId,
+};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
+use crate::api::feed::Opening;
+use crate::api::route::{Needs, Route};
+use crate::http::errors::Failure;
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<Read>()];
+
+/// `GET /api/changes`
+pub struct Read;
+
+impl Endpoint for Read {
+    const ROUTE: Route = Route::get("/api/changes", Needs::Permission(Permission::AgentsRead));
+
+    const DOC: Doc = Doc::new(
+        "readChanges",
+        CHANGES,
+        "Read or follow the changes",
+        "Returns the changes in a workspace after a position, in their order. `Change-Cursor` of the list of agents is the \
+         position at which the list was read, and the one here the position to read on from: a list and then the changes \
+         after its cursor miss nothing and repeat nothing. Applied in order to that list, the `changes` give the list \
+         now. Without `audit_log:read` only the events of agents and their labels are shown.\n\n\
+         With `Accept: text/event-stream` the same comes as server-sent events. `change` is one event, with its cursor as \
+         `id`. `bookmark` has the position at the beginning and every 15 seconds. `status`, on request, is one entry of the \
+         live status with `reported_at`: all entries at first, then each that changed. `gone` is the last event when the \
+         list must be read again, `end` otherwise; both say why in `error`. A stream ends when its credential does, when the \
+         role is lowered, at a shutdown of the server, and after 8 to 12 minutes.\n\n\
+         410 means that the position is of another epoch of the store, or from the future: read the list again. 429 also \
+         means that the caller has 10 streams, or the server as many as it may have.",
+    )
+    .answer(
+        "The events in the order of their revisions, or a stream of them.",
+        &[
+            Example(
+                "events",
+                r#"[
+                    {
+                        "cursor": "k3j9x0ab-0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05-c42",
+                        "revision": 42,
+                        "id": "0192f0a4-10bc-7044-b1d7-9e2c4a6f8b10",
+                        "type": "agent.updated",
+                        "created_at": "2026-11-20T10:05:41.007Z",
+                        "actor": {"type": "user", "id": "user_71"},
+                        "target": {"type": "agent", "id": "release-writer"},
+                        "message": null,
+                        "version": null,
+                        "changes": {
+                            "model": {"from": "gpt-5", "to": "claude-sonnet-4-5"},
+                            "updated_at": {"from": "2026-11-20T09:30:00.123Z", "to": "2026-11-20T10:05:41.007Z"}
+                        }
+                    }
+                ]"#,
+            ),
+            Example("none", r#"[]"#),
+        ],
+    )
+    .failures(&[410]);
+
+    type Input = (
+        WorkspaceId,
+        AfterPosition,
+        LastEventId,
+        ChangeLimit,
+        ChangeWait,
+        WithStatus,
+        AcceptEvents,
+    );
+    type Body = ();
+    type Answer = Changes<ChangeEvent>;
+
+    async fn run(
+        call: &Call<'_>,
+        (workspace, after, last_event, limit, wait, with_status, as_events): Values<'_, Self>,
+        (): (),
+    ) -> Result<Self::Answer, Failure> {
+        let after = match (last_event, after) {
+            (Some(cursor), _) => After::Cursor(cursor),
+            (None, Some(after)) => after,
+            (None, None) => {
+                let message = "the query parameter after is required: a cursor, now or start; or send Last-Event-ID";
+                return Err(Failure::bad_request(message));
+            }
+        };
+        if let After::Cursor(cursor) = after
+            && cursor.workspace() != workspace
+        {
+            let name = if last_event.is_some() {
+                "the header Last-Event-ID"
+            } else {
+                "the query parameter after"
+            };
+            return Err(Failure::bad_request(format!("{name} is a cursor of another workspace")));
+        }
+        if as_events {
+            let watch = call.service.watch(call.caller, workspace, after).await?;
+            return stream(call, if with_status { watch.with_statuses() } else { watch });
+        }
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let page = call.service.changes(call.caller, workspace, after, limit).await?;
+        if !page.events.is_empty() || wait == 0 {
+            return Changes::page(&page);
+        }
+        let page = Box::pin(wait_for(call, page, limit, Duration::from_secs(wait))).await?;
+        Changes::page(&page)
+    }
+}
+
+fn stream(call: &Call<'_>, watch: Watch) -> Result<Changes<ChangeEvent>, Failure> {
+    let cursor = watch.cursor();
+    let opening = Opening {
+        service: call.service,
+        caller: call.caller,
+        session_token: call.session_token,
+        streams: call.streams,
+        observer: call.observer,
+        disconnect: call.disconnect,
+    };
+    Ok(Changes::stream(opening.open(watch)?, cursor))
+}
+
+/// Waits for an event that the caller may see. A shutdown ends the wait.
+async fn wait_for(call: &Call<'_>, page: ChangePage, limit: usize, wait: Duration) -> Result<ChangePage, Failure> {
+    let workspace = page.cursor.workspace();
+    let mut closing = call.streams.closing();
+    let events = call
+        .service
+        .changes_within(call.caller, workspace, page.cursor, limit, wait);
+    let waited = tokio::select! {
+        waited = events => waited?,
+        _ = closing.wait_for(|closing| *closing) => return Ok(page),
+    };
+    if let Some(token) = call.session_token {
+        // The session can have ended while the request waited.
+        call.service.authenticate(token).await?;
+    }
+    Ok(waited)
+}

@@ -1,0 +1,250 @@
+//! One stream from its first event to its last.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentcfg_core::clock::{Entropy, SystemEntropy};
+use agentcfg_core::service::{Update, Watch};
+use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
+use bytes::Bytes;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::slots::{Slot, Streams};
+use super::stream::EventStream;
+use super::text::Text;
+use crate::api::observer::Observer;
+use crate::http::Disconnect;
+use crate::http::errors::Failure;
+
+/// How often a stream has a bookmark. It also shows a proxy that the connection is alive.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(15);
+
+/// How old a stream becomes, give or take [`AGE_SPREAD`]: connections move to other servers in time, and not all at once.
+const AGE: Duration = Duration::from_secs(600);
+const AGE_SPREAD: Duration = Duration::from_secs(120);
+
+/// The range of `retry`, in milliseconds: clients of a server that restarts do not come back all at once.
+const RETRY_MILLIS: (u64, u64) = (1000, 5000);
+
+/// What a stream needs besides its watch.
+pub struct Opening<'a> {
+    /// The core.
+    pub service: &'a AgentCfg,
+    /// The authenticated caller.
+    pub caller: &'a Caller,
+    /// The caller's session token, which is verified again; none for an API key, whose record is read again by the core.
+    pub session_token: Option<&'a str>,
+    /// The open streams.
+    pub streams: &'a Streams,
+    /// Is called for each event.
+    pub observer: Option<&'a Arc<dyn Observer>>,
+    /// Reports that the client closed the connection.
+    pub disconnect: Option<&'a Disconnect>,
+}
+
+impl Opening<'_> {
+    /// A stream of what a watch reads.
+    ///
+    /// # Errors
+    ///
+    /// 429 when there are too many streams.
+    pub fn open(self, watch: Watch) -> Result<EventStream, Failure> {
+        let actor = self.caller.actor();
+        let slot = self.streams.enter(&format!("{} {}", actor.kind, actor.id))?;
+        let now = Instant::now();
+        let session = Session {
+            service: self.service.clone(),
+            user: self.session_token.map(|token| (self.caller.clone(), token.into())),
+            watch,
+            phase: Phase::New,
+            closing: self.streams.closing(),
+            bookmark_at: now + BOOKMARK_EVERY,
+            ends_at: now + AGE - AGE_SPREAD + random(2 * AGE_SPREAD),
+            is_live: false,
+            place: Place::new(slot, self.observer.cloned()),
+        };
+        Ok(EventStream::new(session, self.disconnect.cloned()))
+    }
+}
+
+/// The state of one stream.
+pub(super) struct Session {
+    service: AgentCfg,
+    /// The user and the session token, for callers who have one.
+    user: Option<(Caller, Box<str>)>,
+    watch: Watch,
+    phase: Phase,
+    closing: watch::Receiver<bool>,
+    bookmark_at: Instant,
+    ends_at: Instant,
+    /// Whether the events from before the stream have been sent, so that the age of the next one is the lag.
+    is_live: bool,
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    New,
+    Running,
+    Ended,
+}
+
+/// Why a stream goes on.
+enum Wake {
+    /// There may be something to read, or a deadline of the credential or of a bookmark has come.
+    Read,
+    /// The stream ends for this reason, and the client may connect again.
+    End(&'static str),
+}
+
+impl Session {
+    /// The next piece of text, none after the last.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        match self.phase {
+            Phase::New => {
+                self.phase = Phase::Running;
+                Some(self.first())
+            }
+            Phase::Running => Some(self.more().await),
+            Phase::Ended => None,
+        }
+    }
+
+    fn first(&self) -> Bytes {
+        let (least, most) = RETRY_MILLIS;
+        let spread = random(Duration::from_millis(most - least));
+        let mut text = Text::default();
+        text.retry(least + u64::try_from(spread.as_millis()).unwrap_or_default());
+        text.bookmark(self.watch.cursor());
+        text.into_bytes()
+    }
+
+    async fn more(&mut self) -> Bytes {
+        loop {
+            if let Wake::End(reason) = self.wait().await {
+                return self.end("end", reason);
+            }
+            let update = match self.read().await {
+                Ok(update) => update,
+                Err(error) => return self.refuse(&error),
+            };
+            let is_live = !update.has_more;
+            match self.write(&update) {
+                Ok(text) if text.is_empty() => {}
+                Ok(text) => {
+                    self.is_live |= is_live;
+                    return text.into_bytes();
+                }
+                Err(error) => {
+                    let error = Error::new(ErrorKind::Internal, "an event could not be written").because(error);
+                    return self.refuse(&error);
+                }
+            }
+            self.is_live |= is_live;
+        }
+    }
+
+    async fn wait(&mut self) -> Wake {
+        let mut at = self.bookmark_at.min(self.ends_at);
+        if let Some(left) = self.watch.expires_in() {
+            at = at.min(Instant::now() + left);
+        }
+        tokio::select! {
+            biased;
+            _ = self.closing.wait_for(|closing| *closing) => Wake::End("the server is shutting down, connect again"),
+            () = sleep_until(at) => match self.ends_at <= Instant::now() {
+                true => Wake::End("the stream has reached its age, connect again"),
+                false => Wake::Read,
+            },
+            () = self.watch.changed() => Wake::Read,
+        }
+    }
+
+    async fn read(&mut self) -> Result<Update, Error> {
+        if let Some((caller, token)) = &self.user {
+            // A token can end before its time where the identity provider is asked about it.
+            let now = self.service.authenticate(token).await?;
+            if now.actor() != caller.actor() {
+                return Err(Error::new(ErrorKind::Unauthorized, "invalid credentials"));
+            }
+        }
+        self.watch.read().await
+    }
+
+    fn write(&mut self, update: &Update) -> serde_json::Result<Text> {
+        let mut text = Text::default();
+        for status in &update.statuses {
+            text.status(status)?;
+        }
+        for event in &update.changes {
+            text.change(event)?;
+            if self.is_live {
+                self.place.sent(self.watch.age_of(event.created_at));
+            }
+        }
+        let now = Instant::now();
+        if self.bookmark_at <= now {
+            text.bookmark(self.watch.cursor());
+            self.bookmark_at = now + BOOKMARK_EVERY;
+        }
+        Ok(text)
+    }
+
+    fn refuse(&mut self, error: &Error) -> Bytes {
+        if error.kind().http_status() >= 500 {
+            tracing::warn!(?error, "a stream of changes ends");
+        }
+        let name = match error.kind() {
+            ErrorKind::Gone => "gone",
+            _ => "end",
+        };
+        self.end(name, error.message())
+    }
+
+    fn end(&mut self, name: &str, reason: &str) -> Bytes {
+        self.phase = Phase::Ended;
+        let mut text = Text::default();
+        // A reason is a string, which JSON can express.
+        let _ = text.last(name, reason);
+        text.into_bytes()
+    }
+}
+
+/// The place of a stream, which the observer counts.
+struct Place {
+    _slot: Slot,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl Place {
+    fn new(slot: Slot, observer: Option<Arc<dyn Observer>>) -> Self {
+        if let Some(observer) = &observer {
+            observer.stream_opened();
+        }
+        Self { _slot: slot, observer }
+    }
+
+    fn sent(&self, lag: Duration) {
+        if let Some(observer) = &self.observer {
+            observer.event_sent(lag);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(observer) = &self.observer {
+            observer.stream_closed();
+        }
+    }
+}
+
+/// A random time up to this one. Without randomness it is half of it, which only makes streams end together.
+fn random(most: Duration) -> Duration {
+    let mut bytes = [0; 4];
+    match SystemEntropy.fill(&mut bytes) {
+        Ok(()) => most.mul_f64(f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX)),
+        Err(_) => most / 2,
+    }
+}

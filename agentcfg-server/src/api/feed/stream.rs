@@ -1,0 +1,70 @@
+//! The body of a stream.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame};
+
+use super::session::Session;
+use crate::http::Disconnect;
+
+/// A session, and the next piece of its text; none after its end.
+type Step = (Box<Session>, Option<Bytes>);
+
+/// A response body of server-sent events. It makes a piece when the connection takes one, and holds no other.
+pub struct EventStream {
+    /// The making of the next piece; none after the end.
+    next: Option<Pin<Box<dyn Future<Output = Step> + Send>>>,
+    disconnect: Option<Disconnect>,
+}
+
+/// The client closed the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the client closed the connection")]
+pub struct Left;
+
+impl EventStream {
+    pub(super) fn new(session: Session, disconnect: Option<Disconnect>) -> Self {
+        Self {
+            next: Some(step(Box::new(session))),
+            disconnect,
+        }
+    }
+}
+
+fn step(mut session: Box<Session>) -> Pin<Box<dyn Future<Output = Step> + Send>> {
+    Box::pin(async move {
+        let piece = session.next().await;
+        (session, piece)
+    })
+}
+
+impl Body for EventStream {
+    type Data = Bytes;
+    type Error = Left;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Left>>> {
+        let Some(next) = &mut self.next else {
+            return Poll::Ready(None);
+        };
+        let polled = next.as_mut().poll(cx);
+        if polled.is_pending()
+            && let Some(disconnect) = &self.disconnect
+            && disconnect.poll_disconnected(cx).is_ready()
+        {
+            // The place of the stream is free from here on.
+            self.next = None;
+            return Poll::Ready(Some(Err(Left)));
+        }
+        let (session, piece) = ready!(polled);
+        self.next = piece.is_some().then(|| step(session));
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}
+
+impl std::fmt::Debug for EventStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventStream").finish_non_exhaustive()
+    }
+}
