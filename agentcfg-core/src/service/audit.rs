@@ -96,7 +96,7 @@ impl AgentCfg {
             };
             let found = self.scan(entries.limit(page)).await?;
             if found.is_empty() {
-                return Err(missing());
+                break;
             }
             for entry in found {
                 last = entry.key().entry_number()? - 1;

@@ -124,6 +124,8 @@ async fn every_mutation_writes_exactly_one_entry_with_what_changed() {
             "changes",
             "created_at",
             "id",
+            "message",
+            "revision",
             "target",
             "workspace_id"
         ]
