@@ -41,6 +41,6 @@ pub use tag::{Expected, InvalidTag, Precondition, Tag, Tagged};
 pub(crate) use text_id::TextId;
 pub use text_id::{AgentId, ApiKeyId, IdRef, UserId};
 pub use time::{InvalidTimestamp, Timestamp};
-pub use whoami::{CallerType, CallerWorkspace, WhoAmI};
+pub use whoami::{CallerType, CallerWorkspace, SignIn, WhoAmI};
 pub use wire::{ErrorBody, Success};
 pub use workspace::{Member, NewWorkspace, Plan, PlanLimits, RoleChange, Workspace, WorkspacePatch, WorkspaceView};

@@ -2,7 +2,7 @@
 
 use super::named::named;
 use super::{Permission, Plan, Role, Scope, Timestamp, WorkspaceId};
-use crate::body::record;
+use crate::body::{body, record};
 use crate::rules;
 use crate::validate::MAX_NAME;
 
@@ -91,4 +91,21 @@ record! {
         "active_agents": 12,
         "agent_limit": 100,
     }],
+}
+
+body! {
+    /// A login code that a browser redeems for a session.
+    ///
+    /// ```
+    /// use agentcfg_core::model::SignIn;
+    /// let sign_in = SignIn { code: "4fQ8mZr2LkV7xN0bTy6W1234".into() };
+    /// assert!(sign_in.validate().is_ok());
+    /// ```
+    #[derive(Clone, PartialEq, Eq)]
+    create SignIn {
+        /// The code of a login link, the part behind `#login=`.
+        code: required String as rules::TextFromOne<MAX_NAME>,
+    }
+    read_only: &[],
+    examples: [{ "code": "not-a-code-but-an-example" }],
 }
