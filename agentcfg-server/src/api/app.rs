@@ -5,27 +5,25 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use agentcfg_core::AgentCfg;
 use agentcfg_core::model::RateStatus;
 use agentcfg_core::service::EntryError;
-use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
 use hyper::body::Body as HttpBody;
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::api::call::{Call, Content, Received};
+use crate::api::credential::{Credential, check_needs};
 use crate::api::endpoint::Run;
 use crate::api::endpoints::{self, Proof, sign_in};
-use crate::api::model_calls::{self, ModelCalls, Target};
+use crate::api::model_calls::ModelCalls;
 use crate::api::observer::{Answered, Observer, Stopwatch};
-use crate::api::route::Needs;
+use crate::api::receive::{budget_name, read_body, read_optional_json};
 use crate::api::routes::{self, Place};
-use crate::http::body_budget::Share;
-use crate::http::browser::Cookie;
 use crate::http::errors::Failure;
 use crate::http::query::Query;
-use crate::http::received_body::whole_body;
 use crate::http::request::{self, Fields};
 use crate::http::request_id::{REQUEST_ID, RequestIds};
 use crate::http::response::add_rate;
@@ -383,29 +381,6 @@ where
     Ok(reply.into_response())
 }
 
-/// What a request brings to say who the caller is.
-#[derive(Clone, Copy)]
-enum Credential<'a> {
-    /// `Authorization: Bearer <credential>`.
-    Bearer(&'a str),
-    /// The cookie of a browser session.
-    Cookie(&'a str),
-    /// A login code in the body.
-    Code,
-}
-
-impl<'a> Credential<'a> {
-    /// The credential of a request. With `Authorization`, a cookie is ignored.
-    fn of(fields: &Fields<'a>, browser: &Browser, headers: &'a HeaderMap) -> Result<Self, Failure> {
-        if !fields.has_authorization()
-            && let Some(cookie) = browser.cookie(Cookie::Session, headers)
-        {
-            return Ok(Self::Cookie(cookie));
-        }
-        Ok(Self::Bearer(fields.bearer()?))
-    }
-}
-
 /// Signs a browser in with a login code.
 async fn redeem<B>(shared: &Shared, head: &Parts, fields: &Fields<'_>, body: &mut B) -> Result<Response<Body>, Failure>
 where
@@ -422,51 +397,6 @@ where
     Ok(reply.into_response())
 }
 
-/// Receives JSON, or nothing: only a body that has something in it needs a content type.
-async fn read_optional_json<B>(head: &Parts, body: &mut B, share: &mut Share<'_>) -> Result<Bytes, Failure>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-    B::Error: std::error::Error + 'static,
-{
-    if head.headers.contains_key(header::CONTENT_TYPE) {
-        request::check_json(&head.headers)?;
-    }
-    let received = whole_body(body, request::MAX_BODY, share).await?;
-    if !received.is_empty() {
-        request::check_json(&head.headers)?;
-    }
-    Ok(received)
-}
-
-/// The name under which the bodies of a caller are counted.
-fn budget_name(caller: &Caller) -> String {
-    let actor = caller.actor();
-    format!("{:?} {}", actor.kind, actor.id)
-}
-
-async fn read_body<B>(content: &Content, head: &Parts, body: &mut B, share: &mut Share<'_>) -> Result<Bytes, Failure>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-    B::Error: std::error::Error + 'static,
-{
-    match content {
-        Content::Nothing => Ok(Bytes::new()),
-        Content::Json(_) => {
-            request::check_json(&head.headers)?;
-            whole_body(body, request::MAX_BODY, share).await
-        }
-        Content::OptionalJson(_) => read_optional_json(head, body, share).await,
-        Content::ModelCall => {
-            // At the other paths, providers accept other content types too, such as forms with files.
-            let format = Target::of_path(head.uri.path()).and_then(|target| target.format());
-            if format.is_some() {
-                request::check_json(&head.headers)?;
-            }
-            whole_body(body, model_calls::MAX_BODY, share).await
-        }
-    }
-}
-
 /// The response to a request that failed.
 async fn refuse<B>(failure: &Failure, head: &Parts, body: &mut B) -> Response<Body>
 where
@@ -480,21 +410,6 @@ where
             .insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
-}
-
-fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
-    match needs {
-        Needs::Nothing | Needs::Credential => {}
-        Needs::Session | Needs::SessionOrCode | Needs::SessionUnless(..) => {
-            caller.user_id()?;
-        }
-        Needs::Permission(permission) => caller.could(permission)?,
-        Needs::SessionWith(permission) => {
-            caller.user_id()?;
-            caller.could(permission)?;
-        }
-    }
-    Ok(())
 }
 
 /// The answer to a request that no endpoint has: a preflight, 405 or 404.
