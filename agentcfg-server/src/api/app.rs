@@ -83,13 +83,14 @@ impl Shared {
 
     /// The answer of the dashboard, if it has one for this path.
     #[cfg(feature = "dashboard")]
-    fn page(&self, place: Option<&Place>, head: &Parts) -> Option<Result<Response<Body>, Failure>> {
+    async fn page(&self, place: Option<&Place>, head: &Parts) -> Option<Result<Response<Body>, Failure>> {
         let dashboard = self.dashboard.as_ref().filter(|_| place.is_none())?;
-        dashboard.answer(head, &self.compression)
+        let answer = dashboard.answer(head, &self.service, &self.browser, &self.compression);
+        Box::pin(answer).await
     }
 
     #[cfg(not(feature = "dashboard"))]
-    fn page(&self, _: Option<&Place>, _: &Parts) -> Option<Result<Response<Body>, Failure>> {
+    async fn page(&self, _: Option<&Place>, _: &Parts) -> Option<Result<Response<Body>, Failure>> {
         None
     }
 
@@ -363,9 +364,8 @@ where
     let endpoint = match place.and_then(|place| place.endpoint(&head.method)) {
         Some(endpoint) => endpoint,
         None => {
-            return shared
-                .page(*place, head)
-                .unwrap_or_else(|| unrouted(*place, &shared.cors, head));
+            let page = shared.page(*place, head).await;
+            return page.unwrap_or_else(|| unrouted(*place, &shared.cors, head));
         }
     };
 

@@ -26,4 +26,4 @@ pub use observer::{Answered, Observer};
 pub use route::{Needs, Route};
 pub use routes::all as routes;
 #[cfg(feature = "dashboard")]
-pub use ui::Dashboard;
+pub use ui::{Dashboard, IdentityProvider, Pending, SignInError, SignedIn};

@@ -37,8 +37,9 @@ const STATUS_CODES: &[(&str, &[&str])] = &[
     ("http/cors.rs", &["NO_CONTENT"]),
     ("api/app.rs", &["NOT_MODIFIED"]),
     ("api/ui/files.rs", &["NOT_MODIFIED"]),
+    ("api/ui/sign_in.rs", &["SEE_OTHER"]),
     ("identity/asked.rs", &["OK", "BAD_REQUEST", "UNAUTHORIZED", "FORBIDDEN"]),
-    ("identity/published.rs", &["OK"]),
+    ("identity/discovery.rs", &["OK"]),
 ];
 
 fn crate_source() -> Source {
