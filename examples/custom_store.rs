@@ -16,7 +16,8 @@ use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{NewAgent, NewWorkspace};
 use agentcfg_core::store::conformance;
 use agentcfg_core::store::{
-    Batch, Check, CommitError, Committed, Direction, Key, Record, Scan, Scanned, Store, StoreError, Write,
+    Batch, Check, CommitError, Committed, Direction, Key, Partition, Record, Scan, Scanned, Store, StoreError, Write,
+    with_revision,
 };
 use async_trait::async_trait;
 
@@ -79,7 +80,7 @@ impl Store for MapStore {
         let mut next = state.clone();
         let mut numbers = Vec::new();
         for (index, write) in batch.writes.into_iter().enumerate() {
-            numbers.push(next.write(write)?.ok_or(CommitError::Limit(index))?);
+            numbers.push(next.write(write, &state)?.ok_or(CommitError::Limit(index))?);
         }
         *state = next;
         Ok(Committed { numbers })
@@ -87,10 +88,17 @@ impl Store for MapStore {
 }
 
 impl State {
-    /// Applies one write and returns its number; `None` when a counter would leave its bounds.
-    fn write(&mut self, write: Write) -> Result<Option<u64>, StoreError> {
+    /// Applies one write of a batch and returns its number; `None` when a counter would leave its bounds.
+    fn write(&mut self, write: Write, before: &Self) -> Result<Option<u64>, StoreError> {
         Ok(Some(match write {
             Write::Put(key, value) => self.put(key, value),
+            Write::PutRevised(key, object) => {
+                let Partition::Workspace(workspace) = *key.partition() else {
+                    return Err(StoreError::Misuse(format!("{key:?} is in no workspace")));
+                };
+                let revision = before.number(&Key::log_head(workspace))? + 1;
+                self.put(key, with_revision(revision, &object))
+            }
             Write::Delete(key) => {
                 self.records.remove(&key);
                 0

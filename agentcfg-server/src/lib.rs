@@ -33,5 +33,7 @@ mod secret;
 pub use api::{
     Answered, App, CallTimeouts, Content, Definition, ModelCalls, Needs, Observer, Route, Streams, endpoints, routes,
 };
-pub use http::{Body, BodyError, Compression, Cors, Disconnect, WatchClient};
+#[cfg(feature = "dashboard")]
+pub use api::{Dashboard, IdentityProvider, Pending, SignInError, SignedIn};
+pub use http::{Body, BodyError, Browser, Compression, Cors, Disconnect, InvalidPublicUrl, WatchClient};
 pub use outbound::{Options as OutboundOptions, Outbound, OutboundError};

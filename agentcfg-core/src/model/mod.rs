@@ -27,6 +27,7 @@ mod tag;
 mod text_id;
 mod time;
 mod version;
+mod whoami;
 mod wire;
 mod workspace;
 
@@ -35,7 +36,7 @@ pub use agent::{Agent, AgentConfig, AgentPatch, AgentType, NewAgent, Parameters}
 pub(crate) use agent::{AgentHistory, StoredAgent};
 pub use agent_filter::{AgentFilter, AgentState};
 pub use agent_mirror::{AgentMirror, MirrorGap};
-pub use api_key::{ApiKey, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, Environment, NewApiKey};
+pub use api_key::{ApiKey, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, Environment, NewApiKey, RotateApiKey};
 pub use audit::{Action, Actor, ActorType, AuditEntry, AuditFilter, Change, Changes, Target, TargetType};
 pub use change_event::{After, ChangeEvent, StatusEvent};
 pub use cursor::{Cursor, CursorError};
@@ -58,5 +59,6 @@ pub use time::{InvalidTimestamp, Timestamp};
 pub use version::{
     AgentDiff, AgentVersion, AgentVersionDetail, AsOf, Rollback, VersionPage, VersionSelector, VersionedAgent,
 };
+pub use whoami::{CallerType, CallerWorkspace, SignIn, WhoAmI};
 pub use wire::{ErrorBody, Success};
 pub use workspace::{Member, NewWorkspace, Plan, PlanLimits, RoleChange, Workspace, WorkspacePatch, WorkspaceView};

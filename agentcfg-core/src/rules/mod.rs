@@ -15,7 +15,7 @@ pub(crate) use self::agent::{Capabilities, Color, Parameters, RepeatedAgentId};
 pub(crate) use self::shown::KeyText;
 pub(crate) use self::shown::{RecordId, True};
 pub(crate) use self::text::{Credential, NotBlank, Text, TextFromOne, length_at_most, length_from_one, without_nul};
-pub(crate) use self::value::{AgentIds, Moment, RequestsPerMinute, TargetLabel};
+pub(crate) use self::value::{AgentIds, Moment, Overlap, RequestsPerMinute, TargetLabel};
 use crate::body::FromJson;
 use crate::validate::Faults;
 

@@ -5,12 +5,14 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
-    AgentIds, Any, Capabilities, Color, Credential, KeyText, Moment, NotBlank, Parameters, RecordId, RepeatedAgentId,
-    RequestsPerMinute, TargetLabel, Text, TextFromOne, True,
+    AgentIds, Any, Capabilities, Color, Credential, KeyText, Moment, NotBlank, Overlap, Parameters, RecordId,
+    RepeatedAgentId, RequestsPerMinute, TargetLabel, Text, TextFromOne, True,
 };
 use crate::model;
 use crate::model::schema::UUID;
-use crate::validate::{MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_PROMOTED, MAX_PROVIDER_KEY, MAX_RATE_LIMIT};
+use crate::validate::{
+    MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_OVERLAP, MAX_PROMOTED, MAX_PROVIDER_KEY, MAX_RATE_LIMIT,
+};
 
 const WITHOUT_NUL: &str = r"^[^\u0000]*$";
 /// A pattern: at least one character is not white space in Unicode. A schema's dialect of expressions need not know the
@@ -102,6 +104,11 @@ schemas! {
         "minItems": 1,
         "maxItems": MAX_PROMOTED,
         "items": { "$ref": "#/components/schemas/AgentId" },
+    };
+    [] Overlap, "Overlap", inline true => {
+        "type": "integer",
+        "minimum": 0,
+        "maximum": MAX_OVERLAP,
     };
     [] RecordId, "RecordId", inline true => {
         "type": "string",

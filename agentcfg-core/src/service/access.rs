@@ -129,12 +129,7 @@ impl Access {
         }
     }
 
-    /// Whether a failed guard means that the credential itself was revoked.
-    pub(super) fn by_key(&self) -> bool {
-        matches!(self.basis, Basis::ApiKey { .. })
-    }
-
-    /// What the caller may do.
+    /// All that the caller may do in the workspace.
     pub(super) fn permissions(&self) -> PermissionSet {
         self.permissions
     }

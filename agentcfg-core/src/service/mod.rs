@@ -31,10 +31,12 @@ mod provider_keys;
 mod records;
 mod removal;
 mod settings;
+mod sign_in;
 mod status;
 #[cfg(test)]
 mod tests;
 mod versions;
+mod whoami;
 mod workspaces;
 mod written;
 
@@ -56,6 +58,7 @@ use self::lists::Lists;
 pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
 pub use self::models::{ModelCall, ModelRequest, ModelRoute};
 pub use self::settings::Settings;
+pub use self::sign_in::{BrowserSession, LOGIN_CODE_SECONDS, LoginCode};
 use crate::clock::{Clock, Entropy, EntropyError, Ids};
 use crate::error::{Error, ErrorKind};
 pub use crate::model::AgentFilter;

@@ -208,6 +208,13 @@ fn linked(workspace: WorkspaceId, key: &Key) -> Vec<Key> {
         | Kind::Set
         | Kind::SetMember => Vec::new(),
         // None of these is in the partition of a workspace.
-        Kind::ApiKey | Kind::KeyUse | Kind::Membership | Kind::SealedKey | Kind::Removal | Kind::Meta => Vec::new(),
+        Kind::ApiKey
+        | Kind::KeyUse
+        | Kind::Membership
+        | Kind::SealedKey
+        | Kind::BrowserSession
+        | Kind::LoginCode
+        | Kind::Removal
+        | Kind::Meta => Vec::new(),
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn check(
     match claims.get("sub") {
         Some(Value::String(user_id)) if validate::is_user_id(user_id) => Ok(Session {
             user_id: user_id.clone(),
-            expires_at: expires_at(claims),
+            expires_at: end(claims),
         }),
         _ => Err(SessionError::Invalid("its sub is no user id")),
     }
@@ -59,10 +59,10 @@ pub(super) fn check_times(
     Ok(())
 }
 
-/// The time in `exp`, if there is one and it is a time.
-pub(super) fn expires_at(claims: &Map<String, Value>) -> Option<Timestamp> {
+/// The end that `exp` names, where it is a time.
+pub(super) fn end(claims: &Map<String, Value>) -> Option<Timestamp> {
     let seconds = time(claims, "exp").ok().flatten()?;
-    // The greatest time that is accepted is far within the range of the milliseconds.
+    // At most the year 9999, so the milliseconds fit.
     Some(Timestamp::from_unix_millis((seconds * 1000.0) as i64))
 }
 

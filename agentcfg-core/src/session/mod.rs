@@ -49,6 +49,24 @@ pub struct Session {
     pub expires_at: Option<Timestamp>,
 }
 
+/// How long a browser session lasts that a user opens with a session token. (Decisions, chapters 17 and 21.)
+///
+/// ```
+/// use agentcfg_core::session::{CookieLife, LocalSessions, SessionVerifier};
+/// assert_eq!(LocalSessions::new(&[7; 32])?.cookie_life(), CookieLife::Own);
+/// # Ok::<(), agentcfg_core::session::ShortSecret>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CookieLife {
+    /// 24 hours at most and 8 hours without a request, whenever the token ends.
+    Own,
+    /// As long as the token, which is verified once.
+    Token,
+    /// As long as the token, which is kept sealed and verified on each request. Without a known end, 24 hours at most.
+    Verified,
+}
+
 /// Why a token opens no session.
 ///
 /// ```
@@ -124,6 +142,19 @@ pub trait SessionVerifier: Send + Sync + 'static {
     /// # Ok::<(), agentcfg_core::session::ShortSecret>(())
     /// ```
     fn ready(&self) -> Result<(), SessionError>;
+
+    /// How long a browser session lasts that is opened with one of these tokens. By default the token is verified again
+    /// on each request, which needs a master key to seal it with.
+    ///
+    /// ```
+    /// use agentcfg_core::session::{CookieLife, LocalSessions, SessionVerifier};
+    /// let sessions = LocalSessions::new(&[7; 32])?;
+    /// assert_eq!(sessions.cookie_life(), CookieLife::Own);
+    /// # Ok::<(), agentcfg_core::session::ShortSecret>(())
+    /// ```
+    fn cookie_life(&self) -> CookieLife {
+        CookieLife::Verified
+    }
 }
 
 #[async_trait]
@@ -135,6 +166,10 @@ impl<V: SessionVerifier + ?Sized> SessionVerifier for Arc<V> {
     fn ready(&self) -> Result<(), SessionError> {
         (**self).ready()
     }
+
+    fn cookie_life(&self) -> CookieLife {
+        (**self).cookie_life()
+    }
 }
 
 #[async_trait]
@@ -145,5 +180,9 @@ impl<V: SessionVerifier + ?Sized> SessionVerifier for Box<V> {
 
     fn ready(&self) -> Result<(), SessionError> {
         (**self).ready()
+    }
+
+    fn cookie_life(&self) -> CookieLife {
+        (**self).cookie_life()
     }
 }

@@ -89,6 +89,10 @@ pub enum Kind {
     /// That a workspace has a sealed provider credential, in the partition `provider-keys`, by workspace
     /// and provider.
     SealedKey = 23,
+    /// A browser session, in the partition `browser-sessions`, by the hash of its cookie.
+    BrowserSession = 24,
+    /// A login code that was not used yet, in the partition `login-codes`, by its hash.
+    LoginCode = 25,
     /// That a workspace was deleted and its records are being removed, in the partition `removals`, by workspace.
     Removal = 26,
     /// A fact about the whole store, in the partition `store`.
@@ -102,7 +106,7 @@ impl Kind {
     /// use agentcfg_core::store::Kind;
     /// assert!(Kind::ALL.is_sorted());
     /// ```
-    pub const ALL: [Kind; 20] = [
+    pub const ALL: [Kind; 22] = [
         Kind::Workspace,
         Kind::Counter,
         Kind::LogHead,
@@ -121,6 +125,8 @@ impl Kind {
         Kind::KeyUse,
         Kind::Membership,
         Kind::SealedKey,
+        Kind::BrowserSession,
+        Kind::LoginCode,
         Kind::Removal,
         Kind::Meta,
     ];
@@ -142,9 +148,14 @@ impl Kind {
             | Self::AgentLabels
             | Self::Set
             | Self::SetMember => PartitionKind::Workspace,
-            Self::ApiKey | Self::KeyUse | Self::Membership | Self::SealedKey | Self::Removal | Self::Meta => {
-                PartitionKind::Global
-            }
+            Self::ApiKey
+            | Self::KeyUse
+            | Self::Membership
+            | Self::SealedKey
+            | Self::BrowserSession
+            | Self::LoginCode
+            | Self::Removal
+            | Self::Meta => PartitionKind::Global,
         }
     }
 }

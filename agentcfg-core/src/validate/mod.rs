@@ -56,6 +56,18 @@ pub const MAX_PROMOTED: usize = 1000;
 pub const MAX_MESSAGE: usize = 500;
 /// The greatest requests per minute of an API key.
 pub const MAX_RATE_LIMIT: u32 = 1_000_000;
+/// The greatest length of a login code.
+///
+/// ```
+/// assert!(agentcfg_core::validate::MAX_LOGIN_CODE > 1000, "it holds the id of a user in base64");
+/// ```
+pub const MAX_LOGIN_CODE: usize = 1200;
+/// The most seconds that a replaced API key still works: 30 days.
+///
+/// ```
+/// assert_eq!(agentcfg_core::validate::MAX_OVERLAP, 30 * 24 * 60 * 60);
+/// ```
+pub const MAX_OVERLAP: u32 = 2_592_000;
 
 fn is_agent_id_byte(byte: u8) -> bool {
     matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_')

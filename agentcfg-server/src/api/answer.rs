@@ -3,6 +3,7 @@
 use agentcfg_core::model::{Agent, Cursor, VersionedAgent};
 use agentcfg_core::service::ChangePage;
 use hyper::Response;
+use hyper::header::HeaderValue;
 use serde::Serialize;
 
 use crate::api::feed::EventStream;
@@ -57,6 +58,8 @@ pub enum Shown {
     Fixed(Option<&'static str>, &'static str),
     /// A stream of values of this type, each a line of its own.
     Lines(Schema),
+    /// Nothing: the answer has no body.
+    Nothing,
     /// Any body that a model provider answers.
     Relayed,
 }
@@ -128,6 +131,21 @@ impl<A: Answer> Answer for Created<A> {
 
     fn into_reply(self) -> Result<Reply, Failure> {
         Ok(self.0.into_reply()?.created())
+    }
+}
+
+/// 204 with a cookie.
+#[derive(Debug)]
+pub struct SetCookie(pub HeaderValue);
+
+impl Answer for SetCookie {
+    const DOC: AnswerDoc = AnswerDoc {
+        status: 204,
+        ..AnswerDoc::ok(Shown::Nothing)
+    };
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Ok(Reply::cookie(self.0))
     }
 }
 

@@ -3,6 +3,7 @@
 mod answer;
 mod app;
 mod call;
+mod credential;
 mod endpoint;
 mod endpoints;
 mod feed;
@@ -10,9 +11,12 @@ mod model_calls;
 mod observer;
 #[cfg(test)]
 mod openapi;
+mod receive;
 mod route;
 mod routes;
 mod schema;
+#[cfg(feature = "dashboard")]
+mod ui;
 
 pub use app::App;
 pub use call::Content;
@@ -23,3 +27,5 @@ pub use model_calls::{CallTimeouts, ModelCalls};
 pub use observer::{Answered, Observer};
 pub use route::{Needs, Route};
 pub use routes::all as routes;
+#[cfg(feature = "dashboard")]
+pub use ui::{Dashboard, IdentityProvider, Pending, SignInError, SignedIn};

@@ -77,6 +77,11 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
+    /// Whether the request has `Authorization`.
+    pub fn has_authorization(&self) -> bool {
+        self.authorization.is_some()
+    }
+
     /// The credential in `Authorization: Bearer <credential>`.
     ///
     /// # Errors
@@ -154,6 +159,17 @@ pub fn if_none_match(headers: &HeaderMap, current: Tag) -> bool {
         tags.iter()
             .any(|tag| tag == "*" || opaque(tag.strip_prefix("W/").unwrap_or(tag)) == Some(current))
     })
+}
+
+/// Whether `If-None-Match` names this text between quotes, compared weakly.
+#[cfg(feature = "dashboard")]
+pub fn names_tag(headers: &HeaderMap, current: &str) -> bool {
+    let is_current = |tag: &String| {
+        let tag = tag.strip_prefix("W/").unwrap_or(tag);
+        let text = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
+        tag == "*" || text.is_some_and(|text| plain_form(text) == current)
+    };
+    tags(headers, header::IF_NONE_MATCH).is_some_and(|tags| tags.iter().any(is_current))
 }
 
 /// The version that a strong entity tag names.

@@ -42,7 +42,7 @@ pub struct Reply {
     /// Whether caches and proxies must keep no copy.
     is_uncached: bool,
     form: Form,
-    /// The whole response of another service, which replaces the other parts.
+    /// A whole response, such as that of another service, which replaces the other parts.
     relayed: Option<Box<Response<Body>>>,
 }
 
@@ -155,6 +155,24 @@ impl Reply {
         }
     }
 
+    /// A whole response, as it is.
+    pub fn whole(response: Response<Body>) -> Self {
+        Self {
+            relayed: Some(Box::new(response)),
+            ..Self::ok(Content::Document("")).plain()
+        }
+    }
+
+    /// 204 with a cookie.
+    pub fn cookie(cookie: HeaderValue) -> Self {
+        let mut response = Response::new(Body::default());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        let headers = response.headers_mut();
+        headers.insert(header::SET_COOKIE, cookie);
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Self::whole(response)
+    }
+
     /// The response of another service, as it is; its body is streamed.
     pub fn relayed<B>(response: Response<B>) -> Self
     where
@@ -162,10 +180,7 @@ impl Reply {
         B::Error: std::error::Error + Send + Sync + 'static,
     {
         let response = response.map(|body| Body::Streamed(body.map_err(BodyError::new).boxed_unsync()));
-        Self {
-            relayed: Some(Box::new(response)),
-            ..Self::ok(Content::Document("")).plain()
-        }
+        Self::whole(response)
     }
 
     /// 200 with lines of JSON, which are streamed and never compressed.

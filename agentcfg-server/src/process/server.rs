@@ -12,8 +12,10 @@ use agentcfg_core::{AgentCfg, Settings};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
+#[cfg(feature = "dashboard")]
+use crate::api::Dashboard;
 use crate::api::{App, CallTimeouts, ModelCalls, Streams};
-use crate::http::{BodyBudget, Compression, Cors};
+use crate::http::{BodyBudget, Browser, Compression, Cors};
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits};
 use crate::process::backend::{self, Backend};
@@ -21,6 +23,8 @@ use crate::process::config::Config;
 use crate::process::datadir::DataDir;
 use crate::process::maintenance::{finish_rotation, maintain, remove_deleted_workspaces};
 use crate::process::master_keys;
+#[cfg(feature = "dashboard")]
+use crate::process::sign_in;
 pub use crate::process::start_error::StartError;
 use crate::process::telemetry::{self, Metrics};
 
@@ -122,6 +126,11 @@ impl Server {
         &self.service
     }
 
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// The local identity provider, where tokens are issued by this server.
     pub fn sessions(&self) -> Option<&LocalSessions> {
         self.identity.sessions()
@@ -175,6 +184,15 @@ impl Server {
                 self.config.max_body_mb_in_flight << 20,
                 self.config.max_caller_body_mb << 20,
             ));
+        app = app.with_browser(browser(&self.config, address)?);
+        #[cfg(feature = "dashboard")]
+        if self.config.dashboard {
+            let mut dashboard = Dashboard::default();
+            if let Some(provider) = sign_in::provider(&self.config)? {
+                dashboard = dashboard.with_provider(provider);
+            }
+            app = app.with_dashboard(dashboard);
+        }
         if !self.config.compression {
             app = app.with_compression(Compression::off());
         }
@@ -222,6 +240,15 @@ impl Server {
         self.backend.close();
         Ok(drained)
     }
+}
+
+/// What browsers see of a server that listens here.
+fn browser(config: &Config, address: SocketAddr) -> Result<Browser, StartError> {
+    let browser = Browser::default().listening_on_loopback(address.ip().is_loopback());
+    Ok(match &config.public_url {
+        Some(url) => browser.public_url(url).map_err(std::io::Error::other)?,
+        None => browser,
+    })
 }
 
 async fn until(mut stopped: watch::Receiver<bool>) {

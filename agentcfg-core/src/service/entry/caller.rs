@@ -26,11 +26,7 @@ pub struct Caller(pub(in crate::service) Kind, Option<Message>);
 #[derive(Clone)]
 pub(in crate::service) enum Kind {
     ApiKey(ApiKeyCaller),
-    User {
-        user_id: UserId,
-        /// When the session token expires, if the user has one whose end is known.
-        expires_at: Option<Timestamp>,
-    },
+    User { user_id: UserId, session: UserSession },
 }
 
 #[derive(Clone)]
@@ -39,6 +35,15 @@ pub(in crate::service) struct ApiKeyCaller {
     /// The facts of its record on entry. Every use first checks whether they are still current.
     pub(in crate::service) facts: KeyFacts,
     pub(in crate::service) prefetch: Option<Arc<Prefetch>>,
+}
+
+/// The session of a user.
+#[derive(Debug, Clone, Default)]
+pub(in crate::service) struct UserSession {
+    /// When it ends; `None` for a user whom the embedding app has authenticated.
+    pub(in crate::service) expires_at: Option<Timestamp>,
+    /// The hash of the cookie, if it is a browser session.
+    pub(in crate::service) browser: Option<Arc<str>>,
 }
 
 impl Caller {
@@ -51,8 +56,8 @@ impl Caller {
         Self(kind, None)
     }
 
-    pub(super) fn user(user_id: UserId, expires_at: Option<Timestamp>) -> Self {
-        Self(Kind::User { user_id, expires_at }, None)
+    pub(in crate::service) fn user(user_id: UserId, session: UserSession) -> Self {
+        Self(Kind::User { user_id, session }, None)
     }
 
     /// The same caller with what was read on entry, if it is an API key.
@@ -61,21 +66,6 @@ impl Caller {
             key.prefetch = Some(prefetch);
         }
         self
-    }
-
-    /// When the caller's credential expires, if it does and the time is known.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// assert_eq!(ada.expires_at(), None, "a trusted user has no credential");
-    /// # Ok(()) }) }
-    /// ```
-    pub fn expires_at(&self) -> Option<Timestamp> {
-        match &self.0 {
-            Kind::ApiKey(key) => key.facts.expires_at(),
-            Kind::User { expires_at, .. } => *expires_at,
-        }
     }
 
     /// The same caller, who gives this reason for a change: it is kept in the audit entry, and with the version if the
@@ -158,6 +148,22 @@ impl Caller {
         match &self.0 {
             Kind::ApiKey(key) => Some(key.facts.workspace_id),
             Kind::User { .. } => None,
+        }
+    }
+
+    /// When the credential expires; `None` for a key without an expiry, and for a user whom the embedding app has
+    /// authenticated.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(ada.expires_at(), None, "the example authenticated her itself");
+    /// # Ok(()) }) }
+    /// ```
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        match &self.0 {
+            Kind::ApiKey(key) => key.facts.expires_at(),
+            Kind::User { session, .. } => session.expires_at,
         }
     }
 

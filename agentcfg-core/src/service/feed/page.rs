@@ -214,8 +214,8 @@ impl AgentCfg {
                 let access = self.access_by_record(key, record)?.in_workspace(workspace)?;
                 (found, head, access)
             }
-            CallerKind::User { user_id, expires_at } => {
-                if expires_at.is_some_and(|end| end <= self.now()) {
+            CallerKind::User { user_id, session } => {
+                if session.expires_at.is_some_and(|end| end <= self.now()) {
                     return Err(unauthorized());
                 }
                 let query = (head, records::member(workspace, user_id));

@@ -52,6 +52,8 @@ pub(super) const TABLES: &[Table] = &[
     table("memberships", Kind::Membership, "user_id", "workspace_id"),
     table("sealed_keys", Kind::SealedKey, "list", "place"),
     table("removals", Kind::Removal, "list", "workspace_id"),
+    table("browser_sessions", Kind::BrowserSession, "list", "hash"),
+    table("login_codes", Kind::LoginCode, "list", "hash"),
     table("meta", Kind::Meta, "subject", "item"),
 ];
 

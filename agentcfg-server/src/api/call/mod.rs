@@ -9,16 +9,19 @@ use std::sync::Arc;
 use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
 use hyper::Uri;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 
-pub use self::body::{Body, Content, Passed};
+pub use self::body::{Body, Content, Optional, Passed};
 pub use self::parameter::{Input, Parameter, ParameterDoc, Place, Shape};
+use crate::api::credential::Session;
 use crate::api::feed::Streams;
 use crate::api::model_calls::ModelCalls;
 use crate::api::observer::Observer;
-use crate::http::Disconnect;
+use crate::http::browser::Cookie;
+use crate::http::errors::Failure;
 use crate::http::query::Query;
+use crate::http::{Browser, Disconnect};
 
 /// One request, as an endpoint sees it.
 ///
@@ -33,13 +36,15 @@ pub struct Call<'a> {
     pub model_calls: Option<&'a ModelCalls>,
     /// Reports that the caller closed the connection, where that can be observed.
     pub disconnect: Option<&'a Disconnect>,
-    /// The caller's session token, which a stream verifies again; none for an API key.
-    pub session_token: Option<&'a str>,
+    /// The credential of the caller's session, which a stream verifies again; none for an API key.
+    pub session: Option<Session<'a>>,
     /// The open streams of changes.
     pub streams: &'a Streams,
     /// Is called for what streams send.
     pub observer: Option<&'a Arc<dyn Observer>>,
-    /// For [`Passed`] alone, which forwards the query and the header fields.
+    /// What browsers see of this server.
+    pub(super) browser: Option<&'a Browser>,
+    /// For [`Passed`] and cookies alone, which forward the query and the header fields.
     head: &'a Parts,
 }
 
@@ -51,10 +56,23 @@ impl<'a> Call<'a> {
             caller,
             model_calls: None,
             disconnect: None,
-            session_token: None,
+            session: None,
             streams,
             observer: None,
+            browser: None,
             head,
+        }
+    }
+
+    /// The field `Set-Cookie` that removes the cookie of the session.
+    ///
+    /// # Errors
+    ///
+    /// 500 when it cannot be sent, which it always can.
+    pub fn removed_cookie(&self) -> Result<HeaderValue, Failure> {
+        match self.browser {
+            Some(browser) => browser.remove_cookie(Cookie::Session, &self.head.headers),
+            None => Browser::default().remove_cookie(Cookie::Session, &self.head.headers),
         }
     }
 }

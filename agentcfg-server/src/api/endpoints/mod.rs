@@ -10,12 +10,14 @@ mod members;
 mod model_calls;
 mod models;
 mod provider_keys;
+mod sessions;
 mod status;
 mod system;
 mod tags;
 mod versions;
 mod workspaces;
 
+pub(super) use self::sessions::{Proof, sign_in};
 #[cfg(test)]
 pub(super) use self::system::DOCUMENT;
 use crate::api::call::{Call, Received};
@@ -27,6 +29,7 @@ use crate::http::response::Reply;
 const MODULES: &[&[Definition]] = &[
     agents::ENDPOINTS,
     status::ENDPOINTS,
+    sessions::ENDPOINTS,
     versions::ENDPOINTS,
     labels::ENDPOINTS,
     workspaces::ENDPOINTS,
@@ -60,5 +63,6 @@ pub(super) async fn run(endpoint: &Definition, call: &Call<'_>, received: &Recei
         Run::ListAgents => serve::<agents::List>(call, received).await,
         Run::Called(run) => run(call, received).await,
         Run::Open(run) => run(call.service).await,
+        Run::SignIn => Err(Failure::internal("a sign-in has no caller")),
     }
 }

@@ -17,6 +17,11 @@ pub(super) const VERSIONS: Tag = Tag {
     description: "What agents were, and labels that release a version.",
 };
 
+pub(super) const SESSIONS: Tag = Tag {
+    name: "Sessions",
+    description: "Who the caller is, and sessions of browsers.",
+};
+
 pub(super) const WORKSPACES: Tag = Tag {
     name: "Workspaces",
     description: "Workspaces and their plans.",

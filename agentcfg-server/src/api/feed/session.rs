@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::slots::{Slot, Streams};
 use super::stream::EventStream;
 use super::text::Text;
+use crate::api::credential::{self, KeptSession};
 use crate::api::observer::Observer;
 use crate::http::Disconnect;
 use crate::http::errors::Failure;
@@ -33,8 +34,9 @@ pub struct Opening<'a> {
     pub service: &'a AgentCfg,
     /// The authenticated caller.
     pub caller: &'a Caller,
-    /// The caller's session token, which is verified again; none for an API key, whose record is read again by the core.
-    pub session_token: Option<&'a str>,
+    /// The credential of the caller's session, which is verified again; none for an API key, whose record is read again by
+    /// the core.
+    pub session: Option<credential::Session<'a>>,
     /// The open streams.
     pub streams: &'a Streams,
     /// Is called for each event.
@@ -55,7 +57,7 @@ impl Opening<'_> {
         let now = Instant::now();
         let session = Session {
             service: self.service.clone(),
-            user: self.session_token.map(|token| (self.caller.clone(), token.into())),
+            user: self.session.map(|session| (self.caller.clone(), session.into())),
             watch,
             phase: Phase::New,
             closing: self.streams.closing(),
@@ -72,7 +74,7 @@ impl Opening<'_> {
 pub(super) struct Session {
     service: AgentCfg,
     /// The user and the session token, for callers who have one.
-    user: Option<(Caller, Box<str>)>,
+    user: Option<(Caller, KeptSession)>,
     watch: Watch,
     phase: Phase,
     closing: watch::Receiver<bool>,
@@ -162,14 +164,16 @@ impl Session {
     }
 
     async fn read(&mut self) -> Result<Update, Error> {
-        if let Some((caller, token)) = &self.user {
-            // A token can end before its time where the identity provider is asked about it.
-            let now = self.service.authenticate(token).await?;
+        let update = self.watch.read().await?;
+        if let Some((caller, session)) = &self.user {
+            // A user can sign out, and a token can end before its time where the identity provider is asked about it. This
+            // comes after the read: a session that is valid now was valid when the events were committed.
+            let now = session.as_session().verify(&self.service).await?;
             if now.actor() != caller.actor() {
                 return Err(Error::new(ErrorKind::Unauthorized, "invalid credentials"));
             }
         }
-        self.watch.read().await
+        Ok(update)
     }
 
     fn write(&mut self, update: &Update) -> serde_json::Result<Text> {

@@ -1,0 +1,112 @@
+//! The credential of a request, and what an endpoint needs of it.
+
+use agentcfg_core::{AgentCfg, Caller, Error};
+use hyper::header::HeaderMap;
+
+use crate::api::route::Needs;
+use crate::http::Browser;
+use crate::http::browser::Cookie;
+use crate::http::errors::Failure;
+use crate::http::request::Fields;
+
+/// What a request brings to say who the caller is.
+#[derive(Clone, Copy)]
+pub(super) enum Credential<'a> {
+    /// `Authorization: Bearer <credential>`.
+    Bearer(&'a str),
+    /// The cookie of a browser session.
+    Cookie(&'a str),
+    /// A login code in the body.
+    Code,
+}
+
+impl<'a> Credential<'a> {
+    /// The credential of a user's session, which this is for every caller but an API key.
+    pub(super) fn session(self) -> Option<Session<'a>> {
+        match self {
+            Self::Bearer(token) => Some(Session::Token(token)),
+            Self::Cookie(cookie) => Some(Session::Cookie(cookie)),
+            Self::Code => None,
+        }
+    }
+
+    /// The credential of a request. With `Authorization`, a cookie is ignored.
+    pub(super) fn of(fields: &Fields<'a>, browser: &Browser, headers: &'a HeaderMap) -> Result<Self, Failure> {
+        if !fields.has_authorization()
+            && let Some(cookie) = browser.cookie(Cookie::Session, headers)
+        {
+            return Ok(Self::Cookie(cookie));
+        }
+        Ok(Self::Bearer(fields.bearer()?))
+    }
+}
+
+/// The credential of a user's session, which can end while a request lasts.
+#[derive(Clone, Copy)]
+pub enum Session<'a> {
+    /// A session token.
+    Token(&'a str),
+    /// The cookie of a browser session.
+    Cookie(&'a str),
+}
+
+impl Session<'_> {
+    /// Verifies the credential again. This counts no request.
+    ///
+    /// # Errors
+    ///
+    /// As [`AgentCfg::authenticate`].
+    pub async fn verify(self, service: &AgentCfg) -> Result<Caller, Error> {
+        match self {
+            Self::Token(token) => service.authenticate(token).await,
+            Self::Cookie(cookie) => service.authenticate_browser_session(cookie).await,
+        }
+    }
+}
+
+/// As [`Session`], kept by a stream.
+pub struct KeptSession(Kept);
+
+enum Kept {
+    Token(Box<str>),
+    Cookie(Box<str>),
+}
+
+impl KeptSession {
+    /// The credential.
+    pub fn as_session(&self) -> Session<'_> {
+        match &self.0 {
+            Kept::Token(token) => Session::Token(token),
+            Kept::Cookie(cookie) => Session::Cookie(cookie),
+        }
+    }
+}
+
+impl From<Session<'_>> for KeptSession {
+    fn from(session: Session<'_>) -> Self {
+        Self(match session {
+            Session::Token(token) => Kept::Token(token.into()),
+            Session::Cookie(cookie) => Kept::Cookie(cookie.into()),
+        })
+    }
+}
+
+/// Refuses a caller that cannot have what an endpoint needs.
+///
+/// # Errors
+///
+/// 403 for an API key where a session is needed, or without the permission.
+pub(super) fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
+    match needs {
+        Needs::Nothing | Needs::Credential => {}
+        Needs::Session | Needs::SessionOrCode | Needs::SessionUnless(..) => {
+            caller.user_id()?;
+        }
+        Needs::Permission(permission) => caller.could(permission)?,
+        Needs::SessionWith(permission) => {
+            caller.user_id()?;
+            caller.could(permission)?;
+        }
+    }
+    Ok(())
+}
