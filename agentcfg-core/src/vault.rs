@@ -1,4 +1,5 @@
-//! Encryption of provider keys at rest, under a master key and bound to their workspace and provider.
+//! Encryption of provider keys and of webhooks' secrets at rest, under a master key and bound to their workspace and to the
+//! provider or the webhook.
 //!
 //! A [`Vault`] is a keyring of one or more [`MasterKey`]s. The first one seals and all of them open, so
 //! that a master key can be rotated while the service runs. A sealed text names the key that sealed it.
@@ -13,13 +14,14 @@
 //! | the text under XChaCha20-Poly1305, with its tag | length of the text + 16 |
 //!
 //! A record holds it as base64. The associated data are a constant for this purpose, the format, the
-//! identifier of the master key, the 16 bytes of the workspace and the provider's name: a sealed text
-//! that was modified, or moved to another workspace or provider, does not open.
+//! identifier of the master key, the 16 bytes of the workspace, and the provider's name or the 16 bytes of the webhook: a
+//! sealed text that was modified, or moved to another workspace, provider or webhook, does not open.
 
 mod keys;
 mod sealed;
 #[cfg(test)]
 mod tests;
+mod webhooks;
 
 use std::fmt;
 
@@ -30,7 +32,7 @@ use zeroize::Zeroizing;
 pub use self::keys::{InvalidKeyId, InvalidMasterKey, KeyId, MasterKey};
 pub use self::sealed::{NotSealed, Sealed};
 use crate::clock::{Entropy, EntropyError};
-use crate::model::{Provider, WorkspaceId};
+use crate::model::{Provider, WebhookId, WorkspaceId};
 use crate::secret::ProviderCredential;
 
 const FORMAT: u8 = 1;
@@ -97,8 +99,8 @@ pub enum OpenError {
     /// A newer release sealed it.
     #[error("sealed in format {0}, this release reads format {FORMAT}")]
     TooNew(u8),
-    /// It was modified, or belongs to another workspace or provider.
-    #[error("modified, or sealed for another workspace or provider (master key {0})")]
+    /// It was modified, or belongs to another workspace, provider or webhook.
+    #[error("modified, or sealed for another workspace, provider or webhook (master key {0})")]
     Refused(KeyId),
 }
 
@@ -321,6 +323,7 @@ const CHECK_TEXT: &[u8] = b"this is the right master key";
 #[derive(Clone, Copy)]
 enum Purpose {
     ProviderKey(WorkspaceId, Provider),
+    WebhookSecret(WorkspaceId, WebhookId),
     Check,
 }
 
@@ -333,6 +336,13 @@ impl Purpose {
                 head,
                 workspace.as_uuid().as_bytes(),
                 provider.as_str().as_bytes(),
+            ]
+            .concat(),
+            Self::WebhookSecret(workspace, webhook) => [
+                &b"agentcfg webhook secret\0"[..],
+                head,
+                workspace.as_uuid().as_bytes(),
+                webhook.as_uuid().as_bytes(),
             ]
             .concat(),
             Self::Check => [&b"agentcfg master key check\0"[..], head].concat(),

@@ -5,7 +5,9 @@ use std::fmt::Display;
 use serde_json::Number;
 
 use crate::json::Json;
-use crate::model::{AgentType, Environment, LiveStatus, Parameters, Plan, Role, Scope, Timestamp, WorkspaceId};
+use crate::model::{
+    AgentType, Environment, EventTypes, LiveStatus, Parameters, Plan, ReplayFrom, Role, Scope, Timestamp, WorkspaceId,
+};
 use crate::validate::{Faults, shown};
 
 /// A type that a field of a body can have. A fault is noted under the field's name.
@@ -47,8 +49,18 @@ from_text!(
     Plan,
     Role,
     Scope,
-    Environment
+    Environment,
+    ReplayFrom
 );
+
+impl FromJson for bool {
+    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+        match json {
+            Json::Bool(value) => Some(value),
+            other => mismatch(&other, field, "true or false", faults),
+        }
+    }
+}
 
 impl FromJson for u32 {
     fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
@@ -77,6 +89,12 @@ impl FromJson for Vec<String> {
             String::from_json(item, &format_args!("{field}[{i}]"), faults).unwrap_or_else(|| "-".to_owned())
         });
         Some(texts.collect())
+    }
+}
+
+impl FromJson for EventTypes {
+    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+        Vec::from_json(json, field, faults).map(Self::new)
     }
 }
 

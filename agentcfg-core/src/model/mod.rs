@@ -7,6 +7,7 @@ mod agent_fields;
 mod agent_filter;
 mod api_key;
 mod audit;
+mod cursor;
 mod epoch;
 mod ids;
 mod named;
@@ -20,6 +21,8 @@ mod status;
 mod tag;
 mod text_id;
 mod time;
+mod webhook;
+mod webhook_url;
 mod wire;
 mod workspace;
 
@@ -27,8 +30,9 @@ pub use agent::{Agent, AgentPatch, AgentType, NewAgent, Parameters};
 pub use agent_filter::{AgentFilter, AgentState};
 pub use api_key::{ApiKey, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, Environment, NewApiKey};
 pub use audit::{Action, Actor, ActorType, AuditEntry, Change, Changes, Target, TargetType};
+pub use cursor::{Cursor, InvalidCursor};
 pub use epoch::{Epoch, InvalidEpoch};
-pub use ids::{InvalidId, WorkspaceId, parse_uuid};
+pub use ids::{InvalidId, WebhookId, WorkspaceId, parse_uuid};
 pub use named::UnknownWord;
 pub use patch::Patch;
 pub use permission::{Permission, PermissionSet, Role, Scope};
@@ -40,5 +44,11 @@ pub use tag::{Expected, InvalidTag, Precondition, Tag, Tagged};
 pub(crate) use text_id::TextId;
 pub use text_id::{AgentId, ApiKeyId, IdRef, UserId};
 pub use time::{InvalidTimestamp, Timestamp};
+pub use webhook::{
+    DisabledReason, EventTypes, MAX_WEBHOOKS, NewWebhook, ReplayFrom, Webhook, WebhookDelivery, WebhookPatch,
+    WebhookReplay, WebhookWithSecret,
+};
+pub(crate) use webhook_url::MAX_URL;
+pub use webhook_url::{AllowedHost, Host, InvalidUrl, WebhookUrl};
 pub use wire::{ErrorBody, Success};
 pub use workspace::{Member, NewWorkspace, Plan, PlanLimits, RoleChange, Workspace, WorkspacePatch, WorkspaceView};

@@ -26,6 +26,9 @@ use super::{
     AgentPatch, AgentStatus, AuditEntry, CreatedApiKey, ErrorBody, ModelInfo, NewAgent, NewApiKey, NewWorkspace,
     ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp, WorkspaceId, WorkspacePatch, WorkspaceView,
 };
+use super::{
+    Cursor, NewWebhook, ReplayFrom, Webhook, WebhookDelivery, WebhookId, WebhookPatch, WebhookReplay, WebhookWithSecret,
+};
 use crate::secret::ProviderCredential;
 use crate::validate::{MAX_AGENT_ID, MAX_USER_ID};
 
@@ -83,6 +86,12 @@ pub fn definitions() -> Map<String, Value> {
         ModelInfo,
         ProviderKeyInfo,
         ProviderCredential,
+        Webhook,
+        NewWebhook,
+        WebhookPatch,
+        WebhookReplay,
+        WebhookDelivery,
+        WebhookWithSecret,
     )
 }
 
@@ -229,6 +238,9 @@ schemas! {
         "pattern": "^[0-9A-Za-z]{20}$",
     };
     WorkspaceId, inline true => { "type": "string", "format": "uuid", "pattern": UUID };
+    WebhookId, inline true => { "type": "string", "format": "uuid", "pattern": UUID };
+    Cursor, inline true => { "type": "string" };
+    ReplayFrom, inline true => { "type": "string" };
     Timestamp, inline false => {
         "type": "string",
         "description": "A moment in UTC with milliseconds.",

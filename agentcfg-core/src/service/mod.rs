@@ -20,10 +20,12 @@ mod members;
 mod models;
 mod provider_keys;
 mod records;
+mod sealing;
 mod settings;
 mod status;
 #[cfg(test)]
 mod tests;
+mod webhooks;
 mod workspaces;
 mod written;
 
@@ -42,6 +44,7 @@ use self::lists::Lists;
 pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
 pub use self::models::{ModelCall, ModelRequest, ModelRoute};
 pub use self::settings::Settings;
+pub use self::webhooks::{SenderNumbers, WebhookSender};
 use crate::clock::{Clock, Entropy, EntropyError, Ids};
 use crate::error::{Error, ErrorKind};
 pub use crate::model::AgentFilter;
@@ -213,7 +216,7 @@ impl From<SealError> for Error {
     fn from(error: SealError) -> Self {
         match error {
             SealError::Entropy(error) => error.into(),
-            error => Self::new(ErrorKind::Internal, "the provider key could not be sealed").because(error),
+            error => Self::new(ErrorKind::Internal, "the secret could not be sealed").because(error),
         }
     }
 }

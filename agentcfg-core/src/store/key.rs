@@ -70,6 +70,12 @@ pub enum Kind {
     ProviderKey = 8,
     /// An entry of a log, by its number.
     LogEntry = 9,
+    /// A webhook's configuration, by its identifier.
+    Webhook = 16,
+    /// How far a webhook's deliveries have come, by the webhook's identifier.
+    WebhookState = 17,
+    /// A recent attempt to deliver to a webhook, by webhook and time.
+    WebhookDelivery = 18,
     /// An API key, in a partition of its own.
     ApiKey = 20,
     /// When an API key was last used, in the key's partition.
@@ -79,6 +85,8 @@ pub enum Kind {
     /// That a workspace has a sealed provider credential, in the partition `provider-keys`, by workspace
     /// and provider.
     SealedKey = 23,
+    /// The workspace of a webhook, in the partition `webhooks`, by the webhook's identifier.
+    WebhookPlace = 27,
     /// A fact about the whole store, in the partition `store`.
     Meta = 30,
 }
@@ -90,7 +98,7 @@ impl Kind {
     /// use agentcfg_core::store::Kind;
     /// assert!(Kind::ALL.is_sorted());
     /// ```
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 18] = [
         Kind::Workspace,
         Kind::Counter,
         Kind::LogHead,
@@ -100,10 +108,14 @@ impl Kind {
         Kind::WorkspaceApiKey,
         Kind::ProviderKey,
         Kind::LogEntry,
+        Kind::Webhook,
+        Kind::WebhookState,
+        Kind::WebhookDelivery,
         Kind::ApiKey,
         Kind::KeyUse,
         Kind::Membership,
         Kind::SealedKey,
+        Kind::WebhookPlace,
         Kind::Meta,
     ];
 
@@ -118,8 +130,13 @@ impl Kind {
             | Self::Status
             | Self::WorkspaceApiKey
             | Self::ProviderKey
-            | Self::LogEntry => PartitionKind::Workspace,
-            Self::ApiKey | Self::KeyUse | Self::Membership | Self::SealedKey | Self::Meta => PartitionKind::Global,
+            | Self::LogEntry
+            | Self::Webhook
+            | Self::WebhookState
+            | Self::WebhookDelivery => PartitionKind::Workspace,
+            Self::ApiKey | Self::KeyUse | Self::Membership | Self::SealedKey | Self::WebhookPlace | Self::Meta => {
+                PartitionKind::Global
+            }
         }
     }
 }

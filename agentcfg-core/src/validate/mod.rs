@@ -42,6 +42,12 @@ pub const MAX_TASK_TITLE: usize = 200;
 pub const MAX_USER_ID: usize = 200;
 /// The greatest length of a provider key.
 pub const MAX_PROVIDER_KEY: usize = 500;
+/// Characters of a webhook's `description`.
+///
+/// ```
+/// assert_eq!(agentcfg_core::validate::MAX_WEBHOOK_DESCRIPTION, 500);
+/// ```
+pub const MAX_WEBHOOK_DESCRIPTION: usize = 500;
 /// The greatest requests per minute of an API key.
 pub const MAX_RATE_LIMIT: u32 = 1_000_000;
 

@@ -20,4 +20,5 @@ mod rates;
 mod sessions;
 mod status;
 mod support;
+mod webhooks;
 mod workspaces;

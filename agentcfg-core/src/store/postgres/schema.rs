@@ -30,6 +30,9 @@ pub(super) async fn prepare(client: &mut Client, sql: &Sql) -> Result<Facts, Con
     verify_server(client).await?;
     if let Some(facts) = facts(client, sql).await? {
         refuse_other_records(client, sql).await?;
+        if lacks_tables(client, sql).await? {
+            make(client, sql).await?;
+        }
         return Ok(facts);
     }
     make(client, sql).await?;
@@ -65,6 +68,19 @@ async fn facts(client: &Client, sql: &Sql) -> Result<Option<Facts>, ConnectError
             supported: FORMAT,
         }),
     }
+}
+
+/// Whether the database was made by an earlier release, which had fewer kinds of records.
+async fn lacks_tables(client: &Client, sql: &Sql) -> Result<bool, ConnectError> {
+    let there = client
+        .query_typed(
+            "SELECT table_name::text FROM information_schema.tables WHERE table_schema = $1",
+            &[(&sql.schema, Type::TEXT)],
+        )
+        .await
+        .map_err(|error| failed(&error))?;
+    let there: Vec<&str> = there.iter().map(|row| row.get(0)).collect();
+    Ok(TABLES.iter().any(|table| !there.contains(&table.name)))
 }
 
 /// Refuses a database with records in the table `other_records` of an earlier release, which this release does not read.

@@ -27,7 +27,10 @@ const fn table(name: &'static str, kind: Kind, scope_column: &'static str, item_
         scope_column,
         item_column,
         numeric: matches!(kind, Kind::Counter | Kind::LogHead),
-        hot: matches!(kind, Kind::Counter | Kind::LogHead | Kind::Status | Kind::KeyUse),
+        hot: matches!(
+            kind,
+            Kind::Counter | Kind::LogHead | Kind::Status | Kind::KeyUse | Kind::WebhookState
+        ),
     }
 }
 
@@ -42,10 +45,19 @@ pub(super) const TABLES: &[Table] = &[
     table("workspace_api_keys", Kind::WorkspaceApiKey, "workspace_id", "key_id"),
     table("provider_keys", Kind::ProviderKey, "workspace_id", "provider"),
     table("audit_log", Kind::LogEntry, "workspace_id", "number"),
+    table("webhooks", Kind::Webhook, "workspace_id", "webhook_id"),
+    table("webhook_states", Kind::WebhookState, "workspace_id", "webhook_id"),
+    table(
+        "webhook_deliveries",
+        Kind::WebhookDelivery,
+        "workspace_id",
+        "webhook_and_attempt",
+    ),
     table("api_keys", Kind::ApiKey, "key_id", "item"),
     table("key_uses", Kind::KeyUse, "key_id", "item"),
     table("memberships", Kind::Membership, "user_id", "workspace_id"),
     table("sealed_keys", Kind::SealedKey, "list", "place"),
+    table("webhook_places", Kind::WebhookPlace, "list", "webhook_id"),
     table("meta", Kind::Meta, "subject", "item"),
 ];
 
