@@ -34,4 +34,4 @@ pub use api::{
     Answered, App, CallTimeouts, Content, Definition, ModelCalls, Needs, Observer, Route, endpoints, routes,
 };
 pub use http::{Body, BodyError, Compression, Cors, Disconnect, WatchClient};
-pub use outbound::{Options as OutboundOptions, Outbound, OutboundError};
+pub use outbound::{Options as OutboundOptions, Outbound, OutboundError, WebhookTransport};

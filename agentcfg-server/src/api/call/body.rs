@@ -1,6 +1,9 @@
 //! Bodies of requests: which there are, and how each is read.
 
-use agentcfg_core::model::{AgentPatch, NewAgent, NewApiKey, NewWorkspace, RoleChange, StatusReport, WorkspacePatch};
+use agentcfg_core::model::{
+    AgentPatch, NewAgent, NewApiKey, NewWebhook, NewWorkspace, RoleChange, StatusReport, WebhookPatch, WebhookReplay,
+    WorkspacePatch,
+};
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::validate::{Invalid, Valid};
 use bytes::Bytes;
@@ -109,4 +112,7 @@ bodies!(
     Valid<RoleChange>: RoleChange,
     Valid<NewApiKey>: NewApiKey,
     ProviderCredential: ProviderCredential,
+    Valid<NewWebhook>: NewWebhook,
+    Valid<WebhookPatch>: WebhookPatch,
+    Valid<WebhookReplay>: WebhookReplay,
 );

@@ -4,6 +4,7 @@ mod body;
 mod parameter;
 pub mod parameters;
 
+use agentcfg_core::webhook::Transport;
 use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
 use hyper::Uri;
@@ -27,6 +28,8 @@ pub struct Call<'a> {
     pub caller: &'a Caller,
     /// The proxy to the model providers, if this server has one.
     pub model_calls: Option<&'a ModelCalls>,
+    /// Sends the tests of webhooks, if this server sends webhooks.
+    pub webhooks: Option<&'a dyn Transport>,
     /// Reports that the caller closed the connection, where that can be observed.
     pub disconnect: Option<&'a Disconnect>,
     /// For [`Passed`] alone, which forwards the query and the header fields.
@@ -40,6 +43,7 @@ impl<'a> Call<'a> {
             service,
             caller,
             model_calls: None,
+            webhooks: None,
             disconnect: None,
             head,
         }

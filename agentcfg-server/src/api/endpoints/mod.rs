@@ -10,6 +10,7 @@ mod provider_keys;
 mod status;
 mod system;
 mod tags;
+mod webhooks;
 mod workspaces;
 
 #[cfg(test)]
@@ -30,6 +31,7 @@ const MODULES: &[&[Definition]] = &[
     models::ENDPOINTS,
     model_calls::ENDPOINTS,
     provider_keys::ENDPOINTS,
+    webhooks::ENDPOINTS,
     system::ENDPOINTS,
 ];
 
