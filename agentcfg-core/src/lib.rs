@@ -48,6 +48,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+pub mod address;
 pub mod error;
 pub mod model;
 pub mod secret;
@@ -75,6 +76,8 @@ pub mod store;
 pub mod token;
 #[cfg(feature = "engine")]
 pub mod vault;
+#[cfg(feature = "engine")]
+pub mod webhook;
 
 pub use error::{Error, ErrorKind};
 #[cfg(feature = "engine")]

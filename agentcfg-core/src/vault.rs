@@ -1,4 +1,5 @@
-//! Encryption of provider keys at rest, under a master key and bound to their workspace and provider.
+//! Encryption of provider keys and of webhooks' secrets at rest, under a master key and bound to their workspace and to the
+//! provider or the webhook.
 //!
 //! A [`Vault`] is a keyring of one or more [`MasterKey`]s. The first one seals and all of them open, so
 //! that a master key can be rotated while the service runs. A sealed text names the key that sealed it.
@@ -13,13 +14,14 @@
 //! | the text under XChaCha20-Poly1305, with its tag | length of the text + 16 |
 //!
 //! A record holds it as base64. The associated data are a constant for this purpose, the format, the
-//! identifier of the master key, the 16 bytes of the workspace and the provider's name: a sealed text
-//! that was modified, or moved to another workspace or provider, does not open.
+//! identifier of the master key, the 16 bytes of the workspace, and the provider's name or the 16 bytes of the webhook: a
+//! sealed text that was modified, or moved to another workspace, provider or webhook, does not open.
 
 mod keys;
 mod sealed;
 #[cfg(test)]
 mod tests;
+mod webhooks;
 
 use std::fmt;
 
@@ -30,7 +32,7 @@ use zeroize::Zeroizing;
 pub use self::keys::{InvalidKeyId, InvalidMasterKey, KeyId, MasterKey};
 pub use self::sealed::{NotSealed, Sealed};
 use crate::clock::{Entropy, EntropyError};
-use crate::model::{Provider, WorkspaceId};
+use crate::model::{Provider, WebhookId, WorkspaceId};
 use crate::secret::ProviderCredential;
 
 const FORMAT: u8 = 1;
@@ -97,8 +99,8 @@ pub enum OpenError {
     /// A newer release sealed it.
     #[error("sealed in format {0}, this release reads format {FORMAT}")]
     TooNew(u8),
-    /// It was modified, or belongs to another workspace or provider.
-    #[error("modified, or sealed for another workspace or provider (master key {0})")]
+    /// It was modified, or belongs to another workspace, provider or webhook.
+    #[error("modified, or sealed for another workspace, provider or webhook (master key {0})")]
     Refused(KeyId),
 }
 
@@ -346,6 +348,7 @@ enum Purpose {
     ProviderKey(WorkspaceId, Provider),
     /// The token of the browser session with this hash.
     SessionToken([u8; 32]),
+    WebhookSecret(WorkspaceId, WebhookId),
     Check,
 }
 
@@ -361,6 +364,13 @@ impl Purpose {
             ]
             .concat(),
             Self::SessionToken(session) => [&b"agentcfg session token\0"[..], head, &session].concat(),
+            Self::WebhookSecret(workspace, webhook) => [
+                &b"agentcfg webhook secret\0"[..],
+                head,
+                workspace.as_uuid().as_bytes(),
+                webhook.as_uuid().as_bytes(),
+            ]
+            .concat(),
             Self::Check => [&b"agentcfg master key check\0"[..], head].concat(),
         }
     }

@@ -36,4 +36,4 @@ pub use api::{
 #[cfg(feature = "dashboard")]
 pub use api::{Dashboard, IdentityProvider, Pending, SignInError, SignedIn};
 pub use http::{Body, BodyError, Browser, Compression, Cors, Disconnect, InvalidPublicUrl, WatchClient};
-pub use outbound::{Options as OutboundOptions, Outbound, OutboundError};
+pub use outbound::{Options as OutboundOptions, Outbound, OutboundError, WebhookTransport};

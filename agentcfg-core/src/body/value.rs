@@ -7,7 +7,8 @@ use serde_json::Number;
 use crate::json::Json;
 use crate::model::named::OpenSet;
 use crate::model::{
-    AgentId, AgentType, Environment, LiveStatus, Parameters, Plan, Role, Scope, Timestamp, UnknownWord, WorkspaceId,
+    AgentId, AgentType, Environment, EventTypes, LiveStatus, Parameters, Plan, ReplayFrom, Role, Scope, Timestamp,
+    UnknownWord, WorkspaceId,
 };
 use crate::validate::{Faults, shown};
 
@@ -45,7 +46,7 @@ macro_rules! from_text {
     )+};
 }
 
-from_text!(WorkspaceId, Timestamp);
+from_text!(WorkspaceId, Timestamp, ReplayFrom);
 
 /// Types that are one of a set of words.
 macro_rules! from_word {
@@ -66,6 +67,15 @@ macro_rules! from_word {
 }
 
 from_word!(AgentType, LiveStatus, Plan, Role, Scope, Environment);
+
+impl FromJson for bool {
+    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+        match json {
+            Json::Bool(value) => Some(value),
+            other => mismatch(&other, field, "true or false", faults),
+        }
+    }
+}
 
 impl FromJson for u32 {
     fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
@@ -124,6 +134,12 @@ impl FromJson for Vec<String> {
             String::from_json(item, &format_args!("{field}[{i}]"), faults).unwrap_or_else(|| "-".to_owned())
         });
         Some(texts.collect())
+    }
+}
+
+impl FromJson for EventTypes {
+    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+        Vec::from_json(json, field, faults).map(Self::new)
     }
 }
 

@@ -19,6 +19,8 @@ named! {
         User = "user",
         /// An operator of the deployment; the identifier is the user's.
         Operator = "operator",
+        /// This service itself; the identifier is that of the part, such as `webhooks`.
+        System = "system",
     } or Unknown
 }
 
@@ -82,6 +84,18 @@ named! {
         ProviderKeySaved = "provider_key.saved",
         /// A provider key was deleted.
         ProviderKeyDeleted = "provider_key.deleted",
+        /// A webhook was created.
+        WebhookCreated = "webhook.created",
+        /// A webhook was changed, or enabled or disabled by hand.
+        WebhookUpdated = "webhook.updated",
+        /// A webhook was deleted.
+        WebhookDeleted = "webhook.deleted",
+        /// A webhook was disabled by this service, because its receiver is gone or keeps failing.
+        WebhookDisabled = "webhook.disabled",
+        /// A webhook got a new secret.
+        WebhookSecretRotated = "webhook.secret_rotated",
+        /// The cursor of a webhook was moved back.
+        WebhookReplayed = "webhook.replayed",
     } or Unknown
 }
 
@@ -98,6 +112,8 @@ named! {
         Agent = "agent",
         /// A provider key, by the provider.
         ProviderKey = "provider_key",
+        /// A webhook, by its identifier.
+        Webhook = "webhook",
     } or Unknown
 }
 

@@ -21,6 +21,17 @@ use uuid::Uuid;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkspaceId(Uuid);
 
+/// The identifier of a webhook, a UUID. It is read and written as a [`WorkspaceId`] is.
+///
+/// ```
+/// use agentcfg_core::model::WebhookId;
+/// let id: WebhookId = "018F2D7C-0000-7000-8000-000000000002".parse()?;
+/// assert_eq!(id.to_string(), "018f2d7c-0000-7000-8000-000000000002");
+/// # Ok::<(), agentcfg_core::model::InvalidId>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WebhookId(Uuid);
+
 /// Why a string is not an identifier: it is not a hyphenated UUID.
 ///
 /// ```
@@ -57,6 +68,32 @@ impl WorkspaceId {
     }
 }
 
+impl WebhookId {
+    /// Wraps a UUID.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{WebhookId, parse_uuid};
+    /// let id = WebhookId::new(parse_uuid("018f2d7c-0000-7000-8000-000000000002")?);
+    /// assert_eq!(id.to_string(), "018f2d7c-0000-7000-8000-000000000002");
+    /// # Ok::<(), agentcfg_core::model::InvalidId>(())
+    /// ```
+    pub const fn new(id: Uuid) -> Self {
+        Self(id)
+    }
+
+    /// The UUID itself.
+    ///
+    /// ```
+    /// use agentcfg_core::model::WebhookId;
+    /// let id: WebhookId = "018f2d7c-0000-7000-8000-000000000002".parse()?;
+    /// assert_eq!(id.as_uuid().get_version_num(), 7);
+    /// # Ok::<(), agentcfg_core::model::InvalidId>(())
+    /// ```
+    pub const fn as_uuid(&self) -> &Uuid {
+        &self.0
+    }
+}
+
 /// Reads a UUID in its hyphenated form only, in any case.
 ///
 /// # Errors
@@ -75,35 +112,42 @@ pub fn parse_uuid(text: &str) -> Result<Uuid, InvalidId> {
     Uuid::try_parse(text).map_err(|_| InvalidId)
 }
 
-impl FromStr for WorkspaceId {
-    type Err = InvalidId;
+/// Reading and writing of the types that wrap a UUID.
+macro_rules! uuid_ids {
+    ($($name:ident),+) => {$(
+        impl FromStr for $name {
+            type Err = InvalidId;
 
-    fn from_str(text: &str) -> Result<Self, InvalidId> {
-        parse_uuid(text).map(Self)
-    }
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                parse_uuid(text).map(Self)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.as_hyphenated().fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.0.serialize(serializer)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )+};
 }
 
-impl fmt::Display for WorkspaceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.as_hyphenated().fmt(f)
-    }
-}
-
-impl fmt::Debug for WorkspaceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl Serialize for WorkspaceId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for WorkspaceId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+uuid_ids!(WorkspaceId, WebhookId);

@@ -27,6 +27,8 @@ mod tag;
 mod text_id;
 mod time;
 mod version;
+mod webhook;
+mod webhook_url;
 mod whoami;
 mod wire;
 mod workspace;
@@ -42,7 +44,7 @@ pub use change_event::{After, ChangeEvent, StatusEvent};
 pub use cursor::{Cursor, CursorError};
 pub use epoch::{Epoch, InvalidEpoch};
 pub use export::{ExportLine, ReportedStatus};
-pub use ids::{InvalidId, WorkspaceId, parse_uuid};
+pub use ids::{InvalidId, WebhookId, WorkspaceId, parse_uuid};
 pub use label::{AgentLabel, LabelFilter, LabelTarget, PromotedLabel, Promotion};
 pub use named::UnknownWord;
 pub use patch::Patch;
@@ -59,6 +61,12 @@ pub use time::{InvalidTimestamp, Timestamp};
 pub use version::{
     AgentDiff, AgentVersion, AgentVersionDetail, AsOf, Rollback, VersionPage, VersionSelector, VersionedAgent,
 };
+pub use webhook::{
+    DisabledReason, EventTypes, MAX_WEBHOOKS, NewWebhook, ReplayFrom, Webhook, WebhookDelivery, WebhookPatch,
+    WebhookReplay, WebhookWithSecret,
+};
+pub(crate) use webhook_url::MAX_URL;
+pub use webhook_url::{AllowedHost, Host, InvalidUrl, WebhookUrl};
 pub use whoami::{CallerType, CallerWorkspace, SignIn, WhoAmI};
 pub use wire::{ErrorBody, Success};
 pub use workspace::{Member, NewWorkspace, Plan, PlanLimits, RoleChange, Workspace, WorkspacePatch, WorkspaceView};

@@ -30,6 +30,9 @@ use super::{
     ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp, WorkspaceId, WorkspacePatch, WorkspaceView,
 };
 use super::{LabelTarget, Message, PromotedLabel, Promotion, Rollback, UserId, Workspace};
+use super::{
+    NewWebhook, ReplayFrom, Webhook, WebhookDelivery, WebhookId, WebhookPatch, WebhookReplay, WebhookWithSecret,
+};
 use crate::secret::ProviderCredential;
 use crate::validate::{MAX_AGENT_ID, MAX_LABEL, MAX_MESSAGE, MAX_SET_NAME, MAX_USER_ID};
 
@@ -98,6 +101,12 @@ pub fn definitions() -> Map<String, Value> {
         AgentSet,
         ReportedStatus,
         ExportLine,
+        Webhook,
+        NewWebhook,
+        WebhookPatch,
+        WebhookReplay,
+        WebhookDelivery,
+        WebhookWithSecret,
     )
 }
 
@@ -259,6 +268,8 @@ schemas! {
         "pattern": "^[a-z0-9][a-z0-9._-]*$",
     };
     WorkspaceId, inline true => { "type": "string", "format": "uuid", "pattern": UUID };
+    WebhookId, inline true => { "type": "string", "format": "uuid", "pattern": UUID };
+    ReplayFrom, inline true => { "type": "string" };
     Timestamp, inline false => {
         "type": "string",
         "description": "A moment in UTC with milliseconds.",

@@ -7,15 +7,17 @@ mod schema;
 mod shown;
 mod text;
 mod value;
+mod webhook;
 
 use std::marker::PhantomData;
 
 pub(crate) use self::agent::{Capabilities, Color, Parameters, RepeatedAgentId};
 #[cfg(feature = "schema")]
-pub(crate) use self::shown::KeyText;
+pub(crate) use self::shown::{KeyText, SigningSecret};
 pub(crate) use self::shown::{RecordId, True};
 pub(crate) use self::text::{Credential, NotBlank, Text, TextFromOne, length_at_most, length_from_one, without_nul};
 pub(crate) use self::value::{AgentIds, Moment, Overlap, RequestsPerMinute, TargetLabel};
+pub(crate) use self::webhook::{EventTypes, HookUrl};
 use crate::body::FromJson;
 use crate::validate::Faults;
 

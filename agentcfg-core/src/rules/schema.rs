@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
-    AgentIds, Any, Capabilities, Color, Credential, KeyText, Moment, NotBlank, Overlap, Parameters, RecordId,
-    RepeatedAgentId, RequestsPerMinute, TargetLabel, Text, TextFromOne, True,
+    AgentIds, Any, Capabilities, Color, Credential, EventTypes, HookUrl, KeyText, Moment, NotBlank, Overlap,
+    Parameters, RecordId, RepeatedAgentId, RequestsPerMinute, SigningSecret, TargetLabel, Text, TextFromOne, True,
 };
 use crate::model;
 use crate::model::schema::UUID;
@@ -121,7 +121,32 @@ schemas! {
         "maxLength": 78,
         "pattern": "^svc_(?:live|test)_[0-9A-Za-z]{69}$",
     };
+    [] SigningSecret, "SigningSecret", inline true => {
+        "type": "string",
+        "minLength": 50,
+        "maxLength": 50,
+        "pattern": "^whsec_[0-9A-Za-z+/]{43}=$",
+    };
     [] True, "True", inline true => { "type": "boolean", "const": true };
+    [] HookUrl, "HookUrl", inline true => {
+        "type": "string",
+        "format": "uri",
+        "minLength": 1,
+        "maxLength": model::MAX_URL,
+        "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[^\\s#]+$",
+    };
+    [] EventTypes, "EventTypes", inline false => {
+        "type": "array",
+        "description": "Types of events: actions of the audit log, or `agent.*` for all of a family.",
+        "minItems": 1,
+        "maxItems": MAX_ENTRIES,
+        "items": {
+            "type": "string",
+            "maxLength": MAX_ENTRY_NAME,
+            "pattern": r"^[a-z_]+\.(?:[a-z_]+|\*)$",
+        },
+        "examples": [["agent.*", "agents.*", "label.*"]],
+    };
     [] Moment, "Moment", inline true => {
         "type": "string",
         "format": "date-time",

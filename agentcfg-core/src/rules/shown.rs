@@ -9,3 +9,7 @@ pub(crate) struct KeyText;
 
 /// Always true.
 pub(crate) struct True;
+
+/// The secret of a webhook.
+#[cfg(feature = "schema")]
+pub(crate) struct SigningSecret;

@@ -97,6 +97,15 @@ impl<'a> Change<'a> {
         Ok(self)
     }
 
+    /// Adds what another part of the service adds to its transactions.
+    pub(super) fn extended(
+        mut self,
+        extend: impl FnOnce(Transaction) -> Result<Transaction, Error>,
+    ) -> Result<Self, Error> {
+        self.transaction = extend(self.transaction)?;
+        Ok(self)
+    }
+
     /// Removes a record, if there is one.
     pub(super) fn delete<T: Entity>(mut self, key: EntityKey<T>) -> Self {
         self.transaction = self.transaction.delete(key);

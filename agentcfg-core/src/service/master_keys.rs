@@ -6,17 +6,19 @@
 //!
 //! 1. The new key is put before the old ones in that list. From this commit on nothing is sealed under
 //!    an old key, because each save checks the list in its commit.
-//! 2. Each provider key is opened and sealed under the new key.
+//! 2. Each provider key and each secret of a webhook is opened and sealed under the new key.
 //! 3. The old keys are taken off the list.
 
 use super::AgentCfg;
 use super::change::Attempt;
-use super::records::{self, EntityKey, Entries, SealedKey, Stored, StoredMasterKeys, Transaction};
+use super::records::{
+    self, Encoded, EntityKey, Entries, SealedKey, Stored, StoredMasterKeys, Transaction, WebhookPlace,
+};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Provider, WorkspaceId};
 use crate::vault::{KeyId, Vault};
 
-/// The greatest number of provider keys that one commit seals again.
+/// The greatest number of provider keys or webhooks that one commit seals again.
 const BATCH: usize = 64;
 
 /// The master keys that a store needs.
@@ -35,7 +37,7 @@ pub struct MasterKeysNeeded {
     /// The keys that something may be sealed under, the sealing one first. Empty for a store that was
     /// never used with a master key.
     pub keys: Vec<KeyId>,
-    /// Whether any provider key is saved.
+    /// Whether any provider key or webhook's secret is saved.
     pub any_sealed: bool,
 }
 
@@ -75,7 +77,7 @@ fn shown(ids: &[KeyId]) -> String {
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RewrapProgress {
-    /// Provider keys that were checked.
+    /// Provider keys and webhooks that were checked.
     pub examined: u64,
     /// Those of them that were sealed again.
     pub rewrapped: u64,
@@ -98,10 +100,11 @@ impl AgentCfg {
     /// # Ok(()) }) }
     /// ```
     pub async fn master_keys_needed(&self) -> Result<MasterKeysNeeded, Error> {
+        let webhooks = self.scan(records::webhook_places().limit(1)).await?;
         let (sealed, list) = self.scan_with(sealed_keys().limit(1), records::master_keys()).await?;
         Ok(MasterKeysNeeded {
             keys: list.iter().flat_map(|list| list.value.ids()).collect(),
-            any_sealed: !sealed.is_empty(),
+            any_sealed: !sealed.is_empty() || !webhooks.is_empty(),
         })
     }
 
@@ -171,7 +174,7 @@ impl AgentCfg {
         Ok(self.put_list(list.as_ref(), &StoredMasterKeys { keys }).await?)
     }
 
-    /// Seals every provider key under the keyring's first key, and then takes the other keys off the
+    /// Seals every provider key and every secret of a webhook under the keyring's first key, and then takes the other keys off the
     /// store's list. The service goes on serving meanwhile. `progress` is called after each step.
     ///
     /// After an error, or a kill, a later call resumes the work.
@@ -211,6 +214,21 @@ impl AgentCfg {
             let places = found.iter().map(EntityKey::place).collect::<Result<Vec<_>, _>>()?;
             let Some((rewrapped, unreadable)) = self.settle(|| self.try_rewrap(&vault, &places)).await? else {
                 // Another rotation has begun meanwhile, and will seal these again too.
+                return Ok(done);
+            };
+            done.examined += places.len() as u64;
+            done.rewrapped += rewrapped;
+            done.unreadable += unreadable;
+            progress(done);
+        }
+        let mut entries = records::webhook_places().limit(BATCH);
+        loop {
+            let found: Vec<_> = self.scan(entries).await?.into_iter().collect();
+            let Some(last) = found.last() else { break };
+            entries = records::webhook_places().limit(BATCH).after(last.key());
+            let place = |found: &Encoded<WebhookPlace>| Ok((found.value()?.workspace_id, found.key().webhook()?));
+            let places = found.iter().map(place).collect::<Result<Vec<_>, Error>>()?;
+            let Some((rewrapped, unreadable)) = self.settle(|| self.try_rewrap_webhooks(&vault, &places)).await? else {
                 return Ok(done);
             };
             done.examined += places.len() as u64;
@@ -276,7 +294,7 @@ impl AgentCfg {
         Ok(outcome.attempt(Some((rewrapped, unreadable))))
     }
 
-    /// Deletes every saved provider key, for a store whose master keys are lost. Each deletion is in its
+    /// Deletes every saved provider key and every webhook, for a store whose master keys are lost. Each deletion is in its
     /// workspace's audit log, in the name of the operator `by`. Returns how many there were.
     ///
     /// # Errors
@@ -295,7 +313,7 @@ impl AgentCfg {
         loop {
             let found = self.scan(sealed_keys().limit(BATCH)).await?;
             if found.is_empty() {
-                return Ok(discarded);
+                break;
             }
             for key in found.into_keys() {
                 let (workspace, provider) = key.place()?;
@@ -304,14 +322,25 @@ impl AgentCfg {
                 discarded += 1;
             }
         }
+        loop {
+            let found = self.scan(records::webhook_places().limit(BATCH)).await?;
+            if found.is_empty() {
+                return Ok(discarded);
+            }
+            for key in found.into_keys() {
+                let id = key.webhook()?;
+                self.settle(|| self.try_discard_webhook(id, by)).await?;
+                discarded += 1;
+            }
+        }
     }
 
-    /// Removes the list of master keys from a store without provider keys, so that it can adopt any keyring. No other process
+    /// Removes the list of master keys from a store without provider keys and webhooks, so that it can adopt any keyring. No other process
     /// may use the store meanwhile.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] when a provider key is saved.
+    /// [`ErrorKind::Conflict`] when a provider key or a webhook is saved.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -322,7 +351,10 @@ impl AgentCfg {
     /// ```
     pub async fn forget_master_keys(&self) -> Result<(), Error> {
         if self.master_keys_needed().await?.any_sealed {
-            return Err(Error::new(ErrorKind::Conflict, "there are saved provider keys"));
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                "there are saved provider keys or webhooks",
+            ));
         }
         let transaction = Transaction::default().delete(records::master_keys());
         self.commit(transaction).await.map(drop)

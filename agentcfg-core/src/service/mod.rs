@@ -30,12 +30,14 @@ mod pieces;
 mod provider_keys;
 mod records;
 mod removal;
+mod sealing;
 mod settings;
 mod sign_in;
 mod status;
 #[cfg(test)]
 mod tests;
 mod versions;
+mod webhooks;
 mod whoami;
 mod workspaces;
 mod written;
@@ -59,6 +61,7 @@ pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
 pub use self::models::{ModelCall, ModelRequest, ModelRoute};
 pub use self::settings::Settings;
 pub use self::sign_in::{BrowserSession, LOGIN_CODE_SECONDS, LoginCode};
+pub use self::webhooks::{SenderNumbers, WebhookSender};
 use crate::clock::{Clock, Entropy, EntropyError, Ids};
 use crate::error::{Error, ErrorKind};
 pub use crate::model::AgentFilter;
@@ -234,7 +237,7 @@ impl From<SealError> for Error {
     fn from(error: SealError) -> Self {
         match error {
             SealError::Entropy(error) => error.into(),
-            error => Self::new(ErrorKind::Internal, "the provider key could not be sealed").because(error),
+            error => Self::new(ErrorKind::Internal, "the secret could not be sealed").because(error),
         }
     }
 }

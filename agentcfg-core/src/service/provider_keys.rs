@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::change::{Attempt, Change};
-use super::records::{self, SealedKey, Stored, StoredMasterKeys, StoredProviderKey};
+use super::records::{self, SealedKey, Stored, StoredProviderKey};
 use super::{AgentCfg, Caller, no_member, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::named::OpenSet;
@@ -121,14 +121,11 @@ impl AgentCfg {
         credential: &ProviderCredential,
     ) -> Result<Attempt<ProviderKeyInfo>, Error> {
         let access = self.access(caller, workspace, Permission::ProviderKeysManage).await?;
-        let (key, list_key) = (
-            records::provider_key(access.workspace(), provider),
-            records::master_keys(),
-        );
+        let key = records::provider_key(access.workspace(), provider);
         let keys = (
             records::workspace_plan(access.workspace()),
             key.clone(),
-            list_key.clone(),
+            records::master_keys(),
         );
         let (found_plan, before, list) = self.read(keys).await?;
         let found_plan = found_plan.ok_or_else(no_member)?;
@@ -136,29 +133,13 @@ impl AgentCfg {
         if !plan.allows_provider_keys() {
             return Err(not_on(plan));
         }
-        // The keyring is read after the store's list of master keys, and the commit holds
-        // only while that list stands: once a rotation has named its new key, nothing is sealed under
-        // an old one any more.
-        let vault = self.vault().ok_or_else(|| {
-            Error::new(
-                ErrorKind::NotConfigured,
-                "this server has no master key to seal provider keys with; its operator can configure one",
-            )
-        })?;
-        let listed = list.as_ref().and_then(|list| list.value.sealing_key());
-        let sealing = listed.unwrap_or(vault.sealing_key());
-        let sealed = vault.seal_under(sealing, access.workspace(), provider, credential, self.entropy())?;
+        let sealing = self.sealing(list, "provider keys")?;
+        let workspace = access.workspace();
+        let sealed = sealing
+            .vault
+            .seal_under(sealing.key, workspace, provider, credential, self.entropy())?;
         let Some(sealed) = sealed else {
-            let now = self.read(list_key.encoded()).await?;
-            if now.map(|now| now.version()) != list.map(|list| list.version) {
-                // A whole rotation has passed between the read of the list and that of the keyring.
-                return Ok(Attempt::Raced);
-            }
-            return Err(Error::new(
-                ErrorKind::NotConfigured,
-                "this server was not given the master key that provider keys are sealed with now; its operator can \
-                 configure it",
-            ));
+            return self.lacks_sealing_key(sealing).await;
         };
         let now = before.as_ref().map_or(self.now(), |before| {
             self.now().max(before.value.updated_at.plus_millis(1))
@@ -184,17 +165,9 @@ impl AgentCfg {
         )?
         .check(found_plan.unchanged())
         .check(key.unchanged(before.as_ref()))
-        .check(list_key.unchanged(list.as_ref()))
         .put(key, &stored)?
         .put(records::sealed_key(access.workspace(), provider), &SealedKey {})?;
-        let change = if list.is_none() {
-            let first = StoredMasterKeys {
-                keys: vec![vault.check_value(self.entropy())?],
-            };
-            change.put(list_key, &first)?
-        } else {
-            change
-        };
+        let change = sealing.guard(change, self.entropy())?;
         Ok(self.apply(change).await?.attempt(info))
     }
 

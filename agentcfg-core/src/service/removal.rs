@@ -1,8 +1,8 @@
 //! The end of a workspace: its deletion, and the removal of all that it held.
 //!
 //! A deletion is one commit: the workspace's record goes, and a [`StoredRemoval`] says that the rest is to follow. Then all
-//! memberships are removed, and after them all API keys: without a member, no commit can add either. Only then is the
-//! deletion answered. What is left is removed in the background, in pieces that are commits of their own, so that a removal
+//! memberships are removed, and after them all API keys and webhooks: without a member, no commit can add one. Only then is
+//! the deletion answered. What is left is removed in the background, in pieces that are commits of their own, so that a removal
 //! goes on after a crash where it stopped. Each piece deletes what it found, which does no harm when another server has
 //! deleted it already. The [`StoredRemoval`] is deleted last.
 
@@ -147,10 +147,12 @@ impl AgentCfg {
         Ok(())
     }
 
-    /// Removes all memberships, and then all API keys.
+    /// Removes all memberships, then all API keys, and then the webhooks, so that no further event is sent.
     async fn revoke_all(&self, workspace: WorkspaceId) -> Result<(), Error> {
-        self.remove_kind(workspace, Kind::Member).await?;
-        self.remove_kind(workspace, Kind::WorkspaceApiKey).await
+        for kind in [Kind::Member, Kind::WorkspaceApiKey, Kind::Webhook, Kind::WebhookState] {
+            self.remove_kind(workspace, kind).await?;
+        }
+        Ok(())
     }
 
     /// Removes all records of one kind, and the records outside the workspace's partition that belong to them.
@@ -196,6 +198,10 @@ fn linked(workspace: WorkspaceId, key: &Key) -> Vec<Key> {
             Ok(provider) => vec![records::sealed_key(workspace, provider).into()],
             Err(_) => Vec::new(),
         },
+        Kind::Webhook => match item.parse() {
+            Ok(webhook) => vec![records::webhook_place(webhook).into()],
+            Err(_) => Vec::new(),
+        },
         Kind::Workspace
         | Kind::Counter
         | Kind::LogHead
@@ -205,6 +211,8 @@ fn linked(workspace: WorkspaceId, key: &Key) -> Vec<Key> {
         | Kind::AgentVersion
         | Kind::AgentTouch
         | Kind::AgentLabels
+        | Kind::WebhookState
+        | Kind::WebhookDelivery
         | Kind::Set
         | Kind::SetMember => Vec::new(),
         // None of these is in the partition of a workspace.
@@ -215,6 +223,7 @@ fn linked(workspace: WorkspaceId, key: &Key) -> Vec<Key> {
         | Kind::BrowserSession
         | Kind::LoginCode
         | Kind::Removal
+        | Kind::WebhookPlace
         | Kind::Meta => Vec::new(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{Plan, PlanLimits};
+use crate::model::{AllowedHost, Plan, PlanLimits};
 
 /// The settings of a deployment.
 ///
@@ -30,6 +30,9 @@ pub struct Settings {
     pub write_scope_configures_agents: bool,
     /// Users who may change the plan of any workspace.
     pub operators: BTreeSet<String>,
+    /// Hosts that webhooks may be sent to although they are not public, by `http` or on another port than 443. (Decisions,
+    /// chapter 16.)
+    pub webhook_allowed_hosts: Vec<AllowedHost>,
 }
 
 impl Default for Settings {
@@ -41,6 +44,7 @@ impl Default for Settings {
             status_ttl_seconds: 120,
             write_scope_configures_agents: true,
             operators: BTreeSet::new(),
+            webhook_allowed_hosts: Vec::new(),
         }
     }
 }

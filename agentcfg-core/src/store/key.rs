@@ -76,6 +76,12 @@ pub enum Kind {
     AgentTouch = 11,
     /// The labels of an agent, by `agent_id`.
     AgentLabels = 12,
+    /// A webhook's configuration, by its identifier.
+    Webhook = 13,
+    /// How far a webhook's deliveries have come, by the webhook's identifier.
+    WebhookState = 14,
+    /// A recent attempt to deliver to a webhook, by webhook and time.
+    WebhookDelivery = 15,
     /// A set of agents, by its name.
     Set = 16,
     /// The set that an agent belongs to, by `agent_id`.
@@ -95,6 +101,8 @@ pub enum Kind {
     LoginCode = 25,
     /// That a workspace was deleted and its records are being removed, in the partition `removals`, by workspace.
     Removal = 26,
+    /// The workspace of a webhook, in the partition `webhooks`, by the webhook's identifier.
+    WebhookPlace = 27,
     /// A fact about the whole store, in the partition `store`.
     Meta = 30,
 }
@@ -106,7 +114,7 @@ impl Kind {
     /// use agentcfg_core::store::Kind;
     /// assert!(Kind::ALL.is_sorted());
     /// ```
-    pub const ALL: [Kind; 22] = [
+    pub const ALL: [Kind; 26] = [
         Kind::Workspace,
         Kind::Counter,
         Kind::LogHead,
@@ -119,6 +127,9 @@ impl Kind {
         Kind::AgentVersion,
         Kind::AgentTouch,
         Kind::AgentLabels,
+        Kind::Webhook,
+        Kind::WebhookState,
+        Kind::WebhookDelivery,
         Kind::Set,
         Kind::SetMember,
         Kind::ApiKey,
@@ -128,6 +139,7 @@ impl Kind {
         Kind::BrowserSession,
         Kind::LoginCode,
         Kind::Removal,
+        Kind::WebhookPlace,
         Kind::Meta,
     ];
 
@@ -146,6 +158,9 @@ impl Kind {
             | Self::AgentVersion
             | Self::AgentTouch
             | Self::AgentLabels
+            | Self::Webhook
+            | Self::WebhookState
+            | Self::WebhookDelivery
             | Self::Set
             | Self::SetMember => PartitionKind::Workspace,
             Self::ApiKey
@@ -155,6 +170,7 @@ impl Kind {
             | Self::BrowserSession
             | Self::LoginCode
             | Self::Removal
+            | Self::WebhookPlace
             | Self::Meta => PartitionKind::Global,
         }
     }

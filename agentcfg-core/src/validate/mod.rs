@@ -54,6 +54,12 @@ pub const MAX_LABELS: usize = 20;
 pub const MAX_PROMOTED: usize = 1000;
 /// The greatest length of the message of a change.
 pub const MAX_MESSAGE: usize = 500;
+/// Characters of a webhook's `description`.
+///
+/// ```
+/// assert_eq!(agentcfg_core::validate::MAX_WEBHOOK_DESCRIPTION, 500);
+/// ```
+pub const MAX_WEBHOOK_DESCRIPTION: usize = 500;
 /// The greatest requests per minute of an API key.
 pub const MAX_RATE_LIMIT: u32 = 1_000_000;
 /// The greatest length of a login code.

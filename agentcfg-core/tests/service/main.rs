@@ -26,4 +26,5 @@ mod sessions;
 mod status;
 mod support;
 mod versions;
+mod webhooks;
 mod workspaces;

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use agentcfg_core::AgentCfg;
 use agentcfg_core::model::RateStatus;
 use agentcfg_core::service::EntryError;
+use agentcfg_core::webhook::Transport;
 use bytes::Bytes;
 use hyper::body::Body as HttpBody;
 use hyper::header::{self, HeaderValue};
@@ -58,6 +59,7 @@ struct Shared {
     compression: Compression,
     request_ids: RequestIds,
     model_calls: Option<ModelCalls>,
+    webhooks: Option<Arc<dyn Transport>>,
     body_budget: BodyBudget,
     streams: Streams,
     browser: Browser,
@@ -75,6 +77,7 @@ impl Shared {
             compression: self.compression.clone(),
             request_ids: RequestIds::new(),
             model_calls: self.model_calls.clone(),
+            webhooks: self.webhooks.clone(),
             body_budget: self.body_budget.clone(),
             streams: self.streams.clone(),
             browser: self.browser.clone(),
@@ -127,6 +130,7 @@ impl App {
             compression: Compression::on(),
             request_ids: RequestIds::new(),
             model_calls: None,
+            webhooks: None,
             body_budget: BodyBudget::default(),
             streams: Streams::default(),
             browser: Browser::default(),
@@ -151,6 +155,26 @@ impl App {
     pub fn with_model_calls(&self, model_calls: ModelCalls) -> Self {
         Self::make(Shared {
             model_calls: Some(model_calls),
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API, with tests of webhooks by this transport. Without one they are refused.
+    ///
+    /// The events themselves are sent by a [`WebhookSender`](agentcfg_core::service::WebhookSender).
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{App, Cors, WebhookTransport};
+    /// use std::sync::Arc;
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let app = app.with_webhooks(Arc::new(WebhookTransport::new(&[])?));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_webhooks(&self, transport: Arc<dyn Transport>) -> Self {
+        Self::make(Shared {
+            webhooks: Some(transport),
             ..self.shared.again()
         })
     }
@@ -422,6 +446,7 @@ where
         call.session = credential.session().filter(|_| caller.key_workspace().is_none());
         call.observer = shared.observer.as_ref();
         call.model_calls = shared.model_calls.as_ref();
+        call.webhooks = shared.webhooks.as_deref();
         call.disconnect = head.extensions.get::<Disconnect>();
         call.browser = Some(&shared.browser);
         let mut received = Received {

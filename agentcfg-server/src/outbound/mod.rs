@@ -4,11 +4,13 @@
 //! ignored. Responses are not cached.
 
 // The tests of the identity providers use more of it.
+mod public_only;
 #[cfg(test)]
 #[cfg_attr(not(feature = "process"), allow(dead_code))]
 pub(crate) mod stub;
 #[cfg(test)]
 mod tests;
+mod webhooks;
 
 use std::error::Error;
 use std::future::Future;
@@ -30,6 +32,8 @@ use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use tokio::net::TcpStream;
 use tower_service::Service;
+
+pub use self::webhooks::WebhookTransport;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 

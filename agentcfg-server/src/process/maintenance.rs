@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentcfg_core::AgentCfg;
-use agentcfg_core::service::RewrapProgress;
+use agentcfg_core::service::{RewrapProgress, WebhookSender};
 
 use crate::process::backend::Keeper;
 use crate::process::telemetry::Metrics;
@@ -53,6 +53,37 @@ pub(super) async fn remove_deleted_workspaces(service: AgentCfg, stopped: impl F
     tokio::select! {
         () = stopped => {}
         () = work => {}
+    }
+}
+
+/// The interval at which the sender of webhooks looks for work.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long the end of the server waits for the webhooks that are being sent. What is aborted then is sent again later.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Sends webhooks until the server stops.
+pub(super) async fn send_webhooks(sender: WebhookSender, stopped: impl Future<Output = ()>) {
+    let mut stopped = std::pin::pin!(stopped);
+    let mut is_failing = false;
+    loop {
+        match sender.tick().await {
+            Ok(()) => is_failing = false,
+            Err(error) => {
+                // Each failure would be a line a second.
+                if !is_failing {
+                    tracing::warn!(?error, "could not look for webhooks to send, trying again");
+                }
+                is_failing = true;
+            }
+        }
+        tokio::select! {
+            () = &mut stopped => break,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+    if tokio::time::timeout(GRACE, sender.stop()).await.is_err() {
+        tracing::info!("webhooks that are being sent are aborted, and sent again after the start");
     }
 }
 

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use agentcfg_core::model::{PlanLimits, Provider};
 use agentcfg_core::routing::{Catalogue, InvalidCatalogue};
 use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::service::WebhookSender;
 use agentcfg_core::session::LocalSessions;
+use agentcfg_core::webhook::Transport;
 use agentcfg_core::{AgentCfg, Settings};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
@@ -18,10 +20,11 @@ use crate::api::{App, CallTimeouts, ModelCalls, Streams};
 use crate::http::{BodyBudget, Browser, Compression, Cors};
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits};
+use crate::outbound::WebhookTransport;
 use crate::process::backend::{self, Backend};
 use crate::process::config::Config;
 use crate::process::datadir::DataDir;
-use crate::process::maintenance::{finish_rotation, maintain, remove_deleted_workspaces};
+use crate::process::maintenance::{finish_rotation, maintain, remove_deleted_workspaces, send_webhooks};
 use crate::process::master_keys;
 #[cfg(feature = "dashboard")]
 use crate::process::sign_in;
@@ -193,6 +196,10 @@ impl Server {
             }
             app = app.with_dashboard(dashboard);
         }
+        let hooks: Arc<dyn Transport> = Arc::new(WebhookTransport::new(&self.config.webhook_allowed_hosts)?);
+        let sender = WebhookSender::new(&self.service, Arc::clone(&hooks)).map_err(io::Error::other)?;
+        metrics.follow_webhooks(sender.numbers());
+        app = app.with_webhooks(hooks);
         if !self.config.compression {
             app = app.with_compression(Compression::off());
         }
@@ -217,6 +224,7 @@ impl Server {
         ));
 
         let removing = tokio::spawn(remove_deleted_workspaces(self.service.clone(), until(stopped.clone())));
+        let sending = tokio::spawn(send_webhooks(sender, until(stopped.clone())));
         let keeping_keys = tokio::spawn(self.identity.clone().keep(until(stopped.clone())));
         ready(address);
         let answering = listen::service_fn(move |request| app.exchange(request));
@@ -231,6 +239,7 @@ impl Server {
         let _ = maintenance.await;
         let _ = removing.await;
         let _ = keeping_keys.await;
+        let _ = sending.await;
         if let Some(server) = metrics_server {
             let _ = server.await;
         }
@@ -329,6 +338,7 @@ fn settings(config: &Config) -> Settings {
         status_ttl_seconds: u32::try_from(config.status_ttl.as_secs()).unwrap_or(u32::MAX),
         write_scope_configures_agents: config.write_scope_configures_agents,
         operators: config.operators.iter().cloned().collect(),
+        webhook_allowed_hosts: config.webhook_allowed_hosts.clone(),
     }
 }
 

@@ -79,7 +79,7 @@ impl<T: Entity> EntityKey<T> {
     }
 
     /// The error of a key whose text is not of the expected form.
-    pub(super) fn unreadable(&self, error: impl fmt::Display) -> Error {
+    pub(in crate::service) fn unreadable(&self, error: impl fmt::Display) -> Error {
         codec::unreadable(&self.key, error)
     }
 }
@@ -128,6 +128,11 @@ impl<T: Entity> Encoded<T> {
     /// The length of the record's text.
     pub(in crate::service) fn bytes(&self) -> usize {
         self.record.value.len()
+    }
+
+    /// The check that the record still has this version.
+    pub(in crate::service) fn unchanged(&self) -> Check {
+        Check::Version(self.key.key.clone(), self.record.version)
     }
 
     /// The record's value.
@@ -190,6 +195,20 @@ impl NumberKey {
     /// The key without its type.
     pub(in crate::service) fn raw(&self) -> &Key {
         &self.0
+    }
+
+    /// Reads the number together with the check that it stays the same.
+    pub(in crate::service) fn guarded(self) -> GuardedKey {
+        GuardedKey(self)
+    }
+}
+
+/// A [`NumberKey`] whose number is read together with a check.
+pub(in crate::service) struct GuardedKey(NumberKey);
+
+impl From<GuardedKey> for Key {
+    fn from(key: GuardedKey) -> Self {
+        key.0.0
     }
 }
 

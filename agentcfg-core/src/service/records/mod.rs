@@ -13,12 +13,12 @@ mod history;
 mod kinds;
 mod read;
 mod transaction;
+mod webhooks;
 
-#[cfg(test)]
-pub(super) use self::codec::encode;
-pub(super) use self::codec::not_written;
+pub(super) use self::codec::{encode, not_written};
 pub(super) use self::entity::{Encoded, Entity, EntityKey, NumberKey, Stored};
 pub(super) use self::history::*;
 pub(super) use self::kinds::*;
 pub(super) use self::read::{Entries, Lookup, Scanned};
 pub(super) use self::transaction::{Outcome, Transaction};
+pub(super) use self::webhooks::*;

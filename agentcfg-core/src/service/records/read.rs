@@ -3,11 +3,11 @@
 use std::marker::PhantomData;
 
 use super::codec;
-use super::entity::{Encoded, EncodedKey, Entity, EntityKey, NumberKey, Stored};
+use super::entity::{Encoded, EncodedKey, Entity, EntityKey, GuardedKey, NumberKey, Stored};
 use crate::error::Error;
 use crate::model::WorkspaceId;
 use crate::service::AgentCfg;
-use crate::store::{Direction, Key, Partition, Record, Scan, StoreError};
+use crate::store::{Check, Direction, Key, Partition, Record, Scan, StoreError};
 
 /// A typed key, and the result of its read.
 pub(in crate::service) trait Lookup: Into<Key> {
@@ -40,6 +40,26 @@ impl Lookup for NumberKey {
 
     fn found(key: Key, record: Option<Record>) -> Result<u64, Error> {
         codec::number(&key, record.as_ref())
+    }
+}
+
+/// A number, and the check that it is still the same.
+pub(in crate::service) struct Counted {
+    pub(in crate::service) number: u64,
+    pub(in crate::service) unchanged: Check,
+}
+
+impl Lookup for GuardedKey {
+    type Found = Counted;
+
+    fn found(key: Key, record: Option<Record>) -> Result<Counted, Error> {
+        Ok(Counted {
+            number: codec::number(&key, record.as_ref())?,
+            unchanged: match record {
+                Some(record) => Check::Version(key, record.version),
+                None => Check::Absent(key),
+            },
+        })
     }
 }
 
@@ -104,6 +124,24 @@ impl<A: Lookup, B: Lookup, C: Lookup> Query for (A, B, C) {
             next::<A>(a, &mut records)?,
             next::<B>(b, &mut records)?,
             next::<C>(c, &mut records)?,
+        ))
+    }
+}
+
+impl<A: Lookup, B: Lookup, C: Lookup, D: Lookup> Query for (A, B, C, D) {
+    type Keys = [Key; 4];
+    type Found = (A::Found, B::Found, C::Found, D::Found);
+
+    fn into_keys(self) -> Self::Keys {
+        [self.0.into(), self.1.into(), self.2.into(), self.3.into()]
+    }
+
+    fn found([a, b, c, d]: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
+        Ok((
+            next::<A>(a, &mut records)?,
+            next::<B>(b, &mut records)?,
+            next::<C>(c, &mut records)?,
+            next::<D>(d, &mut records)?,
         ))
     }
 }

@@ -27,7 +27,10 @@ const fn table(name: &'static str, kind: Kind, scope_column: &'static str, item_
         scope_column,
         item_column,
         numeric: matches!(kind, Kind::Counter | Kind::LogHead),
-        hot: matches!(kind, Kind::Counter | Kind::LogHead | Kind::Status | Kind::KeyUse),
+        hot: matches!(
+            kind,
+            Kind::Counter | Kind::LogHead | Kind::Status | Kind::KeyUse | Kind::WebhookState
+        ),
     }
 }
 
@@ -47,6 +50,14 @@ pub(super) const TABLES: &[Table] = &[
     table("agent_labels", Kind::AgentLabels, "workspace_id", "agent_id"),
     table("sets", Kind::Set, "workspace_id", "set_name"),
     table("set_members", Kind::SetMember, "workspace_id", "agent_id"),
+    table("webhooks", Kind::Webhook, "workspace_id", "webhook_id"),
+    table("webhook_states", Kind::WebhookState, "workspace_id", "webhook_id"),
+    table(
+        "webhook_deliveries",
+        Kind::WebhookDelivery,
+        "workspace_id",
+        "webhook_and_attempt",
+    ),
     table("api_keys", Kind::ApiKey, "key_id", "item"),
     table("key_uses", Kind::KeyUse, "key_id", "item"),
     table("memberships", Kind::Membership, "user_id", "workspace_id"),
@@ -54,6 +65,7 @@ pub(super) const TABLES: &[Table] = &[
     table("removals", Kind::Removal, "list", "workspace_id"),
     table("browser_sessions", Kind::BrowserSession, "list", "hash"),
     table("login_codes", Kind::LoginCode, "list", "hash"),
+    table("webhook_places", Kind::WebhookPlace, "list", "webhook_id"),
     table("meta", Kind::Meta, "subject", "item"),
 ];
 

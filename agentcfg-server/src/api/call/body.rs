@@ -1,8 +1,8 @@
 //! Bodies of requests: which there are, and how each is read.
 
 use agentcfg_core::model::{
-    AgentPatch, LabelTarget, NewAgent, NewApiKey, NewWorkspace, Promotion, RoleChange, Rollback, RotateApiKey, SignIn,
-    StatusReport, WorkspacePatch,
+    AgentPatch, LabelTarget, NewAgent, NewApiKey, NewWebhook, NewWorkspace, Promotion, RoleChange, Rollback,
+    RotateApiKey, SignIn, StatusReport, WebhookPatch, WebhookReplay, WorkspacePatch,
 };
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::validate::{Invalid, Valid};
@@ -142,4 +142,7 @@ bodies!(
     Valid<RotateApiKey>: RotateApiKey,
     Valid<SignIn>: SignIn,
     ProviderCredential: ProviderCredential,
+    Valid<NewWebhook>: NewWebhook,
+    Valid<WebhookPatch>: WebhookPatch,
+    Valid<WebhookReplay>: WebhookReplay,
 );

@@ -6,6 +6,7 @@ pub mod parameters;
 
 use std::sync::Arc;
 
+use agentcfg_core::webhook::Transport;
 use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
 use hyper::Uri;
@@ -34,6 +35,8 @@ pub struct Call<'a> {
     pub caller: &'a Caller,
     /// The proxy to the model providers, if this server has one.
     pub model_calls: Option<&'a ModelCalls>,
+    /// Sends the tests of webhooks, if this server sends webhooks.
+    pub webhooks: Option<&'a dyn Transport>,
     /// Reports that the caller closed the connection, where that can be observed.
     pub disconnect: Option<&'a Disconnect>,
     /// The credential of the caller's session, which a stream verifies again; none for an API key.
@@ -55,6 +58,7 @@ impl<'a> Call<'a> {
             service,
             caller,
             model_calls: None,
+            webhooks: None,
             disconnect: None,
             session: None,
             streams,

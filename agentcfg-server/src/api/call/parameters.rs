@@ -434,6 +434,29 @@ impl Parameter for KeyId {
     }
 }
 
+/// The webhook to act on.
+pub struct WebhookId;
+
+impl Parameter for WebhookId {
+    type Value<'a> = model::WebhookId;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "WebhookId",
+        "webhook_id",
+        Shape::Field("Webhook", "id"),
+        "The `id` of the webhook, as a hyphenated UUID in either case. One that does not exist, or of a workspace that the \
+         caller has no part in, is answered with 404.",
+    )
+    .required()
+    .example(r#""0192f0b2-5d11-7c0e-8a3b-54b0f1a2c3d4""#)
+    .answers(&[404]);
+
+    fn read(request: &Received<'_>, _: &mut Faults) -> Result<model::WebhookId, Failure> {
+        let id = request.required(&Self::DOC)?.parse();
+        id.map_err(|rule| Failure::bad_request(format!("the query parameter {} {rule}", Self::DOC.name)))
+    }
+}
+
 /// The name of a model provider. The endpoint checks whether there is such a provider.
 pub struct ProviderName;
 

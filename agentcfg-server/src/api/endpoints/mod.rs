@@ -15,6 +15,7 @@ mod status;
 mod system;
 mod tags;
 mod versions;
+mod webhooks;
 mod workspaces;
 
 pub(super) use self::sessions::{Proof, sign_in};
@@ -41,6 +42,7 @@ const MODULES: &[&[Definition]] = &[
     models::ENDPOINTS,
     model_calls::ENDPOINTS,
     provider_keys::ENDPOINTS,
+    webhooks::ENDPOINTS,
     system::ENDPOINTS,
 ];
 

@@ -163,10 +163,13 @@ pub(super) const FAILURES: &[Failure] = &[
     },
     Failure {
         component: "PlanLimitReached",
-        description: "The workspace has as many active agents as its plan allows.",
+        description: "The workspace has as many active agents as its plan allows, or as many webhooks as there can be.",
         is_counted: true,
         headers: &[],
-        examples: &[("plan", "the plan free allows 3 active agents, and they exist already")],
+        examples: &[
+            ("plan", "the plan free allows 3 active agents, and they exist already"),
+            ("webhooks", "a workspace has at most 20 webhooks, delete one first"),
+        ],
     },
     Failure {
         component: "TooManyRequests",

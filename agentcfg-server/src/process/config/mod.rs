@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agentcfg_core::model::{Plan, Provider};
+use agentcfg_core::model::{AllowedHost, Plan, Provider};
 use agentcfg_core::routing::{Catalogue, CatalogueModel};
 use hyper::Uri;
 pub use provider::SessionProvider;
@@ -90,6 +90,8 @@ pub struct Config {
     pub anthropic_api_key: Option<Secret>,
     /// Master keys of the provider keys, instead of the file in the data directory; the first one seals.
     pub master_keys: Vec<Secret>,
+    /// Hosts that webhooks may be sent to by `http`, on another port than 443, or in a private network.
+    pub webhook_allowed_hosts: Vec<AllowedHost>,
     /// Where session tokens come from.
     pub session_provider: SessionProvider,
     /// The `iss` of the identity provider's tokens.
@@ -178,6 +180,7 @@ impl Default for Config {
             openai_api_key: None,
             anthropic_api_key: None,
             master_keys: Vec::new(),
+            webhook_allowed_hosts: Vec::new(),
             session_provider: SessionProvider::Local,
             oidc_issuer: None,
             oidc_audience: None,

@@ -1,6 +1,6 @@
 //! The one table of settings.
 
-use agentcfg_core::model::{Plan, Provider};
+use agentcfg_core::model::{AllowedHost, Plan, Provider};
 use agentcfg_core::routing::Catalogue;
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::vault::{MasterKey, Vault};
@@ -176,6 +176,11 @@ pub const SETTINGS: &[Setting] = &[
         "model_call_idle_timeout",
         "longest seconds between two pieces of a model provider's answer",
         |c, v| put(&mut c.model_call_idle_timeout, v.seconds(1, DAY)),
+    ),
+    setting(
+        "webhook_allowed_hosts",
+        "hosts that webhooks may be sent to by http, on another port than 443, or in a private network",
+        |c, v| put(&mut c.webhook_allowed_hosts, allowed_hosts(v)),
     ),
     setting("session_provider", "where session tokens come from", |c, v| {
         put(&mut c.session_provider, v.choice(SESSION_PROVIDERS))
@@ -411,6 +416,13 @@ fn master_keys(value: &Value<'_>) -> Result<Vec<Secret>, String> {
         }
         _ => Err(format!("must be {RULE}")),
     }
+}
+
+fn allowed_hosts(value: &Value<'_>) -> Result<Vec<AllowedHost>, String> {
+    let texts = value.list("hosts such as hooks.internal or 10.0.0.7:8080", |text| {
+        text.parse::<AllowedHost>().is_ok()
+    })?;
+    Ok(texts.iter().filter_map(|text| text.parse().ok()).collect())
 }
 
 fn user_id(text: &str) -> bool {

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agentcfg_core::rate_limit::SharedState;
+use agentcfg_core::service::SenderNumbers;
 use hyper::Method;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -31,6 +32,11 @@ pub struct Metrics {
     streams: Gauge,
     stream_events: Counter,
     stream_lag: Histogram,
+    /// The numbers of the sender of webhooks.
+    webhooks: OnceLock<SenderNumbers>,
+    deliveries: Family<DeliveryLabels, Counter>,
+    given_up: Counter,
+    webhook_lag: Gauge,
     requests: Family<RequestLabels, Counter>,
     durations: Family<RouteLabels, Histogram>,
     registry: Registry,
@@ -46,6 +52,11 @@ struct RequestLabels {
     method: &'static str,
     route: &'static str,
     status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DeliveryLabels {
+    result: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -101,6 +112,24 @@ impl Metrics {
             Unit::Seconds,
             stream_lag.clone(),
         );
+        let deliveries = Family::default();
+        let given_up = Counter::default();
+        let webhook_lag = Gauge::default();
+        registry.register(
+            "webhook_deliveries",
+            "Attempts to deliver an event to a webhook",
+            deliveries.clone(),
+        );
+        registry.register(
+            "webhook_events_given_up",
+            "Events that no attempt could deliver",
+            given_up.clone(),
+        );
+        registry.register(
+            "webhook_lag_revisions",
+            "Revisions that the enabled webhooks have not read yet, added up",
+            webhook_lag.clone(),
+        );
         registry.register("http_requests", "Requests answered", requests.clone());
         registry.register_with_unit(
             "http_request_duration",
@@ -118,6 +147,10 @@ impl Metrics {
             streams,
             stream_events,
             stream_lag,
+            webhooks: OnceLock::new(),
+            deliveries,
+            given_up,
+            webhook_lag,
             requests,
             durations,
             registry,
@@ -130,12 +163,27 @@ impl Metrics {
         let _ = self.shared.set(state);
     }
 
+    /// Adds the numbers of the sender of webhooks.
+    pub fn follow_webhooks(&self, numbers: SenderNumbers) {
+        // A server has one sender; a second one is ignored.
+        let _ = self.webhooks.set(numbers);
+    }
+
     /// All metrics in the OpenMetrics text format.
     pub fn render(&self) -> String {
         if let Some(state) = self.shared.get() {
             self.is_alone.set(i64::from(state.is_alone()));
             let more = state.counted_alone().saturating_sub(self.counted_alone.get());
             self.counted_alone.inc_by(more);
+        }
+        if let Some(numbers) = self.webhooks.get() {
+            for (result, count) in [("delivered", numbers.delivered()), ("failed", numbers.failed())] {
+                let counter = self.deliveries.get_or_create(&DeliveryLabels { result });
+                counter.inc_by(count.saturating_sub(counter.get()));
+            }
+            self.given_up
+                .inc_by(numbers.given_up().saturating_sub(self.given_up.get()));
+            self.webhook_lag.set(i64::try_from(numbers.lag()).unwrap_or(i64::MAX));
         }
         let mut text = String::new();
         // Writing to a string cannot fail.
@@ -216,6 +264,7 @@ mod tests {
         metrics.event_sent(Duration::from_millis(3));
         metrics.storage_ready.set(1);
         metrics.open_connections.clone().inc();
+        metrics.follow_webhooks(SenderNumbers::default());
         let text = metrics.render();
         for line in [
             r#"agentcfg_http_requests_total{method="GET",route="/api/agents/configs",status="200"} 1"#,
@@ -226,6 +275,9 @@ mod tests {
             r#"agentcfg_stream_lag_seconds_bucket{le="0.005"} 1"#,
             "agentcfg_storage_ready 1",
             "agentcfg_open_connections 1",
+            r#"agentcfg_webhook_deliveries_total{result="failed"} 0"#,
+            "agentcfg_webhook_events_given_up_total 0",
+            "agentcfg_webhook_lag_revisions 0",
             "agentcfg_rate_limited_requests_total 0",
             "# EOF",
         ] {

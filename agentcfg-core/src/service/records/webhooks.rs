@@ -1,0 +1,273 @@
+//! The records of webhooks.
+
+use serde::{Deserialize, Serialize};
+
+use super::entity::{Entity, EntityKey, NumberKey};
+use super::read::Entries;
+use crate::model::{
+    Cursor, DisabledReason, Epoch, EventTypes, Timestamp, Webhook, WebhookDelivery, WebhookId, WorkspaceId,
+};
+use crate::store::{Key, Kind, Partition};
+use crate::vault::Sealed;
+use crate::webhook::LoggedEvent;
+
+/// A webhook as it is stored: what its managers chose. How far its deliveries have come is in [`WebhookState`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::service) struct StoredWebhook {
+    pub(in crate::service) id: WebhookId,
+    pub(in crate::service) workspace_id: WorkspaceId,
+    pub(in crate::service) url: String,
+    pub(in crate::service) types: EventTypes,
+    pub(in crate::service) description: Option<String>,
+    pub(in crate::service) ordered: bool,
+    pub(in crate::service) enabled: bool,
+    pub(in crate::service) disabled_reason: Option<DisabledReason>,
+    pub(in crate::service) created_at: Timestamp,
+    pub(in crate::service) updated_at: Timestamp,
+    /// The newest first. Those before it sign until they expire.
+    pub(in crate::service) secrets: Vec<StoredSecret>,
+}
+
+/// A secret of a webhook.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::service) struct StoredSecret {
+    pub(in crate::service) sealed: Sealed,
+    /// When it stops signing; `None` for the newest.
+    pub(in crate::service) expires_at: Option<Timestamp>,
+}
+
+impl Entity for StoredWebhook {
+    const KIND: Kind = Kind::Webhook;
+}
+
+pub(in crate::service) fn webhook(workspace: WorkspaceId, id: WebhookId) -> EntityKey<StoredWebhook> {
+    EntityKey::in_workspace(workspace, id.to_string())
+}
+
+/// The number of webhooks in a workspace.
+pub(in crate::service) fn webhooks_count(workspace: WorkspaceId) -> NumberKey {
+    NumberKey::of(Key::in_workspace(workspace, Kind::Counter, "webhooks"))
+}
+
+/// The part of a webhook that the audit log shows.
+#[derive(Serialize)]
+pub(in crate::service) struct AuditedWebhook<'a> {
+    id: WebhookId,
+    workspace_id: WorkspaceId,
+    url: &'a str,
+    types: &'a EventTypes,
+    description: Option<&'a str>,
+    ordered: bool,
+    enabled: bool,
+    disabled_reason: Option<DisabledReason>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl StoredWebhook {
+    /// The webhook as it is listed: without its secrets, and with its position.
+    pub(in crate::service) fn listed(self, epoch: Epoch, state: &WebhookState) -> Webhook {
+        Webhook {
+            id: self.id,
+            workspace_id: self.workspace_id,
+            url: self.url,
+            types: self.types,
+            description: self.description,
+            ordered: self.ordered,
+            enabled: self.enabled,
+            disabled_reason: self.disabled_reason,
+            cursor: Cursor::new(epoch, self.workspace_id, state.confirmed()),
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+
+    /// The webhook as the audit log shows it: without its secrets, sealed or not.
+    pub(in crate::service) fn audited(&self) -> AuditedWebhook<'_> {
+        AuditedWebhook {
+            id: self.id,
+            workspace_id: self.workspace_id,
+            url: &self.url,
+            types: &self.types,
+            description: self.description.as_deref(),
+            ordered: self.ordered,
+            enabled: self.enabled,
+            disabled_reason: self.disabled_reason,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+}
+
+/// How far a webhook's deliveries have come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::service) struct WebhookState {
+    /// The revision of the webhook's creation.
+    pub(in crate::service) created: u64,
+    /// The last revision that was read. Each event up to it was delivered or given up, or is pending.
+    pub(in crate::service) position: u64,
+    /// The last revision up to `position` whose event is of the webhook's types.
+    pub(in crate::service) previous: Previous,
+    /// The events up to `position` that are neither delivered nor given up.
+    pub(in crate::service) pending: Vec<Pending>,
+    /// Since when every attempt has failed.
+    pub(in crate::service) failing_since: Option<Timestamp>,
+    /// How many attempts were recorded.
+    pub(in crate::service) recorded: u64,
+    /// Which process sends now.
+    pub(in crate::service) lease: Option<Box<str>>,
+}
+
+/// The last event of the webhook's types before a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::service) enum Previous {
+    /// It must be searched, because the position or the types were changed.
+    Unknown,
+    /// There is none since the creation of the webhook.
+    None,
+    /// It has this revision.
+    Revision(u64),
+}
+
+impl Previous {
+    pub(in crate::service) fn revision(self) -> Option<u64> {
+        match self {
+            Self::Revision(revision) => Some(revision),
+            Self::Unknown | Self::None => None,
+        }
+    }
+}
+
+/// An event that is neither delivered nor given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::service) struct Pending {
+    pub(in crate::service) revision: u64,
+    /// The `previous_revision` of its message.
+    pub(in crate::service) previous: Option<u64>,
+    /// How many attempts have failed.
+    pub(in crate::service) attempts: u32,
+    /// When the next attempt is due.
+    pub(in crate::service) next_at: Timestamp,
+}
+
+impl Entity for WebhookState {
+    const KIND: Kind = Kind::WebhookState;
+}
+
+pub(in crate::service) fn webhook_state(workspace: WorkspaceId, id: WebhookId) -> EntityKey<WebhookState> {
+    EntityKey::in_workspace(workspace, id.to_string())
+}
+
+impl WebhookState {
+    /// The revision up to which every event was delivered or given up.
+    pub(in crate::service) fn confirmed(&self) -> u64 {
+        let first = self.pending.iter().map(|pending| pending.revision - 1).min();
+        first.unwrap_or(self.position).min(self.position)
+    }
+
+    /// When the first pending event is due.
+    pub(in crate::service) fn next_at(&self) -> Option<Timestamp> {
+        self.pending.iter().map(|pending| pending.next_at).min()
+    }
+}
+
+/// The workspace of a webhook, and whether there is anything to send. All of these are in one partition, so that a sender
+/// finds them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::service) struct WebhookPlace {
+    pub(in crate::service) workspace_id: WorkspaceId,
+    pub(in crate::service) enabled: bool,
+}
+
+impl Entity for WebhookPlace {
+    const KIND: Kind = Kind::WebhookPlace;
+}
+
+const PLACES: &str = "webhooks";
+
+pub(in crate::service) fn webhook_place(id: WebhookId) -> EntityKey<WebhookPlace> {
+    EntityKey::global(PLACES, id.to_string())
+}
+
+/// The places of all webhooks.
+pub(in crate::service) fn webhook_places() -> Entries<WebhookPlace> {
+    Entries::of(Partition::Global(PLACES.into()))
+}
+
+impl EntityKey<WebhookPlace> {
+    /// The webhook that the key names.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
+    pub(in crate::service) fn webhook(&self) -> Result<WebhookId, crate::Error> {
+        self.item().parse().map_err(|error| self.unreadable(error))
+    }
+}
+
+impl Entity for WebhookDelivery {
+    const KIND: Kind = Kind::WebhookDelivery;
+}
+
+/// An attempt to deliver an event, by its number among those of the webhook.
+pub(in crate::service) fn webhook_attempt(
+    workspace: WorkspaceId,
+    webhook: WebhookId,
+    number: u64,
+) -> EntityKey<WebhookDelivery> {
+    EntityKey::in_workspace(workspace, format!("{webhook}/a{number:020}"))
+}
+
+/// A test, by a UUID that grows with time. Tests have no numbers, because they run beside the sender.
+pub(in crate::service) fn webhook_test(
+    workspace: WorkspaceId,
+    webhook: WebhookId,
+    test: uuid::Uuid,
+) -> EntityKey<WebhookDelivery> {
+    EntityKey::in_workspace(workspace, format!("{webhook}/t{test}"))
+}
+
+/// The attempts to deliver events, the last one first, and other records behind them: see [`EntityKey::is_attempt_of`].
+pub(in crate::service) fn webhook_attempts(workspace: WorkspaceId, webhook: WebhookId) -> Entries<WebhookDelivery> {
+    let behind = EntityKey::in_workspace(workspace, format!("{webhook}/b"));
+    Entries::in_workspace(workspace).after(&behind).descending()
+}
+
+/// The tests, the last one first, and other records behind them: see [`EntityKey::is_test_of`].
+pub(in crate::service) fn webhook_tests(workspace: WorkspaceId, webhook: WebhookId) -> Entries<WebhookDelivery> {
+    let behind = EntityKey::in_workspace(workspace, format!("{webhook}/u"));
+    Entries::in_workspace(workspace).after(&behind).descending()
+}
+
+impl EntityKey<WebhookDelivery> {
+    /// Whether it names an attempt to deliver an event to this webhook.
+    pub(in crate::service) fn is_attempt_of(&self, webhook: WebhookId) -> bool {
+        self.item().starts_with(&format!("{webhook}/a"))
+    }
+
+    /// Whether it names a test of this webhook.
+    pub(in crate::service) fn is_test_of(&self, webhook: WebhookId) -> bool {
+        self.item().starts_with(&format!("{webhook}/t"))
+    }
+}
+
+impl Entity for LoggedEvent {
+    const KIND: Kind = Kind::LogEntry;
+}
+
+/// An entry of a workspace's log as messages show it, by its number.
+pub(in crate::service) fn logged_event(workspace: WorkspaceId, number: u64) -> EntityKey<LoggedEvent> {
+    EntityKey::of(Key::log_entry(workspace, number))
+}
+
+impl EntityKey<LoggedEvent> {
+    /// The number of the entry that the key names.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
+    pub(in crate::service) fn number(&self) -> Result<u64, crate::Error> {
+        self.item().parse().map_err(|error| self.unreadable(error))
+    }
+}

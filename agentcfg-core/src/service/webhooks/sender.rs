@@ -1,0 +1,422 @@
+//! The sender: finds the webhooks with something to send, and gives each a session.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use super::session::{self, End, Resources};
+use crate::error::Error;
+use crate::model::{Timestamp, WebhookId, WorkspaceId};
+use crate::service::AgentCfg;
+use crate::service::records::{self, Stored, WebhookState};
+use crate::webhook::Transport;
+
+/// How many webhooks are sent to at a time, and as many again whose receivers fail.
+const SESSIONS: usize = 256;
+
+/// How many webhooks are read at a time.
+const PAGE: usize = 500;
+
+/// How long a webhook rests after its session has failed, in milliseconds.
+const REST: i64 = 5_000;
+
+/// Sends the events of all workspaces to their webhooks.
+///
+/// The log of a workspace is the outbox: nothing is queued in memory alone, and after a crash the sender goes on from the
+/// cursors in the store. Several servers on one store share the work: for each webhook one of them sends at a time, by a
+/// lease in the store.
+///
+/// It has no timer. Its owner calls [`tick`](Self::tick) about once a second, and [`stop`](Self::stop) at the end.
+/// (Decisions, chapter 16.)
+///
+/// ```
+/// use agentcfg_core::service::WebhookSender;
+/// use agentcfg_core::webhook::{Answer, Outgoing, Transport};
+/// use agentcfg_core::{AgentCfg, store::MemoryStore};
+/// use std::sync::Arc;
+///
+/// struct Taken;
+///
+/// #[async_trait::async_trait]
+/// impl Transport for Taken {
+///     async fn post(&self, _: Outgoing) -> Answer {
+///         Answer { status: Some(200), ..Answer::default() }
+///     }
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let service = AgentCfg::builder(MemoryStore::new()).build();
+/// let sender = WebhookSender::new(&service, Arc::new(Taken))?;
+/// sender.tick().await?;
+/// sender.stop().await;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct WebhookSender {
+    service: AgentCfg,
+    transport: Arc<dyn Transport>,
+    holder: Box<str>,
+    signal: watch::Sender<Signal>,
+    lanes: Arc<Lanes>,
+    known: Arc<Mutex<HashMap<WebhookId, Known>>>,
+    sessions: tokio::sync::Mutex<JoinSet<()>>,
+    turn: AtomicUsize,
+}
+
+/// What the sessions are told.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Signal {
+    ticks: u64,
+    /// No further attempt begins, and the sessions end.
+    pub(super) is_stopping: bool,
+}
+
+/// What the sender remembers of a webhook, so that an idle one costs no more than the read of its version.
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    /// The version of the state that the rest was read from.
+    version: u64,
+    /// The last revision without anything to send.
+    position: u64,
+    next_at: Option<Timestamp>,
+    is_failing: bool,
+    /// Whether another process holds the lease.
+    is_leased: bool,
+    /// The steady time at which this version was first seen.
+    since: i64,
+    /// The steady time before which no session begins.
+    not_before: i64,
+    is_active: bool,
+}
+
+/// The state of a webhook as the sender has seen it, for the decision whether a session may take the lease.
+pub(super) struct Kept {
+    version: u64,
+}
+
+impl Kept {
+    /// How long a lease is kept without a commit of its holder, in milliseconds. Each process measures it on its own steady
+    /// clock from the moment at which it first saw the state, so clocks that differ do no harm.
+    const LEASE: i64 = 20_000;
+
+    /// Whether the lease in this state may be taken: it is free, or the one that has been waited for.
+    pub(super) fn may_take(&self, state: &Stored<WebhookState>, holder: &str) -> bool {
+        match state.value.lease.as_deref() {
+            None => true,
+            Some(other) => other == holder || state.version == self.version,
+        }
+    }
+}
+
+/// The places for sessions. Webhooks whose receivers fail have places of their own, so that they delay no other.
+pub(super) struct Lanes {
+    healthy: Arc<Semaphore>,
+    failing: Arc<Semaphore>,
+    pub(super) numbers: SenderNumbers,
+}
+
+impl Lanes {
+    fn of(&self, is_failing: bool) -> &Arc<Semaphore> {
+        if is_failing { &self.failing } else { &self.healthy }
+    }
+
+    fn enter(&self, is_failing: bool) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(self.of(is_failing)).try_acquire_owned().ok()
+    }
+
+    /// Moves a session to the lane that it belongs to now. False when that one is full.
+    pub(super) fn fit(&self, permit: &mut OwnedSemaphorePermit, is_failing: bool) -> bool {
+        if Arc::ptr_eq(permit.semaphore(), self.of(is_failing)) {
+            return true;
+        }
+        match self.enter(is_failing) {
+            Some(entered) => {
+                *permit = entered;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// What a sender has counted since its start, for metrics. Clones count the same.
+///
+/// ```
+/// use agentcfg_core::service::SenderNumbers;
+/// let numbers = SenderNumbers::default();
+/// assert_eq!((numbers.delivered(), numbers.failed(), numbers.given_up(), numbers.lag()), (0, 0, 0, 0));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct SenderNumbers(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    delivered: AtomicU64,
+    failed: AtomicU64,
+    given_up: AtomicU64,
+    lag: AtomicU64,
+}
+
+impl SenderNumbers {
+    /// Attempts that the receiver has answered with 2xx.
+    pub fn delivered(&self) -> u64 {
+        self.0.delivered.load(Ordering::Relaxed)
+    }
+
+    /// Attempts that failed.
+    pub fn failed(&self) -> u64 {
+        self.0.failed.load(Ordering::Relaxed)
+    }
+
+    /// Events that were given up after the last attempt.
+    pub fn given_up(&self) -> u64 {
+        self.0.given_up.load(Ordering::Relaxed)
+    }
+
+    /// Revisions that the enabled webhooks of all workspaces have not read yet, as of the last [`WebhookSender::tick`].
+    pub fn lag(&self) -> u64 {
+        self.0.lag.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count(&self, is_success: bool) {
+        let counter = if is_success { &self.0.delivered } else { &self.0.failed };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_given_up(&self) {
+        self.0.given_up.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl WebhookSender {
+    /// A sender for the webhooks of a service.
+    ///
+    /// # Errors
+    ///
+    /// When there is no randomness for the name of this sender.
+    pub fn new(service: &AgentCfg, transport: Arc<dyn Transport>) -> Result<Self, Error> {
+        let name: Uuid = service.new_id(service.now())?;
+        Ok(Self {
+            service: service.clone(),
+            transport,
+            holder: name.simple().to_string().into(),
+            signal: watch::Sender::default(),
+            lanes: Arc::new(Lanes {
+                healthy: Arc::new(Semaphore::new(SESSIONS)),
+                failing: Arc::new(Semaphore::new(SESSIONS)),
+                numbers: SenderNumbers::default(),
+            }),
+            known: Arc::default(),
+            sessions: tokio::sync::Mutex::default(),
+            turn: AtomicUsize::new(0),
+        })
+    }
+
+    /// What this sender has counted.
+    pub fn numbers(&self) -> SenderNumbers {
+        self.lanes.numbers.clone()
+    }
+
+    /// Looks once for webhooks with something to send and begins to send. Sessions that are at work renew their leases.
+    ///
+    /// # Errors
+    ///
+    /// When storage fails. The next call tries again.
+    pub async fn tick(&self) -> Result<(), Error> {
+        self.signal.send_modify(|signal| signal.ticks += 1);
+        while self.sessions.lock().await.try_join_next().is_some() {}
+        let (mut due, mut seen, mut lag) = (Vec::new(), HashSet::new(), 0);
+        let mut entries = records::webhook_places().limit(PAGE);
+        loop {
+            let found: Vec<_> = self.service.scan(entries).await?.into_iter().collect();
+            let Some(last) = found.last() else { break };
+            entries = records::webhook_places().limit(PAGE).after(last.key());
+            let mut enabled = Vec::with_capacity(found.len());
+            for place in found {
+                let (id, place) = (place.key().webhook()?, place.value()?);
+                if place.enabled {
+                    seen.insert(id);
+                    enabled.push((place.workspace_id, id));
+                }
+            }
+            lag += self.examine(&enabled, &mut due).await?;
+        }
+        self.known().retain(|id, known| known.is_active || seen.contains(id));
+        self.lanes.numbers.0.lag.store(lag, Ordering::Relaxed);
+        if !due.is_empty() {
+            // Each time another webhook is the first, so that none is always too late for a place.
+            let turn = self.turn.fetch_add(1, Ordering::Relaxed) % due.len();
+            due.rotate_left(turn);
+            for (workspace, id) in due {
+                self.begin(workspace, id).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins no further attempts, and waits until those in flight have ended and are recorded.
+    pub async fn stop(&self) {
+        self.signal.send_modify(|signal| signal.is_stopping = true);
+        self.idle().await;
+    }
+
+    /// Waits until nothing is being sent.
+    pub async fn idle(&self) {
+        let mut sessions = self.sessions.lock().await;
+        while sessions.join_next().await.is_some() {}
+    }
+
+    /// Adds the webhooks with something to send to `due`. Returns how many revisions they have not read.
+    async fn examine(
+        &self,
+        webhooks: &[(WorkspaceId, WebhookId)],
+        due: &mut Vec<(WorkspaceId, WebhookId)>,
+    ) -> Result<u64, Error> {
+        let workspaces: HashSet<WorkspaceId> = webhooks.iter().map(|(workspace, _)| *workspace).collect();
+        let workspaces: Vec<WorkspaceId> = workspaces.into_iter().collect();
+        let heads = workspaces.iter().map(|workspace| records::revision(*workspace));
+        let states = webhooks
+            .iter()
+            .map(|(workspace, id)| records::webhook_state(*workspace, *id).encoded());
+        let states = self.service.read(states.collect::<Vec<_>>()).await?;
+        let heads = self.service.read(heads.collect::<Vec<_>>()).await?;
+        let heads: HashMap<WorkspaceId, u64> = workspaces.into_iter().zip(heads).collect();
+
+        let (now, steady) = (self.service.now(), self.service.inner.clock.steady_millis());
+        let mut lag = 0;
+        let mut all = self.known();
+        for ((workspace, id), state) in webhooks.iter().zip(states) {
+            let Some(state) = state else { continue };
+            let head = heads.get(workspace).copied().unwrap_or_default();
+            let known = all.entry(*id).or_default();
+            if !known.is_active && known.version != state.version() {
+                known.read(&state.decode()?, &self.holder, steady);
+            }
+            lag += head.saturating_sub(known.position);
+            if known.is_due(head, now, steady, self.service.inner.remote_store) {
+                due.push((*workspace, *id));
+            }
+        }
+        Ok(lag)
+    }
+
+    async fn begin(&self, workspace: WorkspaceId, id: WebhookId) {
+        let (is_failing, version) = match self.known().get(&id) {
+            Some(known) => (known.is_failing, known.version),
+            None => return,
+        };
+        let Some(permit) = self.lanes.enter(is_failing) else {
+            return;
+        };
+        let resources = Resources {
+            service: self.service.clone(),
+            transport: Arc::clone(&self.transport),
+            holder: self.holder.clone(),
+            signal: self.signal.subscribe(),
+            lanes: Arc::clone(&self.lanes),
+            permit,
+        };
+        if let Some(known) = self.known().get_mut(&id) {
+            known.is_active = true;
+        }
+        let mut active = Active {
+            all: Arc::clone(&self.known),
+            id,
+            service: self.service.clone(),
+            end: None,
+        };
+        let session = async move {
+            match session::run(resources, (workspace, id), Kept { version }).await {
+                Ok(end) => active.ended(end),
+                Err(error) => {
+                    tracing::warn!(%workspace, webhook = %id, ?error, "a webhook rests, because its session failed");
+                }
+            }
+        };
+        self.sessions.lock().await.spawn(session);
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<WebhookId, Known>> {
+        locked(&self.known)
+    }
+}
+
+fn locked(known: &Mutex<HashMap<WebhookId, Known>>) -> MutexGuard<'_, HashMap<WebhookId, Known>> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Marks a webhook as active as long as its session runs, also when the session panics.
+struct Active {
+    all: Arc<Mutex<HashMap<WebhookId, Known>>>,
+    id: WebhookId,
+    service: AgentCfg,
+    /// How the session ended; `None` when it failed.
+    end: Option<End>,
+}
+
+impl Active {
+    fn ended(&mut self, end: End) {
+        self.end = Some(end);
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        let steady = self.service.inner.clock.steady_millis();
+        if let Some(known) = locked(&self.all).get_mut(&self.id) {
+            known.end(self.end.as_ref(), steady);
+        }
+    }
+}
+
+impl Known {
+    /// Takes over a state that was read.
+    fn read(&mut self, state: &Stored<WebhookState>, holder: &str, steady: i64) {
+        *self = Self {
+            version: state.version,
+            position: state.value.position,
+            next_at: state.value.next_at(),
+            is_failing: state.value.failing_since.is_some(),
+            is_leased: state.value.lease.as_deref().is_some_and(|other| other != holder),
+            since: steady,
+            not_before: self.not_before,
+            is_active: false,
+        };
+    }
+
+    /// Whether a session should begin.
+    fn is_due(&self, head: u64, now: Timestamp, steady: i64, is_shared: bool) -> bool {
+        let is_free = !self.is_leased || !is_shared || steady - self.since >= Kept::LEASE;
+        let has_work = head > self.position || self.next_at.is_some_and(|next| next <= now);
+        !self.is_active && is_free && has_work && steady >= self.not_before
+    }
+
+    /// Takes over the end of a session.
+    fn end(&mut self, end: Option<&End>, steady: i64) {
+        self.is_active = false;
+        match end {
+            Some(End::Nothing(position)) => self.position = *position,
+            // The state was written, so it is read again.
+            Some(End::Done) => self.version = 0,
+            None => {
+                self.version = 0;
+                self.not_before = steady + REST;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for WebhookSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebhookSender")
+            .field("holder", &self.holder)
+            .field("numbers", &self.numbers())
+            .finish_non_exhaustive()
+    }
+}

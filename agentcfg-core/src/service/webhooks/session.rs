@@ -1,0 +1,471 @@
+//! One webhook while there is something to send: the session reads its events, sends them and records what became of them.
+//!
+//! A session begins by writing its process into the lease of the webhook's state. Each of its commits checks that the state
+//! is the one that it wrote, so after another process has taken the lease, or a manager has moved the cursor, the commits
+//! of the old session fail and it ends. What it had sent without recording it is sent again (at least once).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::task::JoinSet;
+
+use super::deliveries::{Attempted, Prepared, Secrets, kept_attempts, message_id};
+use super::queue::Queue;
+use super::sender::{Kept, Lanes, Signal};
+use super::{Found, changed};
+use crate::error::{Error, ErrorKind};
+use crate::model::{Action, Actor, ActorType, DisabledReason, Epoch, WebhookDelivery, WebhookId, WorkspaceId};
+use crate::service::AgentCfg;
+use crate::service::access::Access;
+use crate::service::records::{
+    self, Entries, Outcome, Pending, Previous, Stored, StoredWebhook, Transaction, WebhookState, encode,
+};
+use crate::webhook::{self, LoggedEvent, Transport};
+
+/// How many entries of the log are read at a time.
+const PAGE: usize = 16;
+
+/// After how many entries that are no events of the webhook its position is stored without a delivery.
+const STORED_AFTER: u64 = 1000;
+
+/// How often a session renews its lease, in milliseconds. Each commit renews it too.
+const RENEWED_AFTER: i64 = 5_000;
+
+/// How long a session goes on without a renewal, in milliseconds. It is shorter than [`Kept::LEASE`] by more than a pause of
+/// the process is likely to last.
+const HELD: i64 = 12_000;
+
+/// How a session ended.
+pub(super) enum End {
+    /// There was nothing to send up to this revision. Nothing was stored.
+    Nothing(u64),
+    /// It has sent what was due, or the webhook was changed, disabled or deleted, or another process has taken over.
+    Done,
+}
+
+/// What a session needs from its sender.
+pub(super) struct Resources {
+    pub(super) service: AgentCfg,
+    pub(super) transport: Arc<dyn Transport>,
+    /// The name of this process in leases.
+    pub(super) holder: Box<str>,
+    pub(super) signal: watch::Receiver<Signal>,
+    pub(super) lanes: Arc<Lanes>,
+    pub(super) permit: OwnedSemaphorePermit,
+}
+
+pub(super) struct Session {
+    resources: Resources,
+    epoch: Epoch,
+    webhook: Stored<StoredWebhook>,
+    state: Stored<WebhookState>,
+    secrets: Arc<Secrets>,
+    queue: Queue,
+    /// Entries of the log after the queue's position, in order.
+    page: VecDeque<(u64, LoggedEvent)>,
+    in_flight: JoinSet<Delivered>,
+    /// Attempts that are not recorded yet, with their numbers.
+    unrecorded: Vec<(u64, WebhookDelivery)>,
+    recorded: u64,
+    /// The steady time at which the last successful commit began.
+    renewed_at: i64,
+    /// Whether the last commit failed, because storage is not available.
+    is_stalled: bool,
+    /// Whether no further attempt may begin.
+    is_ending: bool,
+}
+
+/// The end of an attempt in flight.
+struct Delivered {
+    event: Pending,
+    kind: String,
+    message: Prepared,
+    attempted: Attempted,
+}
+
+/// Whether a commit of a session has changed the store.
+enum Saved {
+    Yes,
+    /// The session is no longer the one that sends.
+    Lost,
+}
+
+/// Sends what is due for one webhook.
+///
+/// # Errors
+///
+/// When storage fails or a secret does not open.
+pub(super) async fn run(
+    resources: Resources,
+    (workspace, id): (WorkspaceId, WebhookId),
+    kept: Kept,
+) -> Result<End, Error> {
+    let service = resources.service.clone();
+    let Some(found) = service.find_webhook(workspace, id).await? else {
+        return Ok(End::Done);
+    };
+    if !found.webhook.value.enabled || !kept.may_take(&found.state, &resources.holder) {
+        return Ok(End::Done);
+    }
+    let mut queue = Queue::of(&found.state.value);
+    let types = &found.webhook.value.types;
+    let mut page = VecDeque::new();
+    if !queue.is_due(service.now()) {
+        loop {
+            page = service.log_after(workspace, queue.position()).await?;
+            if page.is_empty() {
+                return service.end_without_events(found, &queue).await;
+            }
+            while page.front().is_some_and(|(_, event)| !types.include(&event.action)) {
+                if let Some((revision, _)) = page.pop_front() {
+                    queue.skip(revision);
+                }
+            }
+            if !page.is_empty() {
+                break;
+            }
+        }
+    }
+    if queue.lacks_previous() {
+        let previous = service.previous_event(&found, queue.position()).await?;
+        queue.set_previous(previous);
+    }
+    let mut session = Session {
+        epoch: service.epoch().await?,
+        secrets: Arc::new(service.open_secrets(&found.webhook.value)?),
+        queue,
+        page,
+        in_flight: JoinSet::new(),
+        unrecorded: Vec::new(),
+        recorded: found.state.value.recorded,
+        renewed_at: service.inner.clock.steady_millis(),
+        is_stalled: false,
+        is_ending: false,
+        webhook: found.webhook,
+        state: found.state,
+        resources,
+    };
+    match session.save(true).await? {
+        Saved::Yes => session.deliver().await,
+        Saved::Lost => Ok(End::Done),
+    }
+}
+
+impl Session {
+    fn service(&self) -> &AgentCfg {
+        &self.resources.service
+    }
+
+    /// Sends until nothing is in flight and nothing is due.
+    async fn deliver(mut self) -> Result<End, Error> {
+        loop {
+            while let Some(joined) = self.in_flight.try_join_next() {
+                if let Some(reason) = self.finish(joined.map_err(panicked)?)? {
+                    return self.disable(reason).await;
+                }
+            }
+            self.is_ending |= self.resources.signal.borrow().is_stopping;
+            let (ordered, is_new) = (self.webhook.value.ordered, !self.unrecorded.is_empty());
+            // The next event of an ordered webhook is not sent before the last one is recorded.
+            if ordered && is_new && !self.try_save().await? {
+                return Ok(End::Done);
+            }
+            self.fill().await?;
+            if !self.unrecorded.is_empty() && !self.is_stalled && !self.try_save().await? {
+                return Ok(End::Done);
+            }
+            if self.in_flight.is_empty() && !self.is_stalled {
+                // The end releases the lease.
+                self.save(false).await?;
+                return Ok(End::Done);
+            }
+            tokio::select! {
+                Some(joined) = self.in_flight.join_next() => {
+                    if let Some(reason) = self.finish(joined.map_err(panicked)?)? {
+                        return self.disable(reason).await;
+                    }
+                }
+                signal = self.resources.signal.changed() => {
+                    self.is_ending |= signal.is_err();
+                    let silent = self.service().inner.clock.steady_millis() - self.renewed_at;
+                    if (silent >= RENEWED_AFTER || self.is_stalled) && !self.try_save().await? {
+                        return Ok(End::Done);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins attempts as long as there is room, first at the events that are due, then at new ones.
+    async fn fill(&mut self) -> Result<(), Error> {
+        let ordered = self.webhook.value.ordered;
+        while !self.is_ending && !self.is_stalled && self.queue.has_room(ordered) {
+            let now = self.service().now();
+            if let Some(due) = self.queue.take_due(ordered, now) {
+                self.begin(due).await?;
+                continue;
+            }
+            if !self.queue.may_read(ordered) {
+                return Ok(());
+            }
+            if self.page.is_empty() {
+                let workspace = self.webhook.value.workspace_id;
+                self.page = self.service().log_after(workspace, self.queue.position()).await?;
+            }
+            let Some((revision, event)) = self.page.pop_front() else {
+                return Ok(());
+            };
+            if !self.webhook.value.types.include(&event.action) {
+                self.queue.skip(revision);
+                continue;
+            }
+            self.queue.push(revision, now);
+            if let Some(due) = self.queue.take_due(ordered, now) {
+                self.send(due, &event)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a pending event again and sends it.
+    async fn begin(&mut self, due: Pending) -> Result<(), Error> {
+        let key = records::logged_event(self.webhook.value.workspace_id, due.revision);
+        match self.service().read(key).await? {
+            Some(found) => self.send(due, &found.value),
+            None => {
+                tracing::warn!(webhook = %self.webhook.value.id, revision = due.revision, "an event is not in the log");
+                self.queue.forget(due.revision);
+                Ok(())
+            }
+        }
+    }
+
+    fn send(&mut self, event: Pending, logged: &LoggedEvent) -> Result<(), Error> {
+        let webhook = &self.webhook.value;
+        let message = Prepared {
+            url: webhook.url.clone(),
+            id: message_id(webhook, self.epoch, event.revision),
+            body: webhook::body(webhook.workspace_id, event.revision, event.previous, logged)?.into(),
+        };
+        let (service, transport) = (self.service().clone(), Arc::clone(&self.resources.transport));
+        let (secrets, kind) = (Arc::clone(&self.secrets), logged.action.clone());
+        self.in_flight.spawn(async move {
+            let attempted = service.attempt(&message, &secrets, &*transport).await;
+            Delivered {
+                event,
+                kind,
+                message,
+                attempted,
+            }
+        });
+        Ok(())
+    }
+
+    /// Decides what follows from an attempt. A reason means that the webhook must be disabled.
+    fn finish(&mut self, delivered: Delivered) -> Result<Option<DisabledReason>, Error> {
+        let Delivered {
+            event,
+            kind,
+            message,
+            attempted,
+        } = delivered;
+        let service = &self.resources.service;
+        let (at, now) = (attempted.at, service.now());
+        let (id, revision) = (self.webhook.value.id, event.revision);
+        let verdict = self
+            .queue
+            .finish(revision, &attempted.answer, at, now, service.entropy())?;
+        let numbers = &self.resources.lanes.numbers;
+        numbers.count(attempted.answer.is_success());
+        if verdict.is_given_up {
+            numbers.count_given_up();
+            tracing::warn!(webhook = %id, revision, attempts = verdict.attempt, "an event is given up");
+        }
+        self.recorded += 1;
+        let record = attempted.record(message.id, kind, Some(revision), verdict.attempt, verdict.next_at);
+        self.unrecorded.push((self.recorded, record));
+        if !self
+            .resources
+            .lanes
+            .fit(&mut self.resources.permit, self.queue.is_failing())
+        {
+            // The others have no place left: go on when there is one.
+            self.is_ending = true;
+        }
+        Ok(verdict.disable)
+    }
+
+    /// As [`Self::save`], and false when the session is no longer the one that sends. While storage is not available the
+    /// session waits, as long as it holds its lease.
+    async fn try_save(&mut self) -> Result<bool, Error> {
+        match self.save(true).await {
+            Ok(Saved::Yes) => {
+                self.is_stalled = false;
+                Ok(true)
+            }
+            Ok(Saved::Lost) => Ok(false),
+            Err(error) => {
+                let silent = self.service().inner.clock.steady_millis() - self.renewed_at;
+                let may_wait = matches!(error.kind(), ErrorKind::Unavailable) && silent < HELD;
+                self.is_stalled = may_wait;
+                if may_wait { Ok(true) } else { Err(error) }
+            }
+        }
+    }
+
+    /// Stores the queue and the attempts that are not recorded yet, and renews the lease or releases it.
+    async fn save(&mut self, holds: bool) -> Result<Saved, Error> {
+        loop {
+            let began = self.service().inner.clock.steady_millis();
+            let lease = holds.then(|| self.resources.holder.clone());
+            let state = self.queue.state(self.recorded, lease);
+            let transaction = self
+                .recording(Transaction::default())?
+                .check(self.webhook.unchanged())
+                .check(self.state.unchanged())
+                .put_subject(self.state.key.clone(), encode(&state)?);
+            match self.service().commit(transaction).await? {
+                Outcome::Done(done) => {
+                    self.unrecorded.clear();
+                    self.renewed_at = began;
+                    self.state.version = done.version;
+                    self.state.value = state;
+                    return Ok(Saved::Yes);
+                }
+                Outcome::Raced | Outcome::Limit => {
+                    if !self.adopt().await? {
+                        return Ok(Saved::Lost);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds the attempts that are not recorded yet to a transaction, and removes those that are too old.
+    fn recording(&self, mut transaction: Transaction) -> Result<Transaction, Error> {
+        let (workspace, id) = (self.webhook.value.workspace_id, self.webhook.value.id);
+        let key = |number| records::webhook_attempt(workspace, id, number);
+        let kept = kept_attempts(self.recorded);
+        for (number, record) in self.unrecorded.iter().filter(|(number, _)| kept.contains(number)) {
+            transaction = transaction.put(key(*number), record)?;
+        }
+        let before = kept_attempts(self.state.value.recorded);
+        for old in *before.start()..(*kept.start()).min(*before.end() + 1) {
+            transaction = transaction.delete(key(old));
+        }
+        Ok(transaction)
+    }
+
+    /// Takes over the changes of a manager. False when the session is no longer the one that sends.
+    async fn adopt(&mut self) -> Result<bool, Error> {
+        let webhook = &self.webhook.value;
+        let found = self.service().find_webhook(webhook.workspace_id, webhook.id).await?;
+        let Some(Found { webhook, state }) = found else {
+            return Ok(false);
+        };
+        if state.version != self.state.version {
+            return Ok(false);
+        }
+        self.secrets = Arc::new(self.service().open_secrets(&webhook.value)?);
+        self.is_ending |= !webhook.value.enabled;
+        self.webhook = webhook;
+        Ok(true)
+    }
+
+    /// Disables the webhook, with an entry in the audit log. Events in flight stay pending.
+    async fn disable(mut self, reason: DisabledReason) -> Result<End, Error> {
+        self.in_flight.abort_all();
+        loop {
+            let before = &self.webhook.value;
+            let (workspace, id) = (before.workspace_id, before.id);
+            let now = self.service().now().max(before.updated_at.plus_millis(1));
+            let after = StoredWebhook {
+                enabled: false,
+                disabled_reason: Some(reason),
+                updated_at: now,
+                ..before.clone()
+            };
+            let actor = Actor {
+                kind: ActorType::System,
+                id: "webhooks".to_owned(),
+            };
+            let access = Access::without_membership(workspace, actor, self.webhook.unchanged());
+            let change = changed(&access, now, Action::WebhookDisabled, id)
+                .tell(Some(&before.audited()), Some(&after.audited()))?
+                .check(self.state.unchanged())
+                .put(self.webhook.key.clone(), &after)?
+                .put(records::webhook_place(id), &after.place())?
+                .put(self.state.key.clone(), &self.queue.state(self.recorded, None))?
+                .extended(|transaction| self.recording(transaction))?;
+            match self.service().apply(change).await? {
+                Outcome::Done(_) => {
+                    tracing::warn!(%workspace, webhook = %id, %reason, "a webhook is disabled");
+                    return Ok(End::Done);
+                }
+                Outcome::Raced | Outcome::Limit => {
+                    if !self.adopt().await? || self.is_ending {
+                        return Ok(End::Done);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn panicked(error: tokio::task::JoinError) -> Error {
+    Error::new(ErrorKind::Internal, "an attempt to deliver ended by itself").because(error)
+}
+
+impl AgentCfg {
+    /// The entries of a log after a revision, some at a time.
+    async fn log_after(&self, workspace: WorkspaceId, revision: u64) -> Result<VecDeque<(u64, LoggedEvent)>, Error> {
+        let after = records::logged_event(workspace, revision);
+        let found = self.scan(Entries::in_workspace(workspace).after(&after).limit(PAGE));
+        let entries = found.await?.into_iter();
+        entries
+            .map(|entry| Ok((entry.key().number()?, entry.value()?)))
+            .collect()
+    }
+
+    /// The last event of a webhook's types up to a position, searched backwards to the webhook's creation.
+    async fn previous_event(&self, found: &Found, position: u64) -> Result<Previous, Error> {
+        let (webhook, created) = (&found.webhook.value, found.state.value.created);
+        let mut before = position.saturating_add(1);
+        loop {
+            let key = records::logged_event(webhook.workspace_id, before);
+            let entries = Entries::<LoggedEvent>::in_workspace(webhook.workspace_id)
+                .after(&key)
+                .descending()
+                .limit(PAGE);
+            let page = self.scan(entries).await?;
+            if page.is_empty() {
+                return Ok(Previous::None);
+            }
+            for entry in page {
+                before = entry.key().number()?;
+                if before <= created {
+                    return Ok(Previous::None);
+                }
+                if webhook.types.include(&entry.value()?.action) {
+                    return Ok(Previous::Revision(before));
+                }
+            }
+        }
+    }
+
+    /// Ends a session that has found no event. The position is stored only when it has moved far.
+    async fn end_without_events(&self, found: Found, queue: &Queue) -> Result<End, Error> {
+        let before = &found.state.value;
+        if queue.position() - before.position < STORED_AFTER {
+            return Ok(End::Nothing(queue.position()));
+        }
+        let after = queue.state(before.recorded, None);
+        let transaction = Transaction::default()
+            .check(found.webhook.unchanged())
+            .check(found.state.unchanged())
+            .put(found.state.key, &after)?;
+        self.commit(transaction).await?;
+        Ok(End::Done)
+    }
+}

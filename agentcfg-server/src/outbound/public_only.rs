@@ -1,0 +1,120 @@
+//! Connections to the public internet alone, for URLs that users choose.
+//!
+//! The addresses of a name are resolved once, checked, and connected to: there is no second resolution that could give
+//! other addresses (DNS rebinding). Every address must be public, so that a name with a public and a private address does
+//! not reach the private one. (Decisions, chapter 16.)
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use agentcfg_core::address::is_public;
+use agentcfg_core::model::{AllowedHost, Host, WebhookUrl};
+use hyper::Uri;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+/// How many addresses of a name are tried, one after the other.
+const MAX_ADDRESSES: usize = 4;
+
+/// The time limit for the TCP connection to one address.
+const CONNECT: Duration = Duration::from_secs(3);
+
+/// The operations of the network that a connection consists of. Tests replace them.
+pub(super) trait Network: Send + Sync {
+    /// The addresses of a name.
+    fn resolve(&self, name: String) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+
+    /// A TCP connection.
+    fn connect(&self, address: SocketAddr) -> Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
+}
+
+/// The network of the operating system.
+pub(super) struct System;
+
+impl Network for System {
+    fn resolve(&self, name: String) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name, 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    }
+
+    fn connect(&self, address: SocketAddr) -> Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>> {
+        Box::pin(async move {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            Ok(stream)
+        })
+    }
+}
+
+/// Why no connection was made. The text names no address: the managers of the webhook see it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refused {
+    #[error("the URL {0}")]
+    Url(#[from] agentcfg_core::model::InvalidUrl),
+    #[error("the host has an address that is not public")]
+    NotPublic,
+    #[error("the host has no address")]
+    NoAddress,
+    #[error("the host cannot be resolved")]
+    Unresolved(#[source] io::Error),
+    #[error("cannot connect to the host: {0}")]
+    Connect(io::Error),
+}
+
+/// A connector that connects only to public addresses, by `https` and port 443, and to the exceptions.
+#[derive(Clone)]
+pub(super) struct PublicOnly {
+    pub(super) network: Arc<dyn Network>,
+    pub(super) exceptions: Arc<[AllowedHost]>,
+}
+
+impl PublicOnly {
+    async fn connect(self, uri: Uri) -> Result<TokioIo<TcpStream>, Refused> {
+        let url: WebhookUrl = uri.to_string().parse()?;
+        url.check(&self.exceptions)?;
+        let port = url.port();
+        let is_exception = self.exceptions.iter().any(|allowed| allowed.includes(url.host(), port));
+        let addresses = match url.host() {
+            Host::Address(address) => vec![*address],
+            Host::Name(name) => {
+                let resolved = self.network.resolve(name.to_string()).await;
+                resolved.map_err(Refused::Unresolved)?
+            }
+        };
+        if !is_exception && !addresses.iter().copied().all(is_public) {
+            return Err(Refused::NotPublic);
+        }
+        let mut last = Refused::NoAddress;
+        for address in addresses.into_iter().take(MAX_ADDRESSES) {
+            let connecting = self.network.connect(SocketAddr::new(address, port));
+            let ended = tokio::time::timeout(CONNECT, connecting).await;
+            match ended.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+                Ok(stream) => return Ok(TokioIo::new(stream)),
+                Err(error) => last = Refused::Connect(error),
+            }
+        }
+        Err(last)
+    }
+}
+
+impl Service<Uri> for PublicOnly {
+    type Response = TokioIo<TcpStream>;
+    type Error = Refused;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Refused>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Refused>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        Box::pin(self.clone().connect(uri))
+    }
+}
