@@ -16,7 +16,8 @@ use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{NewAgent, NewWorkspace};
 use agentcfg_core::store::conformance;
 use agentcfg_core::store::{
-    Batch, Check, CommitError, Committed, Direction, Key, Record, Scan, Scanned, Store, StoreError, Write,
+    Batch, Check, CommitError, Committed, Direction, Key, Partition, Record, Scan, Scanned, Store, StoreError, Write,
+    with_revision,
 };
 use async_trait::async_trait;
 
@@ -65,6 +66,7 @@ impl Store for MapStore {
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        batch.check_revised()?;
         let mut state = self.state();
         for (index, check) in batch.checks.iter().enumerate() {
             let holds = match check {
@@ -79,7 +81,7 @@ impl Store for MapStore {
         let mut next = state.clone();
         let mut numbers = Vec::new();
         for (index, write) in batch.writes.into_iter().enumerate() {
-            numbers.push(next.write(write)?.ok_or(CommitError::Limit(index))?);
+            numbers.push(next.write(write, &state)?.ok_or(CommitError::Limit(index))?);
         }
         *state = next;
         Ok(Committed { numbers })
@@ -87,10 +89,18 @@ impl Store for MapStore {
 }
 
 impl State {
-    /// Applies one write and returns its number; `None` when a counter would leave its bounds.
-    fn write(&mut self, write: Write) -> Result<Option<u64>, StoreError> {
+    /// Applies one write and returns its number; `None` when a counter would leave its bounds. `before` is the state before
+    /// the batch.
+    fn write(&mut self, write: Write, before: &Self) -> Result<Option<u64>, StoreError> {
         Ok(Some(match write {
             Write::Put(key, value) => self.put(key, value),
+            Write::PutRevised(key, value) => {
+                let Partition::Workspace(log) = *key.partition() else {
+                    return Err(StoreError::Misuse("only a workspace has revisions".into()));
+                };
+                let revision = before.number(&Key::log_head(log))? + 1;
+                self.put(key, with_revision(revision, &value))
+            }
             Write::Delete(key) => {
                 self.records.remove(&key);
                 0

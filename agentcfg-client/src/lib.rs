@@ -49,6 +49,7 @@ mod client;
 mod connect;
 mod error;
 mod health;
+mod labels;
 mod members;
 mod models;
 mod provider_keys;
@@ -57,6 +58,7 @@ mod request;
 mod response;
 mod retry;
 mod status;
+mod versions;
 mod workspaces;
 
 #[cfg(test)]
@@ -70,3 +72,4 @@ pub use client::Client;
 pub use error::Error;
 pub use rate::RateLimit;
 pub use retry::RetryPolicy;
+pub use versions::Agents;

@@ -33,6 +33,7 @@ async fn every_method_calls_its_endpoint() {
     let part = AgentFilter {
         agent_id: Some("a-b".parse().unwrap()),
         state: AgentState::All,
+        as_of: None,
         offset: 3,
         limit: Some(2),
     };
