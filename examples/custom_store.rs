@@ -66,6 +66,7 @@ impl Store for MapStore {
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        batch.check_revised()?;
         let mut state = self.state();
         for (index, check) in batch.checks.iter().enumerate() {
             let holds = match check {
@@ -88,16 +89,17 @@ impl Store for MapStore {
 }
 
 impl State {
-    /// Applies one write of a batch and returns its number; `None` when a counter would leave its bounds.
+    /// Applies one write and returns its number; `None` when a counter would leave its bounds. `before` is the state before
+    /// the batch.
     fn write(&mut self, write: Write, before: &Self) -> Result<Option<u64>, StoreError> {
         Ok(Some(match write {
             Write::Put(key, value) => self.put(key, value),
-            Write::PutRevised(key, object) => {
-                let Partition::Workspace(workspace) = *key.partition() else {
-                    return Err(StoreError::Misuse(format!("{key:?} is in no workspace")));
+            Write::PutRevised(key, value) => {
+                let Partition::Workspace(log) = *key.partition() else {
+                    return Err(StoreError::Misuse("only a workspace has revisions".into()));
                 };
-                let revision = before.number(&Key::log_head(workspace))? + 1;
-                self.put(key, with_revision(revision, &object))
+                let revision = before.number(&Key::log_head(log))? + 1;
+                self.put(key, with_revision(revision, &value))
             }
             Write::Delete(key) => {
                 self.records.remove(&key);

@@ -1,7 +1,8 @@
 //! Agent configurations.
 
 use agentcfg_core::model::{
-    Agent, AgentFilter, AgentId, AgentPatch, AgentState, IdRef, NewAgent, Precondition, Tag, Tagged, WorkspaceId,
+    Agent, AgentFilter, AgentId, AgentPatch, AgentState, AsOf, IdRef, NewAgent, Precondition, Tag, Tagged,
+    VersionedAgent, WorkspaceId,
 };
 
 use crate::request::Call;
@@ -15,7 +16,8 @@ impl Client {
     /// Lists the agents of a workspace in the order of their creation: the active ones, unless
     /// [`AgentFilter::state`] chooses others.
     ///
-    /// With [`AgentFilter::agent_id`] the tag is that of the agent. (Interface specification, *List agents*.)
+    /// With [`AgentFilter::agent_id`] the tag is that of the agent. With [`AgentFilter::as_of`] the list is the one that was
+    /// answered at that moment; see also [`Client::agents`]. (Interface specification, *List agents*.)
     ///
     /// # Errors
     ///
@@ -90,7 +92,7 @@ impl Client {
         &self,
         workspace: WorkspaceId,
         agent_id: impl Into<IdRef<'_, AgentId>>,
-    ) -> Result<Tagged<Agent>, Error> {
+    ) -> Result<VersionedAgent, Error> {
         let agent_id = agent_id.into();
         let call = Call::get(CONFIGS).agent(Some(workspace), agent_id);
         self.send(call, |answer| {
@@ -98,7 +100,7 @@ impl Client {
             // The list of one agent is empty where the agent does not exist.
             let value = value.into_iter().next();
             let value = value.ok_or_else(|| answer.absent(format!("agent {:?} not found", agent_id.as_str())))?;
-            Ok(Tagged { value, tag })
+            Ok(answer.versioned(Tagged { value, tag }))
         })
         .await
     }
@@ -122,8 +124,9 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn create_agent(&self, new: &NewAgent) -> Result<Tagged<Agent>, Error> {
-        self.send(Call::post(CONFIGS).json(new), Answer::tagged).await
+    pub async fn create_agent(&self, new: &NewAgent) -> Result<VersionedAgent, Error> {
+        let call = Call::post(CONFIGS).message(self.message()).json(new);
+        self.send(call, Answer::agent).await
     }
 
     /// Changes the named fields of an agent. (Interface specification, *Update agent*.)
@@ -152,9 +155,10 @@ impl Client {
         agent_id: impl Into<IdRef<'_, AgentId>>,
         patch: &AgentPatch,
         condition: &Precondition,
-    ) -> Result<Tagged<Agent>, Error> {
+    ) -> Result<VersionedAgent, Error> {
         let call = Call::patch(CONFIGS).agent(workspace, agent_id.into());
-        self.send(call.if_match(condition).json(patch), Answer::tagged).await
+        let call = call.message(self.message()).if_match(condition).json(patch);
+        self.send(call, Answer::agent).await
     }
 
     /// Deletes an agent: its record is kept as inactive, and its identifier stays reserved.
@@ -180,7 +184,8 @@ impl Client {
         condition: &Precondition,
     ) -> Result<(), Error> {
         let call = Call::delete(CONFIGS).agent(workspace, agent_id.into());
-        self.send(call.if_match(condition), Answer::success).await
+        let call = call.message(self.message()).if_match(condition);
+        self.send(call, Answer::success).await
     }
 
     /// Makes a deleted agent active again.
@@ -204,16 +209,24 @@ impl Client {
         workspace: Option<WorkspaceId>,
         agent_id: impl Into<IdRef<'_, AgentId>>,
         condition: &Precondition,
-    ) -> Result<Tagged<Agent>, Error> {
+    ) -> Result<VersionedAgent, Error> {
         let call = Call::post(RESTORE).agent(workspace, agent_id.into());
-        self.send(call.if_match(condition), Answer::tagged).await
+        let call = call.message(self.message()).if_match(condition);
+        self.send(call, Answer::agent).await
     }
 }
 
 fn list(workspace: WorkspaceId, filter: &AgentFilter) -> Call {
+    let (at, revision) = match filter.as_of {
+        Some(AsOf::At(at)) => (Some(at), None),
+        Some(AsOf::Revision(revision)) => (None, Some(revision)),
+        None => (None, None),
+    };
     Call::get(CONFIGS)
         .query("workspace_id", workspace)
         .query_if("agent_id", filter.agent_id.as_deref())
         .query_if("state", (filter.state != AgentState::Active).then_some(filter.state))
+        .query_if("at", at)
+        .query_if("revision", revision)
         .page(filter.offset, filter.limit)
 }

@@ -1,6 +1,6 @@
 //! The audit log.
 
-use agentcfg_core::model::{AuditEntry, WorkspaceId};
+use agentcfg_core::model::{AuditEntry, AuditFilter, WorkspaceId};
 
 use crate::request::Call;
 use crate::response::Answer;
@@ -41,5 +41,39 @@ impl Client {
     pub async fn audit_log(&self, workspace: WorkspaceId, page: &Page) -> Result<Vec<AuditEntry>, Error> {
         let call = Call::get("/api/audit-log").query("workspace_id", workspace);
         self.send(call.page(page.offset, page.limit), Answer::json).await
+    }
+
+    /// Lists the entries of a workspace's audit log that a filter selects, newest first.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::audit_log`].
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_client::model::AuditFilter;
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// let filter = AuditFilter { action: Some("label.*".into()), ..AuditFilter::default() };
+    /// for entry in client.search_audit_log(workspace, &filter).await? {
+    ///     println!("{} {} {}", entry.revision, entry.actor.id, entry.action);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn search_audit_log(
+        &self,
+        workspace: WorkspaceId,
+        filter: &AuditFilter,
+    ) -> Result<Vec<AuditEntry>, Error> {
+        let call = Call::get("/api/audit-log")
+            .query("workspace_id", workspace)
+            .query_if("actor", filter.actor.as_ref())
+            .query_if("action", filter.action.as_ref())
+            .query_if("target_type", filter.target_type.as_ref())
+            .query_if("target_id", filter.target_id.as_ref())
+            .query_if("since", filter.since)
+            .query_if("until", filter.until)
+            .query_if("before", filter.before);
+        self.send(call.page(filter.offset, filter.limit), Answer::json).await
     }
 }

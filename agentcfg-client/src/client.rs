@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use agentcfg_core::model::Message;
 use hyper::Response;
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
@@ -31,6 +32,8 @@ use crate::{Builder, Error, RateLimit, RetryPolicy, Timeouts};
 pub struct Client {
     shared: Arc<Shared>,
     credential: Arc<Credential>,
+    /// Why this client makes changes.
+    message: Option<Message>,
 }
 
 /// State that clients with different credentials share.
@@ -117,14 +120,42 @@ impl Client {
         *self.credential.rate_limit()
     }
 
+    /// Returns a client that gives this reason for each change of an agent or a label that it makes. The reason is kept in the
+    /// audit entry, and with the version if the change makes one.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_client::model::{AgentPatch, Patch, Precondition};
+    /// let patch = AgentPatch { model: Patch::Set("gpt-5".into()), ..AgentPatch::default() };
+    /// let client = client.with_message("Cheaper model for drafts".parse()?);
+    /// client.update_agent(None, "writer", &patch, &Precondition::None).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_message(&self, message: Message) -> Self {
+        Self {
+            message: Some(message),
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn message(&self) -> Option<&Message> {
+        self.message.as_ref()
+    }
+
     fn with(&self, credential: Credential) -> Result<Self, Error> {
-        Ok(Self::assemble(Arc::clone(&self.shared), credential))
+        Ok(Self {
+            credential: Arc::new(credential),
+            ..self.clone()
+        })
     }
 
     pub(crate) fn assemble(shared: Arc<Shared>, credential: Credential) -> Self {
         Self {
             shared,
             credential: Arc::new(credential),
+            message: None,
         }
     }
 

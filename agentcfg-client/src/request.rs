@@ -1,6 +1,6 @@
 //! A request as the endpoint methods describe it, and as it is sent.
 
-use agentcfg_core::model::{AgentId, Expected, IdRef, Precondition, Tag, WorkspaceId};
+use agentcfg_core::model::{AgentId, Expected, IdRef, Message, Precondition, Tag, WorkspaceId};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{
@@ -86,6 +86,11 @@ impl Call {
     pub(crate) fn agent(self, workspace: Option<WorkspaceId>, agent_id: IdRef<'_, AgentId>) -> Self {
         self.query_if("workspace_id", workspace)
             .query("agent_id", agent_id.as_str())
+    }
+
+    /// Says why a change is made.
+    pub(crate) fn message(self, message: Option<&Message>) -> Self {
+        self.query_if("message", message)
     }
 
     /// Selects a page of a list.

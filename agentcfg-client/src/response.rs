@@ -1,6 +1,6 @@
 //! A response: read within a size limit, classified and decoded.
 
-use agentcfg_core::model::{ErrorBody, Success, Tag, Tagged};
+use agentcfg_core::model::{Agent, ErrorBody, Success, Tag, Tagged, VersionedAgent};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::HeaderMap;
@@ -12,6 +12,9 @@ use serde::de::DeserializeOwned;
 use crate::Error;
 use crate::error::{BoxError, Facts};
 use crate::rate::{RateLimit, retry_after};
+
+/// The number of the version of the agent that an answer is of.
+const AGENT_VERSION: HeaderName = HeaderName::from_static("agent-version");
 
 /// Larger than any error message of the service.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
@@ -79,6 +82,24 @@ impl Answer {
             value: self.json()?,
             tag: self.tag().unwrap_or(Tag::UNKNOWN),
         })
+    }
+
+    /// Reads an agent with the tag of its record and the number of its version.
+    pub(crate) fn agent(&self) -> Result<VersionedAgent, Error> {
+        Ok(self.versioned(self.tagged()?))
+    }
+
+    /// An agent of this answer with the number of its version, which is 0 if a proxy removed or changed it.
+    pub(crate) fn versioned(&self, agent: Tagged<Agent>) -> VersionedAgent {
+        let version = self
+            .headers
+            .get(AGENT_VERSION)
+            .and_then(|text| text.to_str().ok()?.parse().ok());
+        VersionedAgent {
+            value: agent.value,
+            tag: agent.tag,
+            version: version.unwrap_or_default(),
+        }
     }
 
     /// The tag in the entity tag. `None` if a proxy removed or changed it.

@@ -9,6 +9,7 @@ mod command_line;
 mod decisions;
 mod durability;
 mod examples;
+mod history;
 mod races;
 mod secrets;
 mod specification;

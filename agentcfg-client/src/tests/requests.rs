@@ -1,8 +1,9 @@
 //! The request that each method sends.
 
 use agentcfg_core::model::{
-    AgentPatch, AgentState, Environment, NewApiKey, NewWorkspace, Patch, Plan, Precondition, Provider, Role, Scope,
-    StatusReport, WorkspacePatch,
+    AgentPatch, AgentState, AuditFilter, Environment, LabelFilter, LabelTarget, NewApiKey, NewWorkspace, Patch, Plan,
+    Precondition, Promotion, Provider, Role, Rollback, Scope, StatusReport, Timestamp, VersionPage, VersionSelector,
+    WorkspacePatch,
 };
 
 use super::server::{Server, answer};
@@ -33,6 +34,7 @@ async fn every_method_calls_its_endpoint() {
     let part = AgentFilter {
         agent_id: Some("a-b".parse().unwrap()),
         state: AgentState::All,
+        as_of: None,
         offset: 3,
         limit: Some(2),
     };
@@ -154,6 +156,132 @@ async fn every_method_calls_its_endpoint() {
     assert!(!requests[5].contains("if-match"));
     // Every response was read completely, so one connection served all requests.
     assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn versions_and_labels_call_their_endpoints() {
+    let server = Server::start((0..14).map(|_| answer(418, "", r#"{"error":"teapot"}"#))).await;
+    let ws = workspace();
+    let c = client(&server).with_message("Why not?".parse().unwrap());
+    let at: Timestamp = "2026-11-20T10:30:00+01:00".parse().unwrap();
+    let agents = c.agents().in_workspace(ws);
+    let mut failed = 0;
+    let mut seen = |error: Option<crate::Error>| {
+        assert_eq!(error.unwrap().status(), Some(418));
+        failed += 1;
+    };
+    let page = VersionPage {
+        before: Some(7),
+        limit: Some(2),
+    };
+    seen(c.list_versions(None, "writer", page).await.err());
+    seen(c.current_versions(Some(ws)).await.err());
+    seen(c.agents().get("writer").await.err());
+    seen(c.agents().label("production").get("writer").await.err());
+    seen(agents.version(3).get("writer").await.err());
+    seen(agents.at(at).list().await.err());
+    seen(agents.revision(118).list().await.err());
+    seen(c.diff_versions(None, "writer", 2, VersionSelector::Current).await.err());
+    let back = Rollback::to_label("staging".parse().unwrap());
+    let tag = Precondition::matches("\"a7\"");
+    seen(c.roll_back_agent(Some(ws), "writer", &back, &tag).await.err());
+    let production = "production".parse().unwrap();
+    let filter = LabelFilter {
+        agent_id: Some("writer"),
+        label: Some("production"),
+    };
+    seen(c.list_labels(ws, filter).await.err());
+    let target = LabelTarget {
+        expected_version: Patch::Null,
+        ..LabelTarget::new(3)
+    };
+    seen(c.set_label(None, "writer", &production, &target).await.err());
+    seen(c.remove_label(None, "writer", &production).await.err());
+    let promotion = Promotion {
+        agent_ids: Some(vec!["writer".parse().unwrap()]),
+        ..Promotion::new("latest".parse().unwrap(), production)
+    };
+    seen(c.promote_labels(ws, &promotion).await.err());
+    let filter = AuditFilter {
+        actor: Some("ada@example.com".into()),
+        action: Some("agent.*".into()),
+        target_type: Some("agent".into()),
+        target_id: Some("writer".into()),
+        since: Some(at),
+        until: Some(at),
+        before: Some(118),
+        offset: 1,
+        limit: Some(5),
+    };
+    seen(c.search_audit_log(ws, &filter).await.err());
+    assert_eq!(failed, 14);
+    let sent: Vec<_> = server.requests().iter().map(|request| line_and_body(request)).collect();
+    let expected = [
+        ("GET /api/agents/versions?agent_id=writer&before=7&limit=2", ""),
+        ("GET /api/agents/versions?workspace_id=WS", ""),
+        ("GET /api/agents/version?agent_id=writer", ""),
+        ("GET /api/agents/version?agent_id=writer&label=production", ""),
+        ("GET /api/agents/version?workspace_id=WS&agent_id=writer&version=3", ""),
+        (
+            "GET /api/agents/configs?workspace_id=WS&at=2026-11-20T09%3A30%3A00.000Z",
+            "",
+        ),
+        ("GET /api/agents/configs?workspace_id=WS&revision=118", ""),
+        ("GET /api/agents/diff?agent_id=writer&from=2&to=latest", ""),
+        (
+            "POST /api/agents/rollback?workspace_id=WS&agent_id=writer&message=Why%20not%3F",
+            r#"{"label":"staging"}"#,
+        ),
+        (
+            "GET /api/agents/labels?workspace_id=WS&agent_id=writer&label=production",
+            "",
+        ),
+        (
+            "PUT /api/agents/labels?agent_id=writer&label=production&message=Why%20not%3F",
+            r#"{"version":3,"expected_version":null}"#,
+        ),
+        (
+            "DELETE /api/agents/labels?agent_id=writer&label=production&message=Why%20not%3F",
+            "",
+        ),
+        (
+            "POST /api/agents/labels/promote?workspace_id=WS&message=Why%20not%3F",
+            r#"{"from":"latest","to":"production","agent_ids":["writer"]}"#,
+        ),
+        (
+            "GET /api/audit-log?workspace_id=WS&actor=ada%40example.com&action=agent.%2A&target_type=agent&target_id=writer\
+             &since=2026-11-20T09%3A30%3A00.000Z&until=2026-11-20T09%3A30%3A00.000Z&before=118&offset=1&limit=5",
+            "",
+        ),
+    ];
+    for (sent, expected) in sent.iter().zip(expected) {
+        assert_eq!((sent.0.as_str(), sent.1.as_str()), expected);
+    }
+    assert!(server.requests()[8].contains("if-match: \"a7\"\r\n"));
+    // What no endpoint can answer is refused before anything is sent.
+    for refused in [agents.label("production").list().await, c.agents().list().await] {
+        assert!(refused.unwrap_err().is_invalid());
+    }
+    let compared = c.diff_versions(None, "writer", at, 2).await;
+    assert!(compared.unwrap_err().is_invalid());
+    assert_eq!(server.requests().len(), 14);
+}
+
+#[tokio::test]
+async fn an_agent_has_the_version_that_the_header_names() {
+    let agent = serde_json::to_string(&serde_json::json!({
+        "id": workspace(), "workspace_id": workspace(), "agent_id": "writer", "display_name": "Writer", "role": null,
+        "description": null, "agent_type": "ai", "model": null, "color": null, "persona_prompt": null, "capabilities": [],
+        "parameters": {}, "is_active": true, "created_at": "2026-11-20T09:30:00.123Z", "updated_at": "2026-11-20T09:30:00.123Z",
+    }))
+    .unwrap();
+    let headers = ["agent-version: 3\r\n", "", "agent-version: x\r\n"];
+    let server = Server::start(headers.map(|header| answer(200, header, &agent))).await;
+    let client = client(&server);
+    for version in [3, 0, 0] {
+        let agent = client.restore_agent(None, "writer", &Precondition::None).await.unwrap();
+        assert_eq!(agent.version, version);
+    }
 }
 
 #[tokio::test]

@@ -13,6 +13,10 @@ enum Before {
     Nothing,
     Agent,
     DeletedAgent,
+    /// An agent with two versions.
+    ChangedAgent,
+    /// An agent with the label `live`.
+    Label,
     Member,
     Key,
     ProviderKey,
@@ -43,6 +47,7 @@ const fn plain(method: &'static str, path: &'static str, query: &'static str) ->
 }
 
 const AGENT: &str = "workspace_id={workspace}&agent_id={item}";
+const LABEL: &str = "workspace_id={workspace}&agent_id={item}&label=live";
 const MEMBER: &str = "workspace_id={workspace}&user_id={item}";
 const PROVIDER: &str = "workspace_id={workspace}&provider=openai";
 const WORKSPACE: &str = "workspace_id={workspace}";
@@ -59,6 +64,8 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             "GET",
             "/api/agents/configs"
             | "/api/agents/status"
+            | "/api/agents/versions"
+            | "/api/agents/labels"
             | "/api/workspaces/members"
             | "/api/api-keys"
             | "/api/audit-log",
@@ -74,6 +81,16 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
         ("PATCH", "/api/agents/configs") => with(Before::Agent, AGENT, Some(r#"{"role": "{fresh}"}"#)),
         ("DELETE", "/api/agents/configs") => with(Before::Agent, AGENT, None),
         ("POST", "/api/agents/configs/restore") => with(Before::DeletedAgent, AGENT, None),
+        ("GET", "/api/agents/version") => with(Before::Agent, AGENT, None),
+        ("GET", "/api/agents/diff") => with(Before::Agent, "workspace_id={workspace}&agent_id={item}&from=1", None),
+        ("POST", "/api/agents/rollback") => with(Before::ChangedAgent, AGENT, Some(r#"{"version": 1}"#)),
+        ("PUT", "/api/agents/labels") => with(Before::Agent, LABEL, Some(r#"{"version": 1}"#)),
+        ("DELETE", "/api/agents/labels") => with(Before::Label, LABEL, None),
+        ("POST", "/api/agents/labels/promote") => with(
+            Before::Agent,
+            WORKSPACE,
+            Some(r#"{"from": "latest", "to": "live", "agent_ids": ["{item}"]}"#),
+        ),
         ("PUT", "/api/agents/status") => with(Before::Agent, AGENT, Some(r#"{"status": "idle"}"#)),
         ("POST", "/api/workspaces") => with(Before::Nothing, "", Some(r#"{"name": "x"}"#)),
         ("PATCH", "/api/workspaces") => with(Before::Nothing, WORKSPACE, Some(r#"{"name": "{fresh}"}"#)),
@@ -157,6 +174,21 @@ impl Recipe {
             Before::DeletedAgent => {
                 studio.create(&item, &Value::Null).expect(201);
                 studio.remove(&item).expect(200);
+                item
+            }
+            Before::ChangedAgent => {
+                studio.create(&item, &Value::Null).expect(201);
+                studio.change(&item, &json!({"role": "second"})).expect(200);
+                item
+            }
+            Before::Label => {
+                studio.create(&item, &Value::Null).expect(201);
+                let target = format!(
+                    "/api/agents/labels?workspace_id={}&agent_id={item}&label=live",
+                    studio.id
+                );
+                let request = studio.server.put(target).bearer(&studio.owner);
+                request.json(&json!({"version": 1})).send().expect(200);
                 item
             }
             Before::Member => {

@@ -60,6 +60,8 @@ fn every_kind_of_change_writes_one_entry_with_actor_action_and_target() {
                 "changes",
                 "created_at",
                 "id",
+                "message",
+                "revision",
                 "target",
                 "workspace_id"
             ]

@@ -1,0 +1,286 @@
+//! Versions of agents.
+
+use agentcfg_core::model::{
+    Agent, AgentDiff, AgentFilter, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Precondition, Rollback,
+    Tagged, Timestamp, VersionPage, VersionSelector, VersionedAgent, WorkspaceId,
+};
+
+use crate::request::Call;
+use crate::response::Answer;
+use crate::{Client, Error};
+
+const VERSIONS: &str = "/api/agents/versions";
+const VERSION: &str = "/api/agents/version";
+const DIFF: &str = "/api/agents/diff";
+const ROLLBACK: &str = "/api/agents/rollback";
+
+impl Client {
+    /// Lists the versions of an agent, newest first, without their content.
+    ///
+    /// # Errors
+    ///
+    /// [`is_forbidden`](Error::is_forbidden) without `agents:read` in the workspace,
+    /// [`is_not_found`](Error::is_not_found) for an unknown agent.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_client::model::VersionPage;
+    /// for version in client.list_versions(None, "writer", VersionPage::default()).await? {
+    ///     println!("{} of {}", version.version, version.created_at);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn list_versions(
+        &self,
+        workspace: Option<WorkspaceId>,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+        page: VersionPage,
+    ) -> Result<Vec<AgentVersion>, Error> {
+        let call = Call::get(VERSIONS).agent(workspace, agent_id.into());
+        let call = call.query_if("before", page.before).query_if("limit", page.limit);
+        self.send(call, Answer::json).await
+    }
+
+    /// Lists the current version of each active agent of a workspace, without its content, in the order of the list.
+    ///
+    /// # Errors
+    ///
+    /// [`is_forbidden`](Error::is_forbidden) without `agents:read` in the workspace.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// for version in client.current_versions(None).await? {
+    ///     println!("{} is at version {}", version.agent_id, version.version);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn current_versions(&self, workspace: Option<WorkspaceId>) -> Result<Vec<AgentVersion>, Error> {
+        let call = Call::get(VERSIONS).query_if("workspace_id", workspace);
+        self.send(call, Answer::json).await
+    }
+
+    /// Reads one version of an agent with its content. [`Client::agents`] does the same in a more readable way.
+    ///
+    /// # Errors
+    ///
+    /// [`is_forbidden`](Error::is_forbidden) without `agents:read` in the workspace,
+    /// [`is_not_found`](Error::is_not_found) for an unknown agent and where the selector finds no version,
+    /// [`is_invalid`](Error::is_invalid) for a revision that is not there yet.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let released = client.get_version(None, "writer", "production").await?;
+    /// let third = client.get_version(None, "writer", 3).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn get_version<'a>(
+        &self,
+        workspace: Option<WorkspaceId>,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+        selector: impl Into<VersionSelector<'a>>,
+    ) -> Result<AgentVersionDetail, Error> {
+        let call = Call::get(VERSION).agent(workspace, agent_id.into());
+        let call = match selector.into() {
+            VersionSelector::Current => call,
+            VersionSelector::Version(version) => call.query("version", version),
+            VersionSelector::Label(label) => call.query("label", label),
+            VersionSelector::At(at) => call.query("at", at),
+            VersionSelector::Revision(revision) => call.query("revision", revision),
+        };
+        self.send(call, Answer::json).await
+    }
+
+    /// Compares two versions of an agent, each named by its number or a label.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::get_version`]; also for a time or a revision, which cannot be compared.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let diff = client.diff_versions(None, "writer", "production", "latest").await?;
+    /// print!("{}", diff.prompt_diff.unwrap_or_default());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn diff_versions<'a>(
+        &self,
+        workspace: Option<WorkspaceId>,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+        from: impl Into<VersionSelector<'a>>,
+        to: impl Into<VersionSelector<'a>>,
+    ) -> Result<AgentDiff, Error> {
+        let (from, to) = (compared(from.into())?, compared(to.into())?);
+        let call = Call::get(DIFF).agent(workspace, agent_id.into());
+        self.send(call.query("from", from).query("to", to), Answer::json).await
+    }
+
+    /// Gives an agent the content of an earlier version again, as a new version. The same content already: nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// [`is_forbidden`](Error::is_forbidden) without `agents:configure`,
+    /// [`is_not_found`](Error::is_not_found) for an unknown or deleted agent and for an unknown version or label,
+    /// [`is_precondition_failed`](Error::is_precondition_failed) when the condition is not met.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_client::model::{Precondition, Rollback};
+    /// let writer = client.roll_back_agent(None, "writer", &Rollback::to_version(3), &Precondition::None).await?;
+    /// println!("version {} has the content of version 3", writer.version);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn roll_back_agent(
+        &self,
+        workspace: Option<WorkspaceId>,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+        to: &Rollback,
+        condition: &Precondition,
+    ) -> Result<VersionedAgent, Error> {
+        let call = Call::post(ROLLBACK).agent(workspace, agent_id.into());
+        let call = call.message(self.message()).if_match(condition).json(to);
+        self.send(call, Answer::agent).await
+    }
+
+    /// Starts to read agents as they were: at a version, a label, a time or a revision.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let writer = client.agents().label("production").get("writer").await?;
+    /// println!("{}", writer.config.persona_prompt.unwrap_or_default());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn agents(&self) -> Agents<'_> {
+        Agents {
+            client: self,
+            workspace: None,
+            selector: VersionSelector::Current,
+        }
+    }
+}
+
+/// The text of a version that is compared.
+fn compared(selector: VersionSelector<'_>) -> Result<String, Error> {
+    match selector {
+        VersionSelector::Current => Ok("latest".to_owned()),
+        VersionSelector::Version(version) => Ok(version.to_string()),
+        VersionSelector::Label(label) => Ok(label.to_owned()),
+        VersionSelector::At(_) | VersionSelector::Revision(_) => Err(Error::input(
+            "a version to compare must be named by its number or a label",
+        )),
+    }
+}
+
+/// Agents as they are or were; see [`Client::agents`]. The last selector counts.
+///
+/// ```no_run
+/// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+/// let agents = client.agents().in_workspace(workspace);
+/// let released = agents.label("production").get("writer").await?;
+/// let yesterday = agents.at("2026-11-19T18:00:00Z".parse()?).list().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Agents<'a> {
+    client: &'a Client,
+    workspace: Option<WorkspaceId>,
+    selector: VersionSelector<'a>,
+}
+
+impl<'a> Agents<'a> {
+    /// In this workspace. It may be left out where the credential belongs to exactly one, except for [`Self::list`].
+    #[must_use]
+    pub fn in_workspace(self, workspace: WorkspaceId) -> Self {
+        Self {
+            workspace: Some(workspace),
+            ..self
+        }
+    }
+
+    /// At the version that a label points at. Where an agent does not have it, the error
+    /// [`is_not_found`](Error::is_not_found): there is no fallback.
+    #[must_use]
+    pub fn label(self, label: &'a str) -> Self {
+        self.at_version(VersionSelector::Label(label))
+    }
+
+    /// At the version of this number.
+    #[must_use]
+    pub fn version(self, version: u64) -> Self {
+        self.at_version(VersionSelector::Version(version))
+    }
+
+    /// As they were at this time, which is included.
+    #[must_use]
+    pub fn at(self, at: Timestamp) -> Self {
+        self.at_version(VersionSelector::At(at))
+    }
+
+    /// As they were at this revision of the workspace.
+    #[must_use]
+    pub fn revision(self, revision: u64) -> Self {
+        self.at_version(VersionSelector::Revision(revision))
+    }
+
+    fn at_version(self, selector: VersionSelector<'a>) -> Self {
+        Self { selector, ..self }
+    }
+
+    /// Reads an agent's version with its content.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::get_version`].
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = client.agents().label("production").get("writer").await?.config.model;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn get(&self, agent_id: impl Into<IdRef<'_, AgentId>>) -> Result<AgentVersionDetail, Error> {
+        self.client.get_version(self.workspace, agent_id, self.selector).await
+    }
+
+    /// Lists the active agents as they are, or as they were at a time or a revision.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::list_agents`]; [`is_invalid`](Error::is_invalid) also without a workspace, and for a version or a label,
+    /// which an agent has and a list does not.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// let before = client.agents().in_workspace(workspace).revision(118).list().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn list(&self) -> Result<Tagged<Vec<Agent>>, Error> {
+        let as_of = match self.selector {
+            VersionSelector::Current => None,
+            VersionSelector::At(at) => Some(AsOf::At(at)),
+            VersionSelector::Revision(revision) => Some(AsOf::Revision(revision)),
+            VersionSelector::Version(_) | VersionSelector::Label(_) => {
+                return Err(Error::input(
+                    "a list is selected by a time or a revision, not by a version",
+                ));
+            }
+        };
+        let Some(workspace) = self.workspace else {
+            return Err(Error::input("a list needs a workspace"));
+        };
+        let filter = AgentFilter {
+            as_of,
+            ..AgentFilter::default()
+        };
+        self.client.list_agents(workspace, &filter).await
+    }
+}
