@@ -15,6 +15,7 @@ mod migrate;
 mod models;
 mod outages;
 mod pooler;
+mod removal;
 mod server;
 mod trips;
 
