@@ -21,7 +21,7 @@
 /// | `defaulted` | `T`, left out: `T::default()` | `Option<T>`, left out: stays |
 /// | `nullable` | `Option<T>`, null is the same as left out | [`Patch<T>`](crate::model::Patch) |
 ///
-/// `also: { … }` adds keywords to the schema. A field may end with `=> fits(other)`, a function that refuses its
+/// `whole: check` names a function that checks the body once all of its fields are read. `also: { … }` adds keywords to the schema. A field may end with `=> fits(other)`, a function that refuses its
 /// presence or its absence by the value of a field before it.
 macro_rules! body {
     (
@@ -35,6 +35,7 @@ macro_rules! body {
         }
         read_only: $read_only:expr,
         examples: $examples:tt,
+        $(whole: $whole:path,)?
         $(also: $also:tt,)?
     ) => {
         $(#[doc = $about])*
@@ -89,7 +90,9 @@ macro_rules! body {
                     let $field =
                         $crate::body::$mode::$presence::<$crate::body::rule!($type $(as $rule)?)>(fields, stringify!($field));
                 )+
-                Some(Self { $($field: $field?,)+ })
+                let body = Self { $($field: $field?,)+ };
+                $(fields.whole(&body, $whole);)?
+                Some(body)
             }
 
             fn check(&self, faults: &mut $crate::validate::Faults) {
@@ -100,6 +103,7 @@ macro_rules! body {
                         <$crate::body::rule!($type $(as $rule)?) as $crate::rules::Rule>::check(value, stringify!($field), faults);
                     }
                 )+
+                $($whole(self, faults);)?
             }
         }
 

@@ -26,7 +26,7 @@ mod time;
 mod wire;
 mod workspace;
 
-pub use agent::{Agent, AgentPatch, AgentType, NewAgent, Parameters};
+pub use agent::{Agent, AgentPatch, AgentSpec, AgentType, NewAgent, Parameters};
 pub use agent_filter::{AgentFilter, AgentState};
 pub use api_key::{ApiKey, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, Environment, NewApiKey};
 pub use audit::{Action, Actor, ActorType, AuditEntry, Change, Changes, Target, TargetType};
@@ -39,7 +39,7 @@ pub use patch::Patch;
 pub use permission::{Permission, PermissionSet, Role, Scope};
 pub use provider::{CredentialSource, ModelInfo, ModelStatus, Provider, ProviderKeyInfo};
 pub use rate::RateStatus;
-pub use set::AgentSet;
+pub use set::{AgentSet, AppliedAgent, AppliedAgents, ApplyAction, ApplyAgents};
 pub use status::{AgentStatus, LiveStatus, StatusReport};
 pub use tag::{Expected, InvalidTag, Precondition, Tag, Tagged};
 #[cfg(feature = "engine")]

@@ -25,8 +25,9 @@ use super::{
     Agent, AgentId, AgentSet, ApiKey, ApiKeyId, ExportLine, Member, ReportedStatus, SetName, UserId, Workspace,
 };
 use super::{
-    AgentPatch, AgentStatus, AuditEntry, CreatedApiKey, ErrorBody, ModelInfo, NewAgent, NewApiKey, NewWorkspace,
-    ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp, WorkspaceId, WorkspacePatch, WorkspaceView,
+    AgentPatch, AgentSpec, AgentStatus, AppliedAgents, ApplyAgents, AuditEntry, CreatedApiKey, ErrorBody, ModelInfo,
+    NewAgent, NewApiKey, NewWorkspace, ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp, WorkspaceId,
+    WorkspacePatch, WorkspaceView,
 };
 use crate::secret::ProviderCredential;
 use crate::validate::{MAX_AGENT_ID, MAX_SET_NAME, MAX_USER_ID};
@@ -85,6 +86,9 @@ pub fn definitions() -> Map<String, Value> {
         ModelInfo,
         ProviderKeyInfo,
         ProviderCredential,
+        AgentSpec,
+        ApplyAgents,
+        AppliedAgents,
         AgentSet,
         ReportedStatus,
         ExportLine,

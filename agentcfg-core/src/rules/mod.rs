@@ -10,7 +10,9 @@ mod value;
 
 use std::marker::PhantomData;
 
-pub(crate) use self::agent::{Capabilities, Color, Parameters, RepeatedAgentId};
+pub(crate) use self::agent::{
+    AgentSpecs, Capabilities, Color, Parameters, RepeatedAgentId, each_once, too_many_agents,
+};
 #[cfg(feature = "schema")]
 pub(crate) use self::shown::KeyText;
 pub(crate) use self::shown::{RecordId, True};

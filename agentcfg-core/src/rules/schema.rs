@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
-    Any, Capabilities, Color, Credential, KeyText, Moment, NotBlank, Parameters, RecordId, RepeatedAgentId,
+    AgentSpecs, Any, Capabilities, Color, Credential, KeyText, Moment, NotBlank, Parameters, RecordId, RepeatedAgentId,
     RequestsPerMinute, Text, TextFromOne, True,
 };
 use crate::model;
 use crate::model::schema::UUID;
-use crate::validate::{MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_PROVIDER_KEY, MAX_RATE_LIMIT};
+use crate::validate::{MAX_APPLIED, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_PROVIDER_KEY, MAX_RATE_LIMIT};
 
 const WITHOUT_NUL: &str = r"^[^\u0000]*$";
 /// A pattern: at least one character is not white space in Unicode. A schema's dialect of expressions need not know the
@@ -113,6 +113,24 @@ schemas! {
         "type": "string",
         "format": "date-time",
     };
+}
+
+impl JsonSchema for AgentSpecs {
+    fn schema_name() -> Cow<'static, str> {
+        "AgentSpecs".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "array",
+            "maxItems": MAX_APPLIED,
+            "items": generator.subschema_for::<model::AgentSpec>(),
+        })
+    }
 }
 
 /// Rules whose schema is that of another type.

@@ -268,7 +268,7 @@ impl AgentCfg {
     }
 
     /// The time of a change: now, but always after the last one.
-    fn after(&self, last: Timestamp) -> Timestamp {
+    pub(super) fn after(&self, last: Timestamp) -> Timestamp {
         self.now().max(last.plus_millis(1))
     }
 
@@ -334,7 +334,7 @@ impl AgentCfg {
 }
 
 /// The refusal of more active agents than the plan allows.
-fn over_limit(plan: Plan, limit: Option<u32>) -> Error {
+pub(super) fn over_limit(plan: Plan, limit: Option<u32>) -> Error {
     let limit = limit.unwrap_or_default();
     let message = format!(
         "the plan {plan} of this workspace allows {limit} active agents, and all of them exist; an operator of this service \

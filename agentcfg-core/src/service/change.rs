@@ -119,6 +119,19 @@ impl<'a> Change<'a> {
         Ok(self)
     }
 
+    /// Adds the change of one agent of several, and returns its fields that differ. [`Self::tell_text`] takes those of all.
+    pub(super) fn one_agent(mut self, decided: &AgentChange) -> Result<(Self, Vec<u8>), Error> {
+        let (transaction, changes) = decided.write(self.transaction)?;
+        self.transaction = transaction;
+        Ok((self, changes))
+    }
+
+    /// Lists these changes in the audit entry.
+    pub(super) fn tell_text(mut self, changes: Vec<u8>) -> Self {
+        self.changes = changes;
+        self
+    }
+
     /// As [`Self::create`] or [`Self::replace`], by whether a record was found.
     pub(super) fn save<T: Entity + Serialize>(
         self,

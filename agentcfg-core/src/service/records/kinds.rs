@@ -59,6 +59,11 @@ pub(in crate::service) fn audit_entry(workspace: WorkspaceId, number: u64) -> En
     EntityKey::of(Key::log_entry(workspace, number))
 }
 
+/// As [`audit_entry`], to read a part of the entry.
+pub(in crate::service) fn log_subject<T: Entity>(workspace: WorkspaceId, number: u64) -> EntityKey<T> {
+    EntityKey::of(Key::log_entry(workspace, number))
+}
+
 impl Entity for Member {
     const KIND: Kind = Kind::Member;
 }

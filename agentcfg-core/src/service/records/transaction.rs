@@ -18,6 +18,8 @@ pub(in crate::service) struct Transaction {
     guard: Option<Guard>,
     /// The index of the write that puts the subject, whose version the caller needs.
     subject: Option<usize>,
+    /// The index of the write that appends to the log.
+    entry: Option<usize>,
 }
 
 /// The basis of the decision for a transaction.
@@ -43,6 +45,8 @@ pub(in crate::service) enum Outcome {
 pub(in crate::service) struct Done {
     /// The version of the record that [`Transaction::put_subject`] put; 0, which no record has, when there was none.
     pub(in crate::service) version: u64,
+    /// The number of the entry that [`Transaction::append`] appended; 0, which no entry has, when there was none.
+    pub(in crate::service) revision: u64,
 }
 
 impl Transaction {
@@ -98,7 +102,8 @@ impl Transaction {
 
     /// Appends an entry to a workspace's log. Its value is encoded already.
     #[must_use]
-    pub(in crate::service) fn append(self, log: WorkspaceId, value: Vec<u8>) -> Self {
+    pub(in crate::service) fn append(mut self, log: WorkspaceId, value: Vec<u8>) -> Self {
+        self.entry = Some(self.batch.writes.len());
         self.write(Write::Append { log, value })
     }
 
@@ -121,7 +126,12 @@ impl AgentCfg {
     /// [`ErrorKind::Unauthorized`] when the API key that the decision rests on was revoked meanwhile; else when storage
     /// fails.
     pub(in crate::service) async fn commit(&self, transaction: Transaction) -> Result<Outcome, Error> {
-        let Transaction { batch, guard, subject } = transaction;
+        let Transaction {
+            batch,
+            guard,
+            subject,
+            entry,
+        } = transaction;
         let numbers = match self.store().commit(batch).await {
             Ok(committed) => committed.numbers,
             Err(CommitError::Conflict(0)) if matches!(guard, Some(Guard::Credential)) => {
@@ -131,9 +141,10 @@ impl AgentCfg {
             Err(CommitError::Limit(_)) => return Ok(Outcome::Limit),
             Err(CommitError::Store(error)) => return Err(error.into()),
         };
-        let version = subject.and_then(|write| numbers.get(write)).copied();
+        let number = |write: Option<usize>| write.and_then(|write| numbers.get(write)).copied();
         Ok(Outcome::Done(Done {
-            version: version.unwrap_or_default(),
+            version: number(subject).unwrap_or_default(),
+            revision: number(entry).unwrap_or_default(),
         }))
     }
 }
