@@ -15,9 +15,9 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::api::call::{Call, Content, Received};
-use crate::api::endpoint::Run;
+use crate::api::endpoint::{Definition, Run};
 use crate::api::endpoints;
-use crate::api::model_calls::{self, ModelCalls, Target};
+use crate::api::model_calls::{ModelCalls, Target};
 use crate::api::observer::{Answered, Observer, Stopwatch};
 use crate::api::route::Needs;
 use crate::api::routes::{self, Place};
@@ -327,7 +327,7 @@ where
         let name = || budget_name(&caller);
         let mut share = shared.body_budget.share(&name);
         if !matches!(endpoint.content, Content::Nothing) {
-            received.body = Box::pin(read_body(&endpoint.content, head, *body, &mut share)).await?;
+            received.body = Box::pin(read_body(endpoint, head, *body, &mut share)).await?;
         }
         endpoints::run(endpoint, &call, &received).await?
     };
@@ -342,26 +342,28 @@ fn budget_name(caller: &Caller) -> String {
     format!("{:?} {}", actor.kind, actor.id)
 }
 
-async fn read_body<B>(content: &Content, head: &Parts, body: &mut B, share: &mut Share<'_>) -> Result<Bytes, Failure>
+async fn read_body<B>(
+    endpoint: &Definition,
+    head: &Parts,
+    body: &mut B,
+    share: &mut Share<'_>,
+) -> Result<Bytes, Failure>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
 {
-    match content {
-        Content::Nothing => Ok(Bytes::new()),
-        Content::Json(_) => {
-            request::check_json(&head.headers)?;
-            whole_body(body, request::MAX_BODY, share).await
-        }
+    match endpoint.content {
+        Content::Nothing => return Ok(Bytes::new()),
+        Content::Json(_) => request::check_json(&head.headers)?,
         Content::ModelCall => {
             // At the other paths, providers accept other content types too, such as forms with files.
             let format = Target::of_path(head.uri.path()).and_then(|target| target.format());
             if format.is_some() {
                 request::check_json(&head.headers)?;
             }
-            whole_body(body, model_calls::MAX_BODY, share).await
         }
     }
+    whole_body(body, endpoint.max_body, share).await
 }
 
 /// The response to a request that failed.

@@ -72,6 +72,11 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
         ("PATCH", "/api/agents/configs") => with(Before::Agent, AGENT, Some(r#"{"role": "{fresh}"}"#)),
         ("DELETE", "/api/agents/configs") => with(Before::Agent, AGENT, None),
         ("POST", "/api/agents/configs/restore") => with(Before::DeletedAgent, AGENT, None),
+        ("POST", "/api/agents/apply") => with(
+            Before::Nothing,
+            WORKSPACE,
+            Some(r#"{"agents": [{"agent_id": "{fresh}", "display_name": "x"}]}"#),
+        ),
         ("PUT", "/api/agents/status") => with(Before::Agent, AGENT, Some(r#"{"status": "idle"}"#)),
         ("POST", "/api/workspaces") => with(Before::Nothing, "", Some(r#"{"name": "x"}"#)),
         ("PATCH", "/api/workspaces") => with(Before::Nothing, WORKSPACE, Some(r#"{"name": "{fresh}"}"#)),

@@ -1,6 +1,8 @@
 //! Bodies of requests: which there are, and how each is read.
 
-use agentcfg_core::model::{AgentPatch, NewAgent, NewApiKey, NewWorkspace, RoleChange, StatusReport, WorkspacePatch};
+use agentcfg_core::model::{
+    AgentPatch, ApplyAgents, NewAgent, NewApiKey, NewWorkspace, RoleChange, StatusReport, WorkspacePatch,
+};
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::validate::{Invalid, Valid};
 use bytes::Bytes;
@@ -10,11 +12,15 @@ use super::{Call, ParameterDoc, Place, Received};
 use crate::api::schema::{ReadJson, Schema};
 use crate::http::errors::Failure;
 use crate::http::query::query_without;
+use crate::http::request::{MAX_BODY, MAX_LONG_BODY};
 
 /// What body an endpoint takes.
 pub trait Body: Sized + Send {
     /// How it is received.
     const CONTENT: Content;
+
+    /// The greatest length in bytes.
+    const MAX_BYTES: usize = MAX_BODY;
 
     /// Reads the body.
     ///
@@ -74,6 +80,7 @@ impl Passed {
 
 impl Body for Passed {
     const CONTENT: Content = Content::ModelCall;
+    const MAX_BYTES: usize = MAX_LONG_BODY;
 
     fn read(request: &Received<'_>) -> Result<Self, Failure> {
         Ok(Self(request.body.clone()))
@@ -82,6 +89,7 @@ impl Body for Passed {
 
 impl<T: ReadJson> Body for T {
     const CONTENT: Content = Content::Json(Schema::of_body::<T>());
+    const MAX_BYTES: usize = T::MAX_BYTES;
 
     fn read(request: &Received<'_>) -> Result<Self, Failure> {
         Ok(Self::read_json(&request.body)?)
@@ -110,3 +118,14 @@ bodies!(
     Valid<NewApiKey>: NewApiKey,
     ProviderCredential: ProviderCredential,
 );
+
+/// A thousand agents with long prompts are a long body.
+impl ReadJson for Valid<ApplyAgents> {
+    type Described = ApplyAgents;
+
+    const MAX_BYTES: usize = MAX_LONG_BODY;
+
+    fn read_json(json: &[u8]) -> Result<Self, Invalid> {
+        ApplyAgents::from_json(json)
+    }
+}
