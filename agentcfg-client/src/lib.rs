@@ -43,6 +43,7 @@
 
 mod agents;
 mod api_keys;
+mod apply;
 mod audit;
 mod builder;
 mod client;

@@ -112,8 +112,13 @@ fn not_json(error: &serde_json::Error) -> Invalid {
 
 fn read<'a>(text: &'a str, huge: &[usize]) -> serde_json::Result<Json<'a>> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let count = Cell::new(0);
-    let json = Seed { huge, count: &count }.deserialize(&mut deserializer)?;
+    let (count, values) = (Cell::new(0), Cell::new(0));
+    let seed = Seed {
+        huge,
+        count: &count,
+        values: &values,
+    };
+    let json = seed.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(json)
 }
@@ -182,9 +187,25 @@ struct Seed<'a> {
     huge: &'a [usize],
     /// How many numbers were read.
     count: &'a Cell<usize>,
+    /// How many elements and members were read.
+    values: &'a Cell<usize>,
 }
 
+/// The greatest number of elements and members of a text. A value takes many times the memory of its text, so a text of some
+/// megabytes could take a gigabyte.
+const MAX_VALUES: usize = 1_000_000;
+
 impl Seed<'_> {
+    /// Counts an element or a member.
+    fn count_value<E: serde::de::Error>(self) -> Result<(), E> {
+        let values = self.values.get() + 1;
+        self.values.set(values);
+        match values > MAX_VALUES {
+            true => Err(E::custom(format_args!("more than {MAX_VALUES} elements and members"))),
+            false => Ok(()),
+        }
+    }
+
     fn number<'de>(self, number: Number) -> Json<'de> {
         let count = self.count.replace(self.count.get() + 1);
         match self.huge.binary_search(&count) {
@@ -246,6 +267,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json<'de>, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = seq.next_element_seed(self)? {
+            self.count_value()?;
             items.push(item);
         }
         Ok(Json::Array(items))
@@ -254,6 +276,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json<'de>, A::Error> {
         let mut entries = Vec::new();
         while let Some(name) = map.next_key::<Name<'de>>()? {
+            self.count_value()?;
             let value = map.next_value_seed(self)?;
             entries.push((name.0, value));
         }

@@ -92,6 +92,15 @@ impl Response {
         }
     }
 
+    /// The body as JSON, line by line.
+    #[track_caller]
+    pub fn lines(&self) -> Vec<Value> {
+        let text = std::str::from_utf8(&self.body).expect("the body is UTF-8");
+        assert!(text.ends_with('\n'), "{self:?}");
+        let read = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        text.lines().map(read).collect()
+    }
+
     /// The entity tag.
     #[track_caller]
     pub fn etag(&self) -> String {
@@ -111,6 +120,8 @@ impl Response {
             assert!(!self.request.contains("/api/"), "a page: {self:?}");
         } else if method == "HEAD" || matches!(self.status, 204 | 304) {
             assert!(self.body.is_empty(), "{self:?}");
+        } else if self.status == 200 && self.need("content-type") == "application/x-ndjson" {
+            self.lines();
         } else {
             assert_eq!(self.need("content-type"), "application/json", "{self:?}");
             self.json();

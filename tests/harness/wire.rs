@@ -83,16 +83,51 @@ impl Wire {
             body: Vec::new(),
         };
         if method != "HEAD" && !matches!(status, 100..=199 | 204 | 304) {
-            let length = usize::try_from(response.number("content-length")).unwrap();
-            while self.unread.len() < length {
-                let count = self
-                    .more()
-                    .unwrap_or_else(|error| panic!("{error} within {response:?}"));
-                assert!(count > 0, "cut off: {response:?}");
+            if response.header("transfer-encoding") == Some("chunked") {
+                self.chunks(&mut response);
+            } else {
+                let length = usize::try_from(response.number("content-length")).unwrap();
+                response.body = self.take(length, &response);
             }
-            response.body = self.unread.drain(..length).collect();
         }
         Some(response)
+    }
+
+    /// Reads a chunked body to its end.
+    #[track_caller]
+    fn chunks(&mut self, response: &mut Response) {
+        loop {
+            let end = loop {
+                if let Some(end) = find(&self.unread, b"\r\n") {
+                    break end;
+                }
+                let unread = self.unread.len();
+                let more = self.take(unread + 1, response);
+                self.unread.splice(..0, more);
+            };
+            let line = self.take(end + 2, response);
+            let size = std::str::from_utf8(&line[..end])
+                .ok()
+                .and_then(|size| usize::from_str_radix(size, 16).ok());
+            let size = size.unwrap_or_else(|| panic!("no size of a chunk: {line:?}"));
+            let chunk = self.take(size + 2, response);
+            response.body.extend_from_slice(&chunk[..size]);
+            if size == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Takes this many bytes of a body.
+    #[track_caller]
+    fn take(&mut self, length: usize, response: &Response) -> Vec<u8> {
+        while self.unread.len() < length {
+            let count = self
+                .more()
+                .unwrap_or_else(|error| panic!("{error} within {response:?}"));
+            assert!(count > 0, "cut off: {response:?}");
+        }
+        self.unread.drain(..length).collect()
     }
 
     /// Whether any bytes arrive within this time.

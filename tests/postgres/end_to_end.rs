@@ -12,6 +12,7 @@ const SKIPPED: &[&str] = &[
     "decisions::sessions::a_token_of_another_deployment_is_refused",
     // It compares the files with the command `check`; crashes of the database have their own tests.
     "durability::crash::a_killed_server_has_lost_nothing_that_it_acknowledged",
+    "durability::removal::a_removal_goes_on_after_kills_until_nothing_is_left",
     // Rate windows in a database outlive the process.
     "decisions::rate_limit::windows_end_with_the_process",
     // These tests read the files of the store.

@@ -16,6 +16,7 @@ mod migrate;
 mod models;
 mod outages;
 mod pooler;
+mod removal;
 mod server;
 mod trips;
 

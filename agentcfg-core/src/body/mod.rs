@@ -14,6 +14,7 @@ mod tests;
 mod value;
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 pub(crate) use self::declare::{body, field_type, name, record, rule, schema};
 pub(crate) use self::field::{Change, Field};
@@ -41,6 +42,19 @@ pub(crate) fn from_json<T: Body>(bytes: &[u8]) -> Result<T, Invalid> {
     fields.finish(T::READ_ONLY, body)
 }
 
+/// Reads an object within a body, whose faults are noted under its place.
+pub(crate) fn from_entry<T: Body>(json: Json<'_>, place: &dyn Display, faults: &mut Faults) -> Option<T> {
+    let Json::Object(entries) = json else {
+        faults.push(place, format_args!("must be an object, got {}", json.kind()));
+        return None;
+    };
+    let mut fields = Fields::of(entries);
+    let body = T::read(&mut fields);
+    fields.refuse_others(T::READ_ONLY);
+    faults.add_under(place, fields.faults);
+    body
+}
+
 /// Checks a body that was made in Rust.
 pub(crate) fn check<T: Body>(body: &T) -> Result<(), Invalid> {
     let mut faults = Faults::default();
@@ -65,13 +79,17 @@ pub(crate) enum Found<T> {
 }
 
 impl<'a> Fields<'a> {
+    fn of(entries: json::Entries<'a>) -> Self {
+        Self {
+            entries: entries.into_iter().map(|(name, value)| (name, Some(value))).collect(),
+            faults: Faults::default(),
+        }
+    }
+
     /// Reads a JSON object.
     fn parse(bytes: &'a [u8]) -> Result<Self, Invalid> {
         match json::parse(bytes)? {
-            Json::Object(entries) => Ok(Self {
-                entries: entries.into_iter().map(|(name, value)| (name, Some(value))).collect(),
-                faults: Faults::default(),
-            }),
+            Json::Object(entries) => Ok(Self::of(entries)),
             other => Err(Invalid::new(
                 "body",
                 format!("must be a JSON object, got {}", other.kind()),
@@ -150,6 +168,13 @@ impl<'a> Fields<'a> {
 
     /// Reports fields that were not taken, and returns the value when there are no faults.
     fn finish<T>(mut self, read_only: &[&str], value: Option<T>) -> Result<T, Invalid> {
+        self.refuse_others(read_only);
+        self.faults.into_result()?;
+        value.ok_or_else(|| Invalid::new("body", "is incomplete"))
+    }
+
+    /// Notes a fault for each field that was not taken.
+    fn refuse_others(&mut self, read_only: &[&str]) {
         let entries = std::mem::take(&mut self.entries);
         for (name, _) in entries.into_iter().filter(|(_, value)| value.is_some()) {
             let rule = if read_only.contains(&&*name) {
@@ -159,7 +184,5 @@ impl<'a> Fields<'a> {
             };
             self.faults.push(shown(&name), rule);
         }
-        self.faults.into_result()?;
-        value.ok_or_else(|| Invalid::new("body", "is incomplete"))
     }
 }

@@ -4,13 +4,15 @@ use std::fmt::Display;
 
 use serde_json::Number;
 
+use super::from_entry;
 use crate::json::Json;
 use crate::model::named::OpenSet;
 use crate::model::{
-    AgentId, AgentType, Environment, EventTypes, LiveStatus, Parameters, Plan, ReplayFrom, Role, Scope, Timestamp,
-    UnknownWord, WorkspaceId,
+    AgentId, AgentSpec, AgentType, Cursor, Environment, EventTypes, LiveStatus, Parameters, Plan, ReplayFrom, Role,
+    Scope, Timestamp, UnknownWord, WorkspaceId,
 };
-use crate::validate::{Faults, shown};
+use crate::rules::{each_once, too_many_agents};
+use crate::validate::{Faults, MAX_APPLIED, shown};
 
 /// A type that a field of a body can have. A fault is noted under the field's name.
 pub(crate) trait FromJson: Sized {
@@ -46,7 +48,7 @@ macro_rules! from_text {
     )+};
 }
 
-from_text!(WorkspaceId, Timestamp, ReplayFrom);
+from_text!(WorkspaceId, Timestamp, Cursor, ReplayFrom);
 
 /// Types that are one of a set of words.
 macro_rules! from_word {
@@ -74,6 +76,33 @@ impl FromJson for bool {
             Json::Bool(value) => Some(value),
             other => mismatch(&other, field, "true or false", faults),
         }
+    }
+}
+
+impl FromJson for Vec<AgentSpec> {
+    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+        let Json::Array(items) = json else {
+            return mismatch(&json, field, "an array of objects", faults);
+        };
+        // What is behind the limit is not read, so that it costs no memory.
+        if items.len() > MAX_APPLIED {
+            faults.push(field, too_many_agents(items.len()));
+            return None;
+        }
+        let specs: Vec<_> = items
+            .into_iter()
+            .enumerate()
+            .map(|(i, item)| from_entry(item, &format_args!("{field}[{i}]"), faults))
+            .collect();
+        if specs.contains(&None) {
+            // The rule for the whole value finds the others.
+            let read = specs
+                .iter()
+                .enumerate()
+                .filter_map(|(i, spec)| Some((i, spec.as_ref()?)));
+            each_once(read, field, faults);
+        }
+        specs.into_iter().collect()
     }
 }
 

@@ -221,6 +221,70 @@ macro_rules! agent_fields {
         }
 
         crate::body::body! {
+            /// An agent as an apply wants it: what is left out is null, empty, or the default.
+            ///
+            /// (Decisions, chapter 19.)
+            ///
+            /// ```
+            /// use agentcfg_core::model::AgentSpec;
+            /// let spec = AgentSpec { model: Some("gpt-5".into()), ..AgentSpec::new("writer".parse()?, "Writer") };
+            /// assert!(spec.validate().is_ok());
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            #[derive(Debug, Clone, PartialEq)]
+            create AgentSpec {
+                /// Accepted only with the workspace of the request.
+                workspace_id: nullable WorkspaceId,
+                /// Identifier of the agent, which is created where there is none.
+                agent_id: required AgentId,
+                $(
+                    $(#[doc = $doc])+
+                    $field: $presence $type as $rule,
+                )+
+            }
+            read_only: &["id", "is_active", "created_at", "updated_at"],
+            examples: [{ "agent_id": "release-writer", $((stringify!($field)): $example,)+ }],
+        }
+
+        impl AgentSpec {
+            /// An AI agent with the two required fields and nothing else.
+            ///
+            /// ```
+            /// use agentcfg_core::model::AgentSpec;
+            /// let writer = AgentSpec::new("writer".parse()?, "Writer");
+            /// assert_eq!((&*writer.display_name, writer.role), ("Writer", None));
+            /// # Ok::<(), agentcfg_core::validate::Invalid>(())
+            /// ```
+            pub fn new(agent_id: AgentId, display_name: impl Into<String>) -> Self {
+                let mut new = Self {
+                    workspace_id: None,
+                    agent_id,
+                    $($field: Default::default(),)+
+                };
+                new.display_name = display_name.into();
+                new
+            }
+
+            /// The active agent with this content, and with these identifiers and times.
+            #[cfg(feature = "engine")]
+            pub(crate) fn to_agent(
+                &self,
+                workspace_id: WorkspaceId,
+                (id, created_at, updated_at): (Uuid, Timestamp, Timestamp),
+            ) -> Agent {
+                Agent {
+                    id,
+                    workspace_id,
+                    agent_id: self.agent_id.clone(),
+                    $($field: self.$field.clone(),)+
+                    is_active: true,
+                    created_at,
+                    updated_at,
+                }
+            }
+        }
+
+        crate::body::body! {
             /// The fields to change. A field that is given is replaced as a whole, one that is left out stays, and null
             /// empties a nullable one.
             ///

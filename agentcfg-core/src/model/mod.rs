@@ -33,7 +33,7 @@ mod whoami;
 mod wire;
 mod workspace;
 
-pub use agent::{Agent, AgentConfig, AgentPatch, AgentType, NewAgent, Parameters};
+pub use agent::{Agent, AgentConfig, AgentPatch, AgentSpec, AgentType, NewAgent, Parameters};
 #[cfg(feature = "engine")]
 pub(crate) use agent::{AgentHistory, StoredAgent};
 pub use agent_filter::{AgentFilter, AgentState};
@@ -51,7 +51,7 @@ pub use patch::Patch;
 pub use permission::{Permission, PermissionSet, Role, Scope};
 pub use provider::{CredentialSource, ModelInfo, ModelStatus, Provider, ProviderKeyInfo};
 pub use rate::RateStatus;
-pub use set::AgentSet;
+pub use set::{AgentSet, AppliedAgent, AppliedAgents, ApplyAction, ApplyAgents};
 pub use status::{AgentStatus, LiveStatus, StatusReport};
 pub use tag::{Expected, InvalidTag, Precondition, Tag, Tagged};
 #[cfg(feature = "engine")]

@@ -26,8 +26,9 @@ use super::{
     Label, Member, ReportedStatus, SetName,
 };
 use super::{
-    AgentPatch, AgentStatus, AuditEntry, CreatedApiKey, ErrorBody, ModelInfo, NewAgent, NewApiKey, NewWorkspace,
-    ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp, WorkspaceId, WorkspacePatch, WorkspaceView,
+    AgentPatch, AgentSpec, AgentStatus, AppliedAgents, ApplyAgents, AuditEntry, CreatedApiKey, ErrorBody, ModelInfo,
+    NewAgent, NewApiKey, NewWorkspace, ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp, WorkspaceId,
+    WorkspacePatch, WorkspaceView,
 };
 use super::{LabelTarget, Message, PromotedLabel, Promotion, Rollback, UserId, Workspace};
 use super::{
@@ -98,6 +99,9 @@ pub fn definitions() -> Map<String, Value> {
         ModelInfo,
         ProviderKeyInfo,
         ProviderCredential,
+        AgentSpec,
+        ApplyAgents,
+        AppliedAgents,
         AgentSet,
         ReportedStatus,
         ExportLine,

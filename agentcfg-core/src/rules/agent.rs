@@ -1,9 +1,13 @@
 //! Rules for the fields of an agent that are not plain texts.
 
+use std::collections::HashMap;
+use std::fmt::Display;
+
 use super::Rule;
 use super::text::{from_one, length_at_most, not_blank, without_nul};
+use crate::body;
 use crate::model;
-use crate::validate::{Faults, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, shown};
+use crate::validate::{Faults, MAX_APPLIED, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, shown};
 
 /// An agent's identifier in the body of an update, where it may only repeat the agent's own. The service compares the
 /// two, so a text that could not be an identifier gets the same answer as any other wrong one.
@@ -17,6 +21,9 @@ pub(crate) struct Capabilities;
 
 /// At most 100 numbers with names of 1–100 characters.
 pub(crate) struct Parameters;
+
+/// At most 1,000 agents, each of them once.
+pub(crate) struct AgentSpecs;
 
 impl Rule for RepeatedAgentId {
     type Value = String;
@@ -69,4 +76,43 @@ impl Rule for Parameters {
             from_one(name, MAX_ENTRY_NAME, place, faults);
         }
     }
+}
+
+impl Rule for AgentSpecs {
+    type Value = Vec<model::AgentSpec>;
+
+    fn check(specs: &Vec<model::AgentSpec>, field: &str, faults: &mut Faults) {
+        if specs.len() > MAX_APPLIED {
+            faults.push(field, too_many_agents(specs.len()));
+            return;
+        }
+        for (i, spec) in specs.iter().enumerate() {
+            let mut own = Faults::default();
+            body::Body::check(spec, &mut own);
+            faults.add_under(&format_args!("{field}[{i}]"), own);
+        }
+        each_once(specs.iter().enumerate(), field, faults);
+    }
+}
+
+/// Refuses an agent that is named again.
+pub(crate) fn each_once<'a>(
+    specs: impl Iterator<Item = (usize, &'a model::AgentSpec)>,
+    field: impl Display,
+    faults: &mut Faults,
+) {
+    let mut first = HashMap::new();
+    for (i, spec) in specs {
+        if let Some(before) = first.insert(&spec.agent_id, i) {
+            faults.push(
+                format_args!("{field}[{i}].agent_id"),
+                format_args!("must not name the agent of {field}[{before}] again"),
+            );
+        }
+    }
+}
+
+/// The rule that a list of too many agents breaks.
+pub(crate) fn too_many_agents(count: usize) -> String {
+    format!("must have at most {MAX_APPLIED} elements, got {count}")
 }

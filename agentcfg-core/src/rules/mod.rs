@@ -11,7 +11,9 @@ mod webhook;
 
 use std::marker::PhantomData;
 
-pub(crate) use self::agent::{Capabilities, Color, Parameters, RepeatedAgentId};
+pub(crate) use self::agent::{
+    AgentSpecs, Capabilities, Color, Parameters, RepeatedAgentId, each_once, too_many_agents,
+};
 #[cfg(feature = "schema")]
 pub(crate) use self::shown::{KeyText, SigningSecret};
 pub(crate) use self::shown::{RecordId, True};

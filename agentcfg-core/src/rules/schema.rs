@@ -5,13 +5,14 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
-    AgentIds, Any, Capabilities, Color, Credential, EventTypes, HookUrl, KeyText, Moment, NotBlank, Overlap,
-    Parameters, RecordId, RepeatedAgentId, RequestsPerMinute, SigningSecret, TargetLabel, Text, TextFromOne, True,
+    AgentIds, AgentSpecs, Any, Capabilities, Color, Credential, EventTypes, HookUrl, KeyText, Moment, NotBlank,
+    Overlap, Parameters, RecordId, RepeatedAgentId, RequestsPerMinute, SigningSecret, TargetLabel, Text, TextFromOne,
+    True,
 };
 use crate::model;
 use crate::model::schema::UUID;
 use crate::validate::{
-    MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_OVERLAP, MAX_PROMOTED, MAX_PROVIDER_KEY, MAX_RATE_LIMIT,
+    MAX_APPLIED, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_OVERLAP, MAX_PROMOTED, MAX_PROVIDER_KEY, MAX_RATE_LIMIT,
 };
 
 const WITHOUT_NUL: &str = r"^[^\u0000]*$";
@@ -151,6 +152,24 @@ schemas! {
         "type": "string",
         "format": "date-time",
     };
+}
+
+impl JsonSchema for AgentSpecs {
+    fn schema_name() -> Cow<'static, str> {
+        "AgentSpecs".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "array",
+            "maxItems": MAX_APPLIED,
+            "items": generator.subschema_for::<model::AgentSpec>(),
+        })
+    }
 }
 
 /// Rules whose schema is that of another type.

@@ -71,6 +71,15 @@ impl AgentChange {
         i64::from(self.after.agent.is_active) - i64::from(before)
     }
 
+    /// The fields that differ, as they are in an audit entry.
+    pub(super) fn changes(&self) -> Result<Vec<u8>, Error> {
+        let before = self.found.as_ref().map(|found| &found.value);
+        diff::changes(
+            before.map(Text::of).transpose()?.as_ref(),
+            Some(&Text::of(&self.after)?),
+        )
+    }
+
     /// Adds all checks and writes of the change to a transaction, but for the number of active agents, which is written
     /// once for all changes of a commit.
     pub(super) fn write(&self, access: &Access, transaction: Transaction) -> Result<Written, Error> {

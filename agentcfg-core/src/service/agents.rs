@@ -343,7 +343,7 @@ pub(super) fn versioned(stored: StoredAgent, tag: Tag) -> VersionedAgent {
 }
 
 /// The refusal of more active agents than the plan allows.
-fn over_limit(plan: Plan, limit: Option<u32>) -> Error {
+pub(super) fn over_limit(plan: Plan, limit: Option<u32>) -> Error {
     let limit = limit.unwrap_or_default();
     let message = format!(
         "the plan {plan} of this workspace allows {limit} active agents, and all of them exist; an operator of this service \

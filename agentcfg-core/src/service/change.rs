@@ -147,6 +147,21 @@ impl<'a> Change<'a> {
         self
     }
 
+    /// Adds the change of one agent of several, and returns its fields that differ: those of the audit log and those that
+    /// the change feed adds. [`Self::tell_text`] takes those of all.
+    pub(super) fn one_agent(mut self, decided: &AgentChange) -> Result<(Self, Vec<u8>, Vec<u8>), Error> {
+        let written = decided.write(self.access, self.transaction)?;
+        self.transaction = written.transaction;
+        Ok((self, written.changes, written.rebuilding))
+    }
+
+    /// Lists these changes in the audit entry, and those that only the change feed shows.
+    pub(super) fn tell_text(mut self, changes: Vec<u8>, rebuilding: Vec<u8>) -> Self {
+        self.changes = changes;
+        self.rebuilding = Some(rebuilding);
+        self
+    }
+
     /// As [`Self::create`] or [`Self::replace`], by whether a record was found.
     pub(super) fn save<T: Entity + Serialize>(
         self,

@@ -1,5 +1,9 @@
 //! The changes in an audit entry: the fields in which two records differ.
 
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
 use super::records;
 use super::written::Written;
 use crate::error::Error;
@@ -64,6 +68,40 @@ fn changes_of(from: Option<&Written>, to: Option<&Written>, shows: impl Fn(&str)
 
 /// The prefix of the paths of fields where an entry lists the changes of several agents.
 const AGENTS: &str = "agents/";
+
+/// The changes of several agents in one entry, under paths such as `agents/writer/role`.
+pub(super) struct OfAgents {
+    text: Vec<u8>,
+}
+
+impl Default for OfAgents {
+    fn default() -> Self {
+        Self { text: b"{".to_vec() }
+    }
+}
+
+impl OfAgents {
+    /// Adds the changes of an agent, which [`changes`] has written.
+    pub(super) fn add(&mut self, agent_id: &str, changes: &[u8]) -> Result<(), Error> {
+        let fields: BTreeMap<&str, &RawValue> = serde_json::from_slice(changes).map_err(records::not_written)?;
+        for (field, change) in fields {
+            if self.text.len() > 1 {
+                self.text.push(b',');
+            }
+            let path = format!("{AGENTS}{agent_id}/{field}");
+            serde_json::to_writer(&mut self.text, &path).map_err(records::not_written)?;
+            self.text.push(b':');
+            self.text.extend_from_slice(change.get().as_bytes());
+        }
+        Ok(())
+    }
+
+    /// The changes as an entry has them.
+    pub(super) fn into_text(mut self) -> Vec<u8> {
+        self.text.push(b'}');
+        self.text
+    }
+}
 
 /// The agent and the field that a path names in the entry of an apply.
 pub(super) fn agent_field(path: &str) -> Option<(&str, &str)> {

@@ -9,6 +9,7 @@ mod agent_change;
 mod agent_reads;
 mod agents;
 mod api_keys;
+mod apply;
 mod audit;
 mod blocking;
 mod builder;

@@ -61,6 +61,8 @@ impl fmt::Display for Fault {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
     faults: Vec<Fault>,
+    /// How many faults there are besides.
+    more: usize,
 }
 
 impl Invalid {
@@ -74,10 +76,13 @@ impl Invalid {
     pub fn new(field: impl fmt::Display, rule: impl fmt::Display) -> Self {
         let mut faults = Faults::default();
         faults.push(field, rule);
-        Self { faults: faults.0 }
+        Self {
+            faults: faults.kept,
+            more: faults.more,
+        }
     }
 
-    /// Every fault, in the order of the fields.
+    /// Every fault, in the order of the fields; of a value with more than 1,000 faults the first 1,000.
     ///
     /// ```
     /// use agentcfg_core::model::NewAgent;
@@ -99,7 +104,7 @@ impl fmt::Display for Invalid {
             let separator = if i == 0 { "" } else { "; " };
             write!(f, "{separator}{fault}")?;
         }
-        match self.faults.len().saturating_sub(SHOWN) {
+        match self.faults.len().saturating_sub(SHOWN) + self.more {
             0 => Ok(()),
             more => write!(f, "; and {more} more"),
         }
@@ -117,7 +122,13 @@ impl std::error::Error for Invalid {}
 /// assert_eq!(faults.into_result().unwrap_err().to_string(), "limit must be an integer");
 /// ```
 #[derive(Debug, Default)]
-pub struct Faults(Vec<Fault>);
+pub struct Faults {
+    kept: Vec<Fault>,
+    more: usize,
+}
+
+/// The greatest number of faults that are kept. A long body can have millions.
+const KEPT: usize = 1000;
 
 impl Faults {
     /// Reports that a field breaks a rule.
@@ -131,7 +142,11 @@ impl Faults {
     /// assert_eq!(faults.into_result().unwrap_err().to_string(), "retries must be at most 5, got 7");
     /// ```
     pub fn push(&mut self, field: impl fmt::Display, rule: impl fmt::Display) {
-        self.0.push(Fault {
+        if self.kept.len() >= KEPT {
+            self.more += 1;
+            return;
+        }
+        self.kept.push(Fault {
             field: field.to_string(),
             rule: rule.to_string(),
         });
@@ -139,7 +154,23 @@ impl Faults {
 
     /// Adds the faults of a part of the value.
     pub(crate) fn add(&mut self, invalid: Invalid) {
-        self.0.extend(invalid.faults);
+        self.more += invalid.more;
+        for fault in invalid.faults {
+            self.push(fault.field, fault.rule);
+        }
+    }
+
+    /// Adds the faults of an object within the value, at this place.
+    pub(crate) fn add_under(&mut self, place: &dyn fmt::Display, faults: Faults) {
+        /// How the field of a fault begins that is the name of an entry.
+        const NAME: &str = "the name of ";
+        self.more += faults.more;
+        for Fault { field, rule } in faults.kept {
+            match field.strip_prefix(NAME) {
+                Some(entry) => self.push(format_args!("{NAME}{place}.{entry}"), rule),
+                None => self.push(format_args!("{place}.{field}"), rule),
+            }
+        }
     }
 
     /// `Ok` when there are no faults.
@@ -153,10 +184,13 @@ impl Faults {
     /// assert_eq!(Faults::default().into_result(), Ok(()));
     /// ```
     pub fn into_result(self) -> Result<(), Invalid> {
-        if self.0.is_empty() {
+        if self.kept.is_empty() {
             Ok(())
         } else {
-            Err(Invalid { faults: self.0 })
+            Err(Invalid {
+                faults: self.kept,
+                more: self.more,
+            })
         }
     }
 }

@@ -6,6 +6,7 @@
 mod access;
 mod agents;
 mod api_keys;
+mod apply;
 mod audit;
 mod changes;
 mod conditions;

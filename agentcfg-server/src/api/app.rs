@@ -468,7 +468,7 @@ where
         let name = || budget_name(&caller);
         let mut share = shared.body_budget.share(&name);
         if !matches!(endpoint.content, Content::Nothing) {
-            received.body = Box::pin(read_body(&endpoint.content, head, *body, &mut share)).await?;
+            received.body = Box::pin(read_body(endpoint, head, *body, &mut share)).await?;
         }
         endpoints::run(endpoint, &call, &received).await?
     };

@@ -186,6 +186,8 @@ pub struct Definition {
     pub parameters: &'static [ParameterDoc],
     /// The body.
     pub content: Content,
+    /// The greatest length of the body in bytes.
+    pub(super) max_body: usize,
     /// The successful answer.
     pub answer: AnswerDoc,
     pub(super) run: Run,
@@ -225,6 +227,7 @@ impl Definition {
             doc: E::DOC,
             parameters: E::Input::DOCS,
             content: E::Body::CONTENT,
+            max_body: E::Body::MAX_BYTES,
             answer: E::Answer::DOC,
             run: Run::Called(|call, received| Box::pin(serve::<E>(call, received))),
             guard: None,
@@ -246,6 +249,7 @@ impl Definition {
             doc: E::DOC,
             parameters: &[],
             content: Content::Nothing,
+            max_body: 0,
             answer: E::Answer::DOC,
             run: Run::Open(|service| Box::pin(async move { E::run(service).await?.into_reply() })),
             guard: None,

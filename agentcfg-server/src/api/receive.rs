@@ -7,7 +7,8 @@ use hyper::header;
 use hyper::http::request::Parts;
 
 use crate::api::call::Content;
-use crate::api::model_calls::{self, Target};
+use crate::api::endpoint::Definition;
+use crate::api::model_calls::Target;
 use crate::http::body_budget::Share;
 use crate::http::errors::Failure;
 use crate::http::received_body::whole_body;
@@ -20,7 +21,7 @@ pub(super) fn budget_name(caller: &Caller) -> String {
 }
 
 pub(super) async fn read_body<B>(
-    content: &Content,
+    endpoint: &Definition,
     head: &Parts,
     body: &mut B,
     share: &mut Share<'_>,
@@ -29,11 +30,11 @@ where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
 {
-    match content {
+    match &endpoint.content {
         Content::Nothing => Ok(Bytes::new()),
         Content::Json(_) => {
             request::check_json(&head.headers)?;
-            whole_body(body, request::MAX_BODY, share).await
+            whole_body(body, endpoint.max_body, share).await
         }
         Content::OptionalJson(_) => read_optional_json(head, body, share).await,
         Content::ModelCall => {
@@ -42,7 +43,7 @@ where
             if format.is_some() {
                 request::check_json(&head.headers)?;
             }
-            whole_body(body, model_calls::MAX_BODY, share).await
+            whole_body(body, endpoint.max_body, share).await
         }
     }
 }

@@ -3,6 +3,8 @@
 
 use agentcfg_core::validate::Invalid;
 
+use crate::http::request::MAX_BODY;
+
 #[cfg(test)]
 pub use self::with_schema::{Described, Example};
 #[cfg(not(test))]
@@ -54,6 +56,9 @@ impl Schema {
 pub trait ReadJson: Sized + Send {
     /// The type that describes it.
     type Described: Described;
+
+    /// The greatest length in bytes.
+    const MAX_BYTES: usize = MAX_BODY;
 
     /// Reads the body.
     ///

@@ -20,6 +20,9 @@ pub const MAX_HEADERS: usize = 16 << 10;
 /// The longest body.
 pub const MAX_BODY: usize = 1 << 20;
 
+/// The greatest length in bytes of the body of a model call, and of an apply.
+pub const MAX_LONG_BODY: usize = 10 << 20;
+
 /// The header fields that every request is checked for, found in one pass over them.
 #[derive(Debug, Default)]
 pub struct Fields<'a> {

@@ -81,6 +81,11 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
         ("PATCH", "/api/agents/configs") => with(Before::Agent, AGENT, Some(r#"{"role": "{fresh}"}"#)),
         ("DELETE", "/api/agents/configs") => with(Before::Agent, AGENT, None),
         ("POST", "/api/agents/configs/restore") => with(Before::DeletedAgent, AGENT, None),
+        ("POST", "/api/agents/apply") => with(
+            Before::Nothing,
+            WORKSPACE,
+            Some(r#"{"agents": [{"agent_id": "{fresh}", "display_name": "x"}]}"#),
+        ),
         ("GET", "/api/agents/version") => with(Before::Agent, AGENT, None),
         ("GET", "/api/agents/diff") => with(Before::Agent, "workspace_id={workspace}&agent_id={item}&from=1", None),
         ("POST", "/api/agents/rollback") => with(Before::ChangedAgent, AGENT, Some(r#"{"version": 1}"#)),

@@ -21,4 +21,5 @@ mod rate_limit;
 mod sessions;
 mod status;
 mod values;
+mod workspace_end;
 mod workspaces;

@@ -1,4 +1,5 @@
 //! Durability: crashes, shutdowns, and requests in flight.
 
 mod crash;
+mod removal;
 mod stop;

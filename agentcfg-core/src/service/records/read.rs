@@ -197,6 +197,34 @@ where
     }
 }
 
+/// Four keys, and a query of any number of keys.
+impl<A: Lookup, B: Lookup, C: Lookup, D: Lookup, E> Query for ((A, B, C, D), Vec<E>)
+where
+    Vec<E>: Query<Keys = Vec<Key>>,
+{
+    type Keys = Vec<Key>;
+    type Found = ((A::Found, B::Found, C::Found, D::Found), <Vec<E> as Query>::Found);
+
+    fn into_keys(self) -> Self::Keys {
+        let ((a, b, c, d), rest) = self;
+        let first = [a.into(), b.into(), c.into(), d.into()];
+        first.into_iter().chain(rest.into_keys()).collect()
+    }
+
+    fn found(mut keys: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
+        let rest = keys.split_off(4);
+        let keys = <[Key; 4]>::try_from(keys).map_err(|_| StoreError::Corrupt("a query without keys".into()))?;
+        let [a, b, c, d] = keys;
+        let first = (
+            next::<A>(a, &mut records)?,
+            next::<B>(b, &mut records)?,
+            next::<C>(c, &mut records)?,
+            next::<D>(d, &mut records)?,
+        );
+        Ok((first, Vec::<E>::found(rest, records)?))
+    }
+}
+
 /// The records of one kind in one partition, in the order of their items.
 pub(in crate::service) struct Entries<T> {
     scan: Scan,

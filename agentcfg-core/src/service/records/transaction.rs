@@ -16,6 +16,8 @@ pub(in crate::service) struct Transaction {
     batch: Batch,
     /// The index of the write that puts the subject, whose version the caller needs.
     subject: Option<usize>,
+    /// The index of the write that appends to the log.
+    entry: Option<usize>,
 }
 
 /// The outcome of a commit that did not fail.
@@ -32,6 +34,8 @@ pub(in crate::service) enum Outcome {
 pub(in crate::service) struct Done {
     /// The version of the record that [`Transaction::put_subject`] put; 0, which no record has, when there was none.
     pub(in crate::service) version: u64,
+    /// The number of the entry that [`Transaction::append`] appended; 0, which no entry has, when there was none.
+    pub(in crate::service) revision: u64,
 }
 
 impl Transaction {
@@ -85,7 +89,8 @@ impl Transaction {
 
     /// Appends an entry to a workspace's log. Its value is encoded already.
     #[must_use]
-    pub(in crate::service) fn append(self, log: WorkspaceId, value: Vec<u8>) -> Self {
+    pub(in crate::service) fn append(mut self, log: WorkspaceId, value: Vec<u8>) -> Self {
+        self.entry = Some(self.batch.writes.len());
         self.write(Write::Append { log, value })
     }
 
@@ -107,7 +112,7 @@ impl AgentCfg {
     ///
     /// When storage fails.
     pub(in crate::service) async fn commit(&self, transaction: Transaction) -> Result<Outcome, Error> {
-        let Transaction { batch, subject } = transaction;
+        let Transaction { batch, subject, entry } = transaction;
         // A store that notifies wakes the readers of the feed by itself.
         let touched = self.is_watched().then(|| batch.touched());
         let numbers = match self.store().commit(batch).await {
@@ -119,9 +124,10 @@ impl AgentCfg {
         if let Some(touched) = touched {
             self.notify(touched);
         }
-        let version = subject.and_then(|write| numbers.get(write)).copied();
+        let number = |write: Option<usize>| write.and_then(|write| numbers.get(write)).copied();
         Ok(Outcome::Done(Done {
-            version: version.unwrap_or_default(),
+            version: number(subject).unwrap_or_default(),
+            revision: number(entry).unwrap_or_default(),
         }))
     }
 }

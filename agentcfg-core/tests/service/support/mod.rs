@@ -93,6 +93,11 @@ impl World {
         self.behind(Arc::clone(&self.store))
     }
 
+    /// Another instance whose tasks yield around each call of the store, in an order that the seed determines.
+    pub fn yielding(&self, seed: u64) -> AgentCfg {
+        self.behind(Yielding::new(Arc::clone(&self.store), seed))
+    }
+
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }

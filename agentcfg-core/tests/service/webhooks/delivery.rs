@@ -21,7 +21,7 @@ async fn an_event_is_sent_once_with_a_signature() {
         assert_eq!(sent.len(), 2);
         let message = &sent[0];
         let (id, start) = (created.webhook.id, created.webhook.cursor);
-        assert_eq!(message.id, format!("{id}.{}.{}", start.epoch, start.revision + 1));
+        assert_eq!(message.id, format!("{id}.{}.{}", start.epoch(), start.revision() + 1));
         assert_eq!(message.timestamp, hooks.clock_seconds());
         assert_eq!(message.url, URL);
         assert!(is_signed_by(message, &created.secret));
@@ -30,7 +30,7 @@ async fn an_event_is_sent_once_with_a_signature() {
             "timestamp": START.replace('Z', ".000Z"),
             "data": {
                 "workspace_id": hooks.studio,
-                "revision": start.revision + 1,
+                "revision": start.revision() + 1,
                 "previous_revision": null,
                 "actor": {"type": "user", "id": "ada"},
                 "target": {"type": "agent", "id": "first"},
@@ -38,15 +38,15 @@ async fn an_event_is_sent_once_with_a_signature() {
             },
         });
         assert_eq!(body(message), expected);
-        assert_eq!(body(&sent[1])["data"]["previous_revision"], start.revision + 1);
+        assert_eq!(body(&sent[1])["data"]["previous_revision"], start.revision() + 1);
         assert_eq!(hooks.sent().await.len(), 0);
-        assert_eq!(hooks.webhook(id).await.cursor.revision, start.revision + 2);
+        assert_eq!(hooks.webhook(id).await.cursor.revision(), start.revision() + 2);
         let recorded = hooks.deliveries(id).await;
         assert_eq!(recorded.len(), 2);
         let newest = &recorded[0];
         assert_eq!(
             (newest.revision, newest.attempt, newest.status),
-            (Some(start.revision + 2), 1, Some(200))
+            (Some(start.revision() + 2), 1, Some(200))
         );
         assert_eq!(
             (newest.kind.as_str(), newest.response.as_deref()),
@@ -111,7 +111,7 @@ async fn a_failed_event_is_sent_again_with_the_same_id_and_body() {
     hooks.agent("writer").await;
     let first = hooks.sent().await;
     assert_eq!(first.len(), 1);
-    let waiting = hooks.webhook(id).await.cursor.revision;
+    let waiting = hooks.webhook(id).await.cursor.revision();
     let mut pauses = Vec::new();
     for _ in 0..3 {
         let next = hooks.deliveries(id).await[0].next_attempt_at.unwrap();
@@ -131,7 +131,7 @@ async fn a_failed_event_is_sent_again_with_the_same_id_and_body() {
         (4_500..5_500).contains(&pauses[0]) && (270_000..330_000).contains(&pauses[1]),
         "{pauses:?}"
     );
-    assert_eq!(hooks.webhook(id).await.cursor.revision, waiting + 1);
+    assert_eq!(hooks.webhook(id).await.cursor.revision(), waiting + 1);
     let errors: Vec<_> = hooks
         .deliveries(id)
         .await
@@ -285,7 +285,7 @@ async fn a_receiver_that_is_gone_gets_nothing_until_it_is_enabled_again() {
         (webhook.enabled, webhook.disabled_reason),
         (false, Some(DisabledReason::Gone))
     );
-    assert_eq!(webhook.cursor.revision, revisions(&refused)[0] - 1);
+    assert_eq!(webhook.cursor.revision(), revisions(&refused)[0] - 1);
     assert_eq!(hooks.deliveries(id).await[0].next_attempt_at, None);
     let entry = &hooks.service.audit_log(&hooks.ada, hooks.studio, 0, 1).await.unwrap()[0];
     assert_eq!(
@@ -429,7 +429,7 @@ async fn a_replay_while_events_are_sent_takes_effect() {
     hooks.sender.idle().await;
     hooks.receiver.take();
     assert_eq!(hooks.sent().await.len(), 1);
-    assert!(hooks.webhook(created.id).await.cursor.revision > 0);
+    assert!(hooks.webhook(created.id).await.cursor.revision() > 0);
 }
 
 #[tokio::test]
@@ -503,7 +503,7 @@ async fn a_test_is_sent_at_once_and_changes_nothing() {
     assert_eq!(good.kind, "webhook.test");
     let sent = hooks.receiver.take();
     assert!(is_signed_by(&sent[0], &created.secret));
-    assert!(sent[0].id.starts_with(&format!("{id}.{}.test-", before.cursor.epoch)));
+    assert!(sent[0].id.starts_with(&format!("{id}.{}.test-", before.cursor.epoch())));
     assert_ne!(sent[0].id, sent[1].id);
     assert_eq!(body(&sent[0])["type"], "webhook.test");
     assert_eq!(body(&sent[0])["data"]["revision"], Value::Null);
@@ -530,7 +530,7 @@ async fn the_last_hundred_attempts_are_kept() {
     let kept = hooks.deliveries(id).await;
     assert_eq!(kept.len(), 100);
     assert!(kept[..3].iter().all(|delivery| delivery.kind == "webhook.test"));
-    let head = hooks.webhook(id).await.cursor.revision;
+    let head = hooks.webhook(id).await.cursor.revision();
     assert_eq!((kept[3].revision, kept[99].revision), (Some(head), Some(head - 96)));
     let partition = agentcfg_core::store::Partition::Workspace(hooks.studio);
     let scan = agentcfg_core::store::Scan::all(partition, agentcfg_core::store::Kind::WebhookDelivery);

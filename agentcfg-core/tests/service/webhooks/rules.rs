@@ -171,6 +171,6 @@ async fn a_webhook_starts_at_its_creation_also_among_other_changes() {
                 .iter()
                 .position(|entry| entry.target.id == webhook.id.to_string())
                 .unwrap();
-        assert_eq!(webhook.cursor.revision, number as u64);
+        assert_eq!(webhook.cursor.revision(), number as u64);
     }
 }

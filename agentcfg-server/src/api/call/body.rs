@@ -1,8 +1,8 @@
 //! Bodies of requests: which there are, and how each is read.
 
 use agentcfg_core::model::{
-    AgentPatch, LabelTarget, NewAgent, NewApiKey, NewWebhook, NewWorkspace, Promotion, RoleChange, Rollback,
-    RotateApiKey, SignIn, StatusReport, WebhookPatch, WebhookReplay, WorkspacePatch,
+    AgentPatch, ApplyAgents, LabelTarget, NewAgent, NewApiKey, NewWebhook, NewWorkspace, Promotion, RoleChange,
+    Rollback, RotateApiKey, SignIn, StatusReport, WebhookPatch, WebhookReplay, WorkspacePatch,
 };
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::validate::{Invalid, Valid};
@@ -13,11 +13,15 @@ use super::{Call, ParameterDoc, Place, Received};
 use crate::api::schema::{ReadJson, Schema};
 use crate::http::errors::Failure;
 use crate::http::query::query_without;
+use crate::http::request::{MAX_BODY, MAX_LONG_BODY};
 
 /// What body an endpoint takes.
 pub trait Body: Sized + Send {
     /// How it is received.
     const CONTENT: Content;
+
+    /// The greatest length in bytes.
+    const MAX_BYTES: usize = MAX_BODY;
 
     /// Reads the body.
     ///
@@ -87,6 +91,7 @@ impl Passed {
 
 impl Body for Passed {
     const CONTENT: Content = Content::ModelCall;
+    const MAX_BYTES: usize = MAX_LONG_BODY;
 
     fn read(request: &Received<'_>) -> Result<Self, Failure> {
         Ok(Self(request.body.clone()))
@@ -95,6 +100,7 @@ impl Body for Passed {
 
 impl<T: ReadJson> Body for T {
     const CONTENT: Content = Content::Json(Schema::of_body::<T>());
+    const MAX_BYTES: usize = T::MAX_BYTES;
 
     fn read(request: &Received<'_>) -> Result<Self, Failure> {
         Ok(Self::read_json(&request.body)?)
@@ -146,3 +152,14 @@ bodies!(
     Valid<WebhookPatch>: WebhookPatch,
     Valid<WebhookReplay>: WebhookReplay,
 );
+
+/// A thousand agents with long prompts are a long body.
+impl ReadJson for Valid<ApplyAgents> {
+    type Described = ApplyAgents;
+
+    const MAX_BYTES: usize = MAX_LONG_BODY;
+
+    fn read_json(json: &[u8]) -> Result<Self, Invalid> {
+        ApplyAgents::from_json(json)
+    }
+}

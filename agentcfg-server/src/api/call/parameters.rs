@@ -58,6 +58,41 @@ impl Parameter for Confirm {
     }
 }
 
+/// Whether to decide only.
+pub struct DryRun;
+
+impl DryRun {
+    const NO: &str = "false";
+    const YES: &str = "true";
+}
+
+impl Parameter for DryRun {
+    type Value<'a> = bool;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "DryRun",
+        "dry_run",
+        Shape::Word {
+            words: &[Self::NO, Self::YES],
+            default: Self::NO,
+        },
+        "With `true` the answer is the same, and nothing is changed.",
+    )
+    .example(r#""true""#);
+
+    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<bool, Failure> {
+        match request.optional(&Self::DOC) {
+            None | Some(Self::NO) => Ok(false),
+            Some(Self::YES) => Ok(true),
+            Some(_) => {
+                let rule = format_args!("must be {} or {}", Self::YES, Self::NO);
+                faults.push(format_args!("the query parameter {}", Self::DOC.name), rule);
+                Ok(true)
+            }
+        }
+    }
+}
+
 /// The workspace. It may be left out where the credential names one.
 pub struct WorkspaceIdOptional;
 

@@ -2,6 +2,7 @@
 
 mod agents;
 mod api_keys;
+mod apply;
 mod audit;
 mod changes;
 mod export;
@@ -29,6 +30,7 @@ use crate::http::response::Reply;
 /// The endpoints of each module, in the order of the OpenAPI document.
 const MODULES: &[&[Definition]] = &[
     agents::ENDPOINTS,
+    apply::ENDPOINTS,
     status::ENDPOINTS,
     sessions::ENDPOINTS,
     versions::ENDPOINTS,

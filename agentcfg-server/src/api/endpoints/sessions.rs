@@ -107,6 +107,7 @@ const OPEN: Definition = Definition {
     .bodies(&[Example("code", r#"{"code": "not-a-code-but-an-example"}"#)])
     .answer("The browser is signed in.", &[]),
     parameters: &[],
+    max_body: crate::http::request::MAX_BODY,
     content: Content::OptionalJson(Schema::of_body::<Valid<SignIn>>()),
     answer: SetCookie::DOC,
     run: Run::SignIn,

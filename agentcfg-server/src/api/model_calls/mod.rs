@@ -25,9 +25,6 @@ pub use target::{Format, Target};
 use crate::http::Disconnect;
 use crate::outbound::{Options, Outbound, OutboundError};
 
-/// The longest body of a model call.
-pub const MAX_BODY: usize = 10 << 20;
-
 /// The timeouts of model calls.
 ///
 /// ```

@@ -4,6 +4,7 @@ use super::node::Node;
 use crate::api::call::Content;
 use crate::api::endpoint::Definition;
 use crate::api::route::Needs;
+use crate::http::request::MAX_LONG_BODY;
 
 /// A failure that endpoints share.
 pub(super) struct Failure {
@@ -307,7 +308,7 @@ pub(super) fn component(endpoint: &Definition, status: u16) -> &'static str {
         409 => "Conflict",
         410 => "Gone",
         412 => "PreconditionFailed",
-        413 if matches!(endpoint.content, Content::ModelCall) => "CallTooLarge",
+        413 if endpoint.max_body == MAX_LONG_BODY => "CallTooLarge",
         413 => "PayloadTooLarge",
         414 => "UriTooLong",
         415 if matches!(endpoint.content, Content::Nothing) => "UnsupportedEncoding",

@@ -1,0 +1,526 @@
+//! Apply: the outcome is that of the body, in one commit or in none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use agentcfg_core::model::{
+    Action, Agent, AgentFilter, AgentPatch, AgentSpec, AgentState, AppliedAgents, ApplyAction, ApplyAgents, Cursor,
+    Patch, Plan, Role, TargetType, WorkspaceId,
+};
+use agentcfg_core::store::{Key, Kind, Partition, Scan};
+use agentcfg_core::{Error, ErrorKind};
+use proptest::prelude::*;
+
+use super::support::{ANY, Fault, Faulty, World, failure, kind, limits};
+
+fn spec(agent_id: &str) -> AgentSpec {
+    AgentSpec::new(agent_id.parse().unwrap(), "Agent")
+}
+
+fn with_role(agent_id: &str, role: &str) -> AgentSpec {
+    AgentSpec {
+        role: Some(role.into()),
+        ..spec(agent_id)
+    }
+}
+
+fn of<const N: usize>(agents: [&str; N]) -> ApplyAgents {
+    ApplyAgents::of(agents.into_iter().map(spec).collect())
+}
+
+fn in_set<const N: usize>(set: &str, agents: [&str; N]) -> ApplyAgents {
+    ApplyAgents {
+        set: Some(set.parse().unwrap()),
+        ..of(agents)
+    }
+}
+
+fn pruning<const N: usize>(set: &str, agents: [&str; N]) -> ApplyAgents {
+    ApplyAgents {
+        prune: true,
+        ..in_set(set, agents)
+    }
+}
+
+async fn apply(world: &World, workspace: WorkspaceId, body: ApplyAgents) -> Result<AppliedAgents, Error> {
+    let ada = world.user("ada");
+    let planned = world.service.apply_agents(&ada, workspace, body.clone(), true).await;
+    let log = world.log(workspace, "ada").await.len();
+    let applied = world.service.apply_agents(&ada, workspace, body, false).await;
+    match (&planned, &applied) {
+        (Ok(planned), Ok(applied)) => assert_eq!(planned.results, applied.results, "a dry run answers the same"),
+        (Err(planned), Err(applied)) => {
+            assert_eq!((planned.kind(), planned.message()), (applied.kind(), applied.message()));
+            assert_eq!(world.log(workspace, "ada").await.len(), log);
+        }
+        _ => panic!("{planned:?} and {applied:?}"),
+    }
+    applied
+}
+
+fn actions(applied: &AppliedAgents) -> Vec<(&str, ApplyAction)> {
+    let actions = applied.results.iter().map(|agent| (&*agent.agent_id, agent.action));
+    actions.collect()
+}
+
+/// All agents by identifier, with whether they are active.
+async fn agents(world: &World, workspace: WorkspaceId) -> BTreeMap<String, Agent> {
+    let filter = AgentFilter {
+        state: AgentState::All,
+        ..AgentFilter::default()
+    };
+    let ada = world.user("ada");
+    let list = world.service.list_agents(&ada, workspace, &filter).await.unwrap();
+    let agents = list.value.agents().unwrap().iter();
+    agents
+        .map(|agent| (agent.agent_id.to_string(), agent.clone()))
+        .collect()
+}
+
+/// The records of all sets: their agents, and the set of each agent.
+async fn sets(world: &World, workspace: WorkspaceId) -> (BTreeMap<String, Vec<String>>, BTreeMap<String, String>) {
+    let read = async |kind| {
+        let scan = Scan::all(Partition::Workspace(workspace), kind);
+        world.store.scan(&scan).await.unwrap().entries
+    };
+    let value = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let sets = read(Kind::Set).await.into_iter().map(|(key, record)| {
+        let agents = value(&record.value)["agents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(text)
+            .collect();
+        (key.item().to_owned(), agents)
+    });
+    let members = read(Kind::SetMember).await.into_iter();
+    let members = members.map(|(key, record)| (key.item().to_owned(), text(&value(&record.value)["set"])));
+    (sets.collect(), members.collect())
+}
+
+#[tokio::test]
+async fn agents_are_created_changed_restored_and_left_as_they_are() {
+    use ApplyAction::{Create, Keep, Restore, Update};
+    let world = World::new();
+    let (ada, workspace) = (world.user("ada"), world.workspace("ada").await);
+    world.set_plan(workspace, Plan::Team).await;
+    for agent_id in ["a", "b", "c"] {
+        world.agent(workspace, "ada", agent_id).await;
+    }
+    let patch = AgentPatch {
+        role: Patch::Set("old".into()),
+        model: Patch::Set("gpt-5".into()),
+        ..AgentPatch::default()
+    };
+    for agent_id in ["b", "c"] {
+        let changed = world
+            .service
+            .update_agent(&ada, Some(workspace), agent_id, patch.clone(), ANY);
+        changed.await.unwrap();
+    }
+    world
+        .service
+        .delete_agent(&ada, Some(workspace), "c", ANY)
+        .await
+        .unwrap();
+    let before = agents(&world, workspace).await;
+    let log = world.log(workspace, "ada").await.len();
+
+    let body = ApplyAgents::of(vec![
+        spec("new"),
+        with_role("b", "new"),
+        spec("a"),
+        with_role("c", "old"),
+    ]);
+    let applied = apply(&world, workspace, body.clone()).await.unwrap();
+    assert_eq!(
+        actions(&applied),
+        [("new", Create), ("b", Update), ("a", Keep), ("c", Restore)]
+    );
+    let after = agents(&world, workspace).await;
+    assert_eq!(after["a"], before["a"]);
+    assert_eq!(
+        (&after["b"].role, &after["b"].model),
+        (&Some("new".into()), &None),
+        "what is left out is absent"
+    );
+    assert!(after["c"].is_active && after["c"].model.is_none() && after["c"].id == before["c"].id);
+    assert!(after["c"].updated_at > before["c"].updated_at);
+
+    let entries = world.log(workspace, "ada").await;
+    assert_eq!(entries.len(), log + 1);
+    let entry = entries.last().unwrap();
+    assert_eq!(
+        (entry.action, entry.target.kind),
+        (Action::AgentsApplied, TargetType::Workspace)
+    );
+    assert_eq!(entry.target.id, workspace.to_string());
+    assert_eq!(applied.cursor.revision(), entries.len() as u64);
+    let mut changes = BTreeMap::new();
+    for agent in &applied.results {
+        for (field, change) in &agent.changes {
+            changes.insert(format!("agents/{}/{field}", agent.agent_id), change.clone());
+        }
+    }
+    assert_eq!(entry.changes, changes);
+    assert_eq!(changes["agents/c/is_active"].to, true);
+    assert_eq!(changes["agents/b/model"].from, "gpt-5");
+
+    let again = apply(&world, workspace, body).await.unwrap();
+    assert!(
+        again
+            .results
+            .iter()
+            .all(|agent| agent.action == Keep && agent.changes.is_empty())
+    );
+    assert_eq!(again.cursor, applied.cursor);
+    assert_eq!(world.log(workspace, "ada").await.len(), log + 1, "nothing was recorded");
+}
+
+#[tokio::test]
+async fn a_set_prunes_its_own_agents_alone() {
+    use ApplyAction::{Create, Deactivate, Keep, Restore};
+    let world = World::new();
+    let (ada, workspace) = (world.user("ada"), world.workspace("ada").await);
+    world.set_plan(workspace, Plan::Team).await;
+    world.agent(workspace, "ada", "by-hand").await;
+    apply(&world, workspace, in_set("docs", ["a", "b", "c"])).await.unwrap();
+    apply(&world, workspace, in_set("other", ["x"])).await.unwrap();
+    let conflict = failure(apply(&world, workspace, in_set("docs", ["a", "x"])).await);
+    let message = "the agent x belongs to the set other; an agent belongs to one set at most";
+    assert_eq!(conflict, (ErrorKind::Conflict, message.to_owned()));
+
+    // Deactivated by hand, an agent stays in its set.
+    world
+        .service
+        .delete_agent(&ada, Some(workspace), "c", ANY)
+        .await
+        .unwrap();
+    let applied = apply(&world, workspace, pruning("docs", ["a", "c", "d"]))
+        .await
+        .unwrap();
+    assert_eq!(
+        actions(&applied),
+        [("a", Keep), ("c", Restore), ("d", Create), ("b", Deactivate)]
+    );
+    let (of_sets, of_agents) = sets(&world, workspace).await;
+    assert_eq!(of_sets["docs"], ["a", "c", "d"]);
+    assert!(!of_agents.contains_key("b"), "its membership has ended");
+    let after = agents(&world, workspace).await;
+    assert!(after["by-hand"].is_active && after["x"].is_active && !after["b"].is_active);
+
+    // Without a set, agents of a set are changed and stay in it.
+    let body = ApplyAgents::of(vec![with_role("a", "changed")]);
+    apply(&world, workspace, body).await.unwrap();
+    apply(&world, workspace, in_set("other", ["b", "x"])).await.unwrap();
+    let (of_sets, of_agents) = sets(&world, workspace).await;
+    assert_eq!((&*of_agents["a"], &*of_agents["b"]), ("docs", "other"));
+    let emptied = apply(&world, workspace, pruning("docs", [])).await.unwrap();
+    assert_eq!(
+        actions(&emptied),
+        [("a", Deactivate), ("c", Deactivate), ("d", Deactivate)]
+    );
+    assert_eq!(of_sets.len(), 2);
+    assert_eq!(
+        sets(&world, workspace).await.0.into_keys().collect::<Vec<_>>(),
+        ["other"]
+    );
+
+    // Only the membership changes: that is recorded, with no field.
+    let log = world.log(workspace, "ada").await.len();
+    let joined = apply(&world, workspace, in_set("mine", ["by-hand"])).await.unwrap();
+    assert_eq!(actions(&joined), [("by-hand", Keep)]);
+    let entries = world.log(workspace, "ada").await;
+    assert_eq!(entries.len(), log + 1);
+    assert!(entries[log].changes.is_empty());
+}
+
+#[tokio::test]
+async fn a_base_refuses_what_has_changed_since() {
+    let world = World::new();
+    let (ada, workspace) = (world.user("ada"), world.workspace("ada").await);
+    world.set_plan(workspace, Plan::Team).await;
+    let first = apply(&world, workspace, in_set("docs", ["a", "b"])).await.unwrap();
+    world.agent(workspace, "ada", "other").await;
+    let based = |body: ApplyAgents, base: Cursor| ApplyAgents {
+        base: Some(base),
+        ..body
+    };
+    let change = |agent_id: &'static str| {
+        let (service, ada) = (&world.service, &ada);
+        async move {
+            let empty = AgentPatch::default();
+            service
+                .update_agent(ada, Some(workspace), agent_id, empty, ANY)
+                .await
+                .unwrap();
+        }
+    };
+    // An agent of neither the set nor the body.
+    change("other").await;
+    let second = apply(&world, workspace, based(in_set("docs", ["a"]), first.cursor))
+        .await
+        .unwrap();
+    // An empty change counts too, of an agent of the set that the body does not name.
+    change("b").await;
+    for body in [in_set("docs", ["a"]), of(["b"]), pruning("docs", ["a", "b"])] {
+        let refused = failure(apply(&world, workspace, based(body, second.cursor)).await);
+        let message = "since base 1 of these agents have changed: b";
+        assert_eq!(refused, (ErrorKind::Precondition, message.to_owned()));
+    }
+    apply(&world, workspace, based(of(["a"]), second.cursor)).await.unwrap();
+    // Another apply counts.
+    apply(&world, workspace, ApplyAgents::of(vec![with_role("a", "x")]))
+        .await
+        .unwrap();
+    assert_eq!(
+        kind(apply(&world, workspace, based(of(["a"]), second.cursor)).await),
+        ErrorKind::Precondition
+    );
+
+    let now = apply(&world, workspace, of(["other"])).await.unwrap().cursor;
+    let later = Cursor::new(now.epoch(), workspace, now.revision() + 1);
+    let restored = Cursor::new("00000000".parse().unwrap(), workspace, 1);
+    for cursor in [later, restored] {
+        assert_eq!(
+            kind(apply(&world, workspace, based(of(["a"]), cursor)).await),
+            ErrorKind::Precondition
+        );
+    }
+    let elsewhere = Cursor::new(now.epoch(), world.workspace("eve").await, 1);
+    let refused = failure(apply(&world, workspace, based(of(["a"]), elsewhere)).await);
+    assert_eq!(
+        refused,
+        (ErrorKind::Invalid, "base is a cursor of another workspace".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn the_plan_limits_the_outcome() {
+    let world = World::with(|settings| settings.plan_limits = limits(Some(3)));
+    let workspace = world.workspace("ada").await;
+    apply(&world, workspace, in_set("docs", ["a", "b", "c"])).await.unwrap();
+    let (over, message) = failure(apply(&world, workspace, of(["d", "e"])).await);
+    assert_eq!(over, ErrorKind::PlanLimit);
+    assert!(
+        message.contains("allows 3 active agents, and there would be 5"),
+        "{message}"
+    );
+    assert_eq!(
+        kind(apply(&world, workspace, of(["a", "d"])).await),
+        ErrorKind::PlanLimit
+    );
+    // As many go as come.
+    apply(&world, workspace, pruning("docs", ["a", "d", "e"]))
+        .await
+        .unwrap();
+    let active = world.listed(workspace, "ada").await;
+    assert_eq!(active.len(), 3);
+    assert_eq!(agents(&world, workspace).await.len(), 5);
+    // Above the limit, a change that does not make them more is fine.
+    let stricter = World::on(Arc::clone(&world.store), {
+        let mut settings = world.settings.clone();
+        settings.plan_limits = limits(Some(1));
+        settings
+    });
+    let body = ApplyAgents::of(vec![with_role("a", "x"), with_role("d", "x")]);
+    apply(&stricter, workspace, body).await.unwrap();
+    apply(&stricter, workspace, pruning("docs", ["a", "d"])).await.unwrap();
+    assert_eq!(
+        kind(apply(&stricter, workspace, of(["a", "b"])).await),
+        ErrorKind::PlanLimit
+    );
+}
+
+#[tokio::test]
+async fn callers_without_the_right_are_refused_before_anything_else() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let viewer = world.member(workspace, "ada", "vic", Role::Viewer).await;
+    let foreign = AgentSpec {
+        workspace_id: Some(world.workspace("eve").await),
+        ..spec("a")
+    };
+    let body = ApplyAgents::of(vec![spec("b"), foreign]);
+    for caller in [&viewer, &world.user("eve")] {
+        let refused = world.service.apply_agents(caller, workspace, body.clone(), false).await;
+        assert_eq!(kind(refused), ErrorKind::Forbidden);
+    }
+    let refused = failure(apply(&world, workspace, body).await);
+    let message = "agents[1].workspace_id must be the workspace of the request, or be left out";
+    assert_eq!(refused, (ErrorKind::Invalid, message.to_owned()));
+    let own = AgentSpec {
+        workspace_id: Some(workspace),
+        ..spec("a")
+    };
+    apply(&world, workspace, ApplyAgents::of(vec![own])).await.unwrap();
+}
+
+/// Another writer commits between the read and the commit: the apply decides again on the new state.
+#[tokio::test]
+async fn a_lost_race_is_decided_again() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    world.set_plan(workspace, Plan::Team).await;
+    apply(&world, workspace, in_set("docs", ["a", "b"])).await.unwrap();
+    let faulty = Faulty::new(&world.store);
+    let service = world.behind(Arc::clone(&faulty) as _);
+    let (other, ada) = (world.another_instance(), world.user("ada"));
+    let meanwhile = async move {
+        // Another apply of the set adds an agent, which this one then prunes.
+        other
+            .apply_agents(&ada, workspace, in_set("docs", ["c"]), false)
+            .await
+            .unwrap();
+        let role = AgentPatch {
+            role: Patch::Set("raced".into()),
+            ..AgentPatch::default()
+        };
+        other.update_agent(&ada, Some(workspace), "a", role, ANY).await.unwrap();
+    };
+    faulty.script([Fault::After(Box::pin(meanwhile))]);
+    let applied = service
+        .apply_agents(&world.user("ada"), workspace, pruning("docs", ["a"]), false)
+        .await;
+    let applied = applied.unwrap();
+    let expected = [
+        ("a", ApplyAction::Update),
+        ("b", ApplyAction::Deactivate),
+        ("c", ApplyAction::Deactivate),
+    ];
+    assert_eq!(actions(&applied), expected);
+    assert_eq!(faulty.commits(), 2);
+}
+
+#[tokio::test]
+async fn a_failed_commit_changes_nothing() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    world.set_plan(workspace, Plan::Team).await;
+    apply(&world, workspace, in_set("docs", ["a", "b"])).await.unwrap();
+    let before = (
+        agents(&world, workspace).await,
+        sets(&world, workspace).await,
+        world.log(workspace, "ada").await,
+    );
+    let faulty = Faulty::new(&world.store);
+    let service = world.behind(Arc::clone(&faulty) as _);
+    faulty.script([Fault::Unavailable]);
+    let failed = service
+        .apply_agents(&world.user("ada"), workspace, pruning("docs", ["c"]), false)
+        .await;
+    assert_eq!(kind(failed), ErrorKind::Unavailable);
+    let after = (
+        agents(&world, workspace).await,
+        sets(&world, workspace).await,
+        world.log(workspace, "ada").await,
+    );
+    assert_eq!(after, before);
+}
+
+/// A body of up to eight agents with few contents, so that agents are often as wanted already.
+fn bodies() -> impl Strategy<Value = ApplyAgents> {
+    let agent = (0..8u8, 0..3u8, any::<bool>()).prop_map(|(id, role, has_tag)| AgentSpec {
+        capabilities: if has_tag { vec!["tag".into()] } else { vec![] },
+        ..with_role(&format!("agent-{id}"), &format!("role-{role}"))
+    });
+    let agents = proptest::collection::vec(agent, 1..8).prop_map(|agents| {
+        let mut named = BTreeSet::new();
+        agents
+            .into_iter()
+            .filter(|agent| named.insert(agent.agent_id.clone()))
+            .collect::<Vec<_>>()
+    });
+    (agents, proptest::option::of(0..2u8), any::<bool>()).prop_map(|(agents, set, prune)| ApplyAgents {
+        prune: prune && set.is_some(),
+        set: set.map(|set| format!("set-{set}").parse().unwrap()),
+        ..ApplyAgents::of(agents)
+    })
+}
+
+/// The agents are as the body names them; those of the set that it does not name are pruned, and no others.
+async fn check(world: &World, workspace: WorkspaceId, body: &ApplyAgents, before: &BTreeMap<String, Agent>) {
+    let after = agents(world, workspace).await;
+    for spec in &body.agents {
+        let agent = &after[&*spec.agent_id];
+        assert!(agent.is_active && agent.role == spec.role && agent.capabilities == spec.capabilities);
+    }
+    let (of_sets, of_agents) = sets(world, workspace).await;
+    for (set, agents) in &of_sets {
+        assert!(agents.is_sorted());
+        assert!(agents.iter().all(|agent| of_agents[agent] == *set));
+    }
+    assert_eq!(of_sets.values().map(Vec::len).sum::<usize>(), of_agents.len());
+    if let (Some(set), true) = (&body.set, body.prune) {
+        let named: BTreeSet<_> = body.agents.iter().map(|spec| spec.agent_id.to_string()).collect();
+        assert_eq!(of_sets[&**set].iter().cloned().collect::<BTreeSet<_>>(), named);
+    }
+    let named = |agent: &&Agent| body.agents.iter().any(|spec| spec.agent_id == agent.agent_id);
+    for agent in before.values().filter(|agent| !named(agent)) {
+        let pruned = agent.is_active && !after[&*agent.agent_id].is_active;
+        assert!(after[&*agent.agent_id] == *agent || body.prune && pruned);
+    }
+    let active = after.values().filter(|agent| agent.is_active).count();
+    let counter = Key::in_workspace(workspace, Kind::Counter, "active_agents");
+    let counted = world.store.get(&[counter]).await.unwrap().remove(0);
+    let counted = counted.map_or(0, |record| std::str::from_utf8(&record.value).unwrap().parse().unwrap());
+    assert_eq!(counted, active);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn an_apply_brings_about_its_body_and_a_second_one_nothing(all in proptest::collection::vec(bodies(), 1..8)) {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+            let world = World::with(|settings| settings.plan_limits = limits(None));
+            let workspace = world.workspace("ada").await;
+            for body in all {
+                let before = agents(&world, workspace).await;
+                let state = (before.clone(), sets(&world, workspace).await, world.log(workspace, "ada").await);
+                match apply(&world, workspace, body.clone()).await {
+                    Ok(_) => {
+                        check(&world, workspace, &body, &before).await;
+                        let log = world.log(workspace, "ada").await.len();
+                        let again = apply(&world, workspace, body).await.unwrap();
+                        assert!(again.results.iter().all(|agent| agent.action == ApplyAction::Keep));
+                        assert_eq!(world.log(workspace, "ada").await.len(), log);
+                    }
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::Conflict);
+                        let after = (agents(&world, workspace).await, sets(&world, workspace).await, world.log(workspace, "ada").await);
+                        assert_eq!(after, state, "nothing was changed");
+                    }
+                }
+            }
+        });
+    }
+
+    /// Whatever the order of two concurrent applies of one set is, the outcome is that of one after the other.
+    #[test]
+    fn concurrent_applies_of_a_set_have_an_order(one in bodies(), two in bodies(), seed: u64) {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+            let world = World::with(|settings| settings.plan_limits = limits(None));
+            let workspace = world.workspace("ada").await;
+            let set = Some("docs".parse().unwrap());
+            let (one, two) = (
+                ApplyAgents { set: set.clone(), prune: true, ..one },
+                ApplyAgents { set, prune: true, ..two },
+            );
+            let race = |body: ApplyAgents, seed| {
+                let service = world.yielding(seed);
+                let ada = world.user("ada");
+                async move { service.apply_agents(&ada, workspace, body, false).await.unwrap() }
+            };
+            let (first, second) = tokio::join!(race(one.clone(), seed), race(two.clone(), !seed));
+            let last = if first.cursor.revision() > second.cursor.revision() { &one } else { &two };
+            let active: BTreeSet<_> = world.listed(workspace, "ada").await.into_iter().collect();
+            let named: BTreeSet<_> = last.agents.iter().map(|spec| spec.agent_id.to_string()).collect();
+            if first.cursor != second.cursor {
+                assert_eq!(active, named, "the later one has pruned what the earlier one applied");
+            }
+            check(&world, workspace, last, &BTreeMap::new()).await;
+        });
+    }
+}
