@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hyper::Response;
+use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use tokio::time::{Instant, timeout_at};
 
@@ -147,6 +149,29 @@ impl Client {
             .map_err(|error| if request.changes() { error.of_a_change() } else { error })
     }
 
+    /// The longest answer, and the longest event of a stream.
+    pub(crate) fn max_response_bytes(&self) -> usize {
+        self.shared.max_response_bytes
+    }
+
+    /// Opens a stream of server-sent events: one attempt, whose answer must begin within the timeout of an attempt.
+    pub(crate) async fn open(&self, call: Call) -> Result<Incoming, Error> {
+        let request = call.prepare(&self.shared.base, self.credential.header.as_ref())?;
+        let opening = async {
+            let response = self.respond(&request).await?;
+            if response.status().is_success() {
+                return Ok(response.into_body());
+            }
+            match Answer::read(response, self.shared.max_response_bytes).await {
+                Ok(_) => Err(Error::of_stream("the answer is no stream of events")),
+                Err(error) => Err(error),
+            }
+        };
+        timeout_at(deadline_after(self.shared.timeouts.attempt), opening)
+            .await
+            .unwrap_or_else(|_| Err(Error::timed_out()))
+    }
+
     async fn attempt(&self, request: &Prepared, deadline: Instant) -> Result<Answer, Error> {
         let end = deadline_after(self.shared.timeouts.attempt).min(deadline);
         timeout_at(end, self.exchange(request))
@@ -155,6 +180,11 @@ impl Client {
     }
 
     async fn exchange(&self, request: &Prepared) -> Result<Answer, Error> {
+        let response = self.respond(request).await?;
+        Answer::read(response, self.shared.max_response_bytes).await
+    }
+
+    async fn respond(&self, request: &Prepared) -> Result<Response<Incoming>, Error> {
         let response = self
             .shared
             .http
@@ -164,7 +194,7 @@ impl Client {
         if let Some(rate_limit) = RateLimit::read(response.headers()) {
             *self.credential.rate_limit() = Some(rate_limit);
         }
-        Answer::read(response, self.shared.max_response_bytes).await
+        Ok(response)
     }
 }
 
