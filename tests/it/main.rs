@@ -8,6 +8,7 @@ mod command_line;
 mod decisions;
 mod durability;
 mod examples;
+mod feed;
 mod races;
 mod secrets;
 mod specification;

@@ -63,6 +63,7 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             | "/api/api-keys"
             | "/api/audit-log",
         ) => with(Before::Nothing, WORKSPACE, None),
+        ("GET", "/api/changes") => with(Before::Nothing, "workspace_id={workspace}&after=now", None),
         ("GET", "/api/workspaces" | "/openapi.json" | "/healthz" | "/readyz") => with(Before::Nothing, "", None),
         ("POST", "/api/agents/configs") => with(
             Before::Nothing,
