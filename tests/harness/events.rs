@@ -38,18 +38,28 @@ impl Request {
     /// Sends the request, and reads the head of a stream.
     #[track_caller]
     pub fn follow(&self) -> Events {
-        let mut stream = TcpStream::connect(self.address()).expect("the server accepts connections");
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        self.try_follow().expect("an answer")
+    }
+
+    /// As [`Self::follow`], for servers that may be gone.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer.
+    pub fn try_follow(&self) -> io::Result<Events> {
+        let mut stream = TcpStream::connect(self.address())?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         let request = self.clone().header("Accept", "text/event-stream");
-        stream.write_all(&request.to_bytes()).unwrap();
+        stream.write_all(&request.to_bytes())?;
         let mut raw = Vec::new();
         let end = loop {
             if let Some(end) = raw.windows(4).position(|window| window == b"\r\n\r\n") {
                 break end + 4;
             }
-            let count = read(&mut stream, &mut raw).expect("an answer");
-            assert!(count > 0, "the connection closed within the head");
+            if read(&mut stream, &mut raw)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
         };
         let head = String::from_utf8(raw.drain(..end).collect()).unwrap();
         let mut lines = head.trim_end().split("\r\n");
@@ -66,13 +76,13 @@ impl Request {
                 .collect(),
             body: Vec::new(),
         };
-        Events {
+        Ok(Events {
             stream,
             head,
             raw,
             text: String::new(),
             is_whole: false,
-        }
+        })
     }
 }
 
