@@ -384,3 +384,35 @@ fn watchers_see_the_log_over_kills_stops_reconnections_and_pauses() {
     }
     println!("{} events in the log, {kills} kills and stops", log.len());
 }
+
+/// The comparison finds each kind of defect that a watch can have.
+#[test]
+fn the_comparison_finds_each_kind_of_defect() {
+    let event = |revision: u64| json!({"revision": revision, "type": "agent.updated"});
+    let log: Vec<Value> = (1..=6).map(event).collect();
+    let good = || Seen {
+        events: log.clone(),
+        bookmarks: vec![(0, 0), (3, 3), (6, 6)],
+        ..Seen::default()
+    };
+    let passes = |change: &dyn Fn(&mut Seen)| {
+        let mut seen = good();
+        change(&mut seen);
+        std::panic::catch_unwind(|| check(Manner::Steady, &seen, &log)).is_ok()
+    };
+    assert!(passes(&|_| {}));
+    let defects: [(&str, &dyn Fn(&mut Seen)); 7] = [
+        ("missing", &|seen| drop(seen.events.remove(2))),
+        ("missing at the end", &|seen| seen.events.truncate(5)),
+        ("twice", &|seen| seen.events.insert(3, event(3))),
+        ("out of order", &|seen| seen.events.swap(1, 2)),
+        ("not in the log", &|seen| seen.events.push(event(7))),
+        ("other content", &|seen| {
+            seen.events[4]["type"] = "agent.restored".into()
+        }),
+        ("a bookmark too early", &|seen| seen.bookmarks[1] = (4, 3)),
+    ];
+    for (what, defect) in defects {
+        assert!(!passes(defect), "{what}");
+    }
+}

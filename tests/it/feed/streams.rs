@@ -191,6 +191,45 @@ fn a_server_has_max_streams() {
     request.send().refused(429, &["as many streams as it may have, 1"]);
 }
 
+/// A client that does not read holds neither memory nor its place.
+#[test]
+fn a_stream_that_is_not_read_is_cut_off_and_frees_its_place() {
+    let server = Server::builder()
+        .set("max_streams", "1")
+        .set("body_timeout", "1")
+        .set("default_plan", "enterprise")
+        .set("session_rate_limit", "1000000")
+        .start();
+    let studio = Studio::on(&server);
+    studio.create("writer", &json!({})).expect(201);
+    for round in 0..500 {
+        // Each event has the text twice, so that all of them are longer than what the system buffers.
+        let text = format!("{round}").repeat(1500);
+        let persona: String = text
+            .chars()
+            .take(1500)
+            .flat_map(|digit| [digit, 'é', '\u{1f980}'])
+            .collect();
+        studio.change("writer", &json!({"persona_prompt": persona})).expect(200);
+    }
+    let mut unread = follow(&studio, &studio.owner, "after=start");
+    eventually("the place is free", || {
+        changes(&studio, &studio.owner, "after=now").follow().head.status == 200
+    });
+    // What was received is whole events, and the client can resume after the last of them.
+    let (mut last, mut count) = (String::new(), 0);
+    while let Ok(Some(event)) = unread.next_within(SECOND) {
+        last = event.id.unwrap_or(last);
+        count += 1;
+    }
+    assert!((1..500).contains(&count), "{count} events arrived");
+    eventually("the stream resumes", || {
+        let request = changes(&studio, &studio.owner, "after=start").header("Last-Event-ID", &last);
+        let mut events = request.follow();
+        events.head.status == 200 && events.revision() == count
+    });
+}
+
 #[test]
 fn a_graceful_stop_ends_streams_in_order_and_they_resume_on_the_next_server() {
     let dir = scratch();
