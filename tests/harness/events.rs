@@ -89,7 +89,7 @@ impl Request {
 impl Events {
     /// The next event; none at the end of the stream. Panics when it does not come in time.
     #[track_caller]
-    pub fn next(&mut self) -> Option<Event> {
+    pub fn event(&mut self) -> Option<Event> {
         match self.next_within(TIMEOUT) {
             Ok(event) => event,
             Err(error) => panic!("no event: {error}"),
@@ -101,7 +101,7 @@ impl Events {
     pub fn find(&mut self, name: &str) -> Event {
         loop {
             let event = self
-                .next()
+                .event()
                 .unwrap_or_else(|| panic!("the stream ended before an event {name}"));
             if event.name == name {
                 return event;
@@ -119,7 +119,7 @@ impl Events {
     #[track_caller]
     pub fn last(&mut self) -> Event {
         let mut last = None;
-        while let Some(event) = self.next() {
+        while let Some(event) = self.event() {
             last = Some(event);
         }
         last.expect("an event")

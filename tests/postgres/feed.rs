@@ -1,10 +1,12 @@
 //! The change feed of several servers on one database.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agentcfg_client::model::{After, LiveStatus, WorkspaceId};
 use agentcfg_client::{ChangeStream, Client, Followed};
 use serde_json::json;
+
+use tokio::time::Instant;
 
 use crate::cluster::Cluster;
 use crate::server::{Server, token};

@@ -133,7 +133,8 @@ fn watch(stage: &Stage, manner: Manner) -> Seen {
         }
         seen.connections += 1;
         let mut count = 0;
-        while !is_done(&seen) && !(manner == Manner::Flapping && count > 4) {
+        let most = if manner == Manner::Flapping { 5 } else { usize::MAX };
+        while !is_done(&seen) && count < most {
             match events.next_within(Duration::from_millis(200)) {
                 Ok(Some(event)) => {
                     count += 1;
@@ -401,7 +402,8 @@ fn the_comparison_finds_each_kind_of_defect() {
         std::panic::catch_unwind(|| check(Manner::Steady, &seen, &log)).is_ok()
     };
     assert!(passes(&|_| {}));
-    let defects: [(&str, &dyn Fn(&mut Seen)); 7] = [
+    type Defect<'a> = (&'a str, &'a dyn Fn(&mut Seen));
+    let defects: [Defect<'_>; 7] = [
         ("missing", &|seen| drop(seen.events.remove(2))),
         ("missing at the end", &|seen| seen.events.truncate(5)),
         ("twice", &|seen| seen.events.insert(3, event(3))),

@@ -23,14 +23,14 @@ fn a_stream_begins_with_a_bookmark_and_shows_each_change_at_once() {
     }
     assert_eq!(events.head.header("content-encoding"), None);
     events.head.need("x-ratelimit-remaining");
-    let first = events.next().unwrap();
+    let first = events.event().unwrap();
     assert_eq!(first.name, "bookmark");
     assert_eq!(first.id.as_deref(), Some(events.head.need("change-cursor")));
     assert!((1000..=5000).contains(&first.retry.unwrap()), "{first:?}");
     for number in 0..3 {
         let begun = Instant::now();
         studio.create(&format!("agent-{number}"), &json!({})).expect(201);
-        let event = events.next().unwrap();
+        let event = events.event().unwrap();
         assert!(begun.elapsed() < SECOND, "{:?}", begun.elapsed());
         assert_eq!(
             (event.name.as_str(), event.id.as_deref()),
@@ -53,7 +53,7 @@ fn a_stream_resumes_after_the_last_event_id() {
     drop(events);
     let request = changes(&studio, &studio.owner, "after=start").header("Last-Event-ID", id.clone());
     let mut events = request.follow();
-    assert_eq!(events.next().unwrap().id, Some(id));
+    assert_eq!(events.event().unwrap().id, Some(id));
     assert_eq!((events.revision(), events.revision()), (6, 7));
 }
 
@@ -82,7 +82,7 @@ fn the_end_of_a_credential_ends_its_stream_and_no_later_event_is_sent() {
     ] {
         let begun = Instant::now();
         let mut last = None;
-        while let Some(event) = events.next() {
+        while let Some(event) = events.event() {
             assert_ne!(event.data["target"]["id"], "late", "{event:?}");
             last = Some(event);
         }
@@ -132,23 +132,23 @@ fn statuses_come_with_a_stream_that_asks_for_them() {
     };
     let mut plain = follow(&studio, &studio.owner, "after=now");
     let mut events = follow(&studio, &studio.owner, "after=now&status=true");
-    assert_eq!(events.next().unwrap().name, "bookmark");
-    let first = events.next().unwrap();
+    assert_eq!(events.event().unwrap().name, "bookmark");
+    let first = events.event().unwrap();
     let entry = json!({
         "agent_id": "writer", "display_name": "Agent", "status": "offline",
         "current_task_id": null, "current_task_title": null, "reported_at": null,
     });
     assert_eq!((first.name.as_str(), first.id, first.data), ("status", None, entry));
-    assert_eq!(events.next().unwrap().data["agent_id"], "editor");
+    assert_eq!(events.event().unwrap().data["agent_id"], "editor");
     let begun = Instant::now();
     report(json!({"status": "working", "current_task_id": "T-7", "current_task_title": "Notes"}));
-    let working = events.next().unwrap();
+    let working = events.event().unwrap();
     assert!(begun.elapsed() < 2 * SECOND);
     assert_eq!(
         (&working.data["status"], &working.data["current_task_id"]),
         (&json!("working"), &json!("T-7"))
     );
-    let aged = events.next().unwrap();
+    let aged = events.event().unwrap();
     assert_eq!(
         (&aged.data["agent_id"], &aged.data["status"]),
         (&json!("writer"), &json!("offline"))
@@ -160,7 +160,7 @@ fn statuses_come_with_a_stream_that_asks_for_them() {
         begun.elapsed()
     );
     // A stream that did not ask has the bookmark alone.
-    assert_eq!(plain.next().unwrap().name, "bookmark");
+    assert_eq!(plain.event().unwrap().name, "bookmark");
     assert!(plain.next_within(Duration::from_millis(300)).is_err());
 }
 
@@ -186,7 +186,7 @@ fn a_server_has_max_streams() {
     let server = Server::builder().set("max_streams", "1").start();
     let studio = Studio::on(&server);
     let mut events = follow(&studio, &studio.owner, "after=now");
-    events.next().unwrap();
+    events.event().unwrap();
     let request = changes(&studio, &studio.owner, "after=now").header("Accept", "text/event-stream");
     request.send().refused(429, &["as many streams as it may have, 1"]);
 }
