@@ -48,6 +48,8 @@ section flood "A flood of bad keys" \
     "1,000 lists a second with good keys over 16 connections, alone (quiet) and with 5,000 bad requests a second over 64 other connections; both are open loops at a fixed rate. Latencies count from the time that a request was due and include those of the load generator. A key that was not used since the start is not in memory, so that each wrong secret is compared with the stored record. The last row is the baseline: the same two loads on a server without any logic show what the machine and the load generator add."
 section lists "Long lists with many readers" \
     "One workspace of 5,000 agents, 200 readers at a time. Stalled: every reader stops when its response has begun, so that all bodies are in flight. Reading: every other reader is slow, and an agent changes every quarter of a second, so that lists of several revisions are in flight. Growth is the peak minus the resident memory after one reader, divided by the size of a plain list."
+section feed "Streams of changes" \
+    "5,000 streams of server-sent events, 10 or 100 of each workspace, while 100 changes a second are made in turn in all workspaces. Latencies count from the time that a change was due, its durable commit included. The baseline is bare hyper with a channel for each stream, which sends the same events without a commit. Memory is that of a stream that waits, connection included. \`STREAMS\` sets another number."
 if wanted peers || wanted postgres; then
     if [ -z "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" ]; then
         need pg_ctlcluster postgresql

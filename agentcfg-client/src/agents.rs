@@ -1,7 +1,7 @@
 //! Agent configurations.
 
 use agentcfg_core::model::{
-    Agent, AgentFilter, AgentId, AgentPatch, AgentState, AsOf, IdRef, NewAgent, Precondition, Tag, Tagged,
+    Agent, AgentFilter, AgentId, AgentPatch, AgentState, AsOf, Cursor, IdRef, NewAgent, Precondition, Tag, Tagged,
     VersionedAgent, WorkspaceId,
 };
 
@@ -35,6 +35,30 @@ impl Client {
     /// ```
     pub async fn list_agents(&self, workspace: WorkspaceId, filter: &AgentFilter) -> Result<Tagged<Vec<Agent>>, Error> {
         self.send(list(workspace, filter), Answer::tagged).await
+    }
+
+    /// Lists agents as [`Self::list_agents`], with the position in the change feed at which the list was read: the [changes](Self::changes)
+    /// after it lead from this list to the one now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::list_agents`].
+    ///
+    /// ```no_run
+    /// # use agentcfg_client::model::WorkspaceId;
+    /// # async fn example(client: agentcfg_client::Client, workspace: WorkspaceId) -> Result<(), agentcfg_client::Error> {
+    /// let (agents, cursor) = client.list_agents_with_cursor(workspace, &Default::default()).await?;
+    /// let mut changes = client.changes(workspace, cursor);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn list_agents_with_cursor(
+        &self,
+        workspace: WorkspaceId,
+        filter: &AgentFilter,
+    ) -> Result<(Vec<Agent>, Cursor), Error> {
+        let read = |answer: &Answer| Ok((answer.json()?, answer.cursor()?));
+        self.send(list(workspace, filter), read).await
     }
 
     /// Lists as [`Self::list_agents`], or returns `None` when the list still has this tag.

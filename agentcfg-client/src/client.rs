@@ -202,6 +202,7 @@ impl Client {
         &self.shared.timeouts
     }
 
+    /// The longest answer, and the longest event of a stream.
     pub(crate) fn max_response_bytes(&self) -> usize {
         self.shared.max_response_bytes
     }

@@ -232,6 +232,24 @@ impl Error {
         self.is(412)
     }
 
+    /// Whether the position in the change feed is no longer one of the workspace (410): read the list again and go on from its
+    /// cursor.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// # use agentcfg_client::model::After;
+    /// match client.changes(workspace, After::Now).next().await {
+    ///     Err(error) if error.is_gone() => println!("read the list again"),
+    ///     other => drop(other?),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn is_gone(&self) -> bool {
+        self.is(410)
+    }
+
     /// Whether the plan allows no more agents (422).
     ///
     /// ```no_run
@@ -360,6 +378,16 @@ impl Error {
     /// Settings or arguments that make no valid request.
     pub(crate) fn input(message: impl Into<String>) -> Self {
         Self::new(Kind::Input, Outcome::Final, message)
+    }
+
+    /// Whether the settings or arguments make no valid request.
+    pub(crate) fn is_input(&self) -> bool {
+        self.0.kind == Kind::Input
+    }
+
+    /// A stream that this client cannot decode.
+    pub(crate) fn of_stream(message: impl Into<String>) -> Self {
+        Self::new(Kind::Answer, Outcome::Final, message)
     }
 
     /// No response within the timeout.

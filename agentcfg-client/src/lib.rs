@@ -31,6 +31,8 @@
 //!   credential, and the size of a response is bounded.
 //! - Idempotent calls are retried with exponential, jittered backoff that respects the server's `Retry-After`. Other
 //!   changes are retried only when the server has certainly not processed them; [`RetryPolicy`] has the table.
+//! - [`Client::changes`] follows the changes of a workspace across lost connections, and [`Client::mirror`] keeps a copy of
+//!   its agents.
 //! - [`Timeouts`] bound connecting, each attempt, and the whole call with all its retries.
 //! - [`Error`] classifies failures by what a caller can do about them, above all [`Error::may_have_been_applied`]:
 //!   whether to read before trying again.
@@ -46,6 +48,7 @@ mod api_keys;
 mod apply;
 mod audit;
 mod builder;
+mod changes;
 mod client;
 mod connect;
 mod error;
@@ -53,12 +56,14 @@ mod export;
 mod health;
 mod labels;
 mod members;
+mod mirror;
 mod models;
 mod provider_keys;
 mod rate;
 mod request;
 mod response;
 mod retry;
+mod sse;
 mod status;
 mod versions;
 mod whoami;
@@ -71,9 +76,11 @@ pub use agentcfg_core::model::{self, AgentFilter, Tagged};
 pub use agentcfg_core::secret::ProviderCredential;
 pub use audit::Page;
 pub use builder::{Builder, Timeouts};
+pub use changes::{ChangePage, ChangeStream, Followed};
 pub use client::Client;
 pub use error::Error;
 pub use export::Export;
+pub use mirror::Mirror;
 pub use rate::RateLimit;
 pub use retry::RetryPolicy;
 pub use versions::Agents;

@@ -15,6 +15,7 @@ use crate::retry::Effect;
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("agentcfg-client/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// A request before it is bound to a server and a credential.
 pub(crate) struct Call {
@@ -62,6 +63,12 @@ impl Call {
     /// Marks the request as idempotent, so that it may be retried after an unknown outcome.
     pub(crate) fn idempotent(mut self) -> Self {
         self.effect = Effect::Idempotent;
+        self
+    }
+
+    /// Asks for server-sent events in place of JSON.
+    pub(crate) fn events(mut self) -> Self {
+        self.headers.insert(ACCEPT, EVENTS);
         self
     }
 

@@ -102,6 +102,16 @@ impl Answer {
         }
     }
 
+    /// The text of a header field.
+    pub(crate) fn header(&self, name: &'static str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The error of an answer that this client cannot decode.
+    pub(crate) fn unreadable(&self, message: impl Into<String>) -> Error {
+        Error::unreadable(facts(self.status, &self.headers), message)
+    }
+
     /// The tag in the entity tag. `None` if a proxy removed or changed it.
     fn tag(&self) -> Option<Tag> {
         let text = self.headers.get(ETAG)?.to_str().ok()?;

@@ -56,6 +56,11 @@ impl Server {
 }
 
 impl Request {
+    /// The address of the server.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Authenticates with an API key or a session token.
     #[must_use]
     pub fn bearer(self, credential: impl AsRef<str>) -> Self {

@@ -9,6 +9,7 @@ use agentcfg_core::model;
 mod cluster;
 mod conformance;
 mod end_to_end;
+mod feed;
 mod history;
 mod instances;
 mod load;

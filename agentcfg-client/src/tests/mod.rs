@@ -1,6 +1,7 @@
 //! Tests against a scripted server.
 
 mod answers;
+mod changes;
 mod encrypted;
 mod repeats;
 mod requests;

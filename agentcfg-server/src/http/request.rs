@@ -219,7 +219,7 @@ const EVENTS: &str = "text/event-stream";
 
 /// Whether the header fields name the media type of server-sent events, in whatever way. This costs less than
 /// [`asks_for_events`].
-#[cfg(any(feature = "process", test))]
+#[cfg(feature = "process")]
 pub fn may_ask_for_events(headers: &HeaderMap) -> bool {
     let mut fields = headers.get_all(header::ACCEPT).iter();
     fields.any(|field| memchr::memmem::find(field.as_bytes(), b"event-stream").is_some())

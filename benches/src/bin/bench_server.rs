@@ -2,17 +2,22 @@
 //!
 //! `bench-server api DATA AGENTS [--single]`: the product; with `--single`, one transaction for each request.
 //! `bench-server fill FILE WORKSPACES AGENTS`: the product on a store with this many workspaces of this many agents
-//! each.
+//! each; with a fourth number, every workspace gets so many keys.
 //! `bench-server store DATA`: hyper and the group-commit writer without any rules: a POST stores its body.
+//! `bench-server events FILE`: bare hyper; a GET opens a stream of server-sent events of the group that its path names, and a POST
+//! to that path sends the event in FILE, with the body in place of `STAMP`, to all of them.
 //! `bench-server fixed FILE`: bare hyper; answers every request with the response in FILE.
 //! `bench-server listen FILE`: the same through the product's listener with its timeouts and limits.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::path::Path;
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use agentcfg_benches::Failure;
 use agentcfg_core::AgentCfg;
@@ -22,12 +27,13 @@ use agentcfg_server::listen::{self, Limits};
 use agentcfg_server::{App, Cors};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
@@ -42,11 +48,15 @@ async fn main() -> Result<(), Failure> {
             };
             api(Path::new(data), agents.parse()?, options).await
         }
-        ["fill", file, workspaces, agents] => fill(Path::new(file), workspaces.parse()?, agents.parse()?).await,
+        ["fill", file, workspaces, agents] => fill(Path::new(file), workspaces.parse()?, agents.parse()?, None).await,
+        ["fill", file, workspaces, agents, keys] => {
+            fill(Path::new(file), workspaces.parse()?, agents.parse()?, Some(keys.parse()?)).await
+        }
+        ["events", file] => events(Path::new(file)).await,
         ["store", data] => store(Path::new(data)).await,
         ["fixed", file] => fixed(Path::new(file), false).await,
         ["listen", file] => fixed(Path::new(file), true).await,
-        _ => Err("usage: bench-server api DATA AGENTS [--single] | fill FILE WORKSPACES AGENTS | store DATA | fixed FILE | listen FILE".into()),
+        _ => Err("usage: bench-server api DATA AGENTS [--single] | fill FILE WORKSPACES AGENTS [KEYS] | store DATA | events FILE | fixed FILE | listen FILE".into()),
     }
 }
 
@@ -87,8 +97,8 @@ async fn api(data: &Path, agents: usize, options: RedbOptions) -> Result<(), Fai
     serve(service).await
 }
 
-/// Creates this many workspaces with this many agents each, and a key for some of them, and serves them.
-async fn fill(file: &Path, workspaces: usize, agents: usize) -> Result<(), Failure> {
+/// Creates this many workspaces with this many agents each, and serves them: with so many keys each, or one for some of them.
+async fn fill(file: &Path, workspaces: usize, agents: usize, keys: Option<usize>) -> Result<(), Failure> {
     /// Workspaces that are filled concurrently.
     const AT_A_TIME: usize = 256;
     /// Workspaces that get a key.
@@ -102,8 +112,10 @@ async fn fill(file: &Path, workspaces: usize, agents: usize) -> Result<(), Failu
         let service = service.clone();
         tasks.spawn(async move {
             let _turn = turn;
-            let made = agentcfg_benches::fixture::make(&service, agents, usize::from(i < KEYS)).await;
-            made.keys.first().map(|key| format!("{} {key}", made.workspace))
+            let keys = keys.unwrap_or(usize::from(i < KEYS));
+            let made = agentcfg_benches::fixture::make(&service, agents, keys).await;
+            let pairs = made.keys.iter().map(|key| format!("{} {key}", made.workspace));
+            pairs.collect::<Vec<String>>()
         });
     }
     let pairs: Vec<String> = tasks.join_all().await.into_iter().flatten().collect();
@@ -150,6 +162,60 @@ async fn store(data: &Path) -> Result<(), Failure> {
     .await
 }
 
+/// The fan-out of an event to the streams of a group, with hyper and channels alone.
+async fn events(file: &Path) -> Result<(), Failure> {
+    let template: Arc<str> = std::fs::read_to_string(file)?.into();
+    let groups: Arc<Mutex<HashMap<String, Vec<mpsc::Sender<Bytes>>>>> = Arc::default();
+    bare(move |request: Request<Incoming>| {
+        let (groups, template) = (Arc::clone(&groups), Arc::clone(&template));
+        async move {
+            let group = request.uri().path().to_owned();
+            if request.method() == hyper::Method::GET {
+                let (sender, pieces) = mpsc::channel(64);
+                let mut groups = groups.lock().unwrap_or_else(PoisonError::into_inner);
+                groups.entry(group).or_default().push(sender);
+                return Ok(Response::new(Sent::Stream(pieces)));
+            }
+            let stamp = request.into_body().collect().await.map(|body| body.to_bytes());
+            let stamp = String::from_utf8_lossy(&stamp.unwrap_or_default()).into_owned();
+            let event = Bytes::from(template.replace("STAMP", &stamp));
+            let groups = groups.lock().unwrap_or_else(PoisonError::into_inner);
+            for sender in groups.get(&group).into_iter().flatten() {
+                let _ = sender.try_send(event.clone());
+            }
+            Ok(Response::new(Sent::Whole(Full::new(Bytes::from_static(b"{}")))))
+        }
+    })
+    .await
+}
+
+/// The body of a response of [`events`].
+enum Sent {
+    Whole(Full<Bytes>),
+    Stream(mpsc::Receiver<Bytes>),
+}
+
+impl Body for Sent {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut *self {
+            Self::Whole(body) => Pin::new(body).poll_frame(cx),
+            Self::Stream(pieces) => pieces
+                .poll_recv(cx)
+                .map(|piece| piece.map(|piece| Ok(Frame::data(piece)))),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(body) => body.size_hint(),
+            Self::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
 /// Answers with the captured response of the product: the same status, headers and bytes.
 async fn fixed(file: &Path, through_listen: bool) -> Result<(), Failure> {
     let captured = std::fs::read(file)?;
@@ -194,10 +260,11 @@ async fn fixed(file: &Path, through_listen: bool) -> Result<(), Failure> {
 }
 
 /// Serves with hyper alone.
-async fn bare<F, Fut>(answer: F) -> Result<(), Failure>
+async fn bare<F, Fut, B>(answer: F) -> Result<(), Failure>
 where
     F: Fn(Request<Incoming>) -> Fut + Clone + Send + 'static,
-    Fut: Future<Output = Result<Response<Full<Bytes>>, Infallible>> + Send + 'static,
+    Fut: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
+    B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
 {
     let listener = listener().await?;
     announce(&listener)?;

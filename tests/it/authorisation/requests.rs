@@ -73,6 +73,7 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
         ("GET", "/api/whoami" | "/api/workspaces" | "/openapi.json" | "/healthz" | "/readyz") => {
             with(Before::Nothing, "", None)
         }
+        ("GET", "/api/changes") => with(Before::Nothing, "workspace_id={workspace}&after=now", None),
         ("POST", "/api/agents/configs") => with(
             Before::Nothing,
             "",

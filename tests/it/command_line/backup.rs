@@ -62,6 +62,7 @@ fn a_tag_from_before_a_restore_is_not_accepted_after_it() {
     let (copy, new) = (backups.path("copy"), backups.path("new"));
     run(["backup", "--data", data(&server), "--out", &copy]).succeeded();
     let (tag, list_tag) = (studio.change("a", &json!({})).etag(), studio.list().etag());
+    let cursor = studio.list().need("change-cursor").to_owned();
     server.stop();
     run(["restore", "--from", &copy, "--data", &new]).succeeded();
     let restored = Server::builder().data(&new).start();
@@ -76,6 +77,10 @@ fn a_tag_from_before_a_restore_is_not_accepted_after_it() {
     change.header("If-Match", tag).send().expect(412);
     let list = studio.list_request("").header("If-None-Match", list_tag);
     list.send().expect(200);
+    // A reader of the change feed must read the list again.
+    let target = format!("/api/changes?workspace_id={}&after={cursor}", studio.id);
+    let changes = restored.get(target).bearer(&studio.owner);
+    changes.send().refused(410, &["read the list again"]);
 }
 
 #[test]

@@ -93,7 +93,7 @@ impl Stage {
 #[derive(Debug, Clone)]
 enum Step {
     Create(u8),
-    Change(u8, AgentPatch),
+    Change(u8, Box<AgentPatch>),
     Delete(u8),
     Restore(u8),
     Member,
@@ -122,7 +122,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         });
     let step = prop_oneof![
         3 => agent.clone().prop_map(Step::Create),
-        5 => (agent.clone(), patch).prop_map(|(agent, patch)| Step::Change(agent, patch)),
+        5 => (agent.clone(), patch).prop_map(|(agent, patch)| Step::Change(agent, Box::new(patch))),
         2 => agent.clone().prop_map(Step::Delete),
         2 => agent.prop_map(Step::Restore),
         1 => Just(Step::Member),
@@ -156,7 +156,7 @@ proptest! {
                         let _ = service.create_agent(ada, new).await;
                     }
                     Step::Change(agent, patch) => {
-                        let _ = service.update_agent(ada, studio, name(agent).as_str(), patch, &none).await;
+                        let _ = service.update_agent(ada, studio, name(agent).as_str(), *patch, &none).await;
                     }
                     Step::Delete(agent) => {
                         let _ = service.delete_agent(ada, studio, name(agent).as_str(), &none).await;

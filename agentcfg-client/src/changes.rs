@@ -1,0 +1,380 @@
+//! The change feed: pages, and a stream that connects again by itself.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use agentcfg_core::model::{After, ChangeEvent, Cursor, StatusEvent, WorkspaceId};
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::request::Call;
+use crate::response::Answer;
+use crate::sse::{Event, Reader};
+use crate::{Client, Error};
+
+const CHANGES: &str = "/api/changes";
+
+/// A stream has a bookmark every 15 seconds. One that is silent for so long is taken for dead.
+const SILENCE: Duration = Duration::from_secs(45);
+
+/// The delays before a stream connects again after failures.
+const MIN_DELAY: Duration = Duration::from_millis(200);
+const MAX_DELAY: Duration = Duration::from_secs(10);
+
+/// Events of a workspace in the order of their revisions, and the position to read on from.
+///
+/// ```
+/// use agentcfg_client::ChangePage;
+/// fn last(page: &ChangePage) -> Option<u64> {
+///     page.events.last().map(|event| event.revision)
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChangePage {
+    /// The events that the caller may see.
+    pub events: Vec<ChangeEvent>,
+    /// The position to read on from. It also moves over events that the caller may not see.
+    pub cursor: Cursor,
+}
+
+/// What a [`ChangeStream`] gives.
+///
+/// ```
+/// use agentcfg_client::Followed;
+/// fn line(followed: &Followed) -> String {
+///     match followed {
+///         Followed::Change(event) => format!("{} {}", event.kind, event.target.id),
+///         Followed::Bookmark(cursor) => format!("all up to {cursor}"),
+///         Followed::Status(entry) => format!("{} is {}", entry.agent_id, entry.status),
+///     }
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub enum Followed {
+    /// A change.
+    Change(Box<ChangeEvent>),
+    /// The position, without a change.
+    Bookmark(Cursor),
+    /// A live status: of each active agent at first and after each new connection, then those that changed.
+    Status(Box<StatusEvent>),
+}
+
+impl Client {
+    /// Reads the changes of a workspace after a position, at most `limit` of them; without a limit, at most 100.
+    ///
+    /// An answer without events waits so long for one, up to 30 seconds. Give the client a longer [attempt
+    /// timeout](crate::Timeouts::attempt) than that.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::is_gone`] when the position is no longer one of the workspace: read the list again.
+    ///
+    /// ```no_run
+    /// # use agentcfg_client::model::{After, WorkspaceId};
+    /// # async fn example(client: agentcfg_client::Client, workspace: WorkspaceId) -> Result<(), agentcfg_client::Error> {
+    /// let page = client.read_changes(workspace, After::Start, Some(50), std::time::Duration::ZERO).await?;
+    /// let next = client.read_changes(workspace, page.cursor, Some(50), std::time::Duration::from_secs(5)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn read_changes(
+        &self,
+        workspace: WorkspaceId,
+        after: impl Into<After>,
+        limit: Option<u32>,
+        wait: Duration,
+    ) -> Result<ChangePage, Error> {
+        let call = Call::get(CHANGES)
+            .query("workspace_id", workspace)
+            .query("after", after.into())
+            .query_if("limit", limit)
+            .query_if("wait", (!wait.is_zero()).then_some(wait.as_secs().max(1)));
+        self.send(call, |answer| {
+            Ok(ChangePage {
+                events: answer.json()?,
+                cursor: answer.cursor()?,
+            })
+        })
+        .await
+    }
+
+    /// Follows the changes of a workspace from a position. Nothing is sent before the first [`ChangeStream::next`].
+    ///
+    /// ```no_run
+    /// # use agentcfg_client::model::{After, WorkspaceId};
+    /// # async fn example(client: agentcfg_client::Client, workspace: WorkspaceId) -> Result<(), agentcfg_client::Error> {
+    /// let mut changes = client.changes(workspace, After::Now);
+    /// loop {
+    ///     let event = changes.next_change().await?;
+    ///     println!("{}: {} {}", event.actor.id, event.kind, event.target.id);
+    /// }
+    /// # }
+    /// ```
+    pub fn changes(&self, workspace: WorkspaceId, after: impl Into<After>) -> ChangeStream {
+        ChangeStream {
+            client: self.clone(),
+            workspace,
+            after: after.into(),
+            with_status: false,
+            connection: None,
+            ready: VecDeque::new(),
+            retry: None,
+            pauses: pauses(),
+            connect_at: None,
+        }
+    }
+}
+
+/// A stream of the changes in a workspace, which connects again and resumes by itself. See [`Client::changes`].
+///
+/// It gives each change once, in order, whatever happens to its connections. A failure that may pass is waited out, with exponential
+/// backoff and jitter. Failures that will not pass are errors of [`Self::next`].
+///
+/// ```no_run
+/// # use agentcfg_client::model::{After, WorkspaceId};
+/// # async fn example(client: agentcfg_client::Client, workspace: WorkspaceId) -> Result<(), agentcfg_client::Error> {
+/// use agentcfg_client::Followed;
+/// let mut changes = client.changes(workspace, After::Now).with_status();
+/// while let Followed::Status(entry) = changes.next().await? {
+///     println!("{} is {}", entry.display_name, entry.status);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct ChangeStream {
+    client: Client,
+    workspace: WorkspaceId,
+    after: After,
+    with_status: bool,
+    connection: Option<Connection>,
+    ready: VecDeque<Followed>,
+    /// The server's wish for the delay after an orderly end.
+    retry: Option<Duration>,
+    pauses: ExponentialBackoff,
+    /// When to connect again. It is kept here, so that a dropped future does not begin the delay again.
+    connect_at: Option<Instant>,
+}
+
+struct Connection {
+    body: Incoming,
+    reader: Reader,
+}
+
+/// How a read of a connection ended it.
+enum Ended {
+    /// The server ended the stream, or the connection broke.
+    Again { is_orderly: bool },
+    /// There is no use in another connection.
+    Final(Error),
+}
+
+impl ChangeStream {
+    /// Asks for live statuses too.
+    ///
+    /// ```no_run
+    /// # use agentcfg_client::model::{After, WorkspaceId};
+    /// # fn example(client: agentcfg_client::Client, workspace: WorkspaceId) {
+    /// let changes = client.changes(workspace, After::Now).with_status();
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_status(self) -> Self {
+        Self {
+            with_status: true,
+            ..self
+        }
+    }
+
+    /// The position after what [`Self::next`] has returned. A stream from there misses nothing and repeats nothing.
+    ///
+    /// ```no_run
+    /// # use agentcfg_client::model::{After, WorkspaceId};
+    /// # fn example(client: agentcfg_client::Client, workspace: WorkspaceId) {
+    /// assert_eq!(client.changes(workspace, After::Start).position(), After::Start);
+    /// # }
+    /// ```
+    pub fn position(&self) -> After {
+        self.after
+    }
+
+    /// Waits for the next change, bookmark or status.
+    ///
+    /// Dropping the future loses nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::is_unauthorized`] when the credential has ended, [`Error::is_forbidden`] without `agents:read` in the
+    /// workspace, [`Error::is_gone`] when the position is no longer one of the workspace: read the list again and go on from
+    /// its cursor. Other failures that will not pass are returned too.
+    ///
+    /// ```no_run
+    /// # use agentcfg_client::model::{After, WorkspaceId};
+    /// # async fn example(client: agentcfg_client::Client, workspace: WorkspaceId) {
+    /// let mut changes = client.changes(workspace, After::Now);
+    /// let ended = loop {
+    ///     if let Err(error) = changes.next().await {
+    ///         break error;
+    ///     }
+    /// };
+    /// println!("get another credential: {}", ended.is_unauthorized());
+    /// # }
+    /// ```
+    pub async fn next(&mut self) -> Result<Followed, Error> {
+        loop {
+            if let Some(followed) = self.ready.pop_front() {
+                match &followed {
+                    Followed::Change(event) => self.after = event.cursor.into(),
+                    Followed::Bookmark(cursor) => self.after = (*cursor).into(),
+                    Followed::Status(_) => {}
+                }
+                return Ok(followed);
+            }
+            if self.connection.is_none() {
+                self.connect().await?;
+            }
+            match self.read().await {
+                Ok(()) => {}
+                Err(Ended::Final(error)) => {
+                    self.connection = None;
+                    return Err(error);
+                }
+                Err(Ended::Again { is_orderly }) => {
+                    self.connection = None;
+                    let pause = match self.retry.filter(|_| is_orderly) {
+                        // The server draws it at random for each stream.
+                        Some(retry) => retry.min(MAX_DELAY),
+                        None => self.pause(),
+                    };
+                    self.connect_at = Some(Instant::now() + pause);
+                }
+            }
+        }
+    }
+
+    /// Waits for the next change, passing over bookmarks and statuses.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::next`].
+    ///
+    /// ```no_run
+    /// # use agentcfg_client::model::{After, WorkspaceId};
+    /// # async fn example(client: agentcfg_client::Client, workspace: WorkspaceId) -> Result<(), agentcfg_client::Error> {
+    /// let event = client.changes(workspace, After::Start).next_change().await?;
+    /// assert_eq!(event.revision, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn next_change(&mut self) -> Result<ChangeEvent, Error> {
+        loop {
+            if let Followed::Change(event) = self.next().await? {
+                return Ok(*event);
+            }
+        }
+    }
+
+    fn pause(&mut self) -> Duration {
+        self.pauses.next().unwrap_or(MAX_DELAY)
+    }
+
+    /// Connects, as often as it takes.
+    async fn connect(&mut self) -> Result<(), Error> {
+        loop {
+            if let Some(at) = self.connect_at {
+                sleep_until(at).await;
+                self.connect_at = None;
+            }
+            let call = Call::get(CHANGES)
+                .events()
+                .query("workspace_id", self.workspace)
+                .query("after", self.after)
+                .query_if("status", self.with_status.then_some("true"));
+            let error = match self.client.open(call).await {
+                Ok((_, body)) => {
+                    let reader = Reader::new(self.client.max_response_bytes());
+                    self.connection = Some(Connection { body, reader });
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            let may_pass = error.status().is_none_or(|status| matches!(status, 408 | 429 | 500..));
+            if error.is_input() || !may_pass {
+                return Err(error);
+            }
+            let pause = self.pause().max(error.retry_after().unwrap_or_default());
+            self.connect_at = Some(Instant::now() + pause);
+        }
+    }
+
+    /// Reads a piece of the stream.
+    async fn read(&mut self) -> Result<(), Ended> {
+        let broken = Ended::Again { is_orderly: false };
+        let Some(connection) = &mut self.connection else {
+            return Err(broken);
+        };
+        let frame = match timeout(SILENCE, connection.body.frame()).await {
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(_)) | None) | Err(_) => return Err(broken),
+        };
+        let Ok(data) = frame.into_data() else { return Ok(()) };
+        let taken = connection.reader.take(&data);
+        let events = taken.map_err(|_| Ended::Final(Error::of_stream("an event is longer than the client accepts")))?;
+        self.retry = connection.reader.retry.or(self.retry);
+        for event in events {
+            // A connection that gives an event is a good one.
+            self.pauses = pauses();
+            match event.name.as_str() {
+                "change" => self.ready.push_back(Followed::Change(parse(&event)?)),
+                "status" => self.ready.push_back(Followed::Status(parse(&event)?)),
+                "bookmark" => {
+                    let cursor = event.id.as_deref().and_then(|id| id.parse().ok());
+                    let cursor = cursor.ok_or_else(|| Ended::Final(Error::of_stream("a bookmark has no cursor")))?;
+                    self.ready.push_back(Followed::Bookmark(cursor));
+                }
+                // The answer to the next connection says whether the credential or the position is the reason. What arrived before
+                // the end is returned first.
+                "end" | "gone" => return Err(Ended::Again { is_orderly: true }),
+                // An event of a later release.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn pauses() -> ExponentialBackoff {
+    ExponentialBuilder::new()
+        .with_jitter()
+        .with_min_delay(MIN_DELAY)
+        .with_max_delay(MAX_DELAY)
+        .without_max_times()
+        .build()
+}
+
+fn parse<T: DeserializeOwned>(event: &Event) -> Result<T, Ended> {
+    serde_json::from_str(&event.data).map_err(|error| {
+        Ended::Final(Error::of_stream(format!(
+            "an event is not what agentcfg promises: {error}"
+        )))
+    })
+}
+
+impl std::fmt::Debug for ChangeStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChangeStream")
+            .field("workspace", &self.workspace)
+            .field("after", &self.after)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Answer {
+    /// The position in the change feed.
+    pub(crate) fn cursor(&self) -> Result<Cursor, Error> {
+        let cursor = self.header("change-cursor").and_then(|text| text.parse().ok());
+        cursor.ok_or_else(|| self.unreadable("the answer has no Change-Cursor"))
+    }
+}
