@@ -33,7 +33,9 @@ async fn each_list_is_answered_again() {
         plan_limits: limits(Some(5)),
         ..Settings::default()
     };
-    let builder = AgentCfg::builder(store).clock(Arc::clone(&clock) as _).settings(settings);
+    let builder = AgentCfg::builder(store)
+        .clock(Arc::clone(&clock) as _)
+        .settings(settings);
     let count = operations();
     past_model::compare(&builder.build(), &clock, 11, count, 50, Some(count as u64 / 5)).await;
 }
@@ -47,7 +49,13 @@ async fn a_database_from_before_versions_keeps_its_past() {
     cluster.sql_in(name, fixture::POSTGRES);
     let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'agentcfg' AND tablename LIKE 'agent\\_%'";
     assert_eq!(cluster.sql_in(name, tables), "0");
-    let store = PostgresStore::connect(&PostgresOptions::new(url.clone())).await.unwrap();
-    assert_eq!(cluster.sql_in(name, tables), "3", "the tables of versions, touches and labels are made");
+    let store = PostgresStore::connect(&PostgresOptions::new(url.clone()))
+        .await
+        .unwrap();
+    assert_eq!(
+        cluster.sql_in(name, tables),
+        "3",
+        "the tables of versions, touches and labels are made"
+    );
     fixture::check(Arc::new(store)).await;
 }
