@@ -48,6 +48,8 @@ section flood "A flood of bad keys" \
     "1,000 lists a second with good keys over 16 connections, alone (quiet) and with 5,000 bad requests a second over 64 other connections; both are open loops at a fixed rate. Latencies count from the time that a request was due and include those of the load generator. A key that was not used since the start is not in memory, so that each wrong secret is compared with the stored record. The last row is the baseline: the same two loads on a server without any logic show what the machine and the load generator add."
 section lists "Long lists with many readers" \
     "One workspace of 5,000 agents, 200 readers at a time. Stalled: every reader stops when its response has begun, so that all bodies are in flight. Reading: every other reader is slow, and an agent changes every quarter of a second, so that lists of several revisions are in flight. Growth is the peak minus the resident memory after one reader, divided by the size of a plain list."
+section history "The history of agents" \
+    "Changes that make a version against changes that make none, over HTTP with 64 clients. Then in process: an agent's version by a label, in a short and in a long history; and lists of all agents at revisions of a long log, against the present list read from the store. \`ENTRIES\` sets the length of the log."
 if wanted peers || wanted postgres; then
     if [ -z "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" ]; then
         need pg_ctlcluster postgresql
