@@ -8,11 +8,11 @@
 //!
 //! `WORKSPACE_ID` names the workspace; the default is that of the API key.
 
-use std::env;
 use std::error::Error;
 
-use agentcfg_client::model::{AgentPatch, NewAgent, Patch, Precondition, WorkspaceId};
+use agentcfg_client::model::{AgentPatch, NewAgent, Patch, Precondition};
 use agentcfg_client::{AgentFilter, Client};
+use agentcfg_examples::{setting, workspace};
 
 const AGENT_ID: &str = "example-writer";
 
@@ -80,16 +80,4 @@ async fn main() -> Result<(), Box<dyn Error>> {
         );
     }
     Ok(())
-}
-
-fn setting(name: &str) -> Result<String, String> {
-    env::var(name).map_err(|_| format!("set {name}"))
-}
-
-async fn workspace(client: &Client) -> Result<WorkspaceId, Box<dyn Error>> {
-    if let Ok(id) = env::var("WORKSPACE_ID") {
-        return Ok(id.parse()?);
-    }
-    let own = client.list_workspaces().await?;
-    Ok(own.first().ok_or("the credential opens no workspace")?.workspace.id)
 }

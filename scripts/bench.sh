@@ -50,6 +50,8 @@ section lists "Long lists with many readers" \
     "One workspace of 5,000 agents, 200 readers at a time. Stalled: every reader stops when its response has begun, so that all bodies are in flight. Reading: every other reader is slow, and an agent changes every quarter of a second, so that lists of several revisions are in flight. Growth is the peak minus the resident memory after one reader, divided by the size of a plain list."
 section feed "Streams of changes" \
     "5,000 streams of server-sent events, 10 or 100 of each workspace, while 100 changes a second are made in turn in all workspaces. Latencies count from the time that a change was due, its durable commit included. The baseline is bare hyper with a channel for each stream, which sends the same events without a commit. Memory is that of a stream that waits, connection included. \`STREAMS\` sets another number."
+section history "The history of agents" \
+    "Changes that make a version against changes that make none, over HTTP with 64 clients. Then in process: an agent's version by a label, in a short and in a long history; and lists of all agents at revisions of a long log, against the present list read from the store. \`ENTRIES\` sets the length of the log."
 if wanted peers || wanted postgres; then
     if [ -z "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" ]; then
         need pg_ctlcluster postgresql

@@ -46,3 +46,37 @@ fn the_remote_client_runs_repeatedly() {
     }
     assert_eq!(studio.agent_ids(), [""; 0]);
 }
+
+/// Runs an example against a studio, as often as it must work.
+fn run_repeatedly(name: &str, said: &[&str]) {
+    let studio = Studio::open();
+    let key = studio.key("admin").key;
+    for round in 0..3 {
+        let run = Run::new([""; 0]).binary(example(name));
+        let run = run.env("SERVER_URL", studio.server.url()).env("API_KEY", &key);
+        let printed = run.finish().succeeded();
+        assert!(said.iter().all(|said| printed.contains(said)), "{round}: {printed}");
+        assert!(!printed.contains(&key));
+    }
+    assert_eq!(studio.agent_ids(), [""; 0]);
+}
+
+#[test]
+fn an_agent_gets_an_earlier_version_again() {
+    run_repeatedly(
+        "versions",
+        &[
+            "-Keep the author's voice.",
+            "has the content of version",
+            "shorter texts",
+        ],
+    );
+}
+
+#[test]
+fn a_release_is_made_and_taken_back() {
+    run_repeatedly(
+        "release_flow",
+        &["released version", "refused as it should be", "in production again"],
+    );
+}

@@ -19,3 +19,4 @@ mod secrets;
 mod speech;
 mod stage;
 mod upstream;
+mod versions;

@@ -67,7 +67,10 @@ fn head_is_answered_as_get_without_the_body() {
     let studio = Studio::open();
     studio.create("writer", &serde_json::Value::Null).expect(201);
     for route in routes().filter(|route| route.method == "GET") {
-        let target = format!("{}?workspace_id={}&after=now", route.path, studio.id);
+        let target = format!(
+            "{}?workspace_id={}&agent_id=writer&from=1&after=now",
+            route.path, studio.id
+        );
         let get = studio.server.get(&target).bearer(&studio.owner).send().expect(200);
         let head = studio
             .server

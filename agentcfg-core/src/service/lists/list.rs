@@ -119,8 +119,18 @@ impl AgentList {
         &self.whole
     }
 
-    /// The workspace's revision at which the list was read.
-    pub(in crate::service) fn revision(&self) -> u64 {
+    /// The workspace's revision at which the list was read, or the one that [`AsOf::Revision`](crate::model::AsOf) names.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.list_agents(&ada, studio, &Default::default()).await?.value;
+    /// let then = AgentFilter { as_of: Some(AsOf::Revision(list.revision())), ..AgentFilter::default() };
+    /// service.delete_agent(&ada, Some(studio), "writer", &Precondition::None).await?;
+    /// assert_eq!(service.list_agents(&ada, studio, &then).await?.value.json(), list.json());
+    /// # Ok(()) }) }
+    /// ```
+    pub fn revision(&self) -> u64 {
         self.whole.cursor.revision()
     }
 
