@@ -187,7 +187,7 @@ pub struct Definition {
     /// The body.
     pub content: Content,
     /// The greatest length of the body in bytes.
-    pub(super) max_body: usize,
+    pub max_body: usize,
     /// The successful answer.
     pub answer: AnswerDoc,
     pub(super) run: Run,

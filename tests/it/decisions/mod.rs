@@ -2,6 +2,7 @@
 
 mod agents;
 mod api_keys;
+mod apply;
 mod audit;
 mod bodies;
 mod compression;
