@@ -16,6 +16,7 @@ enum Before {
     Member,
     Key,
     ProviderKey,
+    Webhook,
 }
 
 /// How to build the request of a route.
@@ -45,6 +46,7 @@ const fn plain(method: &'static str, path: &'static str, query: &'static str) ->
 const AGENT: &str = "workspace_id={workspace}&agent_id={item}";
 const MEMBER: &str = "workspace_id={workspace}&user_id={item}";
 const PROVIDER: &str = "workspace_id={workspace}&provider=openai";
+const WEBHOOK: &str = "webhook_id={item}";
 const WORKSPACE: &str = "workspace_id={workspace}";
 
 /// The recipe of a route, if there is one.
@@ -61,7 +63,8 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             | "/api/agents/status"
             | "/api/workspaces/members"
             | "/api/api-keys"
-            | "/api/audit-log",
+            | "/api/audit-log"
+            | "/api/webhooks",
         ) => with(Before::Nothing, WORKSPACE, None),
         ("GET", "/api/workspaces" | "/openapi.json" | "/healthz" | "/readyz") => with(Before::Nothing, "", None),
         ("POST", "/api/agents/configs") => with(
@@ -92,6 +95,17 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
         ("PUT", "/api/provider-keys") => with(Before::Nothing, PROVIDER, Some(r#"{"api_key": "{fresh}"}"#)),
         ("DELETE", "/api/provider-keys") => with(Before::ProviderKey, PROVIDER, None),
         ("DELETE", "/api/api-keys") => with(Before::Key, "key_id={item}", None),
+        ("POST", "/api/webhooks") => with(
+            Before::Nothing,
+            "",
+            Some(r#"{"workspace_id": "{workspace}", "url": "https://localhost/"}"#),
+        ),
+        ("PATCH", "/api/webhooks") => with(Before::Webhook, WEBHOOK, Some(r#"{"description": "{fresh}"}"#)),
+        ("DELETE", "/api/webhooks") | ("POST", "/api/webhooks/rotate-secret") => with(Before::Webhook, WEBHOOK, None),
+        // The URL of the webhook leads nowhere, so nothing leaves the machine.
+        ("POST", "/api/webhooks/test") => with(Before::Webhook, WEBHOOK, None),
+        ("GET", "/api/webhooks/deliveries") => with(Before::Webhook, WEBHOOK, None),
+        ("POST", "/api/webhooks/replay") => with(Before::Webhook, WEBHOOK, Some(r#"{"after": "start"}"#)),
         _ => return None,
     })
 }
@@ -137,6 +151,9 @@ impl Recipe {
     /// Creates the record that the request acts on.
     pub(super) fn prepare(&self, place: &Place<'_>) {
         if place.name == "absent" {
+            if self.before == Before::Webhook {
+                ABSENT.clone_into(&mut place.item.borrow_mut());
+            }
             return;
         }
         let (studio, item) = (&place.studio, unique("item"));
@@ -162,6 +179,7 @@ impl Recipe {
                 request.json(&json!({"api_key": item})).send().expect(200);
                 item
             }
+            Before::Webhook => webhook(studio),
         };
     }
 
@@ -190,4 +208,24 @@ impl Recipe {
         }
         request.send()
     }
+}
+
+/// Creates a webhook that is sent nothing. Those that were there are deleted, so that the limit is not reached.
+fn webhook(studio: &Studio<'_>) -> String {
+    let target = format!("/api/webhooks?workspace_id={}", studio.id);
+    let all = studio
+        .server
+        .get(target)
+        .bearer(&studio.owner)
+        .send()
+        .expect(200)
+        .json();
+    for old in all.as_array().unwrap() {
+        let target = format!("/api/webhooks?webhook_id={}", old["id"].as_str().unwrap());
+        studio.server.delete(target).bearer(&studio.owner).send().expect(200);
+    }
+    let body = json!({"workspace_id": studio.id, "url": "https://localhost/", "types": ["unused.*"]});
+    let request = studio.server.post("/api/webhooks").bearer(&studio.owner);
+    let created = request.json(&body).send().expect(201).json();
+    created["id"].as_str().unwrap().to_owned()
 }
