@@ -224,8 +224,5 @@ fn webhook(studio: &Studio<'_>) -> String {
         let target = format!("/api/webhooks?webhook_id={}", old["id"].as_str().unwrap());
         studio.server.delete(target).bearer(&studio.owner).send().expect(200);
     }
-    let body = json!({"workspace_id": studio.id, "url": "https://localhost/", "types": ["unused.*"]});
-    let request = studio.server.post("/api/webhooks").bearer(&studio.owner);
-    let created = request.json(&body).send().expect(201).json();
-    created["id"].as_str().unwrap().to_owned()
+    studio.webhook("https://localhost/")["id"].as_str().unwrap().to_owned()
 }
