@@ -57,6 +57,7 @@ mod request;
 mod response;
 mod retry;
 mod status;
+mod webhooks;
 mod workspaces;
 
 #[cfg(test)]

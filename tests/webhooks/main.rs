@@ -6,6 +6,7 @@
 
 mod answers;
 mod bodies;
+mod client;
 mod crash;
 mod receiver;
 mod signatures;
