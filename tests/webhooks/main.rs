@@ -9,6 +9,7 @@ mod bodies;
 mod client;
 mod crash;
 mod receiver;
+mod receivers;
 mod signatures;
 
 use agentcfg_tests::harness::{Request, Response, Server, Studio};
