@@ -66,6 +66,7 @@ mod retry;
 mod sse;
 mod status;
 mod versions;
+mod webhooks;
 mod whoami;
 mod workspaces;
 

@@ -49,6 +49,15 @@ impl Product {
         Server::start(self.command().arg("--data").arg(data))
     }
 
+    /// As [`Self::serve`], with a setting from the environment.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not start.
+    pub fn serve_with(&self, data: &Path, setting: &str, value: &str) -> std::io::Result<Server> {
+        Server::start(self.command().arg("--data").arg(data).env(setting, value))
+    }
+
     /// Starts a server on a database, which several servers may share.
     pub fn serve_database(&self, url: &str) -> std::io::Result<Server> {
         Server::start(self.command().env("AGENTCFG_DATABASE_URL", url))
@@ -64,8 +73,21 @@ impl Product {
 
     /// Creates one more key of a workspace.
     pub fn key(&self, address: SocketAddr, workspace: &str) -> Result<String, Failure> {
+        self.key_of_scope(address, workspace, "write")
+    }
+
+    /// As [`Self::key`], with the scope `admin`.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses.
+    pub fn admin_key(&self, address: SocketAddr, workspace: &str) -> Result<String, Failure> {
+        self.key_of_scope(address, workspace, "admin")
+    }
+
+    fn key_of_scope(&self, address: SocketAddr, workspace: &str, scope: &str) -> Result<String, Failure> {
         let body = format!(
-            r#"{{"workspace_id":"{workspace}","name":"bench","environment":"production","scope":"write","rate_limit":1000000}}"#
+            r#"{{"workspace_id":"{workspace}","name":"bench","environment":"production","scope":"{scope}","rate_limit":1000000}}"#
         );
         let made = send(address, "POST", "/api/api-keys", &self.token, &body)?;
         Ok(field(&made, "key").ok_or(made)?)

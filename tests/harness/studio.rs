@@ -142,6 +142,14 @@ impl<'a> Studio<'a> {
         self.server.token(&unique("outsider"))
     }
 
+    /// Creates a webhook for events that never happen, as the owner.
+    #[track_caller]
+    pub fn webhook(&self, url: &str) -> Value {
+        let body = json!({"workspace_id": self.id, "url": url, "types": ["unused.*"]});
+        let request = self.server.post("/api/webhooks").bearer(&self.owner);
+        request.json(&body).send().expect(201).json()
+    }
+
     /// The real client with the owner's session token.
     pub fn client(&self) -> Client {
         self.server.client(&self.owner)

@@ -20,6 +20,12 @@ mod pooler;
 mod removal;
 mod server;
 mod trips;
+mod webhooks;
+
+// The receiver of webhooks of the other end-to-end tests.
+#[allow(dead_code)]
+#[path = "../webhooks/receiver.rs"]
+mod receiver;
 
 // The reference models of the other stores and of the service, compiled from the same files.
 #[allow(dead_code)]

@@ -1,9 +1,9 @@
 //! The request that each method sends.
 
 use agentcfg_core::model::{
-    AgentPatch, AgentState, AuditFilter, Environment, LabelFilter, LabelTarget, NewApiKey, NewWorkspace, Patch, Plan,
-    Precondition, Promotion, Provider, Role, Rollback, Scope, StatusReport, Timestamp, VersionPage, VersionSelector,
-    WorkspacePatch,
+    AgentPatch, AgentState, AuditFilter, Environment, LabelFilter, LabelTarget, NewApiKey, NewWebhook, NewWorkspace,
+    Patch, Plan, Precondition, Promotion, Provider, ReplayFrom, Role, Rollback, Scope, StatusReport, Timestamp,
+    VersionPage, VersionSelector, WebhookPatch, WebhookReplay, WorkspacePatch,
 };
 
 use super::server::{Server, answer};
@@ -22,7 +22,7 @@ fn line_and_body(request: &str) -> (String, String) {
 
 #[tokio::test]
 async fn every_method_calls_its_endpoint() {
-    let server = Server::start((0..23).map(|_| answer(418, "", r#"{"error":"teapot"}"#))).await;
+    let server = Server::start((0..31).map(|_| answer(418, "", r#"{"error":"teapot"}"#))).await;
     let c = client(&server);
     let ws = workspace();
     let tag = Precondition::matches("\"a7\"");
@@ -96,7 +96,24 @@ async fn every_method_calls_its_endpoint() {
     let key = ProviderCredential::new("sk-\"1").unwrap();
     seen(c.save_provider_key(ws, Provider::OpenAi, &key).await.err());
     seen(c.delete_provider_key(ws, Provider::Anthropic).await.err());
-    assert_eq!(failed, 23);
+    let hook = "0192f0b2-5d11-7c0e-8a3b-54b0f1a2c3d4".parse().unwrap();
+    seen(c.list_webhooks(ws).await.err());
+    seen(c.create_webhook(&NewWebhook::new(ws, "https://h.example/")).await.err());
+    let patch = WebhookPatch {
+        description: Patch::Null,
+        enabled: Some(true),
+        ..WebhookPatch::default()
+    };
+    seen(c.update_webhook(hook, &patch).await.err());
+    seen(c.delete_webhook(hook).await.err());
+    seen(c.test_webhook(hook).await.err());
+    let replay = WebhookReplay {
+        after: ReplayFrom::Start,
+    };
+    seen(c.replay_webhook(hook, &replay).await.err());
+    seen(c.rotate_webhook_secret(hook).await.err());
+    seen(c.webhook_deliveries(hook).await.err());
+    assert_eq!(failed, 31);
 
     let sent: Vec<_> = server.requests().iter().map(|request| line_and_body(request)).collect();
     let expected = [
@@ -144,6 +161,35 @@ async fn every_method_calls_its_endpoint() {
             r#"{"api_key":"sk-\"1"}"#,
         ),
         ("DELETE /api/provider-keys?workspace_id=WS&provider=anthropic", ""),
+        ("GET /api/webhooks?workspace_id=WS", ""),
+        (
+            "POST /api/webhooks",
+            r#"{"workspace_id":"WS","url":"https://h.example/","types":["agent.*","agents.*","label.*"],"ordered":false}"#,
+        ),
+        (
+            "PATCH /api/webhooks?webhook_id=0192f0b2-5d11-7c0e-8a3b-54b0f1a2c3d4",
+            r#"{"description":null,"enabled":true}"#,
+        ),
+        (
+            "DELETE /api/webhooks?webhook_id=0192f0b2-5d11-7c0e-8a3b-54b0f1a2c3d4",
+            "",
+        ),
+        (
+            "POST /api/webhooks/test?webhook_id=0192f0b2-5d11-7c0e-8a3b-54b0f1a2c3d4",
+            "",
+        ),
+        (
+            "POST /api/webhooks/replay?webhook_id=0192f0b2-5d11-7c0e-8a3b-54b0f1a2c3d4",
+            r#"{"after":"start"}"#,
+        ),
+        (
+            "POST /api/webhooks/rotate-secret?webhook_id=0192f0b2-5d11-7c0e-8a3b-54b0f1a2c3d4",
+            "",
+        ),
+        (
+            "GET /api/webhooks/deliveries?webhook_id=0192f0b2-5d11-7c0e-8a3b-54b0f1a2c3d4",
+            "",
+        ),
     ];
     assert_eq!(sent.len(), expected.len());
     for (sent, expected) in sent.iter().zip(expected) {

@@ -42,7 +42,7 @@ pub enum Command {
     Check(CheckArgs),
     /// Move a store from a data directory into PostgreSQL, or back
     Migrate(MigrateArgs),
-    /// Make a new master key and seal every saved provider key under it, also while a server runs
+    /// Make a new master key and seal every saved provider key and webhook secret under it, also while a server runs
     RotateMasterKey(RotateArgs),
 }
 
@@ -144,7 +144,7 @@ pub struct BackupArgs {
 #[derive(Debug, Args)]
 #[command(
     long_about = "Puts a backup into a directory that has no store. A store that exists already is never changed. A backup \
-                  does not hold the master key: when provider keys are saved in it, the file master.key of the old directory \
+                  does not hold the master key: when provider keys or webhooks are saved in it, the file master.key of the old directory \
                   must be copied into the new one.",
     after_help = "Example:\n  agentcfg-server restore --from /backups/agentcfg-2026-11-20 --data /var/lib/agentcfg"
 )]
@@ -155,7 +155,7 @@ pub struct RestoreArgs {
     /// Data directory to fill; created when it does not exist
     #[arg(long, value_name = "DIR")]
     pub data: PathBuf,
-    /// Delete the saved provider keys, when the master key that opens them is lost
+    /// Delete the saved provider keys and the webhooks, when the master key that opens them is lost
     #[arg(long)]
     pub discard_provider_keys: bool,
 }
@@ -194,9 +194,9 @@ pub struct MigrateArgs {
 /// `agentcfg-server rotate-master-key`
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Puts a new master key before the others in the file master.key and seals every saved provider key under \
-                  it. A server that runs on the directory does this itself, without a pause, and uses the new key at once. \
-                  The old keys stay in the file until every provider key is sealed under the new one, so this can be stopped \
+    long_about = "Puts a new master key before the others in the file master.key and seals every saved provider key and \
+                  webhook secret under it. A server that runs on the directory does this itself, without a pause, and uses the new key at once. \
+                  The old keys stay in the file until everything is sealed under the new one, so this can be stopped \
                   at any point: run it again to finish.",
     after_help = "Examples:\n  agentcfg-server rotate-master-key --data /var/lib/agentcfg\n  \
                   agentcfg-server rotate-master-key --data /var/lib/agentcfg --drop-old"

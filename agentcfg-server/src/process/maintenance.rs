@@ -22,7 +22,7 @@ pub(super) async fn finish_rotation(service: AgentCfg) {
         tracing::info!(
             examined = progress.examined,
             rewrapped = progress.rewrapped,
-            "sealing provider keys under the first master key"
+            "sealing provider keys and secrets of webhooks under the first master key"
         );
     };
     match service.rewrap_provider_keys(&mut report).await {
@@ -30,9 +30,11 @@ pub(super) async fn finish_rotation(service: AgentCfg) {
             examined = done.examined,
             rewrapped = done.rewrapped,
             unreadable = done.unreadable,
-            "every provider key is sealed under the first master key, no other one is needed any more"
+            "every provider key and secret of a webhook is sealed under the first master key, no other one is needed any more"
         ),
-        Err(error) => tracing::warn!(%error, "could not seal every provider key under the first master key"),
+        Err(error) => {
+            tracing::warn!(%error, "could not seal every provider key and secret of a webhook under the first master key")
+        }
     }
 }
 

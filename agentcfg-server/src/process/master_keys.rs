@@ -82,7 +82,8 @@ fn shown(ids: &[KeyId]) -> String {
 fn lost(dir: &str) -> String {
     format!(
         "nothing was changed. If the key is lost for good, `agentcfg-server backup --data {dir} --out FILE` and \
-         `agentcfg-server restore --from FILE --data NEW_DIR --discard-provider-keys` save all but the provider keys"
+         `agentcfg-server restore --from FILE --data NEW_DIR --discard-provider-keys` save all but the provider keys \
+         and the webhooks"
     )
 }
 
@@ -218,7 +219,7 @@ pub async fn rotate(
     }
     let mut report = |progress: RewrapProgress| {
         say(format!(
-            "{} provider keys checked, {} sealed again",
+            "{} provider keys and webhooks checked, {} sealed again",
             progress.examined, progress.rewrapped
         ));
     };
@@ -229,8 +230,8 @@ pub async fn rotate(
     let old = shown(&keys[1..].iter().map(MasterKey::id).collect::<Vec<_>>());
     if done.unreadable > 0 {
         say(format!(
-            "{} provider keys open under no master key and were left as they are, and so were the master keys {old}; the log \
-             names the workspaces, which must save their keys again",
+            "{} provider keys and webhooks open under no master key and were left as they are, and so were the master keys {old}; the log \
+             names the workspaces, which must save their keys again and rotate the secrets of their webhooks",
             done.unreadable
         ));
         return Ok(());

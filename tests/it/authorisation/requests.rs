@@ -20,6 +20,7 @@ enum Before {
     Member,
     Key,
     ProviderKey,
+    Webhook,
 }
 
 /// How to build the request of a route.
@@ -50,6 +51,7 @@ const AGENT: &str = "workspace_id={workspace}&agent_id={item}";
 const LABEL: &str = "workspace_id={workspace}&agent_id={item}&label=live";
 const MEMBER: &str = "workspace_id={workspace}&user_id={item}";
 const PROVIDER: &str = "workspace_id={workspace}&provider=openai";
+const WEBHOOK: &str = "webhook_id={item}";
 const WORKSPACE: &str = "workspace_id={workspace}";
 
 /// The recipe of a route, if there is one.
@@ -68,7 +70,8 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             | "/api/agents/labels"
             | "/api/workspaces/members"
             | "/api/api-keys"
-            | "/api/audit-log",
+            | "/api/audit-log"
+            | "/api/webhooks",
         ) => with(Before::Nothing, WORKSPACE, None),
         ("GET", "/api/whoami" | "/api/workspaces" | "/openapi.json" | "/healthz" | "/readyz") => {
             with(Before::Nothing, "", None)
@@ -123,6 +126,17 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
         ("POST" | "DELETE", "/api/sessions") => with(Before::Nothing, "", None),
         ("POST", "/api/api-keys/rotate") => with(Before::Key, "key_id={item}", None),
         ("DELETE", "/api/api-keys") => with(Before::Key, "key_id={item}", None),
+        ("POST", "/api/webhooks") => with(
+            Before::Nothing,
+            "",
+            Some(r#"{"workspace_id": "{workspace}", "url": "https://localhost/"}"#),
+        ),
+        ("PATCH", "/api/webhooks") => with(Before::Webhook, WEBHOOK, Some(r#"{"description": "{fresh}"}"#)),
+        ("DELETE", "/api/webhooks") | ("POST", "/api/webhooks/rotate-secret") => with(Before::Webhook, WEBHOOK, None),
+        // The URL of the webhook leads nowhere, so nothing leaves the machine.
+        ("POST", "/api/webhooks/test") => with(Before::Webhook, WEBHOOK, None),
+        ("GET", "/api/webhooks/deliveries") => with(Before::Webhook, WEBHOOK, None),
+        ("POST", "/api/webhooks/replay") => with(Before::Webhook, WEBHOOK, Some(r#"{"after": "start"}"#)),
         _ => return None,
     })
 }
@@ -168,6 +182,9 @@ impl Recipe {
     /// Creates the record that the request acts on.
     pub(super) fn prepare(&self, place: &Place<'_>) {
         if place.name == "absent" {
+            if self.before == Before::Webhook {
+                ABSENT.clone_into(&mut place.item.borrow_mut());
+            }
             return;
         }
         let (studio, item) = (&place.studio, unique("item"));
@@ -208,6 +225,7 @@ impl Recipe {
                 request.json(&json!({"api_key": item})).send().expect(200);
                 item
             }
+            Before::Webhook => webhook(studio),
         };
     }
 
@@ -236,4 +254,21 @@ impl Recipe {
         }
         request.send()
     }
+}
+
+/// Creates a webhook that is sent nothing. Those that were there are deleted, so that the limit is not reached.
+fn webhook(studio: &Studio<'_>) -> String {
+    let target = format!("/api/webhooks?workspace_id={}", studio.id);
+    let all = studio
+        .server
+        .get(target)
+        .bearer(&studio.owner)
+        .send()
+        .expect(200)
+        .json();
+    for old in all.as_array().unwrap() {
+        let target = format!("/api/webhooks?webhook_id={}", old["id"].as_str().unwrap());
+        studio.server.delete(target).bearer(&studio.owner).send().expect(200);
+    }
+    studio.webhook("https://localhost/")["id"].as_str().unwrap().to_owned()
 }

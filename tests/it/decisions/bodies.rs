@@ -161,8 +161,8 @@ fn unknown_fields_are_400_and_named_on_every_endpoint_that_reads_a_body() {
     for endpoint in endpoints().filter(|endpoint| endpoint.content.is_json()) {
         let route = endpoint.route;
         let target = format!(
-            "{}?workspace_id={}&agent_id=a&user_id=u&provider=openai&label=x",
-            route.path, studio.id
+            "{}?workspace_id={}&agent_id=a&user_id=u&provider=openai&label=x&webhook_id={}",
+            route.path, studio.id, studio.id
         );
         let request = studio.server.request(route.method, target).bearer(&studio.owner);
         request.json(&json!({"colour": "red"})).send().refused(400, &["colour"]);

@@ -66,9 +66,10 @@ fn an_unsupported_method_is_405_and_allow_lists_the_supported_ones() {
 fn head_is_answered_as_get_without_the_body() {
     let studio = Studio::open();
     studio.create("writer", &serde_json::Value::Null).expect(201);
+    let webhook = studio.webhook("https://localhost/")["id"].as_str().unwrap().to_owned();
     for route in routes().filter(|route| route.method == "GET") {
         let target = format!(
-            "{}?workspace_id={}&agent_id=writer&from=1&after=now",
+            "{}?workspace_id={}&agent_id=writer&from=1&after=now&webhook_id={webhook}",
             route.path, studio.id
         );
         let get = studio.server.get(&target).bearer(&studio.owner).send().expect(200);

@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use std::path::Path;
 
 use agentcfg_tests::harness::{Server, Studio, Wire, forged, run, scratch};
+use base64::Engine;
 use serde_json::json;
 
 use self::encodings::{contains, encodings};
@@ -109,12 +110,27 @@ fn no_secret_is_found_anywhere_in_any_encoding() {
     let providers = format!("/api/provider-keys?workspace_id={}", studio.id);
     let request = server.put(format!("{providers}&provider=openai")).bearer(&studio.owner);
     let saved = request.json(&json!({"api_key": PROVIDER_KEY})).send().expect(200);
+    let webhook = studio.webhook("https://localhost/");
+    let on_webhook = |path: &str| format!("/api/webhooks{path}?webhook_id={}", webhook["id"].as_str().unwrap());
+    let rotate = server.post(on_webhook("/rotate-secret")).bearer(&studio.owner);
+    let rotated = rotate.send().expect(200).json();
     let mut places = use_everything(&studio, &[live.key.clone(), revoked.key.clone()], &tokens);
     places.push((
         "the answer to a saved provider key".into(),
         format!("{saved:?}").into_bytes(),
     ));
-    for target in [providers, format!("/api/models?workspace_id={}", studio.id)] {
+    let test = server
+        .post(on_webhook("/test"))
+        .bearer(&studio.owner)
+        .send()
+        .expect(200);
+    places.push(("the answer to a test".into(), format!("{test:?}").into_bytes()));
+    for target in [
+        providers,
+        format!("/api/models?workspace_id={}", studio.id),
+        format!("/api/webhooks?workspace_id={}", studio.id),
+        on_webhook("/deliveries"),
+    ] {
         let answer = server.get(&target).bearer(&studio.owner).send().expect(200);
         places.push((target, format!("{answer:?}").into_bytes()));
     }
@@ -165,6 +181,12 @@ fn no_secret_is_found_anywhere_in_any_encoding() {
         assert_is_nowhere(name, text.as_bytes(), &places);
     }
     assert_is_nowhere("a provider key", PROVIDER_KEY.as_bytes(), &places);
+    for webhook in [&webhook, &rotated] {
+        let secret = webhook["secret"].as_str().unwrap().strip_prefix("whsec_").unwrap();
+        assert_is_nowhere("a webhook's secret", secret.as_bytes(), &places);
+        let bytes = base64::engine::general_purpose::STANDARD.decode(secret).unwrap();
+        assert_is_nowhere("the bytes of a webhook's secret", &bytes, &places);
+    }
     for (name, file) in [
         ("the secret of the session tokens", "session.key"),
         ("the master key", "master.key"),

@@ -75,7 +75,7 @@ pub(super) fn restore(args: &RestoreArgs) -> Result<ExitCode, CommandError> {
 async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, discard: bool) -> Result<(), CommandError> {
     if discard {
         let discarded = service.discard_provider_keys("agentcfg-server restore").await?;
-        println!("deleted {discarded} saved provider keys");
+        println!("deleted {discarded} saved provider keys and webhooks");
     }
     let needed = service.master_keys_needed().await?;
     let file = dir.master_key_path();
@@ -83,7 +83,7 @@ async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, discard: bool) -> Re
         // Nothing is sealed, so any key works: the configured one, the one in the file, or a new one.
         service.forget_master_keys().await?;
         if !needed.keys.is_empty() {
-            println!("left out 1 record, the list of master keys: the backup holds no provider keys");
+            println!("left out 1 record, the list of master keys: the backup holds no provider keys and no webhooks");
         }
         let configured = ["AGENTCFG_MASTER_KEYS", "AGENTCFG_MASTER_KEYS_FILE"];
         if !configured.iter().any(|name| std::env::var_os(name).is_some()) {
@@ -99,11 +99,14 @@ async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, discard: bool) -> Re
         .join(", ");
     let here: Vec<_> = dir.master_keys()?.iter().flatten().map(MasterKey::id).collect();
     if needed.keys.iter().all(|id| here.contains(id)) {
-        println!("{} opens the saved provider keys", file.display());
+        println!(
+            "{} opens the saved provider keys and the secrets of webhooks",
+            file.display()
+        );
         return Ok(());
     }
     println!(
-        "the backup holds provider keys that are sealed under the master key {needed_names}, which no backup contains\n\
+        "the backup holds provider keys or webhooks that are sealed under the master key {needed_names}, which no backup contains\n\
          before you start: copy the file master.key of the old data directory to {file}, or set AGENTCFG_MASTER_KEYS_FILE \
          if the old server had it so\n\
          if that key is lost: remove {dir} and restore again with --discard-provider-keys",

@@ -313,7 +313,10 @@ async fn a_running_server_rotates_and_uses_the_new_key_at_once() {
         let both = ids(&data);
         assert_eq!(both[1..], old);
         assert!(out.starts_with(&format!("made the master key {}\n", both[0])), "{out}");
-        assert!(out.contains("1 provider keys checked, 1 sealed again"), "{out}");
+        assert!(
+            out.contains("1 provider keys and webhooks checked, 1 sealed again"),
+            "{out}"
+        );
         assert_eq!(service.vault().unwrap().sealing_key(), both[0]);
         assert!(opens(&service).await);
         let (answer, out) = order(&dir, true).await;
