@@ -6,6 +6,7 @@ mod call;
 mod credential;
 mod endpoint;
 mod endpoints;
+mod mcp;
 mod model_calls;
 mod observer;
 #[cfg(test)]
