@@ -28,6 +28,8 @@ async fn call(client: &Client, tool: &'static str, arguments: Value) -> CallTool
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_lifecycle_reaches_the_tools() {
+    // The client's HTTP library takes the provider of the process.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let studio = Studio::open();
     let key = studio.key("admin").key;
     let modern = ClientLifecycleMode::Discover {

@@ -138,7 +138,7 @@ fn what_the_api_refuses_is_told_to_the_model() {
         "create_agent",
         &json!({"agent_id": "d", "display_name": "x"}),
     );
-    assert!(over.contains("the plan free allows 3"), "{over}");
+    assert!(over.contains("allows 3 active agents"), "{over}");
     let foreign = Studio::open();
     let elsewhere = json!({"workspace_id": foreign.id});
     assert!(told(server, &admin, "list_agents", &elsewhere).contains("another workspace"));

@@ -42,9 +42,9 @@ pub enum Content {
 }
 
 impl Content {
-    /// Whether the body must be JSON.
+    /// Whether there must be a JSON body, of a type that the endpoint declares.
     pub const fn is_json(&self) -> bool {
-        matches!(self, Self::Json(_) | Self::OptionalJson(_) | Self::Rpc)
+        matches!(self, Self::Json(_))
     }
 
     /// The type of the JSON, where it has one.
