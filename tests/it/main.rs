@@ -11,6 +11,7 @@ mod durability;
 mod examples;
 mod feed;
 mod history;
+mod mcp;
 mod races;
 mod secrets;
 mod specification;

@@ -89,7 +89,15 @@ macro_rules! agent_fields {
 
             /// The agent with another content.
             #[cfg(feature = "engine")]
-            pub(crate) fn with_config(mut self, config: AgentConfig) -> Self {
+            ///
+            /// ```
+            /// use agentcfg_core::model::{Agent, AgentVersionDetail};
+            /// fn as_it_was(agent: Agent, version: AgentVersionDetail) -> Agent {
+            ///     agent.with_config(version.config)
+            /// }
+            /// ```
+            #[must_use]
+            pub fn with_config(mut self, config: AgentConfig) -> Self {
                 $(self.$field = config.$field;)+
                 self
             }

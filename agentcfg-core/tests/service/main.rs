@@ -24,6 +24,7 @@ mod races;
 mod rates;
 mod removal;
 mod sessions;
+mod sign_in;
 mod status;
 mod support;
 mod versions;

@@ -16,13 +16,14 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::api::call::{Call, Content, Received};
-use crate::api::credential::{Credential, check_needs};
+use crate::api::credential::{Credential, check_needs, check_no_page};
 use crate::api::endpoint::Run;
 use crate::api::endpoints::{self, Proof, sign_in};
 use crate::api::feed::Streams;
 use crate::api::model_calls::ModelCalls;
 use crate::api::observer::{Answered, Observer, Stopwatch};
 use crate::api::receive::{budget_name, read_body, read_optional_json};
+use crate::api::route::Needs;
 use crate::api::routes::{self, Place};
 #[cfg(feature = "dashboard")]
 use crate::api::ui::{self, Dashboard};
@@ -419,6 +420,9 @@ where
     let reply = if let Run::Open(run) = endpoint.run {
         run(service).await?
     } else {
+        if endpoint.route.needs == Needs::Bearer {
+            check_no_page(fields, &shared.browser, &shared.cors, headers)?;
+        }
         let credential = if matches!(endpoint.run, Run::SignIn) && !fields.has_authorization() {
             Credential::Code
         } else {

@@ -7,6 +7,7 @@ mod credential;
 mod endpoint;
 mod endpoints;
 mod feed;
+mod mcp;
 mod model_calls;
 mod observer;
 #[cfg(test)]

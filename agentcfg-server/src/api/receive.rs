@@ -32,7 +32,7 @@ where
 {
     match &endpoint.content {
         Content::Nothing => Ok(Bytes::new()),
-        Content::Json(_) => {
+        Content::Json(_) | Content::Rpc => {
             request::check_json(&head.headers)?;
             whole_body(body, endpoint.max_body, share).await
         }

@@ -7,6 +7,7 @@ mod audit;
 mod changes;
 mod export;
 mod labels;
+mod mcp;
 mod members;
 mod model_calls;
 mod models;
@@ -45,6 +46,7 @@ const MODULES: &[&[Definition]] = &[
     model_calls::ENDPOINTS,
     provider_keys::ENDPOINTS,
     webhooks::ENDPOINTS,
+    mcp::ENDPOINTS,
     system::ENDPOINTS,
 ];
 

@@ -57,6 +57,11 @@ pub(super) const WEBHOOKS: Tag = Tag {
     description: "Events of a workspace, sent to URLs and signed as Standard Webhooks describes.",
 };
 
+pub(super) const MCP: Tag = Tag {
+    name: "Model Context Protocol",
+    description: "Agents, their prompts and their status as tools, resources and prompts of an AI client.",
+};
+
 pub(super) const SYSTEM: Tag = Tag {
     name: "System",
     description: "Health, readiness and this document; without credential.",
