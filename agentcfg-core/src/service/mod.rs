@@ -24,6 +24,7 @@ mod models;
 mod past;
 mod provider_keys;
 mod records;
+mod rollback;
 mod settings;
 mod status;
 #[cfg(test)]
