@@ -97,7 +97,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`Self::get_version`]; also for a time or a revision, which cannot be compared.
+    /// As [`Self::get_version`]. For a time or a revision, which cannot be compared, nothing is sent.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -253,8 +253,8 @@ impl<'a> Agents<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Client::list_agents`]; [`is_invalid`](Error::is_invalid) also without a workspace, and for a version or a label,
-    /// which an agent has and a list does not.
+    /// As [`Client::list_agents`]. Without a workspace, and for a version or a label, which an agent has and a list does not,
+    /// nothing is sent.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {

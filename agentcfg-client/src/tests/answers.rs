@@ -151,7 +151,7 @@ async fn an_unchanged_list_is_not_sent_again() {
 async fn a_word_of_a_later_release_does_not_fail_a_whole_answer() {
     let entry = |action: &str| {
         format!(
-            r#"{{"id":"0192f0a4-10bc-7044-b1d7-9e2c4a6f8b10","workspace_id":"{}","actor":{{"type":"user","id":"ada"}},"action":"{action}","target":{{"type":"agent","id":"a"}},"created_at":"2026-11-20T10:05:41.007Z","changes":{{}}}}"#,
+            r#"{{"id":"0192f0a4-10bc-7044-b1d7-9e2c4a6f8b10","workspace_id":"{}","actor":{{"type":"user","id":"ada"}},"action":"{action}","target":{{"type":"agent","id":"a"}},"created_at":"2026-11-20T10:05:41.007Z","changes":{{}},"revision":3,"message":null}}"#,
             workspace()
         )
     };

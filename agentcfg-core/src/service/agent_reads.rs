@@ -44,16 +44,17 @@ impl AgentCfg {
         filter: &AgentFilter,
     ) -> Result<Tagged<AgentList>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
-        let (list, tag) = match (&filter.agent_id, filter.state) {
-            _ if filter.as_of.is_some() => Box::pin(self.past_list(&access, filter)).await?,
-            (Some(agent_id), state) => self.list_one(&access, agent_id, state).await?,
-            (None, AgentState::Active) => {
+        let as_of = filter.as_of.filter(|as_of| !as_of.is_present(|| self.now()));
+        let (list, tag) = match (as_of, &filter.agent_id, filter.state) {
+            (Some(as_of), ..) => Box::pin(self.past_list(&access, as_of, filter)).await?,
+            (None, Some(agent_id), state) => self.list_one(&access, agent_id, state).await?,
+            (None, None, AgentState::Active) => {
                 let list = self.agent_list(&access).await?;
                 let tag = Tag::list(self.epoch().await?, list.revision());
                 (list, tag)
             }
             // Rarely asked for, so they are read each time.
-            (None, state) => {
+            (None, None, state) => {
                 let list = Box::pin(self.read_list(&access, state, None)).await?;
                 let tag = Tag::list(self.epoch().await?, list.revision());
                 (list, tag)

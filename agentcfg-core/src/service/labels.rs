@@ -3,7 +3,7 @@
 //! All labels of an agent are one record. The check of its version in the commit makes a move compare-and-set and bounds
 //! their number. Versions are never removed, so a label always points at one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::access::Access;
 use super::agents::agent_key;
@@ -290,7 +290,7 @@ impl AgentCfg {
     /// the agents are read.
     async fn bearers(&self, access: &Access, from: &Label) -> Result<Vec<Bearer>, Error> {
         let workspace = access.workspace();
-        let mut labels = std::collections::HashMap::new();
+        let mut labels = HashMap::new();
         for record in self.scan(Entries::<StoredLabels>::in_workspace(workspace)).await? {
             let found = record.decode()?;
             labels.insert(found.key.item().to_owned(), found);

@@ -31,6 +31,7 @@ mod pieces;
 mod provider_keys;
 mod records;
 mod removal;
+mod rollback;
 mod sealing;
 mod settings;
 mod sign_in;

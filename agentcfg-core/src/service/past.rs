@@ -22,6 +22,11 @@ use crate::store::StoreError;
 const PAGE: usize = 64;
 
 impl AsOf {
+    /// Whether this is a point in time that has not passed: it means the present, also where a clock was set back.
+    pub(super) fn is_present(self, now: impl FnOnce() -> Timestamp) -> bool {
+        matches!(self, Self::At(moment) if moment >= now())
+    }
+
     /// Whether something that happened at this revision and time belongs to this past.
     fn includes(self, revision: u64, at: Timestamp) -> bool {
         match self {
@@ -42,10 +47,12 @@ pub(super) enum Past {
 
 impl AgentCfg {
     /// The list as it was answered at a moment, with its tag.
-    pub(super) async fn past_list(&self, access: &Access, filter: &AgentFilter) -> Result<(AgentList, Tag), Error> {
-        let Some(as_of) = filter.as_of else {
-            return Err(Error::new(ErrorKind::Internal, "a list of the past without a moment"));
-        };
+    pub(super) async fn past_list(
+        &self,
+        access: &Access,
+        as_of: AsOf,
+        filter: &AgentFilter,
+    ) -> Result<(AgentList, Tag), Error> {
         let workspace = access.workspace();
         let revision = self.check_moment(workspace, as_of).await?;
         let shown = |agent: &Agent| filter.state.includes(agent.is_active);

@@ -1,24 +1,21 @@
-//! Versions of agents: reading them, comparing them, and going back to one.
+//! Versions of agents: reading and comparing them.
 
 use std::collections::HashMap;
 
 use similar::TextDiff;
 
 use super::access::Access;
-use super::agent_change::AgentChange;
-use super::agents::{agent_key, versioned};
+use super::agents::agent_key;
 use super::blocking::blocking;
-use super::change::Attempt;
 use super::past::{Past, is_there, missing};
 use super::records::{self, Entries, Stored, StoredLabels, StoredVersion, VersionHead};
 use super::written::Written;
 use super::{AgentCfg, Caller, diff, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Agent, AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Label, Permission,
-    Precondition, Rollback, StoredAgent, Tag, VersionPage, VersionSelector, VersionedAgent, WorkspaceId,
+    AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Label, Permission, StoredAgent,
+    VersionPage, VersionSelector, WorkspaceId,
 };
-use crate::validate::IntoValid;
 
 /// The number of versions in a list that names no limit.
 const DEFAULT_LIMIT: u32 = 100;
@@ -30,9 +27,9 @@ const PAGE: usize = 64;
 const CONTEXT: usize = 3;
 
 /// An agent with its labels, read together.
-struct Found {
-    agent: StoredAgent,
-    labels: StoredLabels,
+pub(super) struct Found {
+    pub(super) agent: StoredAgent,
+    pub(super) labels: StoredLabels,
 }
 
 impl AgentCfg {
@@ -202,6 +199,7 @@ impl AgentCfg {
         }
         let found = self.agent_with_labels(&access, agent_id).await?;
         let number = match selector {
+            VersionSelector::At(at) if AsOf::At(at).is_present(|| self.now()) => found.agent.version(),
             VersionSelector::At(at) => self.version_at(&found, AsOf::At(at)).await?,
             VersionSelector::Revision(revision) => self.version_at(&found, AsOf::Revision(revision)).await?,
             selector => found.number(selector)?,
@@ -294,76 +292,6 @@ impl AgentCfg {
         })
     }
 
-    /// Gives an agent the content of an earlier version again, as a new version. The same content already: nothing changes.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Invalid`] unless one version is named, [`ErrorKind::Forbidden`] without `agents:configure`,
-    /// [`ErrorKind::NotFound`] for an unknown or deleted agent and for an unknown version or label,
-    /// [`ErrorKind::Precondition`] when the condition is not met.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let patch = AgentPatch { display_name: Some("Author".into()), ..AgentPatch::default() };
-    /// service.update_agent(&ada, Some(studio), "writer", patch, &Precondition::None).await?;
-    /// let writer = service.roll_back_agent(&ada, Some(studio), "writer", Rollback::to_version(1), &Precondition::None).await?;
-    /// assert_eq!((writer.version, writer.value.display_name.as_str()), (3, "Writer"));
-    /// # Ok(()) }) }
-    /// ```
-    pub async fn roll_back_agent(
-        &self,
-        caller: &Caller,
-        workspace: Option<WorkspaceId>,
-        agent_id: impl Into<IdRef<'_, AgentId>>,
-        to: impl IntoValid<Rollback>,
-        condition: &Precondition,
-    ) -> Result<VersionedAgent, Error> {
-        let (agent_id, to) = (agent_id.into(), to.into_valid()?);
-        self.settle(|| self.try_roll_back(caller, workspace, agent_id, &to, condition))
-            .await
-    }
-
-    async fn try_roll_back(
-        &self,
-        caller: &Caller,
-        workspace: Option<WorkspaceId>,
-        agent_id: IdRef<'_, AgentId>,
-        to: &Rollback,
-        condition: &Precondition,
-    ) -> Result<Attempt<VersionedAgent>, Error> {
-        let access = self
-            .access_default(caller, workspace, Permission::AgentsConfigure)
-            .await?;
-        let key = agent_key(&access, agent_id)?;
-        let labels = records::labels(access.workspace(), agent_id.as_str());
-        let (stored, labels) = self.read((key, labels)).await?;
-        let stored = stored
-            .filter(|stored| stored.value.agent.is_active)
-            .ok_or_else(|| not_found("agent", agent_id.as_str()))?;
-        self.require(condition, &stored).await?;
-        let found = Found {
-            agent: stored.value.clone(),
-            labels: labels.map(|labels| labels.value).unwrap_or_default(),
-        };
-        let number = match (to.version, &to.label) {
-            (Some(version), _) => found.number(version.into())?,
-            (None, label) => found.number(label.as_ref().map_or(VersionSelector::Current, Into::into))?,
-        };
-        let version = self.version(&found.agent, number).await?;
-        let agent = found.agent.agent.clone().with_config(version.config);
-        if agent.has_content_of(&stored.value.agent) {
-            let tag = Tag::record(self.epoch().await?, stored.version);
-            return Ok(Attempt::Done(versioned(stored.value, tag)));
-        }
-        let agent = Agent {
-            updated_at: self.after(agent.updated_at),
-            ..agent
-        };
-        let change = AgentChange::new(Some(stored), agent).restored_from(number);
-        self.commit_agent(&access, change, None).await
-    }
-
     async fn agent_with_labels(&self, access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<Found, Error> {
         let labels = records::labels(access.workspace(), agent_id.as_str());
         let (agent, labels) = self.read((agent_key(access, agent_id)?, labels)).await?;
@@ -400,7 +328,7 @@ impl AgentCfg {
     }
 
     /// A version of an agent that is known to exist.
-    async fn version(&self, agent: &StoredAgent, number: u64) -> Result<StoredVersion, Error> {
+    pub(super) async fn version(&self, agent: &StoredAgent, number: u64) -> Result<StoredVersion, Error> {
         let key = records::version(agent.agent.workspace_id, &agent.agent.agent_id, number);
         match self.read(key).await? {
             Some(found) => Ok(found.value),
@@ -416,7 +344,7 @@ impl AgentCfg {
 
 impl Found {
     /// The number of the version that a number or a label names.
-    fn number(&self, selector: VersionSelector<'_>) -> Result<u64, Error> {
+    pub(super) fn number(&self, selector: VersionSelector<'_>) -> Result<u64, Error> {
         let current = self.agent.version();
         let agent_id = &self.agent.agent.agent_id;
         match selector {

@@ -200,3 +200,28 @@ async fn a_past_list_is_filtered_and_tagged_like_a_present_one() {
         assert_eq!(found, ids, "{revision} {state}");
     }
 }
+
+#[tokio::test]
+async fn the_future_is_the_present_also_after_a_clock_was_set_back() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    world.clock.advance_millis(7_200_000);
+    let made = world.agent(workspace, "ada", "writer").await;
+    world.clock.step_millis(-3_600_000);
+    let soon = world.now().plus_millis(60_000);
+    assert!(soon < made.created_at);
+    assert_eq!(
+        texts(&world.service, &world, workspace, AsOf::At(soon)).await,
+        ["Agent"]
+    );
+    let version = world
+        .service
+        .get_version(&ada, Some(workspace), "writer", VersionSelector::At(soon))
+        .await
+        .unwrap();
+    assert_eq!(version.version, 1);
+    let past = AsOf::At(world.now().plus_millis(-1));
+    let none: [&str; 0] = [];
+    assert_eq!(texts(&world.service, &world, workspace, past).await, none);
+}

@@ -75,7 +75,7 @@ async fn a_release_and_its_undoing() {
     let log = client.search_audit_log(studio.id, &filter).await.unwrap();
     assert_eq!(log.len(), 2);
     let before = agents.revision(log[1].revision).list().await.unwrap();
-    assert_eq!(before.value, [changed.value.clone()]);
+    assert_eq!(before.value, std::slice::from_ref(&changed.value));
     let then = agents.at(created.value.created_at).list().await.unwrap();
     assert_eq!(then.value, [created.value]);
     let labels = client.list_labels(studio.id, LabelFilter::default()).await.unwrap();
