@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::request::Call;
 use crate::response::Answer;
+use crate::retry::Outcome;
 use crate::sse::{Event, Reader};
 use crate::{Client, Error};
 
@@ -300,8 +301,8 @@ impl ChangeStream {
                 }
                 Err(error) => error,
             };
-            let may_pass = error.status().is_none_or(|status| matches!(status, 408 | 429 | 500..));
-            if error.is_input() || !may_pass {
+            let may_pass = error.outcome() != Outcome::Final || matches!(error.status(), Some(408 | 500..));
+            if !may_pass {
                 return Err(error);
             }
             let pause = self.pause().max(error.retry_after().unwrap_or_default());

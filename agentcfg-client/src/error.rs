@@ -380,11 +380,6 @@ impl Error {
         Self::new(Kind::Input, Outcome::Final, message)
     }
 
-    /// Whether the settings or arguments make no valid request.
-    pub(crate) fn is_input(&self) -> bool {
-        self.0.kind == Kind::Input
-    }
-
     /// A stream that this client cannot decode.
     pub(crate) fn of_stream(message: impl Into<String>) -> Self {
         Self::new(Kind::Answer, Outcome::Final, message)

@@ -37,8 +37,8 @@ pub struct Reply {
     content: Content,
     tag: Option<Tag>,
     version: Option<u64>,
-    /// The text of the position in the change feed.
-    cursor: Option<Bytes>,
+    /// The position in the change feed.
+    cursor: Option<HeaderValue>,
     /// Whether caches and proxies must keep no copy.
     is_uncached: bool,
     form: Form,
@@ -75,7 +75,7 @@ impl Reply {
     /// 200 with a list.
     pub fn list(list: AgentList) -> Self {
         Self {
-            cursor: Some(list.cursor_text()),
+            cursor: Some(list.cursor_form(cursor_value)),
             ..Self::ok(Content::List(list))
         }
     }
@@ -123,7 +123,7 @@ impl Reply {
     #[must_use]
     pub fn with_cursor(self, cursor: Bytes) -> Self {
         Self {
-            cursor: Some(cursor),
+            cursor: Some(cursor_value(cursor)),
             ..self
         }
     }
@@ -288,9 +288,7 @@ impl Reply {
             headers.insert(header::ETAG, value);
         }
         headers.extend(version.map(|version| (AGENT_VERSION, version)));
-        if let Some(cursor) = self.cursor
-            && let Ok(cursor) = HeaderValue::from_maybe_shared(cursor)
-        {
+        if let Some(cursor) = self.cursor {
             headers.insert(CHANGE_CURSOR, cursor);
         }
         if self.is_uncached {
@@ -381,6 +379,11 @@ fn tag_value(tag: Tag, suffix: &str) -> HeaderValue {
         length += part.len();
     }
     made(&text[..length])
+}
+
+/// A cursor as the value of `Change-Cursor`. Its characters are visible ASCII.
+fn cursor_value(text: Bytes) -> HeaderValue {
+    HeaderValue::from_maybe_shared(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 fn made(text: &[u8]) -> HeaderValue {

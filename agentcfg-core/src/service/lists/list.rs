@@ -1,5 +1,6 @@
 //! A list of agents as callers get it: its JSON text, and forms that are derived from it on demand.
 
+use std::any::Any;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -42,6 +43,8 @@ pub(super) struct Whole {
     pub(super) cursor: Cursor,
     /// The text of `cursor`, which each answer with the list has in a header.
     pub(super) cursor_text: Bytes,
+    /// Another form of that text, such as a header's value, made on first use.
+    pub(super) cursor_form: OnceLock<Box<dyn Any + Send + Sync>>,
     /// The JSON array of all the agents.
     pub(super) json: Bytes,
     /// Where each agent is in `json` and in `names`.
@@ -158,6 +161,28 @@ impl AgentList {
     /// ```
     pub fn cursor_text(&self) -> Bytes {
         self.whole.cursor_text.clone()
+    }
+
+    /// Another form of the text of [`Self::cursor`], such as the value of a header, which `make` makes of it. The list keeps the form
+    /// of the first call and shares it, so that answers with the list need not make it again.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.list_agents(&ada, studio, &Default::default()).await?.value;
+    /// let length = list.cursor_form(|text| text.len());
+    /// assert_eq!(length, list.cursor().to_string().len());
+    /// # Ok(()) }) }
+    /// ```
+    pub fn cursor_form<T: Clone + Send + Sync + 'static>(&self, make: impl Fn(Bytes) -> T) -> T {
+        let kept = self
+            .whole
+            .cursor_form
+            .get_or_init(|| Box::new(make(self.cursor_text())));
+        // A caller with another type than the first has it made each time.
+        kept.downcast_ref::<T>()
+            .cloned()
+            .unwrap_or_else(|| make(self.cursor_text()))
     }
 
     /// A part of this list.
@@ -372,6 +397,7 @@ mod tests {
         let damaged = Whole {
             cursor: format!("k3j9x0ab-{}-c1", uuid::Uuid::nil()).parse().unwrap(),
             cursor_text: Bytes::new(),
+            cursor_form: OnceLock::new(),
             json: Bytes::from_static(b"[{}]"),
             rows: Box::new([Row {
                 json: 3,

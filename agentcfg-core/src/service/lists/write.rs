@@ -78,6 +78,7 @@ impl Writer {
         AgentList::new(Arc::new(Whole {
             cursor,
             cursor_text: cursor.to_string().into(),
+            cursor_form: OnceLock::new(),
             json: json.into(),
             rows: rows.into(),
             names: names.into(),

@@ -1,18 +1,20 @@
 //! Every parameter of the API, each declared once.
 
+mod changes;
 mod history;
 
 use std::borrow::Cow;
 
-use agentcfg_core::model::{self, After, AgentState, Cursor, CursorError, Precondition, Tag};
+use agentcfg_core::model::{self, AgentState, Precondition, Tag};
 use agentcfg_core::validate::Faults;
 use hyper::header::HeaderMap;
 
+pub use self::changes::*;
 pub use self::history::*;
 use super::{Parameter, ParameterDoc, Received, Shape};
 use crate::api::model_calls::Target;
 use crate::http::errors::Failure;
-use crate::http::request::{asks_for_events, if_match, if_none_match};
+use crate::http::request::{if_match, if_none_match};
 
 const WORKSPACE: Shape = Shape::Field("Agent", "workspace_id");
 const WORKSPACE_EXAMPLE: &str = r#""0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05""#;
@@ -246,161 +248,6 @@ impl Parameter for AuditLimit {
     fn read(request: &Received<'_>, faults: &mut Faults) -> Result<usize, Failure> {
         let limit = request.number(&Self::DOC, faults).unwrap_or(Self::DEFAULT);
         Ok(usize::try_from(limit).unwrap_or(usize::MAX))
-    }
-}
-
-/// The limit of a page of changes.
-pub struct ChangeLimit;
-
-impl Parameter for ChangeLimit {
-    type Value<'a> = u64;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "ChangeLimit",
-        LIMIT,
-        Shape::Number {
-            minimum: 1,
-            maximum: Some(MAX_LIMIT),
-            default: Some(AuditLimit::DEFAULT),
-        },
-        "Most events to return. An answer also ends after 8 MiB, with at least one event. A stream has no limit.",
-    )
-    .example(LIMIT_EXAMPLE);
-
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<u64, Failure> {
-        Ok(request.number(&Self::DOC, faults).unwrap_or(AuditLimit::DEFAULT))
-    }
-}
-
-/// How long an empty answer waits for an event, in seconds.
-pub struct ChangeWait;
-
-impl Parameter for ChangeWait {
-    type Value<'a> = u64;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "ChangeWait",
-        "wait",
-        Shape::Number {
-            minimum: 0,
-            maximum: Some(30),
-            default: Some(0),
-        },
-        "How many seconds an answer without events waits for one. An event that the caller may not see does not end the \
-         wait.",
-    )
-    .example("20");
-
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<u64, Failure> {
-        Ok(request.number(&Self::DOC, faults).unwrap_or(0))
-    }
-}
-
-/// The position in the change feed to read on from.
-pub struct AfterPosition;
-
-impl Parameter for AfterPosition {
-    type Value<'a> = Option<After>;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "After",
-        "after",
-        Shape::Text,
-        "The position to read on from: the `Change-Cursor` of an answer, the `cursor` of an event, `now` for what comes from \
-         now on, or `start` for all that there is. It is required unless `Last-Event-ID` is sent.",
-    )
-    .example(r#""k3j9x0ab-0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05-c42""#);
-
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<After>, Failure> {
-        let Some(text) = request.optional(&Self::DOC).filter(|text| !text.is_empty()) else {
-            return Ok(None);
-        };
-        let after = text.parse();
-        Ok(after
-            .inspect_err(|_| {
-                let rule = "must be a cursor that this service has given out, now or start";
-                faults.push(format_args!("the query parameter {}", Self::DOC.name), rule);
-            })
-            .ok())
-    }
-}
-
-/// The position of the last event that a client of server-sent events has received.
-pub struct LastEventId;
-
-impl Parameter for LastEventId {
-    type Value<'a> = Option<Cursor>;
-
-    const DOC: ParameterDoc = ParameterDoc::header(
-        "LastEventId",
-        "Last-Event-ID",
-        Shape::Text,
-        "The `id` of the last event that was received, as clients of server-sent events send it when they connect again. It \
-         is used in place of `after`.",
-    )
-    .example(r#""k3j9x0ab-0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05-c42""#);
-
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<Cursor>, Failure> {
-        let field = request.headers.get("last-event-id").filter(|field| !field.is_empty());
-        let Some(field) = field else { return Ok(None) };
-        let cursor = std::str::from_utf8(field.as_bytes())
-            .ok()
-            .and_then(|text| text.parse().ok());
-        if cursor.is_none() {
-            faults.push("the header Last-Event-ID", CursorError::NoCursor);
-        }
-        Ok(cursor)
-    }
-}
-
-/// Whether a stream of changes also has live statuses.
-pub struct WithStatus;
-
-impl Parameter for WithStatus {
-    type Value<'a> = bool;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "WithStatus",
-        "status",
-        Shape::Word {
-            words: &["true", "false"],
-            default: "false",
-        },
-        "Whether a stream also has events of live status.",
-    )
-    .example(r#""true""#);
-
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<bool, Failure> {
-        match request.optional(&Self::DOC) {
-            None | Some("false") => Ok(false),
-            Some("true") => Ok(true),
-            Some(_) => {
-                faults.push(
-                    format_args!("the query parameter {}", Self::DOC.name),
-                    "must be one of true, false",
-                );
-                Ok(false)
-            }
-        }
-    }
-}
-
-/// Whether the answer is to be server-sent events.
-pub struct AcceptEvents;
-
-impl Parameter for AcceptEvents {
-    type Value<'a> = bool;
-
-    const DOC: ParameterDoc = ParameterDoc::header(
-        "AcceptEvents",
-        "Accept",
-        Shape::Text,
-        "`text/event-stream` for a stream of server-sent events; JSON otherwise.",
-    )
-    .example(r#""text/event-stream""#);
-
-    fn read(request: &Received<'_>, _: &mut Faults) -> Result<bool, Failure> {
-        Ok(asks_for_events(request.headers))
     }
 }
 
