@@ -15,8 +15,8 @@ mod transaction;
 mod webhooks;
 
 pub(super) use self::codec::{encode, not_written};
-pub(super) use self::entity::{Encoded, Entity, EntityKey, NumberKey, Stored};
+pub(super) use self::entity::{Encoded, EncodedKey, Entity, EntityKey, NumberKey, Stored};
 pub(super) use self::kinds::*;
-pub(super) use self::read::{Entries, Lookup};
+pub(super) use self::read::{Entries, Lookup, Scanned};
 pub(super) use self::transaction::{Outcome, Transaction};
 pub(super) use self::webhooks::*;
