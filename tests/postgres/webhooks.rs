@@ -62,34 +62,31 @@ async fn another_server_takes_over_from_one_that_was_killed() {
     let ada = token("ada");
     let workspace = first.api(&ada).workspace().await;
     webhook(&first.api(&ada), &workspace, &receiver).await;
-    receiver.pause(Duration::from_millis(200));
+    // The first server waits for an answer when it is killed, and so holds the lease.
+    receiver.pause(Duration::from_secs(3600));
     let mut expected = BTreeSet::new();
-    for number in 0..80 {
+    for number in 0..20 {
         let agent = format!("agent-{number}");
         first.api(&ada).create(&workspace, &agent).await.expect(201);
         expected.insert(agent);
     }
-    tokio::task::block_in_place(|| receiver.wait_for(10));
-    let second = start(&url, &receiver);
-    // Killed while it holds the lease.
+    tokio::task::block_in_place(|| receiver.wait_for(1));
     drop(first);
-    let before = receiver.messages().len();
-    assert!(before < 80, "it was too fast: {before}");
+    receiver.pause(Duration::ZERO);
+    let second = start(&url, &receiver);
     let agent = "after-the-kill";
     second.api(&ada).create(&workspace, agent).await.expect(201);
     expected.insert(agent.to_owned());
-    receiver.pause(Duration::ZERO);
-    let limit = std::time::Instant::now() + Duration::from_secs(45);
-    while targets(&receiver.messages()) != expected {
-        assert!(
-            std::time::Instant::now() < limit,
-            "{} of 81",
-            targets(&receiver.messages()).len()
-        );
+    // The lease lasts 20 seconds.
+    for _ in 0..900 {
+        if targets(&receiver.messages()) == expected {
+            break;
+        }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let sent = receiver.messages().len();
-    assert!(sent <= 81 + 32, "only what was in flight comes twice: {sent}");
+    assert_eq!(targets(&receiver.messages()), expected);
+    // Only what was in flight comes twice.
+    assert!((21..=23).contains(&receiver.messages().len()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

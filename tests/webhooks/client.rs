@@ -34,7 +34,10 @@ async fn every_method_does_what_it_says() {
         .await
         .unwrap();
     let webhook = created.webhook;
-    assert_eq!(client.list_webhooks(studio.id).await.unwrap(), [webhook.clone()]);
+    assert_eq!(
+        client.list_webhooks(studio.id).await.unwrap(),
+        std::slice::from_ref(&webhook)
+    );
     receiver.plan([Plan::Status(503)]);
     let attempt = client.test_webhook(webhook.id).await.unwrap();
     assert_eq!((attempt.status, attempt.kind.as_str()), (Some(503), "webhook.test"));

@@ -81,12 +81,17 @@ pub(super) async fn send_webhooks(sender: WebhookSender, stopped: impl Future<Ou
         }
         tokio::select! {
             () = &mut stopped => break,
-            () = tokio::time::sleep(LOOK) => {}
+            () = more_to_send() => {}
         }
     }
     if tokio::time::timeout(GRACE, sender.stop()).await.is_err() {
         tracing::info!("webhooks that are being sent are aborted, and sent again after the start");
     }
+}
+
+/// Waits until there may be something to send. It is a pause, because other servers write to a shared store unseen.
+async fn more_to_send() {
+    tokio::time::sleep(LOOK).await;
 }
 
 /// Runs the periodic tasks: writes when keys were last used, and checks whether storage answers.

@@ -16,7 +16,7 @@ mod transaction;
 mod webhooks;
 
 pub(super) use self::codec::{encode, not_written};
-pub(super) use self::entity::{Encoded, Entity, EntityKey, NumberKey, Stored};
+pub(super) use self::entity::{Encoded, EncodedKey, Entity, EntityKey, NumberKey, Stored};
 pub(super) use self::history::*;
 pub(super) use self::kinds::*;
 pub(super) use self::read::{Entries, Lookup, Scanned};

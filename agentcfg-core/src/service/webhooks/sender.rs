@@ -16,14 +16,18 @@ use crate::service::AgentCfg;
 use crate::service::records::{self, Stored, WebhookState};
 use crate::webhook::Transport;
 
-/// How many webhooks are sent to at a time, and as many again whose receivers fail.
-const SESSIONS: usize = 256;
+/// How many webhooks are sent to at a time, and as many again whose receivers fail. Each has one attempt in flight.
+const SESSIONS: usize = 128;
+
+/// How many further attempts are in flight, of all sessions together. So the connections of a server are bounded, and each
+/// session goes on with at least one.
+const FURTHER_ATTEMPTS: usize = 384;
 
 /// How many webhooks are read at a time.
 const PAGE: usize = 500;
 
 /// How long a webhook rests after its session has failed, in milliseconds.
-const REST: i64 = 5_000;
+const REST: i64 = 10_000;
 
 /// Sends the events of all workspaces to their webhooks.
 ///
@@ -118,6 +122,7 @@ impl Kept {
 pub(super) struct Lanes {
     healthy: Arc<Semaphore>,
     failing: Arc<Semaphore>,
+    further: Arc<Semaphore>,
     pub(super) numbers: SenderNumbers,
 }
 
@@ -128,6 +133,11 @@ impl Lanes {
 
     fn enter(&self, is_failing: bool) -> Option<OwnedSemaphorePermit> {
         Arc::clone(self.of(is_failing)).try_acquire_owned().ok()
+    }
+
+    /// A place for an attempt that is not the only one of its session.
+    pub(super) fn slot(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.further).try_acquire_owned().ok()
     }
 
     /// Moves a session to the lane that it belongs to now. False when that one is full.
@@ -210,6 +220,7 @@ impl WebhookSender {
             lanes: Arc::new(Lanes {
                 healthy: Arc::new(Semaphore::new(SESSIONS)),
                 failing: Arc::new(Semaphore::new(SESSIONS)),
+                further: Arc::new(Semaphore::new(FURTHER_ATTEMPTS)),
                 numbers: SenderNumbers::default(),
             }),
             known: Arc::default(),

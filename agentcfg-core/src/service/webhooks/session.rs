@@ -19,7 +19,8 @@ use crate::model::{Action, Actor, ActorType, DisabledReason, Epoch, WebhookDeliv
 use crate::service::AgentCfg;
 use crate::service::access::Access;
 use crate::service::records::{
-    self, Entries, Outcome, Pending, Previous, Stored, StoredWebhook, Transaction, WebhookState, encode,
+    self, Encoded, EncodedKey, Entries, Outcome, Pending, Previous, Scanned, Stored, StoredWebhook, Transaction,
+    WebhookState, encode,
 };
 use crate::webhook::{self, LoggedEvent, Transport};
 
@@ -113,7 +114,7 @@ pub(super) async fn run(
     let mut page = VecDeque::new();
     if !queue.is_due(service.now()) {
         loop {
-            page = service.log_after(workspace, queue.position()).await?;
+            page = numbered(service.scan(log_after(workspace, queue.position())).await?)?;
             if page.is_empty() {
                 return service.end_without_events(found, &queue).await;
             }
@@ -171,7 +172,9 @@ impl Session {
             if ordered && is_new && !self.try_save().await? {
                 return Ok(End::Done);
             }
-            self.fill().await?;
+            if !self.fill().await? {
+                return Ok(End::Done);
+            }
             if !self.unrecorded.is_empty() && !self.is_stalled && !self.try_save().await? {
                 return Ok(End::Done);
             }
@@ -197,51 +200,83 @@ impl Session {
         }
     }
 
-    /// Begins attempts as long as there is room, first at the events that are due, then at new ones.
-    async fn fill(&mut self) -> Result<(), Error> {
-        let ordered = self.webhook.value.ordered;
-        while !self.is_ending && !self.is_stalled && self.queue.has_room(ordered) {
-            let now = self.service().now();
-            if let Some(due) = self.queue.take_due(ordered, now) {
-                self.begin(due).await?;
+    /// Begins attempts as long as there is room, first at the events that are due, then at new ones. False when the session
+    /// is no longer the one that sends.
+    ///
+    /// Each read of the log finds the webhook in the same snapshot. So no event that was committed after the webhook was
+    /// disabled, changed or deleted is sent as before.
+    async fn fill(&mut self) -> Result<bool, Error> {
+        while !self.is_ending && !self.is_stalled && self.queue.has_room(self.webhook.value.ordered) {
+            let (now, ordered) = (self.service().now(), self.webhook.value.ordered);
+            let Some(slot) = self.slot() else { break };
+            if let Some(due) = self.queue.first_due(ordered, now) {
+                let key = records::logged_event(self.webhook.value.workspace_id, due.revision);
+                let (found, webhook) = self.service().read((key, self.webhook_key())).await?;
+                if !self.follow(webhook.as_ref()).await? {
+                    return Ok(false);
+                }
+                match found {
+                    _ if self.is_ending => {}
+                    Some(event) => self.send(due, &event.value, slot)?,
+                    None => {
+                        let (webhook, revision) = (self.webhook.value.id, due.revision);
+                        tracing::warn!(%webhook, revision, "a pending event is not in the log");
+                        self.queue.forget(revision);
+                    }
+                }
                 continue;
             }
             if !self.queue.may_read(ordered) {
-                return Ok(());
+                break;
             }
             if self.page.is_empty() {
-                let workspace = self.webhook.value.workspace_id;
-                self.page = self.service().log_after(workspace, self.queue.position()).await?;
+                let entries = log_after(self.webhook.value.workspace_id, self.queue.position());
+                let (page, webhook) = self.service().scan_with(entries, self.webhook_key()).await?;
+                self.page = numbered(page)?;
+                if !self.follow(webhook.as_ref()).await? {
+                    return Ok(false);
+                }
+            }
+            if self.is_ending {
+                break;
             }
             let Some((revision, event)) = self.page.pop_front() else {
-                return Ok(());
+                break;
             };
             if !self.webhook.value.types.include(&event.action) {
                 self.queue.skip(revision);
                 continue;
             }
-            self.queue.push(revision, now);
-            if let Some(due) = self.queue.take_due(ordered, now) {
-                self.send(due, &event)?;
-            }
+            let pending = self.queue.push(revision, now);
+            self.send(pending, &event, slot)?;
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Reads a pending event again and sends it.
-    async fn begin(&mut self, due: Pending) -> Result<(), Error> {
-        let key = records::logged_event(self.webhook.value.workspace_id, due.revision);
-        match self.service().read(key).await? {
-            Some(found) => self.send(due, &found.value),
-            None => {
-                tracing::warn!(webhook = %self.webhook.value.id, revision = due.revision, "an event is not in the log");
-                self.queue.forget(due.revision);
-                Ok(())
-            }
+    /// A place for one more attempt: the first of a session needs none, the others share those of the server.
+    fn slot(&self) -> Option<Option<OwnedSemaphorePermit>> {
+        if self.in_flight.is_empty() {
+            return Some(None);
         }
+        self.resources.lanes.slot().map(Some)
     }
 
-    fn send(&mut self, event: Pending, logged: &LoggedEvent) -> Result<(), Error> {
+    fn webhook_key(&self) -> EncodedKey<StoredWebhook> {
+        self.webhook.key.clone().encoded()
+    }
+
+    /// Takes over the webhook if it is not the one that this session knows. False when the session is no longer the one
+    /// that sends.
+    async fn follow(&mut self, now: Option<&Encoded<StoredWebhook>>) -> Result<bool, Error> {
+        if now.map(Encoded::version) == Some(self.webhook.version) {
+            return Ok(true);
+        }
+        self.adopt().await
+    }
+
+    /// Sends an event, which holds its place until the attempt has ended.
+    fn send(&mut self, event: Pending, logged: &LoggedEvent, slot: Option<OwnedSemaphorePermit>) -> Result<(), Error> {
+        self.queue.take(event.revision);
         let webhook = &self.webhook.value;
         let message = Prepared {
             url: webhook.url.clone(),
@@ -252,6 +287,7 @@ impl Session {
         let (secrets, kind) = (Arc::clone(&self.secrets), logged.action.clone());
         self.in_flight.spawn(async move {
             let attempted = service.attempt(&message, &secrets, &*transport).await;
+            drop(slot);
             Delivered {
                 event,
                 kind,
@@ -417,17 +453,21 @@ fn panicked(error: tokio::task::JoinError) -> Error {
     Error::new(ErrorKind::Internal, "an attempt to deliver ended by itself").because(error)
 }
 
-impl AgentCfg {
-    /// The entries of a log after a revision, some at a time.
-    async fn log_after(&self, workspace: WorkspaceId, revision: u64) -> Result<VecDeque<(u64, LoggedEvent)>, Error> {
-        let after = records::logged_event(workspace, revision);
-        let found = self.scan(Entries::in_workspace(workspace).after(&after).limit(PAGE));
-        let entries = found.await?.into_iter();
-        entries
-            .map(|entry| Ok((entry.key().number()?, entry.value()?)))
-            .collect()
-    }
+/// The entries of a log after a revision, some at a time.
+fn log_after(workspace: WorkspaceId, revision: u64) -> Entries<LoggedEvent> {
+    let after = records::logged_event(workspace, revision);
+    Entries::in_workspace(workspace).after(&after).limit(PAGE)
+}
 
+/// Entries with their numbers.
+fn numbered(page: Scanned<LoggedEvent>) -> Result<VecDeque<(u64, LoggedEvent)>, Error> {
+    let entries = page.into_iter();
+    entries
+        .map(|entry| Ok((entry.key().number()?, entry.value()?)))
+        .collect()
+}
+
+impl AgentCfg {
     /// The last event of a webhook's types up to a position, searched backwards to the webhook's creation.
     async fn previous_event(&self, found: &Found, position: u64) -> Result<Previous, Error> {
         let (webhook, created) = (&found.webhook.value, found.state.value.created);

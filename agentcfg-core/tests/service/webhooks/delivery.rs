@@ -547,3 +547,38 @@ impl Hooks {
         self.clock_millis() / 1000
     }
 }
+
+#[tokio::test]
+async fn an_event_after_a_change_is_not_sent_as_before_it() {
+    for is_deleted in [false, true] {
+        let hooks = Hooks::new().await;
+        let id = hooks.create().await.webhook.id;
+        let gate = hooks.receiver.gate(URL);
+        hooks.agent("first").await;
+        hooks.agent("second").await;
+        hooks.sender.tick().await.unwrap();
+        until(|| hooks.receiver.count() == 1).await;
+        // The session is at work when the webhook ends.
+        if is_deleted {
+            hooks.service.delete_webhook(&hooks.ada, id).await.unwrap();
+        } else {
+            let patch = WebhookPatch {
+                enabled: Some(false),
+                ..WebhookPatch::default()
+            };
+            hooks.service.update_webhook(&hooks.ada, id, patch).await.unwrap();
+        }
+        for number in 0..40 {
+            hooks.agent(&format!("after-{number}")).await;
+        }
+        gate.add_permits(1000);
+        hooks.sender.idle().await;
+        hooks.sender.tick().await.unwrap();
+        hooks.sender.idle().await;
+        let after = |message: &Outgoing| {
+            let target = body(message)["data"]["target"]["id"].as_str().unwrap().to_owned();
+            target.starts_with("after")
+        };
+        assert_eq!(hooks.receiver.take().iter().filter(|message| after(message)).count(), 0);
+    }
+}
