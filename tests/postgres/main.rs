@@ -16,6 +16,7 @@ mod models;
 mod outages;
 mod pooler;
 mod server;
+mod sign_in;
 mod trips;
 
 // The reference models of the other stores and of the service, compiled from the same files.
