@@ -33,6 +33,8 @@ for features in "" engine redb postgres jwks tls schema conformance; do
 done
 cargo clippy -p agentcfg-server --locked --no-default-features --all-targets -- -D warnings
 cargo clippy -p agentcfg-server --locked -- -D warnings
+# The server without the dashboard.
+cargo clippy -p agentcfg-server --locked --no-default-features --features process -- -D warnings
 
 step "dependencies"
 scripts/check-dependencies.sh

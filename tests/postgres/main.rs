@@ -19,6 +19,7 @@ mod outages;
 mod pooler;
 mod removal;
 mod server;
+mod sign_in;
 mod trips;
 mod webhooks;
 

@@ -114,7 +114,7 @@ impl Server {
         [Self::start(url), Self::start(url), Self::start(url)]
     }
 
-    /// A client of this server with a credential.
+    /// A client of this server with a credential; an empty one is none.
     pub fn api(&self, credential: &str) -> Api {
         Api {
             address: self.address,
@@ -198,9 +198,12 @@ impl Api {
             0 => String::new(),
             length => format!("content-type: application/json\r\ncontent-length: {length}\r\n"),
         };
+        let authorization = match &*self.credential {
+            "" => String::new(),
+            credential => format!("authorization: Bearer {credential}\r\n"),
+        };
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer {}\r\n{head}{content}\r\n{body}",
-            self.credential
+            "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{authorization}{head}{content}\r\n{body}"
         );
         let mut stream = TcpStream::connect(self.address).await?;
         stream.write_all(request.as_bytes()).await?;

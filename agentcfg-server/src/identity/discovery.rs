@@ -22,7 +22,15 @@ const WITHIN: Duration = Duration::from_secs(5);
 pub(super) struct Discovered {
     issuer: String,
     jwks_uri: Option<String>,
+    #[cfg_attr(
+        not(feature = "dashboard"),
+        allow(dead_code, reason = "only the sign-in of the dashboard needs it")
+    )]
     authorization_endpoint: Option<String>,
+    #[cfg_attr(
+        not(feature = "dashboard"),
+        allow(dead_code, reason = "only the sign-in of the dashboard needs it")
+    )]
     token_endpoint: Option<String>,
 }
 
@@ -49,11 +57,19 @@ impl Discovered {
     }
 
     /// The URL that a browser is sent to.
+    #[cfg_attr(
+        not(feature = "dashboard"),
+        allow(dead_code, reason = "only the sign-in of the dashboard needs it")
+    )]
     pub(super) fn authorization_endpoint(&self) -> Result<Uri, FetchError> {
         self.url("authorization_endpoint", &self.authorization_endpoint)
     }
 
     /// The URL that exchanges codes for tokens.
+    #[cfg_attr(
+        not(feature = "dashboard"),
+        allow(dead_code, reason = "only the sign-in of the dashboard needs it")
+    )]
     pub(super) fn token_endpoint(&self) -> Result<Uri, FetchError> {
         self.url("token_endpoint", &self.token_endpoint)
     }

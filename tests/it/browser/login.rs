@@ -10,7 +10,11 @@ use super::{code, cookie};
 /// A link of the command `login-link`.
 fn link(server: &Server, user: &str) -> String {
     let data = server.data().to_str().unwrap();
-    let run = Run::new(["login-link", "--user", user, "--data", data]).in_dir(server.data());
+    let mut run = Run::new(["login-link", "--user", user, "--data", data]).in_dir(server.data());
+    // A server on a database has no control socket.
+    if let Ok(url) = std::fs::read_to_string(server.data().join("database-url")) {
+        run = run.env("AGENTCFG_DATABASE_URL", url);
+    }
     run.finish().succeeded().trim().to_owned()
 }
 
