@@ -59,6 +59,7 @@ impl SessionVerifier for AppSessions {
         // Only the identity. The memberships that the service stores decide what the user may do.
         Ok(Session {
             user_id: signed_in.user_id.clone(),
+            expires_at: Some(signed_in.until),
         })
     }
 

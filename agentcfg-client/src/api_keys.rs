@@ -1,12 +1,13 @@
-//! API keys: every reader may list them; only sessions may create and revoke them.
+//! API keys: every reader may list them; only sessions may create, rotate and revoke them.
 
-use agentcfg_core::model::{ApiKey, ApiKeyId, CreatedApiKey, IdRef, NewApiKey, WorkspaceId};
+use agentcfg_core::model::{ApiKey, ApiKeyId, CreatedApiKey, IdRef, NewApiKey, RotateApiKey, WorkspaceId};
 
 use crate::request::Call;
 use crate::response::Answer;
 use crate::{Client, Error};
 
 const API_KEYS: &str = "/api/api-keys";
+const ROTATE: &str = "/api/api-keys/rotate";
 
 impl Client {
     /// Lists the API keys of a workspace without their secrets, in the order of creation. Revoked
@@ -56,6 +57,33 @@ impl Client {
     /// ```
     pub async fn create_api_key(&self, new: &NewApiKey) -> Result<CreatedApiKey, Error> {
         self.send(Call::post(API_KEYS).json(new), Answer::json).await
+    }
+
+    /// Replaces an API key by a new one with the same name, environment, scope and limit. Only this response contains the
+    /// plaintext of the new key. The old one ends after the overlap.
+    ///
+    /// # Errors
+    ///
+    /// [`is_not_found`](Error::is_not_found) for a key that is unknown, or of a workspace that the user is no member of;
+    /// [`is_conflict`](Error::is_conflict) for a key that has ended; [`is_forbidden`](Error::is_forbidden) without
+    /// `api_keys:manage`.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_client::model::RotateApiKey;
+    /// let an_hour = RotateApiKey { overlap_seconds: 3600 };
+    /// let created = client.rotate_api_key("4fQ8mZr2LkV7xN0bTy6W", &an_hour).await?;
+    /// let for_the_pipeline = client.with_api_key(&created.key)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn rotate_api_key(
+        &self,
+        key_id: impl Into<IdRef<'_, ApiKeyId>>,
+        rotate: &RotateApiKey,
+    ) -> Result<CreatedApiKey, Error> {
+        let call = Call::post(ROTATE).query("key_id", key_id.into().as_str());
+        self.send(call.json(rotate), Answer::json).await
     }
 
     /// Revokes an API key: the server refuses the next request with it.

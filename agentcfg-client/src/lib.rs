@@ -25,7 +25,7 @@
 //!
 //! # Features
 //!
-//! - Each endpoint except model calls is one method of [`Client`] with the types of [`agentcfg_core::model`], which
+//! - Each endpoint except model calls and browser sessions is one method of [`Client`] with the types of [`agentcfg_core::model`], which
 //!   is re-exported as [`model`]; the methods have the names of the core's operations.
 //! - All clones of a client share one connection pool. Redirects are not followed, so no other host receives the
 //!   credential, and the size of a response is bounded.
@@ -57,6 +57,7 @@ mod request;
 mod response;
 mod retry;
 mod status;
+mod whoami;
 mod workspaces;
 
 #[cfg(test)]

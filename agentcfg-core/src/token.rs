@@ -87,6 +87,17 @@ pub fn mint(environment: Environment, entropy: &dyn Entropy) -> Result<Minted, E
     })
 }
 
+/// A random text of this many characters of the alphabet.
+///
+/// # Errors
+///
+/// When the system has no randomness.
+pub(crate) fn random_text(count: usize, entropy: &dyn Entropy) -> Result<Zeroizing<String>, EntropyError> {
+    let mut text = Zeroizing::new(String::with_capacity(count));
+    push_random(&mut text, count, entropy)?;
+    Ok(text)
+}
+
 /// Appends uniformly random characters of the alphabet: 43 of them have 256 bits of entropy.
 fn push_random(text: &mut String, count: usize, entropy: &dyn Entropy) -> Result<(), EntropyError> {
     let mut left = count;

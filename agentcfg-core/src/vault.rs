@@ -254,6 +254,29 @@ impl Vault {
         ProviderCredential::new(text).map_err(|_| refused())
     }
 
+    /// Seals the token of the browser session with this hash.
+    ///
+    /// # Errors
+    ///
+    /// See [`SealError`].
+    pub(crate) fn seal_token(
+        &self,
+        session: [u8; 32],
+        token: &str,
+        entropy: &dyn Entropy,
+    ) -> Result<Sealed, SealError> {
+        seal(&self.keys[0], Purpose::SessionToken(session), token.as_bytes(), entropy)
+    }
+
+    /// Opens what [`Self::seal_token`] sealed.
+    ///
+    /// # Errors
+    ///
+    /// See [`OpenError`].
+    pub(crate) fn open_token(&self, session: [u8; 32], sealed: &Sealed) -> Result<Zeroizing<Vec<u8>>, OpenError> {
+        open(self.key_of(sealed)?, Purpose::SessionToken(session), sealed)
+    }
+
     /// Makes a check value: a sealed constant by which [`Self::verify`] recognises the sealing key, even
     /// if no provider key was sealed yet.
     ///
@@ -321,6 +344,8 @@ const CHECK_TEXT: &[u8] = b"this is the right master key";
 #[derive(Clone, Copy)]
 enum Purpose {
     ProviderKey(WorkspaceId, Provider),
+    /// The token of the browser session with this hash.
+    SessionToken([u8; 32]),
     Check,
 }
 
@@ -335,6 +360,7 @@ impl Purpose {
                 provider.as_str().as_bytes(),
             ]
             .concat(),
+            Self::SessionToken(session) => [&b"agentcfg session token\0"[..], head, &session].concat(),
             Self::Check => [&b"agentcfg master key check\0"[..], head].concat(),
         }
     }

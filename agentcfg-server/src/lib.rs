@@ -33,5 +33,5 @@ mod secret;
 pub use api::{
     Answered, App, CallTimeouts, Content, Definition, ModelCalls, Needs, Observer, Route, endpoints, routes,
 };
-pub use http::{Body, BodyError, Compression, Cors, Disconnect, WatchClient};
+pub use http::{Body, BodyError, Browser, Compression, Cors, Disconnect, InvalidPublicUrl, WatchClient};
 pub use outbound::{Options as OutboundOptions, Outbound, OutboundError};

@@ -107,7 +107,11 @@ impl Response {
             "{self:?}"
         );
         assert_ne!(self.status, 500, "{self:?}");
-        if method == "HEAD" || matches!(self.status, 204 | 304) {
+        let target = self.request.split(' ').nth(1).unwrap_or_default();
+        let is_page = target == "/" || target.starts_with("/ui");
+        if is_page && self.status < 400 {
+            self.need("content-security-policy");
+        } else if method == "HEAD" || matches!(self.status, 204 | 304) {
             assert!(self.body.is_empty(), "{self:?}");
         } else {
             assert_eq!(self.need("content-type"), "application/json", "{self:?}");

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod authorisation;
+mod browser;
 mod command_line;
 mod decisions;
 mod durability;

@@ -58,11 +58,12 @@ impl FromJson for u32 {
             other => return mismatch(&other, field, "an integer", faults),
         };
         // As in JSON Schema, a number without a fraction is an integer however it is written. Any other
-        // number becomes 0 or the maximum, which the field's own rule refuses with its bounds.
-        let whole = |number: f64| if number.fract() == 0.0 { number as Self } else { 0 };
+        // number becomes the maximum, which the field's own rule refuses with its bounds.
+        let is_whole = |number: f64| number.fract() == 0.0 && number >= 0.0;
+        let whole = |number: f64| if is_whole(number) { number as Self } else { Self::MAX };
         Some(match number.as_u64() {
             Some(value) => Self::try_from(value).unwrap_or(Self::MAX),
-            None => number.as_f64().map_or(0, whole),
+            None => number.as_f64().map_or(Self::MAX, whole),
         })
     }
 }

@@ -141,6 +141,24 @@ body! {
     ],
 }
 
+body! {
+    /// How an API key is replaced by a new one.
+    ///
+    /// ```
+    /// use agentcfg_core::model::RotateApiKey;
+    /// // Both keys work for an hour.
+    /// let rotate = RotateApiKey { overlap_seconds: 3600 };
+    /// assert!(rotate.validate().is_ok());
+    /// ```
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    create RotateApiKey {
+        /// How many seconds the old key still works. Left out: 0, it ends at once.
+        overlap_seconds: defaulted u32 as rules::Overlap,
+    }
+    read_only: &[],
+    examples: [{ "overlap_seconds": 3600 }, {}],
+}
+
 /// A new API key together with its plaintext, which no other answer ever shows.
 ///
 /// ```

@@ -56,6 +56,8 @@ named! {
         ApiKeyCreated = "api_key.created",
         /// An API key was revoked.
         ApiKeyRevoked = "api_key.revoked",
+        /// An API key was replaced by a new one.
+        ApiKeyRotated = "api_key.rotated",
         /// An agent was created.
         AgentCreated = "agent.created",
         /// An agent was changed.

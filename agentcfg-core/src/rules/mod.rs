@@ -15,7 +15,7 @@ pub(crate) use self::agent::{Capabilities, Color, Parameters, RepeatedAgentId};
 pub(crate) use self::shown::KeyText;
 pub(crate) use self::shown::{RecordId, True};
 pub(crate) use self::text::{Credential, NotBlank, Text, TextFromOne, length_at_most, length_from_one};
-pub(crate) use self::value::{Moment, RequestsPerMinute};
+pub(crate) use self::value::{Moment, Overlap, RequestsPerMinute};
 use crate::body::FromJson;
 use crate::validate::Faults;
 

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
-    Any, Capabilities, Color, Credential, KeyText, Moment, NotBlank, Parameters, RecordId, RepeatedAgentId,
+    Any, Capabilities, Color, Credential, KeyText, Moment, NotBlank, Overlap, Parameters, RecordId, RepeatedAgentId,
     RequestsPerMinute, Text, TextFromOne, True,
 };
 use crate::model;
 use crate::model::schema::UUID;
-use crate::validate::{MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_PROVIDER_KEY, MAX_RATE_LIMIT};
+use crate::validate::{MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_OVERLAP, MAX_PROVIDER_KEY, MAX_RATE_LIMIT};
 
 const WITHOUT_NUL: &str = r"^[^\u0000]*$";
 /// A pattern: at least one character is not white space in Unicode. A schema's dialect of expressions need not know the
@@ -96,6 +96,11 @@ schemas! {
         "type": "integer",
         "minimum": 1,
         "maximum": MAX_RATE_LIMIT,
+    };
+    [] Overlap, "Overlap", inline true => {
+        "type": "integer",
+        "minimum": 0,
+        "maximum": MAX_OVERLAP,
     };
     [] RecordId, "RecordId", inline true => {
         "type": "string",

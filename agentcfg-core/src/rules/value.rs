@@ -2,10 +2,13 @@
 
 use super::Rule;
 use crate::model::Timestamp;
-use crate::validate::{Faults, MAX_RATE_LIMIT};
+use crate::validate::{Faults, MAX_OVERLAP, MAX_RATE_LIMIT};
 
 /// The requests per minute of an API key: 1–1000000.
 pub(crate) struct RequestsPerMinute;
+
+/// The seconds that a replaced API key still works: 0–2592000, which is 30 days.
+pub(crate) struct Overlap;
 
 /// A moment with any UTC offset. The service, which has the clock, compares it with the current time.
 pub(crate) struct Moment;
@@ -16,6 +19,16 @@ impl Rule for RequestsPerMinute {
     fn check(limit: &u32, field: &str, faults: &mut Faults) {
         if !(1..=MAX_RATE_LIMIT).contains(limit) {
             faults.push(field, format_args!("must be an integer from 1 to {MAX_RATE_LIMIT}"));
+        }
+    }
+}
+
+impl Rule for Overlap {
+    type Value = u32;
+
+    fn check(seconds: &u32, field: &str, faults: &mut Faults) {
+        if *seconds > MAX_OVERLAP {
+            faults.push(field, format_args!("must be an integer from 0 to {MAX_OVERLAP}"));
         }
     }
 }

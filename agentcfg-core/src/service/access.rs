@@ -109,9 +109,9 @@ impl Access {
         }
     }
 
-    /// Whether a failed guard means that the credential itself was revoked.
-    pub(super) fn by_key(&self) -> bool {
-        matches!(self.basis, Basis::ApiKey { .. })
+    /// All that the caller may do in the workspace.
+    pub(super) fn permissions(&self) -> PermissionSet {
+        self.permissions
     }
 
     /// Whether the caller has the permission.
@@ -179,7 +179,7 @@ impl AgentCfg {
         let workspace = match (workspace, &caller.0) {
             (Some(workspace), _) => workspace,
             (None, Kind::ApiKey(key)) => key.facts.workspace_id,
-            (None, Kind::User { user_id }) => self.only_workspace(user_id).await?,
+            (None, Kind::User { user_id, .. }) => self.only_workspace(user_id).await?,
         };
         self.access(caller, workspace, permission).await
     }
@@ -189,7 +189,7 @@ impl AgentCfg {
     pub(super) async fn membership(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Access, Error> {
         let access = match &caller.0 {
             Kind::ApiKey(key) => self.access_of_key(key).await?,
-            Kind::User { user_id } => return self.access_of_user(user_id, workspace).await,
+            Kind::User { user_id, .. } => return self.access_of_user(user_id, workspace).await,
         };
         if access.workspace != workspace {
             return Err(Error::new(

@@ -1,12 +1,13 @@
-//! API keys: create, list, revoke.
+//! API keys: create, list, rotate, revoke.
 
+use super::access::Access;
 use super::change::{Attempt, Change};
-use super::records::{self, Entries, StoredApiKey, WorkspaceApiKey};
+use super::records::{self, Entries, Stored, StoredApiKey, WorkspaceApiKey};
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, ApiKey, ApiKeyId, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, IdRef, NewApiKey, Permission, Success, TargetType,
-    WorkspaceId,
+    Action, ApiKey, ApiKeyId, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, IdRef, NewApiKey, Permission, RotateApiKey,
+    Success, TargetType, Timestamp, WorkspaceId,
 };
 use crate::token;
 use crate::validate::{IntoValid, Invalid};
@@ -109,6 +110,7 @@ impl AgentCfg {
             expires_at: new.expires_at,
             created_at: now,
             revoked_at: None,
+            replaced_by: None,
             hash: hash.to_owned(),
         };
         let change = Change::new(&access, now, Action::ApiKeyCreated, TargetType::ApiKey, id.as_str())
@@ -155,25 +157,10 @@ impl AgentCfg {
         caller: &Caller,
         key_id: IdRef<'_, ApiKeyId>,
     ) -> Result<Attempt<Success>, Error> {
-        let unknown = || not_found("API key", key_id.as_str());
-        if !key_id.is_possible() {
-            return Err(unknown());
-        }
-        let found = self
-            .read(records::api_key(key_id.as_str()))
-            .await?
-            .ok_or_else(unknown)?;
+        let (found, access) = self.managed_key(caller, key_id).await?;
         let before = &found.value;
-        let access = self
-            .membership(caller, before.workspace_id)
-            .await
-            .map_err(|error| match error.kind() {
-                ErrorKind::Forbidden => unknown(),
-                _ => error,
-            })?;
-        access.require(Permission::ApiKeysManage)?;
         if before.revoked_at.is_some() {
-            return Err(unknown());
+            return Err(not_found("API key", key_id.as_str()));
         }
         let now = self.now();
         let after = StoredApiKey {
@@ -183,5 +170,121 @@ impl AgentCfg {
         let change = Change::new(&access, now, Action::ApiKeyRevoked, TargetType::ApiKey, key_id.as_str())
             .replace(found, &after)?;
         Ok(self.apply(change).await?.attempt(Success::OK))
+    }
+
+    /// Replaces an API key by a new one with the same name, environment, scope and limit, and with the same lifetime
+    /// where the old one has one. The old key ends after the overlap, and never later than it would have.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] and [`ErrorKind::Forbidden`] as [`Self::revoke_api_key`]; [`ErrorKind::Conflict`] for a key
+    /// that has ended; [`ErrorKind::Invalid`] for an overlap out of its bounds.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// # use agentcfg_core::model::RotateApiKey;
+    /// # let new = NewApiKey {
+    /// #     workspace_id: studio,
+    /// #     name: "Nightly build".into(),
+    /// #     environment: Environment::Production,
+    /// #     scope: Scope::Read,
+    /// #     expires_at: None,
+    /// #     rate_limit: None,
+    /// # };
+    /// # let old = service.create_api_key(&ada, new).await?;
+    /// let new = service.rotate_api_key(&ada, &old.record.id, RotateApiKey::default()).await?;
+    /// assert!(service.authenticate(&new.key).await.is_ok());
+    /// assert!(service.authenticate(&old.key).await.is_err(), "it ended at once");
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn rotate_api_key(
+        &self,
+        caller: &Caller,
+        key_id: impl Into<IdRef<'_, ApiKeyId>>,
+        rotate: impl IntoValid<RotateApiKey>,
+    ) -> Result<CreatedApiKey, Error> {
+        let key_id = key_id.into();
+        caller.user_id()?;
+        let rotate = rotate.into_valid()?.into_inner();
+        // Authorise first, so that a refused request costs no slow hash.
+        let (found, _) = self.managed_key(caller, key_id).await?;
+        let minted = token::mint(found.value.environment, self.entropy())?;
+        let hash = self.hash_plaintext(&minted.plaintext).await?;
+        let record = self
+            .settle(|| self.try_rotate_api_key(caller, key_id, rotate, &minted.id, &hash))
+            .await?;
+        Ok(CreatedApiKey {
+            record,
+            key: minted.plaintext.to_string(),
+        })
+    }
+
+    async fn try_rotate_api_key(
+        &self,
+        caller: &Caller,
+        key_id: IdRef<'_, ApiKeyId>,
+        rotate: RotateApiKey,
+        new_id: &ApiKeyId,
+        hash: &str,
+    ) -> Result<Attempt<ApiKey>, Error> {
+        let (found, access) = self.managed_key(caller, key_id).await?;
+        let (old, now) = (&found.value, self.now());
+        if !old.is_good(now) {
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                "the API key was revoked or has expired: create a new one",
+            ));
+        }
+        let lifetime = |end: Timestamp| end.unix_millis() - old.created_at.unix_millis();
+        let end = now.plus_millis(i64::from(rotate.overlap_seconds) * 1000);
+        let new = StoredApiKey {
+            id: new_id.clone(),
+            expires_at: old.expires_at.map(|end| now.plus_millis(lifetime(end))),
+            created_at: now,
+            replaced_by: None,
+            hash: hash.to_owned(),
+            ..old.clone()
+        };
+        let ending = StoredApiKey {
+            expires_at: Some(old.expires_at.map_or(end, |sooner| sooner.min(end))),
+            replaced_by: Some(new_id.clone()),
+            ..old.clone()
+        };
+        let new_key = records::api_key(new_id);
+        let change = Change::new(&access, now, Action::ApiKeyRotated, TargetType::ApiKey, key_id.as_str())
+            .replace(found, &ending)?
+            .check(new_key.absent())
+            .put(new_key, &new)?
+            .put(
+                records::workspace_api_key(access.workspace(), new_id),
+                &WorkspaceApiKey {},
+            )?;
+        Ok(self.apply(change).await?.attempt(new.listed(None)))
+    }
+
+    /// An API key, for a caller who may manage it.
+    async fn managed_key(
+        &self,
+        caller: &Caller,
+        key_id: IdRef<'_, ApiKeyId>,
+    ) -> Result<(Stored<StoredApiKey>, Access), Error> {
+        let unknown = || not_found("API key", key_id.as_str());
+        if !key_id.is_possible() {
+            return Err(unknown());
+        }
+        let found = self
+            .read(records::api_key(key_id.as_str()))
+            .await?
+            .ok_or_else(unknown)?;
+        let access = self
+            .membership(caller, found.value.workspace_id)
+            .await
+            .map_err(|error| match error.kind() {
+                ErrorKind::Forbidden => unknown(),
+                _ => error,
+            })?;
+        access.require(Permission::ApiKeysManage)?;
+        Ok((found, access))
     }
 }

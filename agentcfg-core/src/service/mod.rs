@@ -21,9 +21,11 @@ mod models;
 mod provider_keys;
 mod records;
 mod settings;
+mod sign_in;
 mod status;
 #[cfg(test)]
 mod tests;
+mod whoami;
 mod workspaces;
 mod written;
 
@@ -42,6 +44,7 @@ use self::lists::Lists;
 pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
 pub use self::models::{ModelCall, ModelRequest, ModelRoute};
 pub use self::settings::Settings;
+pub use self::sign_in::{BrowserSession, LOGIN_CODE_SECONDS, LoginCode};
 use crate::clock::{Clock, Entropy, EntropyError, Ids};
 use crate::error::{Error, ErrorKind};
 pub use crate::model::AgentFilter;

@@ -93,7 +93,7 @@ impl AgentCfg {
                 let found = self.read(records::workspace(access.workspace())).await?;
                 found.into_iter().map(|found| view(found, None)).collect()
             }
-            CallerKind::User { user_id } => self.workspaces_of(user_id).await?,
+            CallerKind::User { user_id, .. } => self.workspaces_of(user_id).await?,
         };
         views.sort_unstable_by_key(|view| (view.workspace.created_at, view.workspace.id));
         Ok(views)

@@ -100,6 +100,7 @@ fn user(answer: &Map<String, Value>, names: &[&str]) -> Result<Session, SessionE
     match names.iter().find_map(|name| answer.get(*name)) {
         Some(Value::String(user_id)) if validate::is_user_id(user_id) => Ok(Session {
             user_id: user_id.clone(),
+            expires_at: claims::end(answer),
         }),
         Some(Value::String(user_id)) if !user_id.is_empty() => Err(SessionError::Invalid(
             "the identity provider names a user with an impossible id",

@@ -36,6 +36,7 @@ pub(super) fn check(
     match claims.get("sub") {
         Some(Value::String(user_id)) if validate::is_user_id(user_id) => Ok(Session {
             user_id: user_id.clone(),
+            expires_at: end(claims),
         }),
         _ => Err(SessionError::Invalid("its sub is no user id")),
     }
@@ -56,6 +57,13 @@ pub(super) fn check_times(
         return Err(SessionError::Invalid("it is not valid yet"));
     }
     Ok(())
+}
+
+/// The end that `exp` names, where it is a time.
+pub(super) fn end(claims: &Map<String, Value>) -> Option<Timestamp> {
+    let seconds = time(claims, "exp").ok().flatten()?;
+    // At most the year 9999, so the milliseconds fit.
+    Some(Timestamp::from_unix_millis((seconds * 1000.0) as i64))
 }
 
 /// A claim in seconds since the Unix epoch, with or without a fraction.

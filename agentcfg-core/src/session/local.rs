@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::claims::{self, Expected};
 use super::jws::Jws;
-use super::{Session, SessionError, SessionVerifier};
+use super::{CookieLife, Session, SessionError, SessionVerifier};
 use crate::error::{Error, ErrorKind};
 use crate::model::Timestamp;
 use crate::validate::{self, Faults};
@@ -137,6 +137,10 @@ impl SessionVerifier for LocalSessions {
 
     fn ready(&self) -> Result<(), SessionError> {
         Ok(())
+    }
+
+    fn cookie_life(&self) -> CookieLife {
+        CookieLife::Own
     }
 }
 

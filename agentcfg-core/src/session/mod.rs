@@ -33,7 +33,7 @@ use crate::model::Timestamp;
 /// ```
 /// ```
 /// use agentcfg_core::session::Session;
-/// let session = Session { user_id: "ada".into() };
+/// let session = Session { user_id: "ada".into(), expires_at: None };
 /// ```
 pub const MAX_TOKEN_BYTES: usize = 16 << 10;
 
@@ -45,6 +45,26 @@ pub const LEEWAY_SECONDS: u32 = 10;
 pub struct Session {
     /// The user's identifier: the token's `sub`.
     pub user_id: String,
+    /// When the token ends, where that is known.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// How long a browser session lasts that a user opens with a session token. (Decisions, chapters 17 and 21.)
+///
+/// ```
+/// use agentcfg_core::session::{CookieLife, LocalSessions, SessionVerifier};
+/// assert_eq!(LocalSessions::new(&[7; 32])?.cookie_life(), CookieLife::Own);
+/// # Ok::<(), agentcfg_core::session::ShortSecret>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CookieLife {
+    /// 24 hours at most and 8 hours without a request, whenever the token ends.
+    Own,
+    /// As long as the token, which is verified once.
+    Token,
+    /// As long as the token, which is kept sealed and verified on each request. Without a known end, 24 hours at most.
+    Verified,
 }
 
 /// Why a token opens no session.
@@ -77,7 +97,7 @@ pub enum SessionError {
 /// impl SessionVerifier for Tokens {
 ///     async fn verify(&self, token: &str, _now: Timestamp) -> Result<Session, SessionError> {
 ///         let user_id = self.0.get(token).cloned().ok_or(SessionError::Invalid("it is unknown"))?;
-///         Ok(Session { user_id })
+///         Ok(Session { user_id, expires_at: None })
 ///     }
 ///
 ///     fn ready(&self) -> Result<(), SessionError> {
@@ -122,6 +142,19 @@ pub trait SessionVerifier: Send + Sync + 'static {
     /// # Ok::<(), agentcfg_core::session::ShortSecret>(())
     /// ```
     fn ready(&self) -> Result<(), SessionError>;
+
+    /// How long a browser session lasts that is opened with one of these tokens. By default the token is verified again
+    /// on each request, which needs a master key to seal it with.
+    ///
+    /// ```
+    /// use agentcfg_core::session::{CookieLife, LocalSessions, SessionVerifier};
+    /// let sessions = LocalSessions::new(&[7; 32])?;
+    /// assert_eq!(sessions.cookie_life(), CookieLife::Own);
+    /// # Ok::<(), agentcfg_core::session::ShortSecret>(())
+    /// ```
+    fn cookie_life(&self) -> CookieLife {
+        CookieLife::Verified
+    }
 }
 
 #[async_trait]
@@ -133,6 +166,10 @@ impl<V: SessionVerifier + ?Sized> SessionVerifier for Arc<V> {
     fn ready(&self) -> Result<(), SessionError> {
         (**self).ready()
     }
+
+    fn cookie_life(&self) -> CookieLife {
+        (**self).cookie_life()
+    }
 }
 
 #[async_trait]
@@ -143,5 +180,9 @@ impl<V: SessionVerifier + ?Sized> SessionVerifier for Box<V> {
 
     fn ready(&self) -> Result<(), SessionError> {
         (**self).ready()
+    }
+
+    fn cookie_life(&self) -> CookieLife {
+        (**self).cookie_life()
     }
 }

@@ -79,6 +79,10 @@ pub enum Kind {
     /// That a workspace has a sealed provider credential, in the partition `provider-keys`, by workspace
     /// and provider.
     SealedKey = 23,
+    /// A browser session, in the partition `browser-sessions`, by the hash of its cookie.
+    BrowserSession = 24,
+    /// A login code that was not used yet, in the partition `login-codes`, by its hash.
+    LoginCode = 25,
     /// A fact about the whole store, in the partition `store`.
     Meta = 30,
 }
@@ -90,7 +94,7 @@ impl Kind {
     /// use agentcfg_core::store::Kind;
     /// assert!(Kind::ALL.is_sorted());
     /// ```
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 16] = [
         Kind::Workspace,
         Kind::Counter,
         Kind::LogHead,
@@ -104,6 +108,8 @@ impl Kind {
         Kind::KeyUse,
         Kind::Membership,
         Kind::SealedKey,
+        Kind::BrowserSession,
+        Kind::LoginCode,
         Kind::Meta,
     ];
 
@@ -119,7 +125,13 @@ impl Kind {
             | Self::WorkspaceApiKey
             | Self::ProviderKey
             | Self::LogEntry => PartitionKind::Workspace,
-            Self::ApiKey | Self::KeyUse | Self::Membership | Self::SealedKey | Self::Meta => PartitionKind::Global,
+            Self::ApiKey
+            | Self::KeyUse
+            | Self::Membership
+            | Self::SealedKey
+            | Self::BrowserSession
+            | Self::LoginCode
+            | Self::Meta => PartitionKind::Global,
         }
     }
 }

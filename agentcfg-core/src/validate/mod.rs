@@ -44,6 +44,12 @@ pub const MAX_USER_ID: usize = 200;
 pub const MAX_PROVIDER_KEY: usize = 500;
 /// The greatest requests per minute of an API key.
 pub const MAX_RATE_LIMIT: u32 = 1_000_000;
+/// The most seconds that a replaced API key still works: 30 days.
+///
+/// ```
+/// assert_eq!(agentcfg_core::validate::MAX_OVERLAP, 30 * 24 * 60 * 60);
+/// ```
+pub const MAX_OVERLAP: u32 = 2_592_000;
 
 fn is_agent_id_byte(byte: u8) -> bool {
     matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_')

@@ -2,6 +2,7 @@
 
 use agentcfg_core::model::Tagged;
 use hyper::Response;
+use hyper::header::HeaderValue;
 use serde::Serialize;
 
 use crate::api::model_calls::Relay;
@@ -46,6 +47,8 @@ pub enum Shown {
     List(Schema),
     /// A value of this JSON Schema, which may be a component of this name.
     Fixed(Option<&'static str>, &'static str),
+    /// Nothing: the answer has no body.
+    Nothing,
     /// Any body that a model provider answers.
     Relayed,
 }
@@ -113,6 +116,21 @@ impl<A: Answer> Answer for Created<A> {
 
     fn into_reply(self) -> Result<Reply, Failure> {
         Ok(self.0.into_reply()?.created())
+    }
+}
+
+/// 204 with a cookie.
+#[derive(Debug)]
+pub struct SetCookie(pub HeaderValue);
+
+impl Answer for SetCookie {
+    const DOC: AnswerDoc = AnswerDoc {
+        status: 204,
+        ..AnswerDoc::ok(Shown::Nothing)
+    };
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Ok(Reply::cookie(self.0))
     }
 }
 

@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use agentcfg_core::AgentCfg;
 use agentcfg_core::model::RateStatus;
 use agentcfg_core::service::EntryError;
-use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
 use hyper::body::Body as HttpBody;
 use hyper::header::{self, HeaderValue};
@@ -15,20 +15,19 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::api::call::{Call, Content, Received};
+use crate::api::credential::{Credential, check_needs};
 use crate::api::endpoint::Run;
-use crate::api::endpoints;
-use crate::api::model_calls::{self, ModelCalls, Target};
+use crate::api::endpoints::{self, Proof, sign_in};
+use crate::api::model_calls::ModelCalls;
 use crate::api::observer::{Answered, Observer, Stopwatch};
-use crate::api::route::Needs;
+use crate::api::receive::{budget_name, read_body, read_optional_json};
 use crate::api::routes::{self, Place};
-use crate::http::body_budget::Share;
 use crate::http::errors::Failure;
 use crate::http::query::Query;
-use crate::http::received_body::whole_body;
 use crate::http::request::{self, Fields};
 use crate::http::request_id::{REQUEST_ID, RequestIds};
 use crate::http::response::add_rate;
-use crate::http::{Body, BodyBudget, Compression, Cors, Disconnect};
+use crate::http::{Body, BodyBudget, Browser, Compression, Cors, Disconnect};
 
 /// The API as a function from requests to responses; clones share everything.
 ///
@@ -57,6 +56,7 @@ struct Shared {
     request_ids: RequestIds,
     model_calls: Option<ModelCalls>,
     body_budget: BodyBudget,
+    browser: Browser,
     observer: Option<Arc<dyn Observer>>,
 }
 
@@ -70,6 +70,7 @@ impl Shared {
             request_ids: RequestIds::new(),
             model_calls: self.model_calls.clone(),
             body_budget: self.body_budget.clone(),
+            browser: self.browser.clone(),
             observer: self.observer.clone(),
         }
     }
@@ -93,6 +94,7 @@ impl App {
             request_ids: RequestIds::new(),
             model_calls: None,
             body_budget: BodyBudget::default(),
+            browser: Browser::default(),
             observer: None,
         })
     }
@@ -121,6 +123,23 @@ impl App {
     pub fn with_body_budget(&self, body_budget: BodyBudget) -> Self {
         Self::make(Shared {
             body_budget,
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API, as browsers see it: their cookies and the origin of its pages follow from that.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{App, Browser, Cors};
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let app = app.with_browser(Browser::default().public_url("https://agents.example.com")?);
+    /// # Ok::<(), agentcfg_server::InvalidPublicUrl>(())
+    /// ```
+    #[must_use]
+    pub fn with_browser(&self, browser: Browser) -> Self {
+        Self::make(Shared {
+            browser,
             ..self.shared.again()
         })
     }
@@ -235,6 +254,7 @@ impl App {
                 fields,
                 body: &mut body,
                 rate: None,
+                by_cookie: false,
             };
             let mut response = match answer(&shared, &mut exchange).await {
                 Ok(response) => response,
@@ -247,6 +267,9 @@ impl App {
             let headers = response.headers_mut();
             if let Some(rate) = &exchange.rate {
                 add_rate(headers, rate);
+            }
+            if exchange.by_cookie && !headers.contains_key(header::CACHE_CONTROL) {
+                headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
             }
             headers.insert(REQUEST_ID, request_id);
             shared.cors.expose(&head.headers, headers);
@@ -273,6 +296,8 @@ struct Exchange<'a, B> {
     fields: Fields<'a>,
     body: &'a mut B,
     rate: Option<RateStatus>,
+    /// Whether the credential is a cookie: then the answer must stay out of shared caches.
+    by_cookie: bool,
 }
 
 /// Route → credential → rate window → scope → query → membership and role, if the endpoint is guarded → body → endpoint →
@@ -288,6 +313,7 @@ where
         fields,
         body,
         rate,
+        by_cookie,
     } = exchange;
     let (service, headers) = (&shared.service, &head.headers);
 
@@ -300,7 +326,17 @@ where
     let reply = if let Run::Open(run) = endpoint.run {
         run(service).await?
     } else {
-        let entry = service.enter(fields.bearer()?).await;
+        let credential = if matches!(endpoint.run, Run::SignIn) && !fields.has_authorization() {
+            Credential::Code
+        } else {
+            Credential::of(fields, &shared.browser, headers)?
+        };
+        *by_cookie = matches!(credential, Credential::Cookie(_));
+        let entry = match credential {
+            Credential::Code => return redeem(shared, head, fields, *body).await,
+            Credential::Bearer(credential) => service.enter(credential).await,
+            Credential::Cookie(cookie) => Box::pin(service.enter_browser_session(cookie)).await,
+        };
         // The figures belong to every answer to a good credential, also to the refusal of one that used up its limit.
         *rate = match &entry {
             Ok(entry) => Some(entry.rate),
@@ -308,11 +344,15 @@ where
             Err(EntryError::Credential(_)) => None,
         };
         let caller = entry?.caller;
+        if *by_cookie && !matches!(head.method, Method::GET | Method::HEAD) {
+            shared.browser.check_same_origin(headers)?;
+        }
         check_needs(endpoint.route.needs, &caller)?;
 
         let mut call = Call::new(service, &caller, head);
         call.model_calls = shared.model_calls.as_ref();
         call.disconnect = head.extensions.get::<Disconnect>();
+        call.browser = Some(&shared.browser);
         let mut received = Received {
             uri: &head.uri,
             query: Query::parse(head.uri.query())?,
@@ -323,6 +363,11 @@ where
             guard(&call, &received).await?;
         }
         fields.check_encoding()?;
+        if let (Run::SignIn, Credential::Bearer(token)) = (endpoint.run, credential) {
+            let proof = Proof::Token(&caller, token);
+            let reply = Box::pin(sign_in(service, &shared.browser, headers, proof)).await?;
+            return Ok(reply.into_response());
+        }
         // The share is held until the endpoint has run.
         let name = || budget_name(&caller);
         let mut share = shared.body_budget.share(&name);
@@ -336,32 +381,20 @@ where
     Ok(reply.into_response())
 }
 
-/// The name under which the bodies of a caller are counted.
-fn budget_name(caller: &Caller) -> String {
-    let actor = caller.actor();
-    format!("{:?} {}", actor.kind, actor.id)
-}
-
-async fn read_body<B>(content: &Content, head: &Parts, body: &mut B, share: &mut Share<'_>) -> Result<Bytes, Failure>
+/// Signs a browser in with a login code.
+async fn redeem<B>(shared: &Shared, head: &Parts, fields: &Fields<'_>, body: &mut B) -> Result<Response<Body>, Failure>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
 {
-    match content {
-        Content::Nothing => Ok(Bytes::new()),
-        Content::Json(_) => {
-            request::check_json(&head.headers)?;
-            whole_body(body, request::MAX_BODY, share).await
-        }
-        Content::ModelCall => {
-            // At the other paths, providers accept other content types too, such as forms with files.
-            let format = Target::of_path(head.uri.path()).and_then(|target| target.format());
-            if format.is_some() {
-                request::check_json(&head.headers)?;
-            }
-            whole_body(body, model_calls::MAX_BODY, share).await
-        }
-    }
+    shared.browser.check_not_foreign(&head.headers)?;
+    fields.check_encoding()?;
+    let name = || "a login code".to_owned();
+    let mut share = shared.body_budget.share(&name);
+    let body = Box::pin(read_optional_json(head, body, &mut share)).await?;
+    let proof = Proof::Code(&body);
+    let reply = Box::pin(sign_in(&shared.service, &shared.browser, &head.headers, proof)).await?;
+    Ok(reply.into_response())
 }
 
 /// The response to a request that failed.
@@ -377,21 +410,6 @@ where
             .insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
-}
-
-fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
-    match needs {
-        Needs::Nothing | Needs::Credential => {}
-        Needs::Session | Needs::SessionUnless(..) => {
-            caller.user_id()?;
-        }
-        Needs::Permission(permission) => caller.could(permission)?,
-        Needs::SessionWith(permission) => {
-            caller.user_id()?;
-            caller.could(permission)?;
-        }
-    }
-    Ok(())
 }
 
 /// The answer to a request that no endpoint has: a preflight, 405 or 404.

@@ -204,6 +204,8 @@ pub(super) enum Run {
     Open(for<'a> fn(&'a AgentCfg) -> BoxedReply<'a>),
     /// With a credential.
     Called(for<'a> fn(&'a Call<'_>, &'a Received<'_>) -> BoxedReply<'a>),
+    /// With a session token, or with a login code in the body.
+    SignIn,
     /// The list of agents: the most frequent request is awaited in place, without an allocation.
     ListAgents,
 }

@@ -3,12 +3,14 @@
 mod answer;
 mod app;
 mod call;
+mod credential;
 mod endpoint;
 mod endpoints;
 mod model_calls;
 mod observer;
 #[cfg(test)]
 mod openapi;
+mod receive;
 mod route;
 mod routes;
 mod schema;

@@ -35,6 +35,8 @@ pub enum Needs {
     Credential,
     /// A session token; an API key is refused.
     Session,
+    /// A session token, or a login code in the body.
+    SessionOrCode,
     /// A credential that can have this permission. What a session's user may do depends on the workspace and is
     /// decided there.
     Permission(Permission),
@@ -49,7 +51,7 @@ impl Needs {
     /// The permission that is required, here or by the endpoint.
     pub const fn permission(self) -> Option<Permission> {
         match self {
-            Self::Nothing | Self::Credential | Self::Session => None,
+            Self::Nothing | Self::Credential | Self::Session | Self::SessionOrCode => None,
             Self::Permission(permission) | Self::SessionWith(permission) | Self::SessionUnless(permission, _) => {
                 Some(permission)
             }

@@ -49,6 +49,11 @@ impl Failure {
         Self::new(StatusCode::UNAUTHORIZED, message)
     }
 
+    /// 403: the request comes from a page of another origin.
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, message)
+    }
+
     /// 404: there is nothing at this path.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, message)

@@ -5,6 +5,7 @@
 mod body;
 pub mod body_budget;
 mod body_timeout;
+pub mod browser;
 pub mod compression;
 mod content;
 pub mod cors;
@@ -19,6 +20,7 @@ pub mod response;
 pub use body::{Body, BodyError};
 pub use body_budget::BodyBudget;
 pub use body_timeout::BodyTimeout;
+pub use browser::{Browser, InvalidPublicUrl};
 pub use compression::Compression;
 pub use cors::Cors;
 pub use disconnect::{Disconnect, WatchClient};

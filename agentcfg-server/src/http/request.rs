@@ -77,6 +77,11 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
+    /// Whether the request has `Authorization`.
+    pub fn has_authorization(&self) -> bool {
+        self.authorization.is_some()
+    }
+
     /// The credential in `Authorization: Bearer <credential>`.
     ///
     /// # Errors

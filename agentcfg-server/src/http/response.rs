@@ -30,7 +30,7 @@ pub struct Reply {
     content: Content,
     tag: Option<Tag>,
     form: Form,
-    /// The whole response of another service, which replaces the other parts.
+    /// A whole response, such as that of another service, which replaces the other parts.
     relayed: Option<Box<Response<Body>>>,
 }
 
@@ -113,6 +113,24 @@ impl Reply {
         }
     }
 
+    /// A whole response, as it is.
+    pub fn whole(response: Response<Body>) -> Self {
+        Self {
+            relayed: Some(Box::new(response)),
+            ..Self::ok(Content::Document("")).plain()
+        }
+    }
+
+    /// 204 with a cookie.
+    pub fn cookie(cookie: HeaderValue) -> Self {
+        let mut response = Response::new(Body::default());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        let headers = response.headers_mut();
+        headers.insert(header::SET_COOKIE, cookie);
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Self::whole(response)
+    }
+
     /// The response of another service, as it is; its body is streamed.
     pub fn relayed<B>(response: Response<B>) -> Self
     where
@@ -120,10 +138,7 @@ impl Reply {
         B::Error: std::error::Error + Send + Sync + 'static,
     {
         let response = response.map(|body| Body::Streamed(body.map_err(BodyError::new).boxed_unsync()));
-        Self {
-            relayed: Some(Box::new(response)),
-            ..Self::ok(Content::Document("")).plain()
-        }
+        Self::whole(response)
     }
 
     /// Encodes the reply in the coding that the request negotiates: gzip or plain.

@@ -11,7 +11,7 @@ use agentcfg_core::store::postgres::{self, ConnectError, PostgresOptions, Postgr
 use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore};
 use agentcfg_core::vault::Vault;
 
-use crate::process::config::{Config, Secret, Statements};
+use crate::process::config::{Config, Secret, SessionProvider, Statements};
 use crate::process::control::{self, Control, Order};
 use crate::process::datadir::{DataDir, DataDirError, DataLock};
 use crate::process::master_keys::{self, MasterKeyFault};
@@ -194,7 +194,7 @@ impl Backend {
                 Arc::clone(store),
                 service.clone(),
                 lock.dir().clone(),
-                !config.master_keys.is_empty(),
+                (address, config.clone()),
             );
             *control = Some(control::spawn(lock, orders).map_err(BackendError::Control)?);
         }
@@ -288,11 +288,21 @@ fn executor(
     store: Arc<RedbStore>,
     service: AgentCfg,
     dir: DataDir,
-    configured: bool,
-) -> impl Fn(Order, &mut dyn io::Write) -> io::Result<()> + Send + Sync + 'static {
+    (address, config): (SocketAddr, Config),
+) -> impl Fn(&Order, &mut dyn io::Write) -> io::Result<()> + Send + Sync + 'static {
     let runtime = tokio::runtime::Handle::current();
-    move |order, out| match order {
+    let configured = !config.master_keys.is_empty();
+    let is_local = config.session_provider == SessionProvider::Local;
+    move |order, out| match *order {
         Order::Backup => store.backup(out).map(drop).map_err(io::Error::other),
+        Order::LoginLink { .. } if !is_local => Err(io::Error::other(
+            "session_provider is not local: users sign in with the identity provider",
+        )),
+        Order::LoginLink { ref user } => {
+            let login = runtime.block_on(service.make_login_code(user));
+            let login = login.map_err(io::Error::other)?;
+            writeln!(out, "{}", config.login_link(address, &login.code))
+        }
         Order::RotateMasterKey { .. } if configured => Err(io::Error::other(MasterKeyFault::FromConfiguration)),
         Order::RotateMasterKey { drop_old } => {
             let (sender, lines) = std::sync::mpsc::channel::<String>();

@@ -32,6 +32,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Print a session token of the local identity provider
     Token(TokenArgs),
+    /// Print a link that signs a user in to the dashboard once
+    LoginLink(LoginLinkArgs),
     /// Write one consistent copy of the store to a file, also while a server runs on it
     Backup(BackupArgs),
     /// Put a backup into a directory that has no store yet
@@ -99,6 +101,26 @@ pub struct TokenArgs {
     /// Seconds that the token is valid, 1 to 86400
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub ttl: u32,
+}
+
+/// `agentcfg-server login-link`
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Prints a link that signs a user in to the dashboard: it works once, within 5 minutes. A server that runs on the \
+                  data directory makes it, through a socket that only the owner of the directory can open; without one, and \
+                  with a database, the store is opened. For the local identity provider alone.",
+    after_help = "Example: agentcfg-server login-link --user alice --data /var/lib/agentcfg"
+)]
+pub struct LoginLinkArgs {
+    /// Id of the user whom the link signs in
+    #[arg(long, value_name = "ID", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub user: String,
+    /// Data directory [default: ./agentcfg-data]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// TOML file with settings, when the server has one
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 /// `agentcfg-server backup`
@@ -191,6 +213,16 @@ pub struct RotateArgs {
     pub drop_old: bool,
 }
 
+impl From<&LoginLinkArgs> for Flags {
+    fn from(args: &LoginLinkArgs) -> Self {
+        Self {
+            config: args.config.clone(),
+            data: args.data.clone(),
+            ..Self::default()
+        }
+    }
+}
+
 impl From<&RotateArgs> for Flags {
     fn from(args: &RotateArgs) -> Self {
         Self {
@@ -254,6 +286,8 @@ mod tests {
             "agentcfg-server serve --config a.toml --data d --listen [::1]:0",
             "agentcfg-server token --user u",
             "agentcfg-server token --user u --data d --ttl 86400",
+            "agentcfg-server login-link --user u",
+            "agentcfg-server login-link --user u --data d --config a.toml",
             "agentcfg-server backup --data d --out f",
             "agentcfg-server restore --from f --data d",
             "agentcfg-server restore --from f --data d --discard-provider-keys",
@@ -286,6 +320,7 @@ mod tests {
         for line in [
             "x",
             "x token",
+            "x login-link",
             "x backup --data d",
             "x restore --data d",
             "x check",

@@ -12,6 +12,9 @@ use crate::process::telemetry::Metrics;
 /// The interval of the background tasks.
 const EVERY: Duration = Duration::from_secs(10);
 
+/// Browser sessions that have ended are removed once in this many intervals.
+const SWEEP_EVERY: u32 = 90;
+
 /// Seals the provider keys that are still under an older master key, because a rotation was killed or the configured keys
 /// have a new first one.
 pub(super) async fn finish_rotation(service: AgentCfg) {
@@ -41,7 +44,7 @@ pub(super) async fn maintain(
     stopped: impl Future<Output = ()>,
 ) {
     let mut stopped = std::pin::pin!(stopped);
-    loop {
+    for round in 1_u32.. {
         metrics.storage_ready.set(i64::from(keeper.look_after().await));
         tokio::select! {
             () = &mut stopped => return,
@@ -49,6 +52,14 @@ pub(super) async fn maintain(
         }
         if let Err(error) = service.flush().await {
             tracing::warn!(?error, "could not write when API keys were last used, trying again");
+        }
+        if round.is_multiple_of(SWEEP_EVERY)
+            && let Err(error) = service.sweep_browser_sessions().await
+        {
+            tracing::warn!(
+                ?error,
+                "could not remove browser sessions that have ended, trying again"
+            );
         }
     }
 }

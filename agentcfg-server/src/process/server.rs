@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 use crate::api::{App, CallTimeouts, ModelCalls};
-use crate::http::{BodyBudget, Compression, Cors};
+use crate::http::{BodyBudget, Browser, Compression, Cors};
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits};
 use crate::process::backend::{self, Backend};
@@ -122,6 +122,11 @@ impl Server {
         &self.service
     }
 
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// The local identity provider, where tokens are issued by this server.
     pub fn sessions(&self) -> Option<&LocalSessions> {
         self.identity.sessions()
@@ -173,6 +178,7 @@ impl Server {
                 self.config.max_body_mb_in_flight << 20,
                 self.config.max_caller_body_mb << 20,
             ));
+        app = app.with_browser(browser(&self.config, address)?);
         if !self.config.compression {
             app = app.with_compression(Compression::off());
         }
@@ -213,6 +219,15 @@ impl Server {
         self.backend.close();
         Ok(drained)
     }
+}
+
+/// What browsers see of a server that listens here.
+fn browser(config: &Config, address: SocketAddr) -> Result<Browser, StartError> {
+    let browser = Browser::default().listening_on_loopback(address.ip().is_loopback());
+    Ok(match &config.public_url {
+        Some(url) => browser.public_url(url).map_err(std::io::Error::other)?,
+        None => browser,
+    })
 }
 
 async fn until(mut stopped: watch::Receiver<bool>) {

@@ -63,7 +63,9 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             | "/api/api-keys"
             | "/api/audit-log",
         ) => with(Before::Nothing, WORKSPACE, None),
-        ("GET", "/api/workspaces" | "/openapi.json" | "/healthz" | "/readyz") => with(Before::Nothing, "", None),
+        ("GET", "/api/whoami" | "/api/workspaces" | "/openapi.json" | "/healthz" | "/readyz") => {
+            with(Before::Nothing, "", None)
+        }
         ("POST", "/api/agents/configs") => with(
             Before::Nothing,
             "",
@@ -91,6 +93,8 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
         ("GET", "/api/models" | "/api/provider-keys") => with(Before::Nothing, WORKSPACE, None),
         ("PUT", "/api/provider-keys") => with(Before::Nothing, PROVIDER, Some(r#"{"api_key": "{fresh}"}"#)),
         ("DELETE", "/api/provider-keys") => with(Before::ProviderKey, PROVIDER, None),
+        ("POST" | "DELETE", "/api/sessions") => with(Before::Nothing, "", None),
+        ("POST", "/api/api-keys/rotate") => with(Before::Key, "key_id={item}", None),
         ("DELETE", "/api/api-keys") => with(Before::Key, "key_id={item}", None),
         _ => return None,
     })

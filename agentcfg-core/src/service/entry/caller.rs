@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{KeyFacts, Prefetch};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Actor, ActorType, Permission, UserId, WorkspaceId};
+use crate::model::{Actor, ActorType, Permission, Timestamp, UserId, WorkspaceId};
 use crate::token;
 
 /// An API key or a user whose credential was verified. See [`AgentCfg::authenticate`](crate::AgentCfg::authenticate).
@@ -26,7 +26,7 @@ pub struct Caller(pub(in crate::service) Kind);
 #[derive(Clone)]
 pub(in crate::service) enum Kind {
     ApiKey(ApiKeyCaller),
-    User { user_id: UserId },
+    User { user_id: UserId, session: UserSession },
 }
 
 #[derive(Clone)]
@@ -35,6 +35,15 @@ pub(in crate::service) struct ApiKeyCaller {
     /// The facts of its record on entry. Every use first checks whether they are still current.
     pub(in crate::service) facts: KeyFacts,
     pub(in crate::service) prefetch: Option<Arc<Prefetch>>,
+}
+
+/// The session of a user.
+#[derive(Debug, Clone, Default)]
+pub(in crate::service) struct UserSession {
+    /// When it ends; `None` for a user whom the embedding app has authenticated.
+    pub(in crate::service) expires_at: Option<Timestamp>,
+    /// The hash of the cookie, if it is a browser session.
+    pub(in crate::service) browser: Option<Arc<str>>,
 }
 
 impl Caller {
@@ -46,8 +55,8 @@ impl Caller {
         }))
     }
 
-    pub(super) fn user(user_id: UserId) -> Self {
-        Self(Kind::User { user_id })
+    pub(in crate::service) fn user(user_id: UserId, session: UserSession) -> Self {
+        Self(Kind::User { user_id, session })
     }
 
     /// Whether this caller can have the permission: an API key by the scope that it had on entry. A user's role
@@ -88,7 +97,7 @@ impl Caller {
     /// ```
     pub fn user_id(&self) -> Result<&UserId, Error> {
         match &self.0 {
-            Kind::User { user_id } => Ok(user_id),
+            Kind::User { user_id, .. } => Ok(user_id),
             Kind::ApiKey(_) => Err(Error::new(
                 ErrorKind::Forbidden,
                 "this needs a session token, API keys cannot do it",
@@ -111,6 +120,21 @@ impl Caller {
         }
     }
 
+    /// When the session of a user ends; `None` for an API key, and for a user whom the embedding app has authenticated.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(ada.expires_at(), None, "the example authenticated her itself");
+    /// # Ok(()) }) }
+    /// ```
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        match &self.0 {
+            Kind::ApiKey(_) => None,
+            Kind::User { session, .. } => session.expires_at,
+        }
+    }
+
     /// The actor of this caller's changes, for the audit log.
     ///
     /// ```
@@ -125,7 +149,7 @@ impl Caller {
                 kind: ActorType::ApiKey,
                 id: key.id.as_str().to_owned(),
             },
-            Kind::User { user_id } => Actor {
+            Kind::User { user_id, .. } => Actor {
                 kind: ActorType::User,
                 id: user_id.to_string(),
             },
@@ -137,7 +161,7 @@ impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::ApiKey(key) => write!(f, "Caller(API key {})", key.id.as_str()),
-            Kind::User { user_id } => write!(f, "Caller(user {user_id:?})"),
+            Kind::User { user_id, .. } => write!(f, "Caller(user {user_id:?})"),
         }
     }
 }

@@ -244,6 +244,7 @@ mod tests {
             expires_at: None,
             created_at: at(0).now,
             revoked_at: None,
+            replaced_by: None,
             hash: String::new(),
         };
         let verified = Verified {

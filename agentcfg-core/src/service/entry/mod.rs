@@ -29,7 +29,7 @@ mod prefetch;
 mod tests;
 
 pub use self::caller::Caller;
-pub(super) use self::caller::{ApiKeyCaller, Kind};
+pub(super) use self::caller::{ApiKeyCaller, Kind, UserSession};
 pub(super) use self::key_facts::KeyFacts;
 pub(super) use self::key_table::KeyTable;
 use self::key_table::{Known, Verified};
@@ -42,9 +42,10 @@ use crate::clock::Moment;
 use crate::error::{Error, ErrorKind};
 use crate::model::RateStatus;
 use crate::rate_limit::{RateDecision, RateLimited, Subject};
-use crate::session::SessionError;
+use crate::session::{Session, SessionError};
 use crate::store::Stamp;
 use crate::token::{self, Parts};
+use crate::validate::Invalid;
 
 /// An admitted request: its caller, and the figures of its rate window.
 ///
@@ -204,7 +205,7 @@ impl AgentCfg {
     /// # Ok(()) }) }
     /// ```
     pub fn trusted_user(&self, user_id: &str) -> Result<Caller, Error> {
-        Ok(Caller::user(user_id.parse()?))
+        Ok(Caller::user(user_id.parse()?, UserSession::default()))
     }
 
     /// Counts one request of this caller against the caller's limit, and returns the figures of the window.
@@ -301,24 +302,34 @@ impl AgentCfg {
     }
 
     async fn identify_session(&self, token: &str, at: Moment) -> Result<Caller, Error> {
+        let verified = self.verify_token(token, at).await?;
+        let user_id = verified.user_id.parse();
+        let user_id = user_id.map_err(|error: Invalid| unauthorized().because(error))?;
+        let session = UserSession {
+            expires_at: verified.expires_at,
+            browser: None,
+        };
+        Ok(Caller::user(user_id, session))
+    }
+
+    /// The session of a token, as the identity provider sees it now.
+    pub(super) async fn verify_token(&self, token: &str, at: Moment) -> Result<Session, Error> {
         let verified = self.inner.sessions.verify(token, at.now).await;
-        let session = verified.map_err(|error| match error {
+        verified.map_err(|error| match error {
             SessionError::Invalid(_) => unauthorized().because(error),
             SessionError::Unavailable(_) => Error::new(
                 ErrorKind::Unavailable,
                 "the identity provider is unavailable, try again",
             )
             .because(error),
-        })?;
-        self.trusted_user(&session.user_id)
-            .map_err(|error| unauthorized().because(error))
+        })
     }
 
     /// Step 5.
-    async fn count(&self, caller: &Caller, at: Moment) -> RateDecision {
+    pub(super) async fn count(&self, caller: &Caller, at: Moment) -> RateDecision {
         match &caller.0 {
             Kind::ApiKey(key) => self.count_key(&key.id, key.facts.rate_limit, at).await,
-            Kind::User { user_id } => {
+            Kind::User { user_id, .. } => {
                 let limit = self.settings().session_rate_limit;
                 match &self.inner.counting {
                     Counting::Here(users) => users.count(Subject::User(user_id), limit, at),
@@ -335,7 +346,7 @@ impl AgentCfg {
         }
     }
 
-    fn moment(&self) -> Moment {
+    pub(super) fn moment(&self) -> Moment {
         Moment::of(&*self.inner.clock)
     }
 }

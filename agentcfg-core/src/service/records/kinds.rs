@@ -8,7 +8,7 @@ use super::entity::{Entity, EntityKey, NumberKey};
 use crate::error::Error;
 use crate::model::{
     Agent, ApiKey, ApiKeyId, AuditEntry, Environment, Epoch, LiveStatus, Member, Plan, Provider, ProviderKeyInfo,
-    Scope, Timestamp, Workspace, WorkspaceId,
+    Scope, Timestamp, UserId, Workspace, WorkspaceId,
 };
 use crate::store::{Key, Kind, Partition};
 use crate::vault::{KeyId, Sealed};
@@ -115,6 +115,9 @@ pub(in crate::service) struct StoredApiKey {
     pub(in crate::service) expires_at: Option<Timestamp>,
     pub(in crate::service) created_at: Timestamp,
     pub(in crate::service) revoked_at: Option<Timestamp>,
+    /// The key that replaced it, if it was rotated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) replaced_by: Option<ApiKeyId>,
     /// An argon2id PHC string of the whole plaintext.
     pub(in crate::service) hash: String,
 }
@@ -253,6 +256,54 @@ impl EntityKey<SealedKey> {
             provider.parse().map_err(|_| unreadable())?,
         ))
     }
+}
+
+/// A browser session: what a cookie stands for.
+#[derive(Clone, Serialize, Deserialize)]
+pub(in crate::service) struct StoredBrowserSession {
+    pub(in crate::service) user_id: UserId,
+    /// A session does not outlive its store: one in a backup is not valid after a restore.
+    pub(in crate::service) epoch: Epoch,
+    pub(in crate::service) created_at: Timestamp,
+    pub(in crate::service) expires_at: Timestamp,
+    /// The latest use, a minute behind at most. Absent where only `expires_at` ends the session.
+    pub(in crate::service) last_used_at: Option<Timestamp>,
+    /// The session token, where it is verified on each request.
+    pub(in crate::service) token: Option<Sealed>,
+}
+
+impl Entity for StoredBrowserSession {
+    const KIND: Kind = Kind::BrowserSession;
+}
+
+pub(in crate::service) fn browser_session(hash: &str) -> EntityKey<StoredBrowserSession> {
+    EntityKey::new(browser_sessions(), hash)
+}
+
+/// The partition of all browser sessions.
+pub(in crate::service) fn browser_sessions() -> Partition {
+    Partition::Global("browser-sessions".into())
+}
+
+/// A login code: whom it signs in.
+#[derive(Serialize, Deserialize)]
+pub(in crate::service) struct StoredLoginCode {
+    pub(in crate::service) user_id: UserId,
+    pub(in crate::service) epoch: Epoch,
+    pub(in crate::service) expires_at: Timestamp,
+}
+
+impl Entity for StoredLoginCode {
+    const KIND: Kind = Kind::LoginCode;
+}
+
+pub(in crate::service) fn login_code(hash: &str) -> EntityKey<StoredLoginCode> {
+    EntityKey::new(login_codes(), hash)
+}
+
+/// The partition of all login codes.
+pub(in crate::service) fn login_codes() -> Partition {
+    Partition::Global("login-codes".into())
 }
 
 /// The master keys that something in the store may be sealed under, each by its check value. New

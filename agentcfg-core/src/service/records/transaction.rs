@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::codec::encode;
 use super::entity::{Entity, EntityKey, NumberKey};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::model::WorkspaceId;
 use crate::service::AgentCfg;
 use crate::service::access::Access;
@@ -14,19 +14,8 @@ use crate::store::{Batch, Check, CommitError, Write};
 #[derive(Default)]
 pub(in crate::service) struct Transaction {
     batch: Batch,
-    /// Whether the first check is the guard of an access, and the meaning of its failure.
-    guard: Option<Guard>,
     /// The index of the write that puts the subject, whose version the caller needs.
     subject: Option<usize>,
-}
-
-/// The basis of the decision for a transaction.
-#[derive(Clone, Copy)]
-enum Guard {
-    /// An API key. Its record changes only by its revocation, so there is nothing to decide again.
-    Credential,
-    /// A membership or another record. The decision can be made again on its new state.
-    State,
 }
 
 /// The outcome of a commit that did not fail.
@@ -48,15 +37,7 @@ pub(in crate::service) struct Done {
 impl Transaction {
     /// A transaction that is committed only if the basis of this access has not changed.
     pub(in crate::service) fn guarded_by(access: &Access) -> Self {
-        let guard = if access.by_key() {
-            Guard::Credential
-        } else {
-            Guard::State
-        };
-        Self {
-            guard: Some(guard),
-            ..Self::default().check(access.guard())
-        }
+        Self::default().check(access.guard())
     }
 
     /// Adds a condition.
@@ -70,7 +51,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Internal`] when the value cannot be encoded.
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when the value cannot be encoded.
     pub(in crate::service) fn put<T: Entity + Serialize>(self, key: EntityKey<T>, value: &T) -> Result<Self, Error> {
         let value = encode(value)?;
         Ok(self.write(Write::Put(key.into(), value)))
@@ -118,15 +99,11 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unauthorized`] when the API key that the decision rests on was revoked meanwhile; else when storage
-    /// fails.
+    /// When storage fails.
     pub(in crate::service) async fn commit(&self, transaction: Transaction) -> Result<Outcome, Error> {
-        let Transaction { batch, guard, subject } = transaction;
+        let Transaction { batch, subject } = transaction;
         let numbers = match self.store().commit(batch).await {
             Ok(committed) => committed.numbers,
-            Err(CommitError::Conflict(0)) if matches!(guard, Some(Guard::Credential)) => {
-                return Err(Error::new(ErrorKind::Unauthorized, "invalid credentials"));
-            }
             Err(CommitError::Conflict(_)) => return Ok(Outcome::Raced),
             Err(CommitError::Limit(_)) => return Ok(Outcome::Limit),
             Err(CommitError::Store(error)) => return Err(error.into()),

@@ -15,7 +15,7 @@ use self::keys::{KeySet, Verdict};
 use self::schedule::{Reason, Schedule};
 use super::claims::{self, Expected};
 use super::jws::Jws;
-use super::{LEEWAY_SECONDS, Session, SessionError, SessionVerifier};
+use super::{CookieLife, LEEWAY_SECONDS, Session, SessionError, SessionVerifier};
 use crate::model::Timestamp;
 
 /// Fetches a provider's JWK set.
@@ -265,6 +265,10 @@ impl SessionVerifier for JwksSessions {
             Some(_) => Ok(()),
             None => Err(no_keys()),
         }
+    }
+
+    fn cookie_life(&self) -> CookieLife {
+        CookieLife::Token
     }
 }
 

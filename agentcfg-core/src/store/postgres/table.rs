@@ -46,6 +46,8 @@ pub(super) const TABLES: &[Table] = &[
     table("key_uses", Kind::KeyUse, "key_id", "item"),
     table("memberships", Kind::Membership, "user_id", "workspace_id"),
     table("sealed_keys", Kind::SealedKey, "list", "place"),
+    table("browser_sessions", Kind::BrowserSession, "list", "hash"),
+    table("login_codes", Kind::LoginCode, "list", "hash"),
     table("meta", Kind::Meta, "subject", "item"),
 ];
 

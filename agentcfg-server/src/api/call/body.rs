@@ -1,6 +1,8 @@
 //! Bodies of requests: which there are, and how each is read.
 
-use agentcfg_core::model::{AgentPatch, NewAgent, NewApiKey, NewWorkspace, RoleChange, StatusReport, WorkspacePatch};
+use agentcfg_core::model::{
+    AgentPatch, NewAgent, NewApiKey, NewWorkspace, RoleChange, RotateApiKey, SignIn, StatusReport, WorkspacePatch,
+};
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::validate::{Invalid, Valid};
 use bytes::Bytes;
@@ -31,6 +33,8 @@ pub enum Content {
     Nothing,
     /// JSON of this type, with a JSON content type.
     Json(Schema),
+    /// The same, or no body at all.
+    OptionalJson(Schema),
     /// The body of a model call: it may be longer, and must be JSON only where something is filled in.
     ModelCall,
 }
@@ -38,7 +42,15 @@ pub enum Content {
 impl Content {
     /// Whether the body must be JSON.
     pub const fn is_json(&self) -> bool {
-        matches!(self, Self::Json(_))
+        matches!(self, Self::Json(_) | Self::OptionalJson(_))
+    }
+
+    /// The type of the JSON, where it has one.
+    pub const fn schema(&self) -> Option<Schema> {
+        match self {
+            Self::Json(schema) | Self::OptionalJson(schema) => Some(*schema),
+            Self::Nothing | Self::ModelCall => None,
+        }
     }
 }
 
@@ -88,6 +100,21 @@ impl<T: ReadJson> Body for T {
     }
 }
 
+/// A body that may be left out.
+#[derive(Debug)]
+pub struct Optional<T>(pub Option<T>);
+
+impl<T: ReadJson> Body for Optional<T> {
+    const CONTENT: Content = Content::OptionalJson(Schema::of_body::<T>());
+
+    fn read(request: &Received<'_>) -> Result<Self, Failure> {
+        if request.body.is_empty() {
+            return Ok(Self(None));
+        }
+        Ok(Self(Some(T::read_json(&request.body)?)))
+    }
+}
+
 macro_rules! bodies {
     ($($read:ty: $described:ident),* $(,)?) => {
         $(impl ReadJson for $read {
@@ -108,5 +135,7 @@ bodies!(
     Valid<WorkspacePatch>: WorkspacePatch,
     Valid<RoleChange>: RoleChange,
     Valid<NewApiKey>: NewApiKey,
+    Valid<RotateApiKey>: RotateApiKey,
+    Valid<SignIn>: SignIn,
     ProviderCredential: ProviderCredential,
 );

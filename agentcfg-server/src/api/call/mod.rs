@@ -7,14 +7,16 @@ pub mod parameters;
 use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
 use hyper::Uri;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 
-pub use self::body::{Body, Content, Passed};
+pub use self::body::{Body, Content, Optional, Passed};
 pub use self::parameter::{Input, Parameter, ParameterDoc, Place, Shape};
 use crate::api::model_calls::ModelCalls;
-use crate::http::Disconnect;
+use crate::http::browser::Cookie;
+use crate::http::errors::Failure;
 use crate::http::query::Query;
+use crate::http::{Browser, Disconnect};
 
 /// One request, as an endpoint sees it.
 ///
@@ -29,7 +31,9 @@ pub struct Call<'a> {
     pub model_calls: Option<&'a ModelCalls>,
     /// Reports that the caller closed the connection, where that can be observed.
     pub disconnect: Option<&'a Disconnect>,
-    /// For [`Passed`] alone, which forwards the query and the header fields.
+    /// What browsers see of this server.
+    pub(super) browser: Option<&'a Browser>,
+    /// For [`Passed`] and cookies alone, which forwards the query and the header fields.
     head: &'a Parts,
 }
 
@@ -41,7 +45,20 @@ impl<'a> Call<'a> {
             caller,
             model_calls: None,
             disconnect: None,
+            browser: None,
             head,
+        }
+    }
+
+    /// The field `Set-Cookie` that removes the cookie of the session.
+    ///
+    /// # Errors
+    ///
+    /// 500 when it cannot be sent, which it always can.
+    pub fn removed_cookie(&self) -> Result<HeaderValue, Failure> {
+        match self.browser {
+            Some(browser) => browser.remove_cookie(Cookie::Session, &self.head.headers),
+            None => Browser::default().remove_cookie(Cookie::Session, &self.head.headers),
         }
     }
 }

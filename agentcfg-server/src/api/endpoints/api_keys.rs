@@ -1,12 +1,12 @@
 //! API keys.
 
-use agentcfg_core::model::{ApiKey, CreatedApiKey, NewApiKey, Permission, Success};
-use agentcfg_core::validate::Valid;
+use agentcfg_core::model::{ApiKey, CreatedApiKey, NewApiKey, Permission, RotateApiKey, Success};
+use agentcfg_core::validate::{IntoValid, Valid};
 
 use super::tags::API_KEYS;
 use crate::api::answer::{Created, Json, List as Array};
-use crate::api::call::Call;
 use crate::api::call::parameters::{KeyId, WorkspaceId};
+use crate::api::call::{Call, Optional};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
@@ -17,6 +17,7 @@ const PATH: &str = "/api/api-keys";
 pub(super) const ENDPOINTS: &[Definition] = &[
     Definition::of::<List>(),
     Definition::of::<Create>(),
+    Definition::of::<Rotate>(),
     Definition::of::<Revoke>(),
 ];
 
@@ -123,6 +124,61 @@ impl Endpoint for Create {
 
     async fn run(call: &Call<'_>, (): Values<'_, Self>, new: Valid<NewApiKey>) -> Result<Self::Answer, Failure> {
         Ok(Created(Json(call.service.create_api_key(call.caller, new).await?)))
+    }
+}
+
+/// `POST /api/api-keys/rotate`
+pub struct Rotate;
+
+impl Endpoint for Rotate {
+    const ROUTE: Route = Route::post("/api/api-keys/rotate", Needs::SessionWith(Permission::ApiKeysManage));
+
+    const DOC: Doc = Doc::new(
+        "rotateApiKey",
+        API_KEYS,
+        "Replace an API key",
+        "Creates a key with the name, the environment, the scope and the limit of another one, and with its lifetime where it \
+         has one. The old key ends after the overlap, and never later than it would have. The body may be left out.\n\n\
+         404 covers keys that are unknown, or of a workspace that the caller is not a member of; a key that has ended is 409.",
+    )
+    .bodies(&[Example("overlap", r#"{"overlap_seconds": 3600}"#), Example("at_once", "{}")])
+    .answer(
+        "The new key with its plaintext.",
+        &[Example(
+            "rotated",
+            r#"{
+                "id": "7bQ8mZr2LkV7xN0bTy6X",
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "name": "Nightly build",
+                "environment": "production",
+                "scope": "write",
+                "rate_limit": 250,
+                "expires_at": null,
+                "created_at": "2026-11-20T09:30:00.123Z",
+                "last_used_at": null,
+                "revoked_at": null,
+                "key": "svc_live_7bQ8mZr2LkV7xN0bTy6XEXAMPLEexampleEXAMPLEexampleEXAMPLEexample0000000"
+            }"#,
+        )],
+    )
+    .failures(&[409]);
+
+    type Input = (KeyId,);
+    type Body = Optional<Valid<RotateApiKey>>;
+    type Answer = Created<Json<CreatedApiKey>>;
+
+    async fn run(
+        call: &Call<'_>,
+        (key_id,): Values<'_, Self>,
+        Optional(rotate): Self::Body,
+    ) -> Result<Self::Answer, Failure> {
+        let rotate = match rotate {
+            Some(rotate) => rotate,
+            None => RotateApiKey::default().into_valid()?,
+        };
+        Ok(Created(Json(
+            call.service.rotate_api_key(call.caller, key_id, rotate).await?,
+        )))
     }
 }
 

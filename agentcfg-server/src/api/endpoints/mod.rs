@@ -7,11 +7,13 @@ mod members;
 mod model_calls;
 mod models;
 mod provider_keys;
+mod sessions;
 mod status;
 mod system;
 mod tags;
 mod workspaces;
 
+pub(super) use self::sessions::{Proof, sign_in};
 #[cfg(test)]
 pub(super) use self::system::DOCUMENT;
 use crate::api::call::{Call, Received};
@@ -23,6 +25,7 @@ use crate::http::response::Reply;
 const MODULES: &[&[Definition]] = &[
     agents::ENDPOINTS,
     status::ENDPOINTS,
+    sessions::ENDPOINTS,
     workspaces::ENDPOINTS,
     members::ENDPOINTS,
     api_keys::ENDPOINTS,
@@ -52,5 +55,6 @@ pub(super) async fn run(endpoint: &Definition, call: &Call<'_>, received: &Recei
         Run::ListAgents => serve::<agents::List>(call, received).await,
         Run::Called(run) => run(call, received).await,
         Run::Open(run) => run(call.service).await,
+        Run::SignIn => Err(Failure::internal("a sign-in has no caller")),
     }
 }

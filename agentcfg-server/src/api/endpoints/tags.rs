@@ -12,6 +12,11 @@ pub(super) const AGENT_STATUS: Tag = Tag {
     description: "What agents are doing right now.",
 };
 
+pub(super) const SESSIONS: Tag = Tag {
+    name: "Sessions",
+    description: "Who the caller is, and sessions of browsers.",
+};
+
 pub(super) const WORKSPACES: Tag = Tag {
     name: "Workspaces",
     description: "Workspaces and their plans.",

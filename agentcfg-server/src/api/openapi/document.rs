@@ -109,7 +109,7 @@ fn credentials(needs: Needs) -> &'static [&'static str] {
     match needs {
         Needs::Nothing => &[],
         Needs::Credential | Needs::Permission(_) => &["api_key", "session"],
-        Needs::Session | Needs::SessionWith(_) | Needs::SessionUnless(..) => &["session"],
+        Needs::Session | Needs::SessionOrCode | Needs::SessionWith(_) | Needs::SessionUnless(..) => &["session"],
     }
 }
 
@@ -120,6 +120,7 @@ fn sentence(needs: Needs) -> String {
         Needs::Nothing => "No credential is needed.".to_owned(),
         Needs::Credential => "Any good credential will do.".to_owned(),
         Needs::Session => format!("No permission is needed. {SESSION}"),
+        Needs::SessionOrCode => "A session token is needed, or a login code; API keys are refused.".to_owned(),
         Needs::Permission(permission) => format!("Needs the permission `{permission}`."),
         Needs::SessionWith(permission) => format!("Needs the permission `{permission}`. {SESSION}"),
         Needs::SessionUnless(permission, except) => format!("Needs the permission `{permission}`, {except}. {SESSION}"),
@@ -162,8 +163,8 @@ fn request_body(endpoint: &Definition, schemas: &mut Schemas) -> Option<Node> {
     };
     match endpoint.content {
         Content::Nothing => None,
-        Content::Json(schema) => Some(body(
-            true,
+        Content::Json(schema) | Content::OptionalJson(schema) => Some(body(
+            matches!(endpoint.content, Content::Json(_)),
             "A JSON object. A field that is not described, and any name given twice, is refused.",
             Node::object().with("application/json", json(schemas.reference(schema))),
         )),
@@ -220,6 +221,15 @@ fn success(endpoint: &Definition, is_counted: bool, schemas: &mut Schemas) -> No
         ),
         Shown::Fixed(Some(name), _) => json(Node::reference("schemas", name)),
         Shown::Fixed(None, schema) => json(Node::parse(schema)),
+        Shown::Nothing => {
+            let cookie = Node::object()
+                .with("description", "The cookie of the session.")
+                .with("schema", Node::object().with("type", "string"));
+            headers.add("Set-Cookie", cookie);
+            return Node::object()
+                .with("description", endpoint.doc.answer)
+                .with("headers", headers);
+        }
         Shown::Relayed => {
             let text = Node::object().with("type", "string");
             let name = Node::object()

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::node::Node;
 use crate::api::answer::Shown;
-use crate::api::call::{Content, Shape};
+use crate::api::call::Shape;
 use crate::api::endpoints;
 use crate::api::schema::Schema;
 
@@ -25,7 +25,7 @@ impl Schemas {
         let mut fixed = Vec::new();
         generator.subschema_for::<ErrorBody>();
         for endpoint in endpoints::all() {
-            if let Content::Json(body) = endpoint.content {
+            if let Some(body) = endpoint.content.schema() {
                 (body.schema)(&mut generator);
             }
             match endpoint.answer.shown {
@@ -33,7 +33,7 @@ impl Schemas {
                     (shown.schema)(&mut generator);
                 }
                 Shown::Fixed(Some(name), json) => fixed.push((name, Node::parse(json))),
-                Shown::Fixed(None, _) | Shown::Relayed => {}
+                Shown::Fixed(None, _) | Shown::Relayed | Shown::Nothing => {}
             }
         }
         let definitions = generator.clone().take_definitions(true);

@@ -7,6 +7,7 @@ use agentcfg_core::AgentCfg;
 use agentcfg_core::clock::{Clock, SystemClock};
 use agentcfg_core::model::{Environment, NewApiKey, NewWorkspace, Scope, Workspace};
 use agentcfg_core::session::SESSION_SECONDS;
+use zeroize::Zeroizing;
 
 use super::serve::{announce, runtime};
 use super::{CommandError, issues_tokens, program};
@@ -31,12 +32,18 @@ pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
         let sessions = server.sessions().ok_or("this server issues no session tokens")?;
         let token = sessions.issue(USER, SESSION_SECONDS, SystemClock.now())?;
         let (workspace, key) = workspace(server.service()).await?;
+        let login = login(&server).await?;
+        let config = server.config().clone();
         let data = server
             .dir()
             .map_or_else(|| "the database".into(), |dir| dir.path().to_owned());
         let ready = move |address: SocketAddr| {
             let data = std::fs::canonicalize(&data).unwrap_or(data).display().to_string();
-            print!("{}", welcome(address, &workspace, key.as_deref(), &token, &data));
+            let link = login.map(|code| config.login_link(address, &code));
+            print!(
+                "{}",
+                welcome(address, &workspace, key.as_deref(), &token, link.as_deref(), &data)
+            );
             announce(address);
         };
         server.run(listener, ready, shutdown).await?;
@@ -70,7 +77,26 @@ async fn workspace(service: &AgentCfg) -> Result<(Workspace, Option<String>), Co
     Ok((workspace, Some(created.key)))
 }
 
-fn welcome(address: SocketAddr, workspace: &Workspace, key: Option<&str>, token: &str, data: &str) -> String {
+/// The code of the login link, if there is a dashboard to sign in to.
+async fn login(server: &Server) -> Result<Option<Zeroizing<String>>, CommandError> {
+    if !server.config().dashboard {
+        return Ok(None);
+    }
+    let user = USER.parse()?;
+    Ok(Some(server.service().make_login_code(&user).await?.code))
+}
+
+fn welcome(
+    address: SocketAddr,
+    workspace: &Workspace,
+    key: Option<&str>,
+    token: &str,
+    link: Option<&str>,
+    data: &str,
+) -> String {
+    let dashboard = link.map_or_else(String::new, |link| {
+        format!("Dashboard        {link}\n                 the link signs {USER} in once, within 5 minutes\n")
+    });
     let (id, name, plan) = (workspace.id, &workspace.name, workspace.plan);
     let credential = key.unwrap_or(token);
     let key = key.map_or_else(
@@ -88,7 +114,7 @@ Workspace        {id} ({name}, plan {plan})
 API key          {key}
 Session token    {token}
                  user {USER}, good for one hour; the next with: {program} token --user {USER} --data {data}
-
+{dashboard}
 # list the agents
 curl '{configs}?workspace_id={id}' {auth}
 

@@ -1,6 +1,7 @@
 //! The commands of the binary.
 
 mod dev;
+mod login_link;
 mod migrate;
 mod rotate;
 mod serve;
@@ -55,6 +56,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Dev(args) => dev::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Token(args) => token::run(&args),
+        Command::LoginLink(args) => login_link::run(&args),
         Command::Backup(args) => store::backup(&args),
         Command::Restore(args) => store::restore(&args),
         Command::Check(args) => store::check(&args),

@@ -37,7 +37,7 @@ pub(super) fn run(args: &RotateArgs) -> Result<ExitCode, CommandError> {
         // A server works on the directory. It has the store open and must use the new key, so it does the rotation.
         Err(DataDirError::Locked { path, holder }) => {
             let order = Order::RotateMasterKey { drop_old };
-            control::request(&dir, order, &mut std::io::stdout()).map_err(|error| {
+            control::request(&dir, &order, &mut std::io::stdout()).map_err(|error| {
                 format!(
                     "{} is in use by {holder}, and it did not finish the rotation: {error}",
                     path.display()

@@ -70,6 +70,10 @@ pub struct Config {
     pub cors_origins: Vec<String>,
     /// Whether answers are compressed for clients that accept gzip.
     pub compression: bool,
+    /// Whether the web dashboard is served.
+    pub dashboard: bool,
+    /// The URL that browsers see, behind a proxy; without a slash at the end.
+    pub public_url: Option<String>,
     /// HS256 secret of the local identity provider, instead of the file in the data directory.
     pub session_secret: Option<Secret>,
     /// Models on offer, in the order of the list.
@@ -94,6 +98,14 @@ pub struct Config {
     pub oidc_audience: Option<String>,
     /// The URL of the identity provider's keys, instead of the one in its discovery document.
     pub oidc_jwks_url: Option<Uri>,
+    /// The client id of the dashboard at the identity provider.
+    pub oidc_client_id: Option<String>,
+    /// The secret of that client, where it has one.
+    pub oidc_client_secret: Option<Secret>,
+    /// The scopes that the dashboard asks for, separated by spaces.
+    pub oidc_scope: String,
+    /// The resource that the dashboard asks a token for (RFC 8707).
+    pub oidc_resource: Option<String>,
     /// The URL of the introspection endpoint.
     pub introspection_url: Option<Uri>,
     /// The client id for the introspection endpoint.
@@ -154,6 +166,8 @@ impl Default for Config {
             write_scope_configures_agents: true,
             cors_origins: Vec::new(),
             compression: true,
+            dashboard: true,
+            public_url: None,
             session_secret: None,
             models: Catalogue::default().models().to_vec(),
             openai_base_url: Catalogue::default().base_url(Provider::OpenAi).to_owned(),
@@ -166,6 +180,10 @@ impl Default for Config {
             oidc_issuer: None,
             oidc_audience: None,
             oidc_jwks_url: None,
+            oidc_client_id: None,
+            oidc_client_secret: None,
+            oidc_scope: "openid".to_owned(),
+            oidc_resource: None,
             introspection_url: None,
             introspection_client_id: None,
             introspection_client_secret: None,
@@ -205,6 +223,12 @@ impl Config {
     /// ```
     pub fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Self, ConfigError> {
         layers::load(flags, env)
+    }
+
+    /// The link that signs a user in with this code, at a server that listens on this address.
+    pub(super) fn login_link(&self, address: SocketAddr, code: &str) -> String {
+        let base = self.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        format!("{base}/#login={code}")
     }
 }
 

@@ -5,8 +5,11 @@ use agentcfg_core::routing::Catalogue;
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::vault::{MasterKey, Vault};
 
+use hyper::header::HeaderMap;
+
 use super::value::Value;
 use super::{Config, LogFormat, Secret, SessionProvider, Statements, models};
+use crate::http::{Browser, InvalidPublicUrl};
 use crate::identity::is_plain_url;
 
 /// One setting: its name in all layers, its meaning and its rule.
@@ -122,6 +125,12 @@ pub const SETTINGS: &[Setting] = &[
         "whether answers are compressed for clients that accept gzip",
         |c, v| put(&mut c.compression, v.boolean()),
     ),
+    setting("dashboard", "whether the web dashboard is served", |c, v| {
+        put(&mut c.dashboard, v.boolean())
+    }),
+    setting("public_url", "URL that browsers see, behind a proxy", |c, v| {
+        put(&mut c.public_url, public_url(v).map(Some))
+    }),
     secret(
         "session_secret",
         "HS256 secret of local sessions, instead of the file in the data directory",
@@ -181,6 +190,29 @@ pub const SETTINGS: &[Setting] = &[
         "oidc_jwks_url",
         "URL of the identity provider's keys, instead of discovery",
         |c, v| put(&mut c.oidc_jwks_url, v.text(URL, is_plain_url).map(|s| s.parse().ok())),
+    ),
+    setting(
+        "oidc_client_id",
+        "client id of the dashboard at the identity provider",
+        |c, v| put(&mut c.oidc_client_id, v.text(TEXT, is_text).map(Some)),
+    ),
+    secret(
+        "oidc_client_secret",
+        "secret of that client, where it has one",
+        |c, v| {
+            put(
+                &mut c.oidc_client_secret,
+                v.text(TEXT, is_text).map(|s| Some(Secret::new(s))),
+            )
+        },
+    ),
+    setting("oidc_scope", "scopes that the dashboard asks for", |c, v| {
+        put(&mut c.oidc_scope, v.text(SCOPE, is_scope))
+    }),
+    setting(
+        "oidc_resource",
+        "resource that the dashboard asks a token for (RFC 8707)",
+        |c, v| put(&mut c.oidc_resource, v.text(TEXT, is_text).map(Some)),
     ),
     setting(
         "introspection_url",
@@ -290,6 +322,7 @@ const SESSION_PROVIDERS: &[(&str, SessionProvider)] = &[
 ];
 
 const TEXT: &str = "text without control characters";
+const SCOPE: &str = "words separated by spaces with openid among them";
 const URL: &str = "an http or https URL without credentials and fragment";
 
 const LOG_FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
@@ -335,6 +368,24 @@ fn base_url(value: &Value<'_>) -> Result<String, String> {
         Ok((None, _)) => value.text(RULE, |_| false),
         Err(fault) => Err(fault),
     }
+}
+
+fn public_url(value: &Value<'_>) -> Result<String, String> {
+    let normal = |text: &str| {
+        let browser = Browser::default().public_url(text)?;
+        Ok(browser.base_url(&HeaderMap::new()))
+    };
+    let text = value.text("a URL such as https://agents.example.com", |_| true)?;
+    normal(&text).map_err(|fault: InvalidPublicUrl| fault.to_string())
+}
+
+/// Whether these are scopes (RFC 6749, section 3.3) with which a provider answers an ID token.
+fn is_scope(text: &str) -> bool {
+    let is_word = |word: &str| {
+        word.bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
+    };
+    text.split(' ').all(is_word) && text.split(' ').any(|word| word == "openid")
 }
 
 fn call_path(text: &str) -> bool {

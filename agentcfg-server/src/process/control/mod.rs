@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `backup 1` | a copy of the store |
 //! | `rotate-master-key 1`, `rotate-master-key 1 drop-old` | lines that report progress |
+//! | `login-link 1 USER` | a line with a link that signs this user in |
 //!
 //! The answer is a series of frames that ends with a count of all bytes, so that a broken transfer is detected.
 
@@ -23,12 +24,14 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use agentcfg_core::model::UserId;
+
 pub use server::{Control, spawn};
 
 use crate::process::datadir::DataDir;
 
 /// An order to a running server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
     /// Write a consistent copy of the store.
     Backup,
@@ -37,23 +40,46 @@ pub enum Order {
         /// Whether to remove the old ones at the end.
         drop_old: bool,
     },
+    /// Make a link that signs this user in.
+    LoginLink {
+        /// The user.
+        user: UserId,
+    },
 }
 
 impl Order {
-    const ALL: [Self; 3] = [
-        Self::Backup,
-        Self::RotateMasterKey { drop_old: false },
-        Self::RotateMasterKey { drop_old: true },
-    ];
-
-    const fn line(self) -> &'static [u8] {
+    fn line(&self) -> Vec<u8> {
         match self {
-            Self::Backup => b"backup 1\n",
-            Self::RotateMasterKey { drop_old: false } => b"rotate-master-key 1\n",
-            Self::RotateMasterKey { drop_old: true } => b"rotate-master-key 1 drop-old\n",
+            Self::Backup => BACKUP.to_vec(),
+            Self::RotateMasterKey { drop_old: false } => ROTATE.to_vec(),
+            Self::RotateMasterKey { drop_old: true } => ROTATE_AND_DROP.to_vec(),
+            // An identifier has no control characters, so no line end.
+            Self::LoginLink { user } => [LOGIN_LINK, user.as_bytes(), b"\n"].concat(),
+        }
+    }
+
+    /// Reads a line; `None` for an order that this server does not know.
+    fn read(line: &[u8]) -> Option<Self> {
+        match line {
+            BACKUP => Some(Self::Backup),
+            ROTATE => Some(Self::RotateMasterKey { drop_old: false }),
+            ROTATE_AND_DROP => Some(Self::RotateMasterKey { drop_old: true }),
+            _ => {
+                let user = line.strip_prefix(LOGIN_LINK)?.strip_suffix(b"\n")?;
+                let user = std::str::from_utf8(user).ok()?.parse().ok()?;
+                Some(Self::LoginLink { user })
+            }
         }
     }
 }
+
+const BACKUP: &[u8] = b"backup 1\n";
+const ROTATE: &[u8] = b"rotate-master-key 1\n";
+const ROTATE_AND_DROP: &[u8] = b"rotate-master-key 1 drop-old\n";
+const LOGIN_LINK: &[u8] = b"login-link 1 ";
+
+/// The longest line: an identifier has up to 200 characters of up to four bytes.
+const LONGEST_LINE: usize = 1024;
 
 /// The read and write timeout of both sides.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -98,7 +124,7 @@ pub enum ControlError {
 ///
 /// When no server runs there, or the copy is incomplete.
 pub fn request_backup(dir: &DataDir, out: &mut dyn Write) -> Result<u64, ControlError> {
-    request(dir, Order::Backup, out)
+    request(dir, &Order::Backup, out)
 }
 
 /// Gives the server that runs on `dir` an order, writes its answer to `out` as it arrives and returns its length.
@@ -106,7 +132,7 @@ pub fn request_backup(dir: &DataDir, out: &mut dyn Write) -> Result<u64, Control
 /// # Errors
 ///
 /// When no server runs there, it refused, or the answer is incomplete.
-pub fn request(dir: &DataDir, order: Order, out: &mut dyn Write) -> Result<u64, ControlError> {
+pub fn request(dir: &DataDir, order: &Order, out: &mut dyn Write) -> Result<u64, ControlError> {
     let path = dir.socket_path();
     let stream = at(&path, |reachable| UnixStream::connect(reachable));
     let mut stream = stream.map_err(|source| match source.kind() {
@@ -119,7 +145,7 @@ pub fn request(dir: &DataDir, order: Order, out: &mut dyn Write) -> Result<u64, 
     let asked = stream
         .set_read_timeout(Some(PATIENCE))
         .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
-        .and_then(|()| stream.write_all(order.line()));
+        .and_then(|()| stream.write_all(&order.line()));
     asked.map_err(|source| ControlError::Io { path, source })?;
     let length = frames::receive(&mut stream, out)?;
     out.flush().map_err(ControlError::Output)?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 
-use super::{Order, PATIENCE, at, frames};
+use super::{LONGEST_LINE, Order, PATIENCE, at, frames};
 use crate::process::datadir::DataLock;
 
 /// Time for a client to send its order.
@@ -45,7 +45,7 @@ impl Drop for Control {
 /// When the socket cannot be made.
 pub fn spawn<F>(lock: &DataLock, execute: F) -> io::Result<Control>
 where
-    F: Fn(Order, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
+    F: Fn(&Order, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
 {
     let path = lock.dir().socket_path();
     // Its process has ended, because this process holds the lock.
@@ -75,7 +75,7 @@ fn clear(path: &Path) -> io::Result<()> {
 
 async fn accept<F>(listener: UnixListener, execute: Arc<F>, stopped: Arc<AtomicBool>)
 where
-    F: Fn(Order, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
+    F: Fn(&Order, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
 {
     loop {
         let stream = match listener.accept().await {
@@ -106,26 +106,26 @@ where
 fn serve(
     mut stream: UnixStream,
     stopped: &AtomicBool,
-    execute: &dyn Fn(Order, &mut dyn Write) -> io::Result<()>,
+    execute: &dyn Fn(&Order, &mut dyn Write) -> io::Result<()>,
 ) -> io::Result<(Order, u64)> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(ORDER_TIME))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut order = Vec::new();
     let mut byte = [0];
-    while order.len() < 64 && order.last() != Some(&b'\n') && stream.read(&mut byte)? == 1 {
+    while order.len() < LONGEST_LINE && order.last() != Some(&b'\n') && stream.read(&mut byte)? == 1 {
         order.push(byte[0]);
     }
-    let Some(known) = Order::ALL.into_iter().find(|known| known.line() == order) else {
+    let Some(known) = Order::read(&order) else {
         frames::refuse(
             &mut stream,
-            "unknown order; this server knows `backup 1` and `rotate-master-key 1`",
+            "unknown order; this server knows `backup 1`, `rotate-master-key 1` and `login-link 1 USER`",
         )?;
         return Err(io::Error::other(format!(
             "unknown order {:?}",
             order.escape_ascii().to_string()
         )));
     };
-    let sent = frames::send(&mut stream, stopped, &|out| execute(known, out))?;
+    let sent = frames::send(&mut stream, stopped, &|out| execute(&known, out))?;
     Ok((known, sent))
 }

@@ -295,7 +295,7 @@ async fn order(dir: &DataDir, drop_old: bool) -> (Result<u64, ControlError>, Str
     let dir = dir.clone();
     let asked = tokio::task::spawn_blocking(move || {
         let mut out = Vec::new();
-        let answer = control::request(&dir, Order::RotateMasterKey { drop_old }, &mut out);
+        let answer = control::request(&dir, &Order::RotateMasterKey { drop_old }, &mut out);
         (answer, String::from_utf8(out).unwrap())
     });
     asked.await.unwrap()

@@ -1,0 +1,435 @@
+//! Browser sessions: a cookie in place of a session token, and login codes that open one.
+//!
+//! The cookie and the code are random texts of which the store keeps hashes only. A session of the local identity provider
+//! ends after 24 hours, or 8 hours without a request; one of another provider ends with its token. (Decisions, chapters 17
+//! and 21.)
+//!
+//! Sessions and codes belong to a user, not to a workspace, so no audit log records them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use super::entry::{EntryError, Kind as CallerKind, UserSession, unauthorized};
+use super::records::{
+    self, Entity, EntityKey, Entries, Outcome, Stored, StoredBrowserSession, StoredLoginCode, Transaction,
+};
+use super::{AgentCfg, Caller, Entry};
+use crate::clock::Moment;
+use crate::error::{Error, ErrorKind};
+use crate::model::{Timestamp, UserId};
+use crate::session::CookieLife;
+use crate::store::Partition;
+use crate::token;
+
+/// Characters of a cookie: 256 bits.
+const COOKIE: usize = 43;
+/// Characters of a login code: 142 bits.
+const CODE: usize = 24;
+
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+/// The longest life of a session that has limits of its own.
+const LONGEST: i64 = 24 * HOUR;
+/// The longest time without a request in such a session.
+const IDLE: i64 = 8 * HOUR;
+
+/// How many records one step of the sweep reads.
+const SWEEP: usize = 256;
+
+/// Seconds that a login code is valid.
+///
+/// ```
+/// assert_eq!(agentcfg_core::service::LOGIN_CODE_SECONDS, 300);
+/// ```
+pub const LOGIN_CODE_SECONDS: u32 = 300;
+
+/// A new browser session.
+pub struct BrowserSession {
+    /// The secret that the cookie holds. The store has its hash alone.
+    pub cookie: Zeroizing<String>,
+    /// The user who is signed in.
+    pub user_id: UserId,
+    /// When the session ends at the latest.
+    pub expires_at: Timestamp,
+    /// Seconds from now to that end.
+    pub seconds: i64,
+}
+
+/// A text that signs a user in once.
+pub struct LoginCode {
+    /// The code. The store has its hash alone.
+    pub code: Zeroizing<String>,
+    /// When it ends.
+    pub expires_at: Timestamp,
+}
+
+impl fmt::Debug for BrowserSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BrowserSession")
+            .field("cookie", &"[redacted]")
+            .field("user_id", &self.user_id)
+            .field("expires_at", &self.expires_at)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for LoginCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoginCode")
+            .field("code", &"[redacted]")
+            .field("expires_at", &self.expires_at)
+            .finish()
+    }
+}
+
+impl AgentCfg {
+    /// Opens a browser session for the user of a session token.
+    ///
+    /// The caller is the one that [`Self::enter`] made of the token.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] for an API key; [`ErrorKind::NotConfigured`] when the token must be kept sealed and there
+    /// is no master key.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use agentcfg_core::clock::{Clock, SystemClock};
+    /// use agentcfg_core::session::LocalSessions;
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let sessions = Arc::new(LocalSessions::new(&[7; 32])?);
+    /// let token = sessions.issue("ada", 3600, SystemClock.now())?;
+    /// let service = AgentCfg::builder(MemoryStore::new()).sessions(sessions).build();
+    ///
+    /// let caller = service.enter(&token).await?.caller;
+    /// let session = service.open_browser_session(&caller, &token).await?;
+    /// let entry = service.enter_browser_session(&session.cookie).await?;
+    /// assert_eq!(*entry.caller.user_id()?, "ada");
+    ///
+    /// service.close_browser_session(&entry.caller).await?;
+    /// assert!(service.enter_browser_session(&session.cookie).await.is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn open_browser_session(&self, caller: &Caller, token: &str) -> Result<BrowserSession, Error> {
+        let CallerKind::User { user_id, session } = &caller.0 else {
+            caller.user_id()?;
+            return Err(unauthorized());
+        };
+        let cookie = token::random_text(COOKIE, self.entropy())?;
+        let now = self.now();
+        let day = now.plus_millis(LONGEST);
+        let life = self.inner.sessions.cookie_life();
+        let kept = match life {
+            CookieLife::Own | CookieLife::Token => None,
+            CookieLife::Verified => {
+                let vault = self.vault().ok_or_else(|| {
+                    Error::new(
+                        ErrorKind::NotConfigured,
+                        "this server has no master key to keep session tokens sealed with; its operator can configure one",
+                    )
+                })?;
+                Some(vault.seal_token(digest(&cookie), token, self.entropy())?)
+            }
+        };
+        let stored = StoredBrowserSession {
+            user_id: user_id.clone(),
+            epoch: self.epoch().await?,
+            created_at: now,
+            expires_at: match life {
+                CookieLife::Own => day,
+                CookieLife::Token | CookieLife::Verified => session.expires_at.unwrap_or(day),
+            },
+            last_used_at: matches!(life, CookieLife::Own).then_some(now),
+            token: kept,
+        };
+        self.keep(cookie, stored, Transaction::default())
+            .await?
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "a fresh cookie was taken"))
+    }
+
+    /// Makes a code that signs this user in once, within [`LOGIN_CODE_SECONDS`]. It is for the operator of the local
+    /// identity provider, who can issue tokens for any user.
+    ///
+    /// # Errors
+    ///
+    /// When storage fails.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let login = service.make_login_code(ada.user_id()?).await?;
+    /// let session = service.redeem_login_code(&login.code).await?;
+    /// assert_eq!(session.user_id, *ada.user_id()?);
+    /// assert!(service.redeem_login_code(&login.code).await.is_err(), "it was used");
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn make_login_code(&self, user_id: &UserId) -> Result<LoginCode, Error> {
+        let code = token::random_text(CODE, self.entropy())?;
+        let expires_at = self.now().plus_millis(i64::from(LOGIN_CODE_SECONDS) * 1000);
+        let stored = StoredLoginCode {
+            user_id: user_id.clone(),
+            epoch: self.epoch().await?,
+            expires_at,
+        };
+        let key = records::login_code(&hash(&code));
+        let transaction = Transaction::default().check(key.absent()).put(key, &stored)?;
+        match self.commit(transaction).await? {
+            Outcome::Done(_) => Ok(LoginCode { code, expires_at }),
+            Outcome::Raced | Outcome::Limit => Err(Error::new(ErrorKind::Internal, "a fresh login code was taken")),
+        }
+    }
+
+    /// Opens a browser session with a login code, which ends with that.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unauthorized`] for a code that is unknown, used or old.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert!(service.redeem_login_code("no code").await.is_err());
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn redeem_login_code(&self, code: &str) -> Result<BrowserSession, Error> {
+        let refused = || {
+            Error::new(
+                ErrorKind::Unauthorized,
+                "the login code is unknown, was used or is too old",
+            )
+        };
+        if !is_secret(code, CODE) {
+            return Err(refused());
+        }
+        let found = self.read(records::login_code(&hash(code))).await?.ok_or_else(refused)?;
+        let (now, epoch) = (self.now(), self.epoch().await?);
+        if now >= found.value.expires_at || found.value.epoch != epoch {
+            return Err(refused());
+        }
+        let stored = StoredBrowserSession {
+            user_id: found.value.user_id.clone(),
+            epoch,
+            created_at: now,
+            expires_at: now.plus_millis(LONGEST),
+            last_used_at: Some(now),
+            token: None,
+        };
+        let cookie = token::random_text(COOKIE, self.entropy())?;
+        let used = Transaction::default().check(found.unchanged()).delete(found.key);
+        // Another request used the code first.
+        self.keep(cookie, stored, used).await?.ok_or_else(refused)
+    }
+
+    /// Stores a session together with what `transaction` does; `None` after a lost race.
+    async fn keep(
+        &self,
+        cookie: Zeroizing<String>,
+        stored: StoredBrowserSession,
+        transaction: Transaction,
+    ) -> Result<Option<BrowserSession>, Error> {
+        let key = records::browser_session(&hash(&cookie));
+        let transaction = transaction.check(key.absent()).put(key, &stored)?;
+        Ok(match self.commit(transaction).await? {
+            Outcome::Done(_) => Some(BrowserSession {
+                cookie,
+                seconds: (stored.expires_at.unix_millis() - stored.created_at.unix_millis()).max(0) / 1000,
+                user_id: stored.user_id,
+                expires_at: stored.expires_at,
+            }),
+            Outcome::Raced | Outcome::Limit => None,
+        })
+    }
+
+    /// Admits a request with the cookie of a browser session, as [`Self::enter`] does with a credential. The request
+    /// counts in the window of the user.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::enter`].
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let login = service.make_login_code(ada.user_id()?).await?;
+    /// let session = service.redeem_login_code(&login.code).await?;
+    /// let entry = service.enter_browser_session(&session.cookie).await?;
+    /// assert_eq!(entry.caller.expires_at(), Some(session.expires_at));
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn enter_browser_session(&self, cookie: &str) -> Result<Entry, EntryError> {
+        let at = self.moment();
+        let caller = self.identify_browser_session(cookie, at).await?;
+        let rate = self.count(&caller, at).await.into_result()?;
+        Ok(Entry { caller, rate })
+    }
+
+    async fn identify_browser_session(&self, cookie: &str, at: Moment) -> Result<Caller, Error> {
+        if !is_secret(cookie, COOKIE) {
+            return Err(unauthorized());
+        }
+        let hash = hash(cookie);
+        let found = self
+            .read(records::browser_session(&hash))
+            .await?
+            .ok_or_else(unauthorized)?;
+        let stored = &found.value;
+        if stored.has_ended(at.now) || stored.epoch != self.epoch().await? {
+            return Err(unauthorized());
+        }
+        if let Some(sealed) = &stored.token {
+            let vault = self.vault().ok_or_else(unauthorized)?;
+            // After a rotation of the master key that dropped the old one, the user signs in again.
+            let token = vault
+                .open_token(digest(cookie), sealed)
+                .map_err(|error| unauthorized().because(error))?;
+            let token = std::str::from_utf8(&token).map_err(|error| unauthorized().because(error))?;
+            let verified = self.verify_token(token, at).await?;
+            if stored.user_id != *verified.user_id {
+                return Err(unauthorized().because("the session token has another user now"));
+            }
+        }
+        let session = UserSession {
+            expires_at: Some(stored.expires_at),
+            browser: Some(Arc::from(hash)),
+        };
+        let caller = Caller::user(stored.user_id.clone(), session);
+        if stored.is_use_due(at.now) {
+            self.note_session_use(found, at.now).await;
+        }
+        Ok(caller)
+    }
+
+    /// Writes that a session was used. A failure delays nothing and is repaired by the next request.
+    async fn note_session_use(&self, found: Stored<StoredBrowserSession>, now: Timestamp) {
+        let used = StoredBrowserSession {
+            last_used_at: Some(now),
+            ..found.value.clone()
+        };
+        // The check keeps this write from bringing back a session that was closed meanwhile.
+        let transaction = Transaction::default().check(found.unchanged()).put(found.key, &used);
+        let written = match transaction {
+            Ok(transaction) => self.commit(transaction).await.map(drop),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = written {
+            tracing::warn!(
+                ?error,
+                "could not write when a browser session was last used, trying again"
+            );
+        }
+    }
+
+    /// Ends the browser session that the caller came with: the next request with its cookie is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] when the caller did not come with a browser session.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert!(service.close_browser_session(&ada).await.is_err(), "she came without a cookie");
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn close_browser_session(&self, caller: &Caller) -> Result<(), Error> {
+        caller.user_id()?;
+        let CallerKind::User { session, .. } = &caller.0 else {
+            return Err(unauthorized());
+        };
+        let Some(hash) = &session.browser else {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "the request has no browser session to end: a session token ends by itself",
+            ));
+        };
+        let transaction = Transaction::default().delete(records::browser_session(hash));
+        self.commit(transaction).await.map(drop)
+    }
+
+    /// Removes browser sessions and login codes that have ended. A server calls this now and then.
+    ///
+    /// # Errors
+    ///
+    /// When storage fails.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.make_login_code(ada.user_id()?).await?;
+    /// assert_eq!(service.sweep_browser_sessions().await?, 0, "the code has not ended");
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn sweep_browser_sessions(&self) -> Result<usize, Error> {
+        let now = self.now();
+        let sessions = self
+            .sweep(records::browser_sessions, |session: &StoredBrowserSession| {
+                session.has_ended(now)
+            })
+            .await?;
+        let codes = self
+            .sweep(records::login_codes, |code: &StoredLoginCode| now >= code.expires_at)
+            .await?;
+        Ok(sessions + codes)
+    }
+
+    async fn sweep<T: Entity>(&self, place: fn() -> Partition, has_ended: impl Fn(&T) -> bool) -> Result<usize, Error> {
+        let mut removed = 0;
+        let mut last: Option<EntityKey<T>> = None;
+        loop {
+            let entries = Entries::<T>::of(place()).limit(SWEEP);
+            let entries = match &last {
+                Some(last) => entries.after(last),
+                None => entries,
+            };
+            let found = self.scan(entries).await?;
+            let is_last = found.len() < SWEEP;
+            let mut transaction = Transaction::default();
+            for record in found {
+                let record = record.decode()?;
+                last = Some(record.key.clone());
+                if has_ended(&record.value) {
+                    transaction = transaction.delete(record.key);
+                    removed += 1;
+                }
+            }
+            if !transaction.is_empty() {
+                self.commit(transaction).await?;
+            }
+            if is_last {
+                return Ok(removed);
+            }
+        }
+    }
+}
+
+impl StoredBrowserSession {
+    fn has_ended(&self, now: Timestamp) -> bool {
+        let is_idle = self.last_used_at.is_some_and(|used| now >= used.plus_millis(IDLE));
+        is_idle || now >= self.expires_at
+    }
+
+    /// Whether the last use is to be written: a minute after the previous one, so that most requests write nothing.
+    fn is_use_due(&self, now: Timestamp) -> bool {
+        self.last_used_at.is_some_and(|used| now >= used.plus_millis(MINUTE))
+    }
+}
+
+/// Whether a text can be a secret of this length. Any other costs no read.
+fn is_secret(text: &str, length: usize) -> bool {
+    text.len() == length && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// The hash of a secret. The secrets are random, so that a fast hash cannot be reversed.
+fn digest(secret: &str) -> [u8; 32] {
+    Sha256::digest(secret).into()
+}
+
+fn hash(secret: &str) -> String {
+    base16ct::lower::encode_string(&digest(secret))
+}

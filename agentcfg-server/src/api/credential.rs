@@ -1,0 +1,53 @@
+//! The credential of a request, and what an endpoint needs of it.
+
+use agentcfg_core::Caller;
+use hyper::header::HeaderMap;
+
+use crate::api::route::Needs;
+use crate::http::Browser;
+use crate::http::browser::Cookie;
+use crate::http::errors::Failure;
+use crate::http::request::Fields;
+
+/// What a request brings to say who the caller is.
+#[derive(Clone, Copy)]
+pub(super) enum Credential<'a> {
+    /// `Authorization: Bearer <credential>`.
+    Bearer(&'a str),
+    /// The cookie of a browser session.
+    Cookie(&'a str),
+    /// A login code in the body.
+    Code,
+}
+
+impl<'a> Credential<'a> {
+    /// The credential of a request. With `Authorization`, a cookie is ignored.
+    pub(super) fn of(fields: &Fields<'a>, browser: &Browser, headers: &'a HeaderMap) -> Result<Self, Failure> {
+        if !fields.has_authorization()
+            && let Some(cookie) = browser.cookie(Cookie::Session, headers)
+        {
+            return Ok(Self::Cookie(cookie));
+        }
+        Ok(Self::Bearer(fields.bearer()?))
+    }
+}
+
+/// Refuses a caller that cannot have what an endpoint needs.
+///
+/// # Errors
+///
+/// 403 for an API key where a session is needed, or without the permission.
+pub(super) fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
+    match needs {
+        Needs::Nothing | Needs::Credential => {}
+        Needs::Session | Needs::SessionOrCode | Needs::SessionUnless(..) => {
+            caller.user_id()?;
+        }
+        Needs::Permission(permission) => caller.could(permission)?,
+        Needs::SessionWith(permission) => {
+            caller.user_id()?;
+            caller.could(permission)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! Who the caller is, and the sessions of browsers.
+
+use agentcfg_core::model::{SignIn, WhoAmI};
+use agentcfg_core::validate::Valid;
+use agentcfg_core::{AgentCfg, Caller};
+use bytes::Bytes;
+use hyper::header::HeaderMap;
+
+use super::tags::SESSIONS;
+use crate::api::answer::{Answer, Json, SetCookie};
+use crate::api::call::{Call, Content};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Run, Values};
+use crate::api::route::{Needs, Route};
+use crate::api::schema::{ReadJson, Schema};
+use crate::http::Browser;
+use crate::http::browser::Cookie;
+use crate::http::errors::Failure;
+use crate::http::response::Reply;
+
+const PATH: &str = "/api/sessions";
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<Me>(), OPEN, Definition::of::<Close>()];
+
+/// `GET /api/whoami`
+pub struct Me;
+
+impl Endpoint for Me {
+    const ROUTE: Route = Route::get("/api/whoami", Needs::Credential);
+
+    const DOC: Doc = Doc::new(
+        "whoAmI",
+        SESSIONS,
+        "Say who the caller is",
+        "Returns the identity behind the credential, when it ends, and the workspaces that it opens, each with what the \
+         caller may do there and how many agents its plan allows.",
+    )
+    .answer(
+        "The caller.",
+        &[
+            Example(
+                "user",
+                r#"{
+                    "type": "user",
+                    "id": "user_71",
+                    "expires_at": "2026-11-21T09:30:00.123Z",
+                    "workspaces": [
+                        {
+                            "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                            "name": "Studio North",
+                            "plan": "team",
+                            "role": "viewer",
+                            "scope": null,
+                            "permissions": ["tasks:read", "projects:read", "agents:read", "analytics:read"],
+                            "active_agents": 12,
+                            "agent_limit": 100
+                        }
+                    ]
+                }"#,
+            ),
+            Example(
+                "api_key",
+                r#"{
+                    "type": "api_key",
+                    "id": "4fQ8mZr2LkV7xN0bTy6W",
+                    "expires_at": null,
+                    "workspaces": [
+                        {
+                            "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                            "name": "Studio North",
+                            "plan": "enterprise",
+                            "role": null,
+                            "scope": "read",
+                            "permissions": ["tasks:read", "projects:read", "agents:read", "analytics:read"],
+                            "active_agents": 12,
+                            "agent_limit": null
+                        }
+                    ]
+                }"#,
+            ),
+        ],
+    );
+
+    type Input = ();
+    type Body = ();
+    type Answer = Json<WhoAmI>;
+
+    async fn run(call: &Call<'_>, (): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+        Ok(Json(call.service.whoami(call.caller).await?))
+    }
+}
+
+/// `POST /api/sessions`. A login code takes the place of a credential, so [`sign_in`] answers it.
+const OPEN: Definition = Definition {
+    route: Route::post(PATH, Needs::SessionOrCode),
+    doc: Doc::new(
+        "openSession",
+        SESSIONS,
+        "Sign a browser in",
+        "Sets a cookie that stands for the user: for a session token that is sent as bearer, or for the code of a login link, \
+         which works once.\n\n\
+         The cookie is `HttpOnly` and `SameSite=Strict`, and `Secure` with the prefix `__Host-` except for a server on \
+         loopback without TLS. It ends after 24 hours, or 8 hours without a request; with an external identity provider it \
+         ends with the token. For every method but GET and HEAD a request with the cookie must come from a page of this \
+         server. A request with `Authorization` ignores it.",
+    )
+    .bodies(&[Example("code", r#"{"code": "not-a-code-but-an-example"}"#)])
+    .answer("The browser is signed in.", &[]),
+    parameters: &[],
+    content: Content::OptionalJson(Schema::of_body::<Valid<SignIn>>()),
+    answer: SetCookie::DOC,
+    run: Run::SignIn,
+    guard: None,
+};
+
+/// What signs a browser in.
+pub enum Proof<'a> {
+    /// The caller of a session token, and the token.
+    Token(&'a Caller, &'a str),
+    /// The body with a login code.
+    Code(&'a Bytes),
+}
+
+/// Answers `POST /api/sessions`.
+///
+/// # Errors
+///
+/// 400 for a body without a code, 401 for a code that is not valid, 403 for an API key.
+pub(crate) async fn sign_in(
+    service: &AgentCfg,
+    browser: &Browser,
+    headers: &HeaderMap,
+    proof: Proof<'_>,
+) -> Result<Reply, Failure> {
+    let session = match proof {
+        Proof::Token(caller, token) => service.open_browser_session(caller, token).await?,
+        Proof::Code(body) if body.is_empty() => {
+            let message = "missing credentials: send the header Authorization: Bearer <session token>, or a body with the \
+                           code of a login link";
+            return Err(Failure::unauthorized(message));
+        }
+        Proof::Code(body) => {
+            let code = Valid::<SignIn>::read_json(body)?.into_inner().code;
+            service.redeem_login_code(&code).await?
+        }
+    };
+    let cookie = browser.set_cookie(Cookie::Session, &session.cookie, session.seconds, headers)?;
+    SetCookie(cookie).into_reply()
+}
+
+/// `DELETE /api/sessions`
+pub struct Close;
+
+impl Endpoint for Close {
+    const ROUTE: Route = Route::delete(PATH, Needs::Session);
+
+    const DOC: Doc = Doc::new(
+        "closeSession",
+        SESSIONS,
+        "Sign a browser out",
+        "Ends the session of the cookie: the next request with it is answered with 401. A session token ends by itself, so a \
+         request with one is 400.",
+    )
+    .answer("The session has ended, and the cookie is removed.", &[]);
+
+    type Input = ();
+    type Body = ();
+    type Answer = SetCookie;
+
+    async fn run(call: &Call<'_>, (): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+        call.service.close_browser_session(call.caller).await?;
+        Ok(SetCookie(call.removed_cookie()?))
+    }
+}

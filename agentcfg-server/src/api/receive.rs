@@ -1,0 +1,64 @@
+//! Receiving the body of a request, as its endpoint declares it.
+
+use agentcfg_core::Caller;
+use bytes::Bytes;
+use hyper::body::Body as HttpBody;
+use hyper::header;
+use hyper::http::request::Parts;
+
+use crate::api::call::Content;
+use crate::api::model_calls::{self, Target};
+use crate::http::body_budget::Share;
+use crate::http::errors::Failure;
+use crate::http::received_body::whole_body;
+use crate::http::request;
+
+/// The name under which the bodies of a caller are counted.
+pub(super) fn budget_name(caller: &Caller) -> String {
+    let actor = caller.actor();
+    format!("{:?} {}", actor.kind, actor.id)
+}
+
+pub(super) async fn read_body<B>(
+    content: &Content,
+    head: &Parts,
+    body: &mut B,
+    share: &mut Share<'_>,
+) -> Result<Bytes, Failure>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: std::error::Error + 'static,
+{
+    match content {
+        Content::Nothing => Ok(Bytes::new()),
+        Content::Json(_) => {
+            request::check_json(&head.headers)?;
+            whole_body(body, request::MAX_BODY, share).await
+        }
+        Content::OptionalJson(_) => read_optional_json(head, body, share).await,
+        Content::ModelCall => {
+            // At the other paths, providers accept other content types too, such as forms with files.
+            let format = Target::of_path(head.uri.path()).and_then(|target| target.format());
+            if format.is_some() {
+                request::check_json(&head.headers)?;
+            }
+            whole_body(body, model_calls::MAX_BODY, share).await
+        }
+    }
+}
+
+/// Receives JSON, or nothing: only a body that has something in it needs a content type.
+pub(super) async fn read_optional_json<B>(head: &Parts, body: &mut B, share: &mut Share<'_>) -> Result<Bytes, Failure>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: std::error::Error + 'static,
+{
+    if head.headers.contains_key(header::CONTENT_TYPE) {
+        request::check_json(&head.headers)?;
+    }
+    let received = whole_body(body, request::MAX_BODY, share).await?;
+    if !received.is_empty() {
+        request::check_json(&head.headers)?;
+    }
+    Ok(received)
+}

@@ -1,0 +1,52 @@
+//! `login-link`: a link that signs a user in to the dashboard once.
+
+use std::process::ExitCode;
+
+use agentcfg_core::AgentCfg;
+use agentcfg_core::model::UserId;
+
+use super::serve::runtime;
+use super::{CommandError, issues_tokens};
+use crate::process::backend::{connect, open_store};
+use crate::process::cli::LoginLinkArgs;
+use crate::process::config::{Config, Flags};
+use crate::process::control::{self, Order};
+use crate::process::datadir::{DataDir, DataDirError};
+
+pub(super) fn run(args: &LoginLinkArgs) -> Result<ExitCode, CommandError> {
+    let config = Config::load(Flags::from(args), std::env::vars_os())?;
+    issues_tokens(&config, "login-link")?;
+    let user: UserId = args.user.parse()?;
+    if let Some(url) = &config.database_url {
+        return runtime()?.block_on(async {
+            let service = AgentCfg::builder(connect(&config, url).await?).build();
+            print(&service, &config, &user).await
+        });
+    }
+    let dir = DataDir::open(&config.data)?;
+    dir.require_store()?;
+    match dir.lock() {
+        Ok(lock) => {
+            let service = AgentCfg::builder(open_store(&lock, config.cache_mb)?).build();
+            eprintln!(
+                "note: no server runs on {}; the link is for one that is started within 5 minutes",
+                dir.path().display()
+            );
+            runtime()?.block_on(print(&service, &config, &user))
+        }
+        // A server works on the directory and has the store open.
+        Err(DataDirError::Locked { path, holder }) => {
+            let order = Order::LoginLink { user };
+            control::request(&dir, &order, &mut std::io::stdout())
+                .map_err(|error| format!("{} is in use by {holder}, and it made no link: {error}", path.display()))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn print(service: &AgentCfg, config: &Config, user: &UserId) -> Result<ExitCode, CommandError> {
+    let login = service.make_login_code(user).await?;
+    println!("{}", config.login_link(config.listen, &login.code));
+    Ok(ExitCode::SUCCESS)
+}
