@@ -57,6 +57,9 @@ export function span(length: number): string {
   return plural(Math.floor(length / DAY), "day");
 }
 
+/** The time that is left, to the nearest day. */
+export const until = (length: number): string => span(length >= DAY ? length + DAY / 2 : length);
+
 /** "4 min ago" below 24 hours, else the date. */
 export function ago(at: number, from: number): string {
   const age = from - at;

@@ -5,7 +5,7 @@ import { invalidate } from "../base/cache";
 import { useKeys } from "../base/data";
 import { href, route, setParams } from "../base/route";
 import { can, workspace } from "../base/session";
-import { ago, capital, count, date, DAY, moment, now, number, plural, span, utc } from "../base/text";
+import { ago, capital, count, date, DAY, moment, now, number, plural, until, utc } from "../base/text";
 import type { ApiKey, NewApiKey } from "../base/types";
 import { Badge, Button, cx, Empty, Skeleton, Time } from "../parts/base";
 import { Confirm, Dialog, Menu } from "../parts/dialog";
@@ -28,7 +28,7 @@ function Expiry({ apiKey }: { apiKey: ApiKey }) {
   if (!expires) return <>Never</>;
   const left = Date.parse(expires) - now.value;
   if (left <= 0) return <span title={utc(expires)}>Expired {date(Date.parse(expires))}</span>;
-  if (left < VERY_SOON) return <span title={utc(expires)}><Badge tone="warn" icon="clock">in {span(left)}</Badge></span>;
+  if (left < VERY_SOON) return <span title={utc(expires)}><Badge tone="warn" icon="clock">in {until(left)}</Badge></span>;
   return <time dateTime={expires} title={utc(expires)}>{date(Date.parse(expires))}</time>;
 }
 

@@ -4,7 +4,7 @@ import { PROVIDERS, useAgents, useAudit, useKeys, useMembers, useNames, useProvi
 import { href } from "../base/route";
 import { changedNames, targetName, verb } from "../base/said";
 import { can, planName, workspace } from "../base/session";
-import { capital, DAY, list, now, number, plural, span } from "../base/text";
+import { capital, DAY, list, now, number, plural, until } from "../base/text";
 import type { ApiKey, AuditEntry } from "../base/types";
 import { ActorMark, Badge, Button, cx, Empty, Icon, LinkButton, Meter, Skeleton, Time } from "../parts/base";
 import { Failure } from "../parts/feedback";
@@ -82,7 +82,7 @@ function KeysTile({ keys, soon }: { keys: ApiKey[]; soon: ApiKey[] }) {
     <section class="tile card">
       <h2><a href={href("api-keys")}>API keys</a></h2>
       <p class="big">{number(keys.length)} <small>active</small></p>
-      {very.length > 0 && first ? <Badge tone="warn" icon="clock">{very.length} {very.length === 1 ? "expires" : "expire"} within {span(Math.max(DAY, Date.parse(very.at(-1)!.expires_at!) - now.value))}</Badge>
+      {very.length > 0 && first ? <Badge tone="warn" icon="clock">{very.length} {very.length === 1 ? "expires" : "expire"} within {until(Math.max(DAY, Date.parse(very.at(-1)!.expires_at!) - now.value))}</Badge>
       : <span class="hint">{soon.length ? `${soon.length} ${soon.length === 1 ? "expires" : "expire"} within 30 days` : "None expires soon"}</span>}
     </section>
   );
@@ -171,7 +171,7 @@ function Expiring({ keys }: { keys: ApiKey[] }) {
           return (
             <li key={key.id}>
               <div class="grow"><b class="clip block">{key.name}</b><span class="dim small-text">{capital(key.environment)}</span></div>
-              <Badge tone={left < VERY_SOON ? "warn" : undefined}>in {span(left)}</Badge>
+              <Badge tone={left < VERY_SOON ? "warn" : undefined}>in {until(left)}</Badge>
               {can("api_keys:manage") && <Button small onClick={() => setRotating(key)}>Rotate</Button>}
             </li>
           );
