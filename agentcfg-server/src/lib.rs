@@ -30,6 +30,8 @@ pub mod process;
 #[cfg(feature = "process")]
 mod secret;
 
+#[cfg(feature = "dashboard")]
+pub use api::Dashboard;
 pub use api::{
     Answered, App, CallTimeouts, Content, Definition, ModelCalls, Needs, Observer, Route, endpoints, routes,
 };

@@ -4,7 +4,7 @@ use super::named::named;
 use super::{Permission, Plan, Role, Scope, Timestamp, WorkspaceId};
 use crate::body::{body, record};
 use crate::rules;
-use crate::validate::MAX_NAME;
+use crate::validate::{MAX_LOGIN_CODE, MAX_NAME};
 
 named! {
     /// What kind of credential a request has.
@@ -98,13 +98,13 @@ body! {
     ///
     /// ```
     /// use agentcfg_core::model::SignIn;
-    /// let sign_in = SignIn { code: "4fQ8mZr2LkV7xN0bTy6W1234".into() };
+    /// let sign_in = SignIn { code: "4fQ8mZr2LkV7xN0bTy6W1234-YWRh".into() };
     /// assert!(sign_in.validate().is_ok());
     /// ```
     #[derive(Clone, PartialEq, Eq)]
     create SignIn {
         /// The code of a login link, the part behind `#login=`.
-        code: required String as rules::TextFromOne<MAX_NAME>,
+        code: required String as rules::TextFromOne<MAX_LOGIN_CODE>,
     }
     read_only: &[],
     examples: [{ "code": "not-a-code-but-an-example" }],

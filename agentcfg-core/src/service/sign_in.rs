@@ -9,6 +9,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -26,7 +28,8 @@ use crate::token;
 
 /// Characters of a cookie: 256 bits.
 const COOKIE: usize = 43;
-/// Characters of a login code: 142 bits.
+/// Random characters at the beginning of a login code: 142 bits. The user's id follows, so that a page can name the user
+/// before it redeems the code.
 const CODE: usize = 24;
 
 const MINUTE: i64 = 60_000;
@@ -60,7 +63,7 @@ pub struct BrowserSession {
 
 /// A text that signs a user in once.
 pub struct LoginCode {
-    /// The code. The store has its hash alone.
+    /// The code: a random text, `-`, and the id of the user in the URL-safe form of base64. The store has its hash alone.
     pub code: Zeroizing<String>,
     /// When it ends.
     pub expires_at: Timestamp,
@@ -170,7 +173,9 @@ impl AgentCfg {
     /// # Ok(()) }) }
     /// ```
     pub async fn make_login_code(&self, user_id: &UserId) -> Result<LoginCode, Error> {
-        let code = token::random_text(CODE, self.entropy())?;
+        let mut code = token::random_text(CODE, self.entropy())?;
+        code.push('-');
+        code.push_str(&URL_SAFE_NO_PAD.encode(user_id.as_str()));
         let expires_at = self.now().plus_millis(i64::from(LOGIN_CODE_SECONDS) * 1000);
         let stored = StoredLoginCode {
             user_id: user_id.clone(),
@@ -204,7 +209,8 @@ impl AgentCfg {
                 "the login code is unknown, was used or is too old",
             )
         };
-        if !is_secret(code, CODE) {
+        let is_possible = code.split_once('-').is_some_and(|(secret, _)| is_secret(secret, CODE));
+        if !is_possible {
             return Err(refused());
         }
         let found = self.read(records::login_code(&hash(code))).await?.ok_or_else(refused)?;

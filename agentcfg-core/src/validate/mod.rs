@@ -44,6 +44,12 @@ pub const MAX_USER_ID: usize = 200;
 pub const MAX_PROVIDER_KEY: usize = 500;
 /// The greatest requests per minute of an API key.
 pub const MAX_RATE_LIMIT: u32 = 1_000_000;
+/// The greatest length of a login code.
+///
+/// ```
+/// assert!(agentcfg_core::validate::MAX_LOGIN_CODE > 1000, "it holds the id of a user in base64");
+/// ```
+pub const MAX_LOGIN_CODE: usize = 1200;
 /// The most seconds that a replaced API key still works: 30 days.
 ///
 /// ```

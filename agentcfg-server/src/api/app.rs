@@ -22,6 +22,8 @@ use crate::api::model_calls::ModelCalls;
 use crate::api::observer::{Answered, Observer, Stopwatch};
 use crate::api::receive::{budget_name, read_body, read_optional_json};
 use crate::api::routes::{self, Place};
+#[cfg(feature = "dashboard")]
+use crate::api::ui::{self, Dashboard};
 use crate::http::errors::Failure;
 use crate::http::query::Query;
 use crate::http::request::{self, Fields};
@@ -57,6 +59,8 @@ struct Shared {
     model_calls: Option<ModelCalls>,
     body_budget: BodyBudget,
     browser: Browser,
+    #[cfg(feature = "dashboard")]
+    dashboard: Option<Dashboard>,
     observer: Option<Arc<dyn Observer>>,
 }
 
@@ -71,8 +75,34 @@ impl Shared {
             model_calls: self.model_calls.clone(),
             body_budget: self.body_budget.clone(),
             browser: self.browser.clone(),
+            #[cfg(feature = "dashboard")]
+            dashboard: self.dashboard.clone(),
             observer: self.observer.clone(),
         }
+    }
+
+    /// The answer of the dashboard, if it has one for this path.
+    #[cfg(feature = "dashboard")]
+    fn page(&self, place: Option<&Place>, head: &Parts) -> Option<Result<Response<Body>, Failure>> {
+        let dashboard = self.dashboard.as_ref().filter(|_| place.is_none())?;
+        dashboard.answer(head, &self.compression)
+    }
+
+    #[cfg(not(feature = "dashboard"))]
+    fn page(&self, _: Option<&Place>, _: &Parts) -> Option<Result<Response<Body>, Failure>> {
+        None
+    }
+
+    /// The label in metrics of a path that no endpoint has.
+    #[cfg(feature = "dashboard")]
+    fn label(&self, path: &str) -> &'static str {
+        let is_page = self.dashboard.is_some() && ui::has(path);
+        if is_page { ui::ROUTE } else { "none" }
+    }
+
+    #[cfg(not(feature = "dashboard"))]
+    fn label(&self, _: &str) -> &'static str {
+        "none"
     }
 }
 
@@ -95,6 +125,8 @@ impl App {
             model_calls: None,
             body_budget: BodyBudget::default(),
             browser: Browser::default(),
+            #[cfg(feature = "dashboard")]
+            dashboard: None,
             observer: None,
         })
     }
@@ -140,6 +172,16 @@ impl App {
     pub fn with_browser(&self, browser: Browser) -> Self {
         Self::make(Shared {
             browser,
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API, with the web dashboard at `/` and below `/ui/`.
+    #[cfg(feature = "dashboard")]
+    #[must_use]
+    pub fn with_dashboard(&self, dashboard: Dashboard) -> Self {
+        Self::make(Shared {
+            dashboard: Some(dashboard),
             ..self.shared.again()
         })
     }
@@ -279,7 +321,7 @@ impl App {
             if let Some((observer, stopwatch)) = observed {
                 observer.answered(&Answered {
                     method: &head.method,
-                    route: place.map_or("none", |place| place.template),
+                    route: place.map_or_else(|| shared.label(path), |place| place.template),
                     status: response.status().as_u16(),
                     took: stopwatch.elapsed(),
                 });
@@ -320,7 +362,11 @@ where
     fields.check_head(&head.method, &head.uri)?;
     let endpoint = match place.and_then(|place| place.endpoint(&head.method)) {
         Some(endpoint) => endpoint,
-        None => return unrouted(*place, &shared.cors, head),
+        None => {
+            return shared
+                .page(*place, head)
+                .unwrap_or_else(|| unrouted(*place, &shared.cors, head));
+        }
     };
 
     let reply = if let Run::Open(run) = endpoint.run {

@@ -14,6 +14,8 @@ mod receive;
 mod route;
 mod routes;
 mod schema;
+#[cfg(feature = "dashboard")]
+mod ui;
 
 pub use app::App;
 pub use call::Content;
@@ -23,3 +25,5 @@ pub use model_calls::{CallTimeouts, ModelCalls};
 pub use observer::{Answered, Observer};
 pub use route::{Needs, Route};
 pub use routes::all as routes;
+#[cfg(feature = "dashboard")]
+pub use ui::Dashboard;

@@ -78,6 +78,12 @@ impl Compression {
         Self { shared: None }
     }
 
+    /// Whether answers may be compressed.
+    #[cfg(feature = "dashboard")]
+    pub(crate) fn is_on(&self) -> bool {
+        self.shared.is_some()
+    }
+
     /// Whether a content of this length is compressed for clients that accept gzip.
     pub(crate) fn applies_to(&self, length: usize) -> bool {
         self.shared.is_some() && length >= MIN_LENGTH

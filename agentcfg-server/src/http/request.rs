@@ -161,6 +161,17 @@ pub fn if_none_match(headers: &HeaderMap, current: Tag) -> bool {
     })
 }
 
+/// Whether `If-None-Match` names this text between quotes, compared weakly.
+#[cfg(feature = "dashboard")]
+pub fn names_tag(headers: &HeaderMap, current: &str) -> bool {
+    let is_current = |tag: &String| {
+        let tag = tag.strip_prefix("W/").unwrap_or(tag);
+        let text = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
+        tag == "*" || text.is_some_and(|text| plain_form(text) == current)
+    };
+    tags(headers, header::IF_NONE_MATCH).is_some_and(|tags| tags.iter().any(is_current))
+}
+
 /// The version that a strong entity tag names.
 ///
 /// The tag of a compressed form names the same version as that of the plain form. Of an agent, only the plain form is sent,

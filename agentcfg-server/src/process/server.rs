@@ -12,6 +12,8 @@ use agentcfg_core::{AgentCfg, Settings};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
+#[cfg(feature = "dashboard")]
+use crate::api::Dashboard;
 use crate::api::{App, CallTimeouts, ModelCalls};
 use crate::http::{BodyBudget, Browser, Compression, Cors};
 use crate::identity::Identity;
@@ -179,6 +181,10 @@ impl Server {
                 self.config.max_caller_body_mb << 20,
             ));
         app = app.with_browser(browser(&self.config, address)?);
+        #[cfg(feature = "dashboard")]
+        if self.config.dashboard {
+            app = app.with_dashboard(Dashboard::default());
+        }
         if !self.config.compression {
             app = app.with_compression(Compression::off());
         }

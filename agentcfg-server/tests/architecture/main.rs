@@ -33,9 +33,10 @@ const WITHOUT_CIRCLES: [&[&str]; 5] = [
 /// Where status codes are named besides `http/errors.rs`, and which. Those that identity providers answer with are read,
 /// not chosen.
 const STATUS_CODES: &[(&str, &[&str])] = &[
-    ("http/response.rs", &["OK", "CREATED", "NOT_MODIFIED"]),
+    ("http/response.rs", &["OK", "CREATED", "NO_CONTENT", "NOT_MODIFIED"]),
     ("http/cors.rs", &["NO_CONTENT"]),
     ("api/app.rs", &["NOT_MODIFIED"]),
+    ("api/ui/files.rs", &["NOT_MODIFIED"]),
     ("identity/asked.rs", &["OK", "BAD_REQUEST", "UNAUTHORIZED", "FORBIDDEN"]),
     ("identity/published.rs", &["OK"]),
 ];

@@ -19,13 +19,21 @@ fn a_link_signs_in_once() {
     let server = Server::shared();
     let link = link(server, "ada lovelace");
     let code = code(&link);
+    let (secret, user) = code.split_once('-').unwrap();
     assert!(
-        code.len() >= 22 && code.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+        secret.len() >= 22 && secret.bytes().all(|byte| byte.is_ascii_alphanumeric()),
         "{code}"
+    );
+    assert_eq!(
+        user, "YWRhIGxvdmVsYWNl",
+        "a page can name the user before it redeems the code"
     );
     let redeem = server.post("/api/sessions").json(&json!({"code": code}));
     let redeem = redeem.header("Sec-Fetch-Site", "same-origin");
     let cookie = cookie(&redeem.send().expect(204));
+    // Another name does not get another user in.
+    let forged = json!({"code": code.replace("YWRh", "YWRi")});
+    server.post("/api/sessions").json(&forged).send().expect(401);
     let me = server
         .get("/api/whoami")
         .header("Cookie", cookie)

@@ -1,5 +1,6 @@
 //! The dashboard's side of the API: sessions of browsers, login links, who the caller is, rotation of keys, and the files.
 
+mod files;
 mod login;
 mod rotation;
 mod sessions;

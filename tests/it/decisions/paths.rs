@@ -6,15 +6,7 @@ use agentcfg_tests::harness::{Server, Studio};
 #[test]
 fn an_unknown_path_is_404_whatever_the_credential() {
     let studio = Studio::open();
-    for path in [
-        "/",
-        "/api",
-        "/api/",
-        "/api/tasks",
-        "/api/agents",
-        "/metrics",
-        "/favicon.ico",
-    ] {
+    for path in ["/api", "/api/", "/api/tasks", "/api/agents", "/metrics", "/favicon.ico"] {
         for request in [studio.server.get(path), studio.server.get(path).bearer(&studio.owner)] {
             let answer = request.send().expect(404);
             assert_eq!(

@@ -1,0 +1,139 @@
+//! The web dashboard: its files, which are in the binary, at `/` and below `/ui/`. (Decisions, chapter 17.)
+//!
+//! The files are what `agentcfg-server/dashboard` builds. They call the API and nothing else.
+
+mod files;
+
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Method, Response};
+
+use self::files::{FILES, File};
+use crate::http::errors::Failure;
+use crate::http::{Body, Compression};
+
+/// The label of the dashboard in metrics.
+pub(super) const ROUTE: &str = "/ui/{path}";
+
+/// What pages may load: files and the API of this server alone, and no inline script or style.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                      base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// The web dashboard.
+///
+/// ```
+/// use agentcfg_core::{AgentCfg, store::MemoryStore};
+/// use agentcfg_server::{App, Cors, Dashboard};
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+/// let page = || hyper::Request::get("/").body(String::new());
+/// assert_eq!(app.respond(page()?).await.status(), 404);
+/// let app = app.with_dashboard(Dashboard::default());
+/// assert_eq!(app.respond(page()?).await.status(), 200);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Dashboard {}
+
+impl Dashboard {
+    /// The answer, where the path is one of the dashboard's.
+    pub(super) fn answer(&self, head: &Parts, compression: &Compression) -> Option<Result<Response<Body>, Failure>> {
+        let file = find(head.uri.path())?;
+        Some(match head.method {
+            Method::GET | Method::HEAD => Ok(serve(file, &head.headers, compression)),
+            _ => {
+                let message = format!("{} is not allowed here, use GET, HEAD", head.method);
+                Err(Failure::method_not_allowed(message, "GET, HEAD"))
+            }
+        })
+    }
+}
+
+/// Whether the dashboard has something at this path.
+pub(super) fn has(path: &str) -> bool {
+    find(path).is_some()
+}
+
+/// The file of a path. A path without a file extension is a screen of the page, which reads the path itself. The page names
+/// its files relative to itself, so they are found beside each screen.
+fn find(path: &str) -> Option<&'static File> {
+    let rest = match path {
+        "/" | "/ui" => "",
+        _ => match path.strip_prefix("/ui/") {
+            Some(rest) if rest.is_empty() || rest.split('/').all(is_plain) => rest,
+            Some(_) => return None,
+            None => path
+                .strip_prefix('/')
+                .filter(|name| !name.contains('/') && name.contains('.'))?,
+        },
+    };
+    let name = rest.rsplit('/').next().unwrap_or_default();
+    if name.contains('.') {
+        return FILES.iter().find(|file| file.name == name);
+    }
+    Some(&FILES[0])
+}
+
+fn is_plain(segment: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    !segment.is_empty() && !segment.starts_with('.') && segment.bytes().all(is_plain)
+}
+
+fn serve(file: &'static File, headers: &HeaderMap, compression: &Compression) -> Response<Body> {
+    let mut response = file.response(headers, compression);
+    guard(response.headers_mut());
+    response
+}
+
+/// Adds the fields that keep a page from loading, leaking or being framed by anything else.
+fn guard(headers: &mut HeaderMap) {
+    const FIELDS: [(HeaderName, &str); 5] = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    for (name, value) in FIELDS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(path: &str) -> Option<&'static str> {
+        find(path).map(|file| file.name)
+    }
+
+    #[test]
+    fn screens_are_the_page_and_files_are_beside_them() {
+        for screen in ["/", "/ui", "/ui/", "/ui/agents", "/ui/agents/writer", "/ui/a-b_c~d/e"] {
+            assert_eq!(name(screen), Some("index.html"), "{screen}");
+        }
+        for path in ["/app.js", "/ui/app.js", "/ui/agents/app.js"] {
+            assert_eq!(name(path), Some("app.js"), "{path}");
+        }
+        for nothing in [
+            "/index",
+            "/ui/x.js",
+            "/ui/../healthz",
+            "/ui//app.js",
+            "/ui/%2e%2e/x",
+            "/ui/a%2fb",
+            "/ui/.git",
+            "/uix",
+            "/api",
+            "/x/app.js",
+            "/ui/agents/",
+            "",
+            "/openapi.json",
+            "/app.js/",
+        ] {
+            assert_eq!(name(nothing), None, "{nothing}");
+        }
+    }
+}
