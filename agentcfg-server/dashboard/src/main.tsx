@@ -19,7 +19,7 @@ import { Providers } from "./screens/providers";
 import { Shell } from "./screens/shell";
 import { login, SignIn, Starting } from "./screens/signin";
 import { StatusBoard } from "./screens/status";
-import { Webhooks } from "./screens/webhooks";
+import { WebhookScreen, Webhooks } from "./screens/webhooks";
 import { WorkspaceScreen } from "./screens/workspace";
 import "./styles/tokens.css";
 import "./styles/base.css";
@@ -46,6 +46,7 @@ const SCREENS: Record<string, Screen> = {
   workspace: { needs: null, show: () => <WorkspaceScreen /> },
   "ai-providers": { needs: "settings:read", show: () => <Providers /> },
   webhooks: { needs: "webhooks:read", show: () => <Webhooks /> },
+  webhook: { needs: "webhooks:read", show: () => <WebhookScreen key={route.value.params.get("id")} /> },
 };
 
 function Content() {
@@ -82,7 +83,7 @@ function App() {
   }, [several, id]);
 
   if (phase.value === "loading") return <Starting />;
-  if (phase.value === "signed-out" || login.value || route.value.screen === "sign-in") return <SignIn />;
+  if (phase.value === "signed-out" || login.value) return <SignIn />;
   if (phase.value === "failed") {
     return (
       <main class="door">

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 /** Where the server is: the part of the page's address before `ui/`. */
 export const root: URL = (() => {
   const path = location.pathname;
-  const screen = /^(.*\/)ui\/[^/]*$/.exec(path);
+  const screen = /^(.*?\/)ui(\/.*)?$/.exec(path);
   return new URL(screen ? screen[1]! : path.replace(/[^/]*$/, ""), location.origin);
 })();
 

@@ -1,4 +1,7 @@
-/** The address of the page is its state: the screen is the last part of the path, everything else is in the query. */
+/**
+ * The address of the page is its state: the path names the screen and what it shows, such as `ui/agents/writer/history`;
+ * everything else is in the query.
+ */
 import { signal } from "@preact/signals";
 import { root } from "./api";
 
@@ -9,10 +12,19 @@ export interface Route {
 
 export type Params = Record<string, string | number | null | undefined>;
 
+/** Screens of one thing, by the first part of the path, with the parameters that the further parts are. */
+const OF_ONE: Record<string, { screen: string; parts: string[] }> = {
+  agents: { screen: "agent", parts: ["id", "tab"] },
+  webhooks: { screen: "webhook", parts: ["id"] },
+};
+
 const read = (): Route => {
   const rest = location.pathname.slice(root.pathname.length);
-  const screen = rest.startsWith("ui/") ? rest.slice(3) : "";
-  return { screen: screen || "overview", params: new URLSearchParams(location.search) };
+  const params = new URLSearchParams(location.search);
+  const [first = "", ...parts] = rest.startsWith("ui/") ? rest.slice(3).split("/") : [];
+  const one = parts.length ? OF_ONE[first] : undefined;
+  parts.forEach((part, i) => one?.parts[i] && params.set(one.parts[i], part));
+  return { screen: parts.length ? (one?.screen ?? rest) : first || "overview", params };
 };
 
 export const route = signal<Route>(read());
@@ -25,9 +37,19 @@ addEventListener("popstate", () => arrive());
 export const shownWorkspace = signal<string | null>(route.value.params.get("workspace"));
 
 export function href(screen: string, params: Params = {}): string {
-  const url = new URL(`ui/${screen}`, root);
+  const left = { ...params };
+  let path = screen;
+  const one = Object.entries(OF_ONE).find(([, of]) => of.screen === screen);
+  if (one) {
+    path = one[0];
+    for (const name of one[1].parts) {
+      if (left[name]) path += `/${left[name]}`;
+      delete left[name];
+    }
+  }
+  const url = new URL(`ui/${path}`, root);
   if (shownWorkspace.value) url.searchParams.set("workspace", shownWorkspace.value);
-  for (const [name, value] of Object.entries(params)) {
+  for (const [name, value] of Object.entries(left)) {
     if (value !== null && value !== undefined && value !== "") url.searchParams.set(name, String(value));
   }
   return url.pathname + url.search;
@@ -42,11 +64,9 @@ export function go(address: string, replace = false): void {
 function arrive(scroll = false): void {
   const before = route.peek();
   const now = read();
-  const same = before.screen === now.screen && before.params.get("id") === now.params.get("id")
-    && before.params.get("tab") === now.params.get("tab");
   shownWorkspace.value = now.params.get("workspace");
   route.value = now;
-  if (same) return;
+  if (before.screen === now.screen && ["id", "tab"].every((name) => before.params.get(name) === now.params.get(name))) return;
   visits.value += 1;
   if (scroll) scrollTo(0, 0);
 }

@@ -102,7 +102,7 @@ export function Agents() {
 
   return (
     <Page title="Agents" actions={can("agents:configure") && <LinkButton to={href("new-agent")} kind="primary" icon="plus">New agent</LinkButton>}>
-      <div class="tools">
+      <div class="tools agents-tools">
         <Segments<Show>
           label="Show"
           value={show}

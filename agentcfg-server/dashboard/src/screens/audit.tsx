@@ -96,7 +96,7 @@ export function AuditLog() {
   return (
     <Page title="Audit log" actions={<Button icon="download" busy={busy} blocked={!entries.length} onClick={() => void download()}>Export</Button>}>
       {numbered && (
-        <div class="tools">
+        <div class="tools audit-tools">
           <Select tool aria-label="Who" value={params.get("actor") ?? ""} onPick={(actor) => setParams({ actor }, false)}>
             <option value="">Anyone</option>
             {members.length > 0 && <optgroup label="Members">{members.map(({ user_id }) => <option key={user_id} value={user_id}>{user_id}</option>)}</optgroup>}

@@ -12,7 +12,7 @@ import { Banner, Failure, toast } from "../parts/feedback";
 import { Field, Input } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 
-const PAYS: Record<Model["credential"], string> = { workspace: "Your key", managed: "Managed by the server", none: "No key: calls are refused" };
+const PAYS: Record<Model["credential"], string> = { workspace: "Your key", managed: "Managed by the server", none: "No key, refused" };
 const PROVIDER_LIST = Object.keys(PROVIDERS) as Provider[];
 
 export function Providers() {

@@ -51,7 +51,7 @@ const GROUPS: { title: string | null; places: Place[] }[] = [
     title: "Integrations",
     places: [
       { screen: "ai-providers", label: "AI providers", icon: "provider", needs: "settings:read" },
-      { screen: "webhooks", label: "Webhooks", icon: "webhook", needs: "webhooks:read" },
+      { screen: "webhooks", label: "Webhooks", icon: "webhook", needs: "webhooks:read", also: ["webhook"] },
     ],
   },
 ];
@@ -181,7 +181,7 @@ function Ended() {
       icon="lock"
       title="Your session has ended."
       action={<>
-        <a class="button small" href={href("sign-in")} target="_blank" rel="noopener">Open sign-in</a>
+        <a class="button small" href={href("overview")} target="_blank" rel="noopener">Open sign-in</a>
         <Button small kind="primary" onClick={() => void again()}>Continue</Button>
       </>}
     >

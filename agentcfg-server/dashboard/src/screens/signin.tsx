@@ -2,7 +2,6 @@
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { isStatus, root } from "../base/api";
-import { href, go, route } from "../base/route";
 import { phase, signInWithCode, signInWithToken } from "../base/session";
 import { Button } from "../parts/base";
 import { Banner, Failure } from "../parts/feedback";
@@ -21,7 +20,18 @@ function takeCode(): Login | null {
   const code = fragment.get("login");
   if (!code) return null;
   history.replaceState(null, "", location.pathname + location.search);
-  return { code, user: fragment.get("user") };
+  return { code, user: userOf(code) };
+}
+
+/** A code ends with the id of its user, in the URL-safe form of base64. */
+function userOf(code: string): string | null {
+  try {
+    const text = code.slice(code.indexOf("-") + 1).replaceAll("-", "+").replaceAll("_", "/");
+    const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+    return code.includes("-") ? new TextDecoder("utf-8", { fatal: true }).decode(bytes) || null : null;
+  } catch {
+    return null;
+  }
 }
 
 addEventListener("hashchange", () => {
@@ -45,6 +55,7 @@ export function SignIn() {
   const [error, setError] = useState<unknown>(null);
   const [provider, setProvider] = useState(false);
   const code = login.value;
+  const user = code?.user ?? null;
 
   useEffect(() => {
     document.title = "Sign in · agentcfg";
@@ -58,7 +69,6 @@ export function SignIn() {
     try {
       await sign();
       login.value = null;
-      if (route.value.screen === "sign-in") go(href("overview"), true);
     } catch (failed) {
       setError(failed);
       setBusy(false);
@@ -69,7 +79,7 @@ export function SignIn() {
     <main class="door">
       <div class="door-card">
         <img src={new URL("icon.svg", document.querySelector<HTMLScriptElement>("script[src]")!.src).href} alt="" width="40" height="40" />
-        <h1>{code?.user ? `Sign in as ${code.user}` : "Sign in to agentcfg"}</h1>
+        <h1>{user ? `Sign in as ${user}` : "Sign in to agentcfg"}</h1>
         {code ? (
           <>
             <p class="prose">The link works once. Continue only if you asked for it yourself.</p>
@@ -77,7 +87,7 @@ export function SignIn() {
               ? <Banner tone="bad" title="This link was used or is too old.">Make a new one.</Banner>
               : <Failure what="Not signed in." error={error} />)}
             <div class="row">
-              <Button kind="primary" busy={busy} data-first onClick={() => void run(() => signInWithCode(code.code))}>Continue{code.user ? ` as ${code.user}` : ""}</Button>
+              <Button kind="primary" busy={busy} data-first onClick={() => void run(() => signInWithCode(code.code))}>Continue{user ? ` as ${user}` : ""}</Button>
               <Button onClick={() => { login.value = null; setError(null); setBusy(false); }}>Cancel</Button>
             </div>
           </>

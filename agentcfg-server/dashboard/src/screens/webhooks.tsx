@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
 import { invalidate, useResource } from "../base/cache";
 import { useWebhooks } from "../base/data";
-import { href, route, setParams } from "../base/route";
+import { go, href, route, setParams } from "../base/route";
 import { ACTIONS } from "../base/said";
 import { can, workspace } from "../base/session";
 import { date, number, plural } from "../base/text";
@@ -26,15 +26,19 @@ const hostOf = (url: string): string => {
   }
 };
 
-export function Webhooks() {
+export function WebhookScreen() {
   const hooks = useWebhooks();
-  const id = route.value.params.get("id");
-  const open = hooks.data?.find((hook) => hook.id === id);
-  if (id && hooks.data) return open ? <One key={id} hook={open} /> : <Page title="Webhook" crumbs={[{ label: "Webhooks", to: href("webhooks") }]}><Empty icon="webhook" title="There is no such webhook" action={<LinkButton to={href("webhooks")}>Show all webhooks</LinkButton>} /></Page>;
-  return <All />;
+  const open = hooks.data?.find((hook) => hook.id === route.value.params.get("id"));
+  if (open) return <One hook={open} />;
+  return (
+    <Page title="Webhook" crumbs={[{ label: "Webhooks", to: href("webhooks") }]}>
+      {hooks.data || hooks.absent ? <Empty icon="webhook" title="There is no such webhook" action={<LinkButton to={href("webhooks")}>Show all webhooks</LinkButton>} />
+      : hooks.error !== null ? <Failure what="The webhook could not be read." error={hooks.error} retry={() => void hooks.reload()} /> : <Skeleton rows={5} tall />}
+    </Page>
+  );
 }
 
-function All() {
+export function Webhooks() {
   const hooks = useWebhooks();
   const may = can("webhooks:manage") && !hooks.absent;
   const full = (hooks.data?.length ?? 0) >= MOST;
@@ -54,7 +58,7 @@ function All() {
               <tbody>
                 {hooks.data.map((hook) => (
                   <tr key={hook.id}>
-                    <td><a class="strong" href={href("webhooks", { id: hook.id })} title={hook.url}>{hostOf(hook.url)}</a></td>
+                    <td><a class="strong" href={href("webhook", { id: hook.id })} title={hook.url}>{hostOf(hook.url)}</a></td>
                     <td class="third"><code>{hook.types.join(" ")}</code></td>
                     <td class="second dim">{hook.description}</td>
                     <td><State hook={hook} /></td>
@@ -175,7 +179,7 @@ function One({ hook }: { hook: Webhook }) {
         <Confirm title={`Delete ${host}?`} verb="Delete webhook" onClose={() => setAsking(null)} run={async () => {
           await call("DELETE", "api/webhooks", { query: query(hook) });
           toast(`${host} is deleted.`);
-          setParams({ id: null }, false);
+          go(href("webhooks"));
           done();
         }}>Nothing is sent to it any more, and its list of deliveries goes. This cannot be undone.</Confirm>
       )}
