@@ -95,6 +95,7 @@ export async function open(browser, server, options = {}) {
 
 export async function visit(context, server, base = server.url) {
   const page = await context.newPage();
+  page.setDefaultTimeout(10_000);
   const found = [];
   const expected = [
     [401, "/api/whoami"],
@@ -115,6 +116,14 @@ export async function visit(context, server, base = server.url) {
     const url = new URL(request.url());
     if (!["data:", "blob:"].includes(url.protocol) && url.origin !== new URL(base).origin) found.push(`foreign request: ${request.url()}`);
   });
+  // Playwright's own waitForFunction evaluates text in the page, which the policy refuses.
+  page.until = async (wanted, given) => {
+    const deadline = Date.now() + 10_000;
+    while (!(await page.evaluate(wanted, given))) {
+      assert.ok(Date.now() < deadline, `not so after 10 s: ${wanted}`);
+      await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)));
+    }
+  };
   page.expect = (status, path) => expected.push([status, path]);
   page.faults = () => assert.deepEqual(found, []);
   page.signIn = async (user) => {

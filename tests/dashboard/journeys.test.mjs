@@ -39,7 +39,7 @@ test("a login link names its user, works once, and leaves nothing in the browser
   await page.getByRole("heading", { name: "Overview" }).waitFor();
   assert.deepEqual(await stored(page), [0, 0, ""]);
 
-  await page.getByRole("button", { name: "ines" }).click();
+  await page.getByRole("button", { name: "ines", exact: true }).click();
   await page.getByRole("menuitem", { name: "Sign out" }).click();
   await page.getByRole("heading", { name: "Sign in to agentcfg" }).waitFor();
   assert.equal(await page.evaluate(async () => (await fetch("api/whoami")).status), 401);
@@ -148,7 +148,7 @@ test("an agent is created, changed with a review, deleted, and restored", async 
   await page.getByRole("button", { name: "Delete agent" }).click();
   await page.getByText("Ærlig kritiker is deleted.").waitFor();
   assert.equal((await read()).is_active, false);
-  await page.getByRole("button", { name: "Undo" }).click();
+  await page.locator(".toast").filter({ hasText: "is deleted." }).getByRole("button", { name: "Undo" }).click();
   await page.getByText("Ærlig kritiker is restored.").waitFor();
   assert.equal((await read()).is_active, true);
 
@@ -195,10 +195,10 @@ test("two people change the same agent, and no text of either is lost", async ()
   assert.match(merged, /Description[\s\S]*Theirs alone[\s\S]*Only theirs changed/);
   assert.match(merged, /humour[\s\S]*20[\s\S]*30[\s\S]*Only yours changed/);
 
-  await persona.getByText("Edit", { exact: true }).click();
+  await persona.locator("label", { hasText: "Edit" }).first().click();
   const both = `${base.replace("seven lines", "five lines")}\nMine: keep it short.`;
   await ada.getByLabel("Persona prompt, edited").fill(both);
-  await ada.getByRole("region", { name: "Role" }).getByText("Theirs", { exact: true }).click();
+  await ada.getByRole("region", { name: "Role" }).locator("label", { hasText: "Theirs" }).click();
 
   // It changes once more before it is saved: the choices stay.
   await server.call("bo", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=writer`, { color: "#112233" });
@@ -225,7 +225,7 @@ test("a key is created by keyboard alone, shown once, and copied without the cli
   const press = async (...keys) => {
     for (const key of keys) await page.keyboard.press(key);
   };
-  const focus = (name) => page.waitForFunction((text) => document.activeElement?.textContent.trim() === text, name);
+  const focus = (name) => page.until((text) => document.activeElement?.textContent.trim() === text, name);
   await page.getByRole("heading", { level: 1 }).focus();
   await press("Tab");
   await focus("Create key");
@@ -250,7 +250,7 @@ test("a key is created by keyboard alone, shown once, and copied without the cli
   await page.goBack();
   assert.ok(await page.locator("[data-secret]").isVisible(), "the key is still shown");
   await page.getByText("Not copied yet").waitFor();
-  await page.getByRole("button", { name: "Copy", exact: true }).focus();
+  await page.locator(".secret button").focus();
   await press("Enter");
   await page.locator("dialog").getByText("Copied", { exact: true }).waitFor();
   await page.evaluate(() => {
@@ -283,7 +283,7 @@ test("copying that fails is not called done", async () => {
   await page.show("api-keys?new=1");
   await page.getByLabel("Name").fill("unlucky");
   await page.getByRole("button", { name: "Create key" }).last().click();
-  await page.getByRole("button", { name: "Copy", exact: true }).click();
+  await page.locator(".secret button").click();
   await page.getByText("Copying failed. It is selected: press Ctrl+C.").waitFor();
   const key = await page.locator("[data-secret]").innerText();
   assert.equal(await page.evaluate(() => getSelection().toString()), key);
@@ -460,7 +460,7 @@ test("an ended session keeps the text until the user is back", async () => {
   await page.getByLabel("Role").fill("Typed in an old session");
   const other = await visit(page.context(), server);
   await other.show("overview");
-  await other.getByRole("button", { name: "greta" }).click();
+  await other.getByRole("button", { name: "greta", exact: true }).click();
   await other.getByRole("menuitem", { name: "Sign out" }).click();
   await other.getByRole("heading", { name: "Sign in to agentcfg" }).waitFor();
   for (const path of ["configs", "status", "versions", "labels"]) page.expect(401, `/api/agents/${path}`);
@@ -479,7 +479,7 @@ test("an ended session keeps the text until the user is back", async () => {
 test("a trial streams the answer of the model", async () => {
   const { page } = await studio("ylva");
   await page.show("agents/writer/try");
-  await page.getByLabel("Message").fill("Say good morning");
+  await page.getByRole("textbox", { name: "Message" }).fill("Say good morning");
   await page.getByRole("button", { name: "Send" }).click();
   await page.getByText("Good morning, Ada.").waitFor();
   await page.getByText(/Answered in .*7 tokens/).waitFor();
@@ -526,9 +526,9 @@ test("ten thousand agents stay usable", { timeout: 240_000 }, async () => {
   assert.ok((await page.locator("tbody tr").count()) < 120);
   await page.locator("[data-name]").first().focus();
   await page.keyboard.press("End");
-  await page.waitForFunction(() => document.activeElement.textContent === "Agent 9999");
+  await page.until(() => document.activeElement.textContent === "Agent 9999");
   await page.keyboard.press("Home");
-  await page.waitForFunction(() => document.activeElement.textContent === "Agent 0");
+  await page.until(() => document.activeElement.textContent === "Agent 0");
   const typed = Date.now();
   await page.getByRole("searchbox").fill("seventh");
   await page.getByText("10,000 agents, 1,429 shown").waitFor();

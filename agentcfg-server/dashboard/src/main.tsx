@@ -1,6 +1,6 @@
 /** Starts the dashboard: one page, one screen for each address. */
+import { effect } from "@preact/signals";
 import { render } from "preact";
-import { useEffect } from "preact/hooks";
 import { start } from "./base/feed";
 import { href, route, shownWorkspace } from "./base/route";
 import { can, failedWith, me, phase, refresh, workspace } from "./base/session";
@@ -70,18 +70,17 @@ function Content() {
   return screen.show();
 }
 
-function App() {
-  // With several workspaces the address names the one that is shown.
-  const several = (me.value?.workspaces.length ?? 0) > 1;
+/** With several workspaces the address names the one that is shown. */
+effect(() => {
   const id = workspace.value?.id;
-  useEffect(() => {
-    if (!several || !id || shownWorkspace.value === id) return;
-    const url = new URL(location.href);
-    url.searchParams.set("workspace", id);
-    history.replaceState(null, "", url);
-    shownWorkspace.value = id;
-  }, [several, id]);
+  if ((me.value?.workspaces.length ?? 0) < 2 || !id || shownWorkspace.value === id) return;
+  const url = new URL(location.href);
+  url.searchParams.set("workspace", id);
+  history.replaceState(history.state, "", url);
+  shownWorkspace.value = id;
+});
 
+function App() {
   if (phase.value === "loading") return <Starting />;
   if (phase.value === "signed-out" || login.value) return <SignIn />;
   if (phase.value === "failed") {

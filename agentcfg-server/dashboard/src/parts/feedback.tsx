@@ -39,19 +39,19 @@ function Toast({ data }: { data: ToastData }) {
     return () => clearTimeout(timer);
   }, [held]);
   return (
-    <li class={cx("toast", data.bad && "bad")} onMouseEnter={() => setHeld(true)} onMouseLeave={() => setHeld(false)} onFocusIn={() => setHeld(true)} onFocusOut={() => setHeld(false)}>
+    <div class={cx("toast", data.bad && "bad")} onMouseEnter={() => setHeld(true)} onMouseLeave={() => setHeld(false)} onFocusIn={() => setHeld(true)} onFocusOut={() => setHeld(false)}>
       <Icon name={data.bad ? "warn" : "check"} />
       <span class="grow">{data.text}</span>
       {data.action && (
         <Button kind="quiet" small onClick={() => { data.action!.run(); remove(data.id); }}>{data.action.label}</Button>
       )}
       <Button kind="quiet" small icon="close" label="Close" onClick={() => remove(data.id)} />
-    </li>
+    </div>
   );
 }
 
 export function Toasts() {
-  const list = useRef<HTMLUListElement>(null);
+  const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const toToasts = (event: KeyboardEvent): void => {
       const button = list.current?.querySelector("button");
@@ -62,7 +62,7 @@ export function Toasts() {
     addEventListener("keydown", toToasts);
     return () => removeEventListener("keydown", toToasts);
   }, []);
-  return <ul class="toasts" role="status" aria-label="Messages" ref={list}>{toasts.value.map((data) => <Toast key={data.id} data={data} />)}</ul>;
+  return <div class="toasts" role="status" ref={list}>{toasts.value.map((data) => <Toast key={data.id} data={data} />)}</div>;
 }
 
 type Tone = "warn" | "bad" | "ok";

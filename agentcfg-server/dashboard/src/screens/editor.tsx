@@ -1,5 +1,5 @@
 /** The configuration of an agent: editing, review, saving, and the merge after a 412. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
 import { invalidate, update } from "../base/cache";
 import { changedFields, changedParameters, configOf, draftFaults, NAMES, toBody, toConfig, toDraft, type Draft } from "../base/config";
@@ -67,7 +67,7 @@ export function Editor({ state }: { state: AgentState }) {
     setReviewing(true);
   };
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const save = (event: KeyboardEvent): void => {
       if (event.key !== "s" || !(event.ctrlKey || event.metaKey) || event.altKey || document.querySelector("dialog[open]")) return;
       event.preventDefault();
