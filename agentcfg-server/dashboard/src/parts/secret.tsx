@@ -82,7 +82,7 @@ export function Snippet({ title, text, children }: { title: ComponentChildren; t
   return (
     <div class="snippet">
       <div class="label">
-        <h3>{title}</h3>
+        <h2 class="as-label">{title}</h2>
         <CopyButton text={text} what="Copy" failed={() => selectText(code.current)} />
       </div>
       {children}
