@@ -98,3 +98,17 @@ export const tally = (all: Row[]): { removed: number; added: number } => ({
   removed: all.filter(({ kind, left }) => kind === "changed" && left).length,
   added: all.filter(({ kind, right }) => kind === "changed" && right).length,
 });
+
+/** The lines of some texts that are not the same in all of them, with a line around, and how many were left out before and after. */
+export function middle(texts: string[]): { texts: string[]; above: number; below: number } {
+  const all = texts.map(lines);
+  const least = Math.min(...all.map((one) => one.length));
+  const alike = (of: (one: string[]) => string | undefined): boolean => all.every((one) => of(one) === of(all[0]!));
+  let above = 0;
+  while (above < least && alike((one) => one[above])) above += 1;
+  let below = 0;
+  while (below < least - above && alike((one) => one[one.length - 1 - below])) below += 1;
+  above = Math.max(0, above - 1);
+  below = Math.max(0, below - 1);
+  return { texts: all.map((one) => one.slice(above, one.length - below).join("\n")), above, below };
+}

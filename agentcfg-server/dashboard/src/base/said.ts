@@ -33,11 +33,14 @@ const VERBS: Record<string, string> = {
 export const ACTIONS = Object.keys(VERBS);
 export const verb = (action: string): string => VERBS[action] ?? action;
 
+/** The field as people call it; labels are recorded as `labels/<name>`. */
+const called = (name: string): string => NAMES[name as keyof Config] ?? name.replace(/^labels\//, "").replaceAll("_", " ");
+
 const HIDDEN = new Set(["id", "workspace_id", "created_at", "updated_at"]);
 
 /** The names of what changed, for a line of text. */
 export const changedNames = (entry: AuditEntry): string[] =>
-  Object.keys(entry.changes ?? {}).filter((name) => !HIDDEN.has(name)).map((name) => NAMES[name as keyof Config] ?? name.replaceAll("_", " "));
+  Object.keys(entry.changes ?? {}).filter((name) => !HIDDEN.has(name)).map(called);
 
 /** Single parameters in place of the whole mapping. */
 export function changeRows(changes: Record<string, Change>): { label: string; from: unknown; to: unknown; long: boolean }[] {
@@ -49,7 +52,7 @@ export function changeRows(changes: Record<string, Change>): { label: string; fr
         .map((key) => ({ label: key, from: old[key] ?? null, to: next[key] ?? null, long: false }));
     }
     const long = [from, to].some((value) => typeof value === "string" && (value.includes("\n") || value.length > 120));
-    return [{ label: NAMES[name as keyof Config] ?? name.replaceAll("_", " "), from, to, long }];
+    return [{ label: called(name), from, to, long }];
   });
 }
 

@@ -1,5 +1,5 @@
 /** The table of agents: live status, filters, sorting, deleted agents. */
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call } from "../base/api";
 import { invalidate } from "../base/cache";
 import { useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
@@ -35,12 +35,14 @@ const COLUMNS: Record<Column, (a: Row, b: Row) => number> = {
 };
 
 /** The rows in the present order, or in the order of before while they are pointed at. */
-function useHeld(rows: Row[], held: boolean): { rows: Row[]; waiting: number; show: () => void } {
+function useHeld(rows: Row[], view: string, held: boolean): { rows: Row[]; waiting: number; show: () => void } {
   const order = useRef<string[]>([]);
+  const ordered = useRef(view);
   const [, again] = useState(0);
   const ids = rows.map(({ agent }) => agent.agent_id);
-  const waiting = held ? ids.reduce((sum, id, i) => sum + (order.current[i] === id ? 0 : 1), 0) : 0;
-  if (!held || waiting === 0) order.current = ids;
+  const waiting = held && ordered.current === view ? ids.reduce((sum, id, i) => sum + (order.current[i] === id ? 0 : 1), 0) : 0;
+  if (waiting === 0) order.current = ids;
+  ordered.current = view;
   const show = (): void => {
     order.current = ids;
     again((n) => n + 1);
@@ -92,7 +94,9 @@ export function Agents() {
     return matches;
   }, [rows, show, model, query, sort, direction]);
 
-  const held = useHeld(found, inside && !query);
+  // A table that goes away under the pointer is not left by it.
+  useEffect(() => () => setInside(false), [show, found.length === 0]);
+  const held = useHeld(found, [show, model, query, sort, direction].join(" "), inside);
   const counts = { working: 0, idle: 0, offline: 0 };
   for (const entry of statuses ?? []) counts[entry.status] += 1;
   const withVersions = !versions.absent && !deletedShown;

@@ -2,7 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { configOf, draftFaults, shown, toConfig, type Draft } from "../base/config";
 import { useNames } from "../base/data";
-import { words } from "../base/diff";
+import { middle, words } from "../base/diff";
 import { asText, merge, resolve, type Merged, type Part, type Side } from "../base/merge";
 import { now, plural, span } from "../base/text";
 import type { Agent } from "../base/types";
@@ -102,6 +102,11 @@ const mineAsText = (draft: Draft): string => JSON.stringify(toConfig(draft), nul
 
 function Conflict({ part, side, edited, baseName, theirsName, onChoose, onEdit }: { part: Part; side: Side | null; edited: string; baseName: string; theirsName: string; onChoose: (side: Side) => void; onEdit: (text: string) => void }) {
   const mono = part.field === "persona_prompt" || part.field === "model" || part.field === "color";
+  const [whole, setWhole] = useState(false);
+  const all = [part.base, part.theirs, part.mine].map((value) => asText(part, value));
+  const parts = middle(all);
+  const left = parts.above + parts.below;
+  const [base, theirs, mine] = (whole ? all : parts.texts) as [string, string, string];
   const long = part.field === "persona_prompt" || part.field === "description" || part.field === "capabilities";
   return (
     <section class="conflict" aria-label={part.label}>
@@ -111,10 +116,11 @@ function Conflict({ part, side, edited, baseName, theirsName, onChoose, onEdit }
         <Choices hidden label={`Keep for ${part.label}`} value={side} onPick={onChoose} choices={[{ value: "theirs", label: "Theirs" }, { value: "mine", label: "Mine" }, ...(part.field === "agent_type" ? [] : [{ value: "edit" as const, label: "Edit" }])]} />
       </header>
       <div class="three">
-        <Column name={baseName} mono={mono}>{asText(part, part.base) || <span class="dim">None</span>}</Column>
-        <Column name={theirsName} chosen={side === "theirs"} mono={mono}><Marked from={asText(part, part.base)} to={asText(part, part.theirs)} /></Column>
-        <Column name="Mine, not saved" chosen={side === "mine"} mono={mono}><Marked from={asText(part, part.base)} to={asText(part, part.mine)} /></Column>
+        <Column name={baseName} mono={mono}>{base || <span class="dim">None</span>}</Column>
+        <Column name={theirsName} chosen={side === "theirs"} mono={mono}><Marked from={base} to={theirs} /></Column>
+        <Column name="Mine, not saved" chosen={side === "mine"} mono={mono}><Marked from={base} to={mine} /></Column>
       </div>
+      {left > 0 && !whole && <button type="button" class="fold" onClick={() => setWhole(true)}>{plural(left, "equal line")} around, show the whole text</button>}
       {side === "edit" && (
         <div class="result">
           <Field label={`${part.label}, edited`} hint={part.field === "capabilities" ? "One tag a line." : undefined}>
