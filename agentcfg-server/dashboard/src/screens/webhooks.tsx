@@ -180,7 +180,8 @@ function One({ hook }: { hook: Webhook }) {
           await call("DELETE", "api/webhooks", { query: query(hook) });
           toast(`${host} is deleted.`);
           go(href("webhooks"));
-          done();
+          // Not before this screen is gone: it would read deliveries that are no more.
+          setTimeout(done);
         }}>Nothing is sent to it any more, and its list of deliveries goes. This cannot be undone.</Confirm>
       )}
       {asking === "rotate" && (
