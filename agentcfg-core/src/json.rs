@@ -91,6 +91,29 @@ pub(crate) fn object(text: &[u8]) -> Result<Map<String, Value>, &'static str> {
     }
 }
 
+/// Reads a JSON text that can be read in one way only: a name given twice in an object is refused.
+///
+/// # Errors
+///
+/// [`Invalid`] with the fault of the text.
+///
+/// ```
+/// use agentcfg_core::validate::read_json;
+/// assert_eq!(read_json(br#"{"a": [1]}"#)?["a"][0], 1);
+/// assert!(read_json(br#"{"a": 1, "a": 2}"#).is_err());
+/// # Ok::<(), agentcfg_core::validate::Invalid>(())
+/// ```
+#[cfg(feature = "engine")]
+pub fn read_json(text: &[u8]) -> Result<Value, Invalid> {
+    let once = || {
+        Invalid::new(
+            "body",
+            "must name each member of an object once, and have numbers that a double holds",
+        )
+    };
+    parse(text)?.into_value().ok_or_else(once)
+}
+
 /// Reads one JSON text.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Json<'_>, Invalid> {
     if bytes.is_empty() {

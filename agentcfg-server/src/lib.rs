@@ -30,10 +30,10 @@ pub mod process;
 #[cfg(feature = "process")]
 mod secret;
 
-#[cfg(feature = "dashboard")]
-pub use api::Dashboard;
 pub use api::{
     Answered, App, CallTimeouts, Content, Definition, ModelCalls, Needs, Observer, Route, endpoints, routes,
 };
+#[cfg(feature = "dashboard")]
+pub use api::{Dashboard, IdentityProvider, Pending, SignInError, SignedIn};
 pub use http::{Body, BodyError, Browser, Compression, Cors, Disconnect, InvalidPublicUrl, WatchClient};
 pub use outbound::{Options as OutboundOptions, Outbound, OutboundError};

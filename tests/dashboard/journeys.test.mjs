@@ -538,3 +538,112 @@ test("ten thousand agents stay usable", { timeout: 240_000 }, async () => {
   await page.context().close();
   await big.stop();
 });
+
+/** Leaves a test out where the server has no such endpoint, and says so. */
+const needs = (context, path) => server.has(path) || context.skip(`this server has no ${path}`);
+
+test("versions are compared and rolled back, and labels are moved", async (context) => {
+  if (!needs(context, "/api/agents/versions")) return;
+  const { page, id } = await studio("hild");
+  await page.show("agents/writer/history");
+  await page.getByText("Softer, and shorter outlines").waitFor();
+  assert.match(await page.locator(".field-table").innerText(), /formality\s+50\s+35/);
+  assert.match(await page.locator(".diff").innerText(), /ten[\s\S]*seven/);
+  await page.getByRole("button", { name: "Inline" }).click();
+  assert.match(page.url(), /view=inline/);
+  await page.getByRole("button", { name: "Roll back to v1" }).click();
+  await page.getByLabel("Message").fill("The old outlines were better");
+  await page.getByRole("dialog").getByRole("button", { name: "Roll back to v1" }).click();
+  await page.getByText("Writer is at v3, with the content of v1.").waitFor();
+  await page.getByText("The old outlines were better").waitFor();
+  const [stored] = await server.call("hild", "GET", `/api/agents/configs?workspace_id=${id}&agent_id=writer`);
+  assert.equal(stored.parameters.formality, 50);
+
+  await page.getByRole("link", { name: /Labels/ }).click();
+  await page.getByRole("button", { name: "Actions for production" }).click();
+  await page.getByRole("menuitem", { name: "Move" }).click();
+  await page.getByRole("heading", { name: "Move production to v3?" }).waitFor();
+  // Another session moves it meanwhile.
+  await server.call("hild", "PUT", `/api/agents/labels?workspace_id=${id}&agent_id=writer&label=production`, { version: 2 });
+  page.expect(412, "/api/agents/labels");
+  await page.getByRole("dialog").getByRole("button", { name: "Move label" }).click();
+  await page.getByText("production is on v2 now, moved by hild. Look again.").waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Move label" }).click();
+  await page.getByText("production is on v3.").waitFor();
+  const labels = await server.call("hild", "GET", `/api/agents/labels?workspace_id=${id}&agent_id=writer&label=production`);
+  assert.equal(labels[0].version, 3);
+  await page.getByRole("button", { name: "Actions for staging" }).click();
+  await page.getByRole("menuitem", { name: "Remove" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Remove label" }).click();
+  await page.getByText("staging is removed.").waitFor();
+  page.faults();
+});
+
+test("changes of others appear by themselves, and all tabs share one stream", async (context) => {
+  if (!needs(context, "/api/changes")) return;
+  const { page, id } = await studio("liv");
+  const other = await visit(page.context(), server);
+  const streams = [];
+  for (const tab of [page, other]) tab.on("request", (request) => request.url().includes("/api/changes") && streams.push(tab));
+  await page.show("status");
+  await page.getByText("Live", { exact: true }).waitFor();
+  await other.show("agents");
+  await other.getByText("Live", { exact: true }).waitFor();
+  await server.call("liv", "PUT", `/api/agents/status?workspace_id=${id}&agent_id=code-reviewer`, { status: "working", current_task_id: "t", current_task_title: "Seen by both tabs" });
+  await server.call("liv", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=translator-de`, { display_name: "Translator AT" });
+  for (const tab of [page, other]) {
+    await tab.getByText("Seen by both tabs").waitFor();
+    await tab.getByText("Translator AT").waitFor();
+  }
+  assert.deepEqual(streams, [page]);
+  await page.close();
+  await server.call("liv", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=translator-de`, { display_name: "Translator CH" });
+  await other.getByText("Translator CH").waitFor();
+  assert.deepEqual(streams, [page, other]);
+  other.faults();
+});
+
+test("a webhook is added, and its refusals are said", async (context) => {
+  if (!needs(context, "/api/webhooks")) return;
+  const { page } = await studio("ragna");
+  await page.show("webhooks?new=1");
+  page.expect(400, "/api/webhooks");
+  await page.getByLabel("Address").fill("https://127.0.0.1/in");
+  await page.getByRole("dialog").getByRole("button", { name: "Add webhook" }).click();
+  await page.getByRole("dialog").getByText("Not saved.").waitFor();
+  await page.getByLabel("Address").fill("https://hooks.example.com/in");
+  await page.getByRole("dialog").getByRole("button", { name: "Add webhook" }).click();
+  assert.match(await page.locator("[data-secret]").innerText(), /^whsec_/);
+  await page.getByLabel("I have stored the secret in a safe place").check();
+  await page.getByRole("button", { name: "Done" }).click();
+  await page.getByRole("link", { name: "hooks.example.com" }).click();
+  await page.getByRole("button", { name: "Actions for hooks.example.com" }).click();
+  await page.getByRole("menuitem", { name: "Disable" }).click();
+  await page.getByText("hooks.example.com is disabled.").waitFor();
+  await page.getByRole("button", { name: "Actions for hooks.example.com" }).click();
+  await page.getByRole("menuitem", { name: "Delete webhook" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete webhook" }).click();
+  await page.getByText("No webhooks yet").waitFor();
+  page.faults();
+});
+
+test("a workspace is renamed, exported, and erased after its name is typed", async (context) => {
+  if (!needs(context, "/api/workspaces/export")) return;
+  const { page, keys } = await studio("thora");
+  await page.show("workspace");
+  await page.getByLabel("Name").fill("Atelier");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("The name is saved.").waitFor();
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Export workspace" }).click()]);
+  assert.match(file.suggestedFilename(), /^Atelier-.*\.ndjson$/);
+  await page.getByRole("button", { name: "Erase workspace" }).click();
+  const erase = page.getByRole("dialog").getByRole("button", { name: "Erase workspace" });
+  await page.getByLabel("Type Atelier to erase it.").fill("atelier");
+  assert.equal(await erase.getAttribute("aria-disabled"), "true");
+  await page.getByLabel("Type Atelier to erase it.").fill("Atelier");
+  for (const path of ["agents/configs", "agents/status", "agents/versions", "agents/labels", "api-keys", "changes", "workspaces/members"]) page.expect(403, `/api/${path}`);
+  await erase.click();
+  await page.getByRole("heading", { name: "No workspace yet" }).waitFor();
+  assert.equal((await server.raw(keys.pipeline.key, "GET", "/api/whoami")).status, 401);
+  page.faults();
+});

@@ -4,6 +4,7 @@
 //! reports that it did not run, and fails if `CI` is `true`.
 
 mod asked;
+mod browser;
 mod forged;
 mod http;
 mod provider;

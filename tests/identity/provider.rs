@@ -120,7 +120,17 @@ impl Provider {
     }
 
     /// Follows redirects until one leads back to the app, and returns its code.
-    async fn follow(&self, mut path: String, end: &str) -> String {
+    async fn follow(&self, path: String, end: &str) -> String {
+        let location = self.walk(path, |location| location.starts_with(end)).await;
+        let code = location[end.len()..]
+            .trim_start_matches('?')
+            .split('&')
+            .find_map(|pair| pair.strip_prefix("code="));
+        code.unwrap_or_else(|| panic!("no code in {location}")).to_owned()
+    }
+
+    /// Follows redirects, with cookies as in a browser, until one is the end, and returns it.
+    async fn walk(&self, mut path: String, is_end: impl Fn(&str) -> bool) -> String {
         let mut cookies = BTreeMap::new();
         for _ in 0..10 {
             let sent: Vec<String> = cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -142,12 +152,8 @@ impl Provider {
                 .get("location")
                 .map(|location| location.to_str().unwrap());
             let location = location.unwrap_or_else(|| panic!("no redirect from {path}: {response:?}"));
-            if let Some(query) = location.strip_prefix(end) {
-                let code = query
-                    .trim_start_matches('?')
-                    .split('&')
-                    .find_map(|pair| pair.strip_prefix("code="));
-                return code.unwrap_or_else(|| panic!("no code in {location}")).to_owned();
+            if is_end(location) {
+                return location.to_owned();
             }
             // The provider redirects to its own address or to its public one.
             let inside = [self.issuer.clone(), self.url("")];
@@ -155,6 +161,13 @@ impl Provider {
             path = rest.unwrap_or(location).to_owned();
         }
         panic!("redirects without end")
+    }
+
+    /// Follows the provider's redirects from this URL until one leads back to the dashboard, and returns that one.
+    pub async fn follow_to_callback(&self, url: &str) -> String {
+        let path = url.strip_prefix(&self.issuer).unwrap_or_else(|| panic!("{url}"));
+        self.walk(path.to_owned(), |location| location.contains("/ui/callback?"))
+            .await
     }
 
     pub async fn revoke(&self, token: &str) {

@@ -16,7 +16,7 @@ pub struct Service {
     address: SocketAddr,
     stop: oneshot::Sender<()>,
     running: JoinHandle<()>,
-    _data: tempfile::TempDir,
+    data: tempfile::TempDir,
 }
 
 /// Settings for tokens verified with public keys.
@@ -71,7 +71,7 @@ impl Service {
             address: is_ready.await.unwrap(),
             stop,
             running,
-            _data: data,
+            data,
         }
     }
 
@@ -87,6 +87,32 @@ impl Service {
 
     pub async fn status(&self, token: &str) -> u16 {
         self.ask(token).await.status().as_u16()
+    }
+
+    /// Whether a file of the data directory contains these bytes.
+    pub fn data_contains(&self, needle: &[u8]) -> bool {
+        let files = std::fs::read_dir(self.data.path().join("data")).unwrap();
+        let mut contents = files.filter_map(|file| std::fs::read(file.unwrap().path()).ok());
+        contents.any(|content| content.windows(needle.len()).any(|window| window == needle))
+    }
+
+    /// The URL of a path.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Signs a browser in with a token, and returns its cookie.
+    pub async fn cookie(&self, token: &str) -> String {
+        let request = Request::post(self.url("/api/sessions")).header("authorization", format!("Bearer {token}"));
+        let set = http::send(request, "").await;
+        assert_eq!(set.status(), 204, "{set:?}");
+        let field = set.headers()["set-cookie"].to_str().unwrap();
+        field.split(';').next().unwrap().to_owned()
+    }
+
+    /// Who the API says is behind a cookie.
+    pub async fn whoami(&self, cookie: &str) -> Response<Bytes> {
+        http::send(Request::get(self.url("/api/whoami")).header("cookie", cookie), "").await
     }
 
     /// Creates a workspace and returns its members.

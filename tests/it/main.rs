@@ -9,6 +9,7 @@ mod command_line;
 mod decisions;
 mod durability;
 mod examples;
+mod mcp;
 mod races;
 mod secrets;
 mod specification;

@@ -176,10 +176,9 @@ impl AgentCfg {
         workspace: Option<WorkspaceId>,
         permission: Permission,
     ) -> Result<Access, Error> {
-        let workspace = match (workspace, &caller.0) {
-            (Some(workspace), _) => workspace,
-            (None, Kind::ApiKey(key)) => key.facts.workspace_id,
-            (None, Kind::User { user_id, .. }) => self.only_workspace(user_id).await?,
+        let workspace = match workspace {
+            Some(workspace) => workspace,
+            None => self.default_workspace(caller).await?,
         };
         self.access(caller, workspace, permission).await
     }
@@ -241,6 +240,25 @@ impl AgentCfg {
             permissions: member.value.role.permissions(),
             prefetch: None,
         })
+    }
+
+    /// The workspace of a caller that names none: that of an API key, or a user's only one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] for a user of no workspace or of several.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(service.default_workspace(&ada).await?, studio);
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn default_workspace(&self, caller: &Caller) -> Result<WorkspaceId, Error> {
+        match &caller.0 {
+            Kind::ApiKey(key) => Ok(key.facts.workspace_id),
+            Kind::User { user_id, .. } => self.only_workspace(user_id).await,
+        }
     }
 
     async fn only_workspace(&self, user_id: &str) -> Result<WorkspaceId, Error> {

@@ -156,6 +156,22 @@ impl AgentCfg {
             .ok_or_else(|| Error::new(ErrorKind::Internal, "a fresh cookie was taken"))
     }
 
+    /// A random text of this many characters, `0-9A-Za-z`: 5.95 bits each.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`] when the system has no randomness.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// assert_eq!(service.random_text(43)?.len(), 43);
+    /// # Ok::<(), agentcfg_core::Error>(())
+    /// ```
+    pub fn random_text(&self, characters: usize) -> Result<Zeroizing<String>, Error> {
+        Ok(token::random_text(characters, self.entropy())?)
+    }
+
     /// Makes a code that signs this user in once, within [`LOGIN_CODE_SECONDS`]. It is for the operator of the local
     /// identity provider, who can issue tokens for any user.
     ///

@@ -8,6 +8,8 @@ mod faults;
 mod tests;
 mod valid;
 
+#[cfg(feature = "engine")]
+pub use crate::json::read_json;
 use std::fmt::Display;
 
 pub(crate) use self::faults::shown;

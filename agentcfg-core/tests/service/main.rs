@@ -18,6 +18,7 @@ mod model;
 mod races;
 mod rates;
 mod sessions;
+mod sign_in;
 mod status;
 mod support;
 mod workspaces;

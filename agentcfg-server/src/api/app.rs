@@ -15,12 +15,13 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::api::call::{Call, Content, Received};
-use crate::api::credential::{Credential, check_needs};
+use crate::api::credential::{Credential, check_needs, check_no_page};
 use crate::api::endpoint::Run;
 use crate::api::endpoints::{self, Proof, sign_in};
 use crate::api::model_calls::ModelCalls;
 use crate::api::observer::{Answered, Observer, Stopwatch};
 use crate::api::receive::{budget_name, read_body, read_optional_json};
+use crate::api::route::Needs;
 use crate::api::routes::{self, Place};
 #[cfg(feature = "dashboard")]
 use crate::api::ui::{self, Dashboard};
@@ -83,13 +84,14 @@ impl Shared {
 
     /// The answer of the dashboard, if it has one for this path.
     #[cfg(feature = "dashboard")]
-    fn page(&self, place: Option<&Place>, head: &Parts) -> Option<Result<Response<Body>, Failure>> {
+    async fn page(&self, place: Option<&Place>, head: &Parts) -> Option<Result<Response<Body>, Failure>> {
         let dashboard = self.dashboard.as_ref().filter(|_| place.is_none())?;
-        dashboard.answer(head, &self.compression)
+        let answer = dashboard.answer(head, &self.service, &self.browser, &self.compression);
+        Box::pin(answer).await
     }
 
     #[cfg(not(feature = "dashboard"))]
-    fn page(&self, _: Option<&Place>, _: &Parts) -> Option<Result<Response<Body>, Failure>> {
+    async fn page(&self, _: Option<&Place>, _: &Parts) -> Option<Result<Response<Body>, Failure>> {
         None
     }
 
@@ -363,15 +365,17 @@ where
     let endpoint = match place.and_then(|place| place.endpoint(&head.method)) {
         Some(endpoint) => endpoint,
         None => {
-            return shared
-                .page(*place, head)
-                .unwrap_or_else(|| unrouted(*place, &shared.cors, head));
+            let page = shared.page(*place, head).await;
+            return page.unwrap_or_else(|| unrouted(*place, &shared.cors, head));
         }
     };
 
     let reply = if let Run::Open(run) = endpoint.run {
         run(service).await?
     } else {
+        if endpoint.route.needs == Needs::Bearer {
+            check_no_page(fields, &shared.browser, &shared.cors, headers)?;
+        }
         let credential = if matches!(endpoint.run, Run::SignIn) && !fields.has_authorization() {
             Credential::Code
         } else {

@@ -1,13 +1,13 @@
 //! The credential of a request, and what an endpoint needs of it.
 
 use agentcfg_core::Caller;
-use hyper::header::HeaderMap;
+use hyper::header::{self, HeaderMap};
 
 use crate::api::route::Needs;
-use crate::http::Browser;
 use crate::http::browser::Cookie;
 use crate::http::errors::Failure;
 use crate::http::request::Fields;
+use crate::http::{Browser, Cors};
 
 /// What a request brings to say who the caller is.
 #[derive(Clone, Copy)]
@@ -32,6 +32,30 @@ impl<'a> Credential<'a> {
     }
 }
 
+/// Refuses a request of a page, for an endpoint that programs call.
+///
+/// # Errors
+///
+/// 403 with a foreign `Origin` that CORS does not allow, and with a cookie but no `Authorization`.
+pub(super) fn check_no_page(
+    fields: &Fields<'_>,
+    browser: &Browser,
+    cors: &Cors,
+    headers: &HeaderMap,
+) -> Result<(), Failure> {
+    if browser.has_foreign_origin(headers) && !cors.allows(headers) {
+        return Err(Failure::forbidden(
+            "pages of this origin may not call, see the setting cors_origins",
+        ));
+    }
+    if !fields.has_authorization() && headers.contains_key(header::COOKIE) {
+        return Err(Failure::forbidden(
+            "cookies are refused here: send the header Authorization: Bearer <credential>",
+        ));
+    }
+    Ok(())
+}
+
 /// Refuses a caller that cannot have what an endpoint needs.
 ///
 /// # Errors
@@ -39,7 +63,7 @@ impl<'a> Credential<'a> {
 /// 403 for an API key where a session is needed, or without the permission.
 pub(super) fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
     match needs {
-        Needs::Nothing | Needs::Credential => {}
+        Needs::Nothing | Needs::Credential | Needs::Bearer => {}
         Needs::Session | Needs::SessionOrCode | Needs::SessionUnless(..) => {
             caller.user_id()?;
         }

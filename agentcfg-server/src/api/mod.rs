@@ -6,6 +6,7 @@ mod call;
 mod credential;
 mod endpoint;
 mod endpoints;
+mod mcp;
 mod model_calls;
 mod observer;
 #[cfg(test)]
@@ -26,4 +27,4 @@ pub use observer::{Answered, Observer};
 pub use route::{Needs, Route};
 pub use routes::all as routes;
 #[cfg(feature = "dashboard")]
-pub use ui::Dashboard;
+pub use ui::{Dashboard, IdentityProvider, Pending, SignInError, SignedIn};

@@ -31,7 +31,7 @@ where
 {
     match content {
         Content::Nothing => Ok(Bytes::new()),
-        Content::Json(_) => {
+        Content::Json(_) | Content::Rpc => {
             request::check_json(&head.headers)?;
             whole_body(body, request::MAX_BODY, share).await
         }

@@ -33,6 +33,8 @@ pub enum Needs {
     Nothing,
     /// Any good credential.
     Credential,
+    /// Any good credential as bearer. Cookies are refused, and pages of other origins.
+    Bearer,
     /// A session token; an API key is refused.
     Session,
     /// A session token, or a login code in the body.
@@ -51,7 +53,7 @@ impl Needs {
     /// The permission that is required, here or by the endpoint.
     pub const fn permission(self) -> Option<Permission> {
         match self {
-            Self::Nothing | Self::Credential | Self::Session | Self::SessionOrCode => None,
+            Self::Nothing | Self::Credential | Self::Bearer | Self::Session | Self::SessionOrCode => None,
             Self::Permission(permission) | Self::SessionWith(permission) | Self::SessionUnless(permission, _) => {
                 Some(permission)
             }

@@ -231,6 +231,11 @@ impl Browser {
         Ok(())
     }
 
+    /// Whether the request comes from a page of another origin.
+    pub fn has_foreign_origin(&self, headers: &HeaderMap) -> bool {
+        self.origin(headers) == Some(false)
+    }
+
     /// Whether `Origin` is that of this server; `None` without that field.
     fn origin(&self, headers: &HeaderMap) -> Option<bool> {
         let mut origins = headers.get_all(header::ORIGIN).iter();

@@ -51,6 +51,11 @@ impl Cors {
         Self { origins }
     }
 
+    /// Whether the origin of the request is allowed.
+    pub(crate) fn allows(&self, headers: &HeaderMap) -> bool {
+        self.origin(headers).is_some()
+    }
+
     /// The origin of the request, when it is allowed.
     fn origin<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
         let origin = headers.get(header::ORIGIN)?;

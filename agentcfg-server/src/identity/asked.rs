@@ -166,7 +166,7 @@ pub(super) fn basic(client_id: &str, client_secret: &Secret) -> HeaderValue {
 }
 
 /// Encodes a value for `application/x-www-form-urlencoded`.
-fn form(text: &str) -> String {
+pub(super) fn form(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

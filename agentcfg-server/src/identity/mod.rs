@@ -1,6 +1,9 @@
 //! The identity providers that a server can have: its own, or an external one that publishes keys or is asked about tokens.
 
 mod asked;
+#[cfg(feature = "dashboard")]
+mod code_flow;
+mod discovery;
 mod published;
 mod remote;
 #[cfg(test)]
@@ -15,6 +18,8 @@ use agentcfg_core::clock::{Clock, SystemClock};
 use agentcfg_core::session::{JwksSessions, LocalSessions, SessionVerifier};
 
 use self::asked::{AskedProvider, Question, basic, sensitive};
+#[cfg(feature = "dashboard")]
+pub use self::code_flow::{CodeFlow, CodeFlowError, OidcClient};
 use self::published::PublishedKeys;
 pub use self::remote::RemoteProvider;
 pub use self::url::{discovery_url, is_plain_url};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::process::config::Flags;
 
@@ -34,6 +34,8 @@ pub enum Command {
     Token(TokenArgs),
     /// Print a link that signs a user in to the dashboard once
     LoginLink(LoginLinkArgs),
+    /// Print the lines that connect an AI client to the server by the Model Context Protocol
+    McpConfig(McpConfigArgs),
     /// Write one consistent copy of the store to a file, also while a server runs on it
     Backup(BackupArgs),
     /// Put a backup into a directory that has no store yet
@@ -121,6 +123,35 @@ pub struct LoginLinkArgs {
     /// TOML file with settings, when the server has one
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+}
+
+/// `agentcfg-server mcp-config`
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Prints what to run or to write into which file, so that an AI client finds the server's tools. The client \
+                  reads the API key from the environment variable AGENTCFG_API_KEY, so that it is in no file; VS Code asks for it.",
+    after_help = "Example: agentcfg-server mcp-config claude-code"
+)]
+pub struct McpConfigArgs {
+    /// The client
+    #[arg(value_enum)]
+    pub client: McpClient,
+    /// TOML file with settings, when the server has one
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// A client of the Model Context Protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum McpClient {
+    /// Claude Code
+    ClaudeCode,
+    /// Cursor
+    Cursor,
+    /// VS Code
+    Vscode,
+    /// Codex
+    Codex,
 }
 
 /// `agentcfg-server backup`
@@ -223,6 +254,15 @@ impl From<&LoginLinkArgs> for Flags {
     }
 }
 
+impl From<&McpConfigArgs> for Flags {
+    fn from(args: &McpConfigArgs) -> Self {
+        Self {
+            config: args.config.clone(),
+            ..Self::default()
+        }
+    }
+}
+
 impl From<&RotateArgs> for Flags {
     fn from(args: &RotateArgs) -> Self {
         Self {
@@ -288,6 +328,8 @@ mod tests {
             "agentcfg-server token --user u --data d --ttl 86400",
             "agentcfg-server login-link --user u",
             "agentcfg-server login-link --user u --data d --config a.toml",
+            "agentcfg-server mcp-config claude-code",
+            "agentcfg-server mcp-config vscode --config a.toml",
             "agentcfg-server backup --data d --out f",
             "agentcfg-server restore --from f --data d",
             "agentcfg-server restore --from f --data d --discard-provider-keys",
@@ -321,6 +363,8 @@ mod tests {
             "x",
             "x token",
             "x login-link",
+            "x mcp-config",
+            "x mcp-config other",
             "x backup --data d",
             "x restore --data d",
             "x check",

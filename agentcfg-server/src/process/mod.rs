@@ -9,6 +9,8 @@ mod datadir;
 mod maintenance;
 mod master_keys;
 mod server;
+#[cfg(feature = "dashboard")]
+mod sign_in;
 mod signals;
 mod start_error;
 mod telemetry;

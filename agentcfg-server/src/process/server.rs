@@ -23,6 +23,8 @@ use crate::process::config::Config;
 use crate::process::datadir::DataDir;
 use crate::process::maintenance::{finish_rotation, maintain};
 use crate::process::master_keys;
+#[cfg(feature = "dashboard")]
+use crate::process::sign_in;
 pub use crate::process::start_error::StartError;
 use crate::process::telemetry::{self, Metrics};
 
@@ -183,7 +185,11 @@ impl Server {
         app = app.with_browser(browser(&self.config, address)?);
         #[cfg(feature = "dashboard")]
         if self.config.dashboard {
-            app = app.with_dashboard(Dashboard::default());
+            let mut dashboard = Dashboard::default();
+            if let Some(provider) = sign_in::provider(&self.config)? {
+                dashboard = dashboard.with_provider(provider);
+            }
+            app = app.with_dashboard(dashboard);
         }
         if !self.config.compression {
             app = app.with_compression(Compression::off());

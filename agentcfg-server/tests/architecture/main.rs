@@ -36,9 +36,11 @@ const STATUS_CODES: &[(&str, &[&str])] = &[
     ("http/response.rs", &["OK", "CREATED", "NO_CONTENT", "NOT_MODIFIED"]),
     ("http/cors.rs", &["NO_CONTENT"]),
     ("api/app.rs", &["NOT_MODIFIED"]),
+    ("api/mcp/message.rs", &["OK", "ACCEPTED", "BAD_REQUEST", "NOT_FOUND"]),
     ("api/ui/files.rs", &["NOT_MODIFIED"]),
+    ("api/ui/sign_in.rs", &["SEE_OTHER"]),
     ("identity/asked.rs", &["OK", "BAD_REQUEST", "UNAUTHORIZED", "FORBIDDEN"]),
-    ("identity/published.rs", &["OK"]),
+    ("identity/discovery.rs", &["OK"]),
 ];
 
 fn crate_source() -> Source {

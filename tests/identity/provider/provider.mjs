@@ -38,6 +38,19 @@ const provider = new Provider(issuer, {
       grant_types: ['authorization_code', 'client_credentials'],
       redirect_uris: ['http://127.0.0.1/signed-in'],
     },
+    // The dashboard, as a public client and as one with a secret. The port of a loopback address may be any (RFC 8252).
+    {
+      client_id: 'dashboard',
+      application_type: 'native',
+      token_endpoint_auth_method: 'none',
+      redirect_uris: ['http://127.0.0.1/ui/callback'],
+    },
+    {
+      client_id: 'dashboard with secret',
+      client_secret: 'd:e&c/r%t+',
+      application_type: 'native',
+      redirect_uris: ['http://127.0.0.1/ui/callback'],
+    },
     // The credentials contain characters that form encoding must escape.
     { client_id: 'agentcfg api', client_secret: 's:e&c/r%t+', grant_types: [], response_types: [], redirect_uris: [] },
   ],
@@ -103,8 +116,10 @@ server.on('request', async (request, response) => {
       response.end(signAnything(alg, header, claims));
     } else if (path.startsWith('/interaction/')) {
       // A user would type a name and a password here; the test sent the name with the request.
-      const { params } = await provider.interactionDetails(request, response);
-      await provider.interactionFinished(request, response, { login: { accountId: params.login_hint } });
+      const { params, prompt } = await provider.interactionDetails(request, response);
+      // The provider asks for consent for each sign-in of a native client.
+      const given = prompt.name === 'login' ? { login: { accountId: params.login_hint } } : { consent: {} };
+      await provider.interactionFinished(request, response, given);
     } else {
       handle(request, response);
     }

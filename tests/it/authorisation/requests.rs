@@ -94,6 +94,11 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
         ("PUT", "/api/provider-keys") => with(Before::Nothing, PROVIDER, Some(r#"{"api_key": "{fresh}"}"#)),
         ("DELETE", "/api/provider-keys") => with(Before::ProviderKey, PROVIDER, None),
         ("POST" | "DELETE", "/api/sessions") => with(Before::Nothing, "", None),
+        ("POST", "/mcp") => with(
+            Before::Nothing,
+            "",
+            Some(r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#),
+        ),
         ("POST", "/api/api-keys/rotate") => with(Before::Key, "key_id={item}", None),
         ("DELETE", "/api/api-keys") => with(Before::Key, "key_id={item}", None),
         _ => return None,

@@ -17,7 +17,7 @@ fn cookie(response: &Response) -> String {
 
 /// Signs a user in with a session token, and returns the cookie.
 #[track_caller]
-fn sign_in(server: &Server, token: &str) -> String {
+pub(crate) fn sign_in(server: &Server, token: &str) -> String {
     cookie(&server.post("/api/sessions").bearer(token).send().expect(204))
 }
 

@@ -12,7 +12,7 @@ fn every_path_of_the_api_begins_with_api() {
         .collect();
     assert_eq!(
         outside,
-        ["/openapi.json", "/healthz", "/readyz"],
+        ["/mcp", "/openapi.json", "/healthz", "/readyz"],
         "paths outside the API are for operators and tools"
     );
 }

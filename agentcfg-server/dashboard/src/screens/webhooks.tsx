@@ -1,5 +1,5 @@
 /** Webhooks: creation, the one showing of the secret, deliveries, tests, replay. */
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
 import { invalidate, useResource } from "../base/cache";
 import { useWebhooks } from "../base/data";
@@ -16,6 +16,8 @@ import { Lead, Page } from "../parts/page";
 import { secret } from "../parts/secret";
 
 const MOST = 20;
+/** How often the deliveries are read while they are shown. */
+const AGAIN = 4_000;
 const DEFAULT_TYPES = ["agent.*", "agents.*", "label.*"];
 
 const hostOf = (url: string): string => {
@@ -101,6 +103,11 @@ function One({ hook }: { hook: Webhook }) {
   const [testing, setTesting] = useState(false);
   const host = hostOf(hook.url);
   const done = (): void => invalidate("webhooks", "audit");
+  // Deliveries are no events of the feed.
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || void deliveries.reload(), AGAIN);
+    return () => clearInterval(timer);
+  }, [hook.id]);
 
   const test = async (): Promise<void> => {
     setTesting(true);

@@ -35,21 +35,23 @@ pub enum Content {
     Json(Schema),
     /// The same, or no body at all.
     OptionalJson(Schema),
+    /// A JSON-RPC message, with a JSON content type.
+    Rpc,
     /// The body of a model call: it may be longer, and must be JSON only where something is filled in.
     ModelCall,
 }
 
 impl Content {
-    /// Whether the body must be JSON.
+    /// Whether there must be a JSON body, of a type that the endpoint declares.
     pub const fn is_json(&self) -> bool {
-        matches!(self, Self::Json(_) | Self::OptionalJson(_))
+        matches!(self, Self::Json(_))
     }
 
     /// The type of the JSON, where it has one.
     pub const fn schema(&self) -> Option<Schema> {
         match self {
             Self::Json(schema) | Self::OptionalJson(schema) => Some(*schema),
-            Self::Nothing | Self::ModelCall => None,
+            Self::Nothing | Self::Rpc | Self::ModelCall => None,
         }
     }
 }
@@ -97,6 +99,18 @@ impl<T: ReadJson> Body for T {
 
     fn read(request: &Received<'_>) -> Result<Self, Failure> {
         Ok(Self::read_json(&request.body)?)
+    }
+}
+
+/// A JSON-RPC message, which its endpoint reads: its faults are answered as JSON-RPC.
+#[derive(Debug)]
+pub struct Rpc(pub Bytes);
+
+impl Body for Rpc {
+    const CONTENT: Content = Content::Rpc;
+
+    fn read(request: &Received<'_>) -> Result<Self, Failure> {
+        Ok(Self(request.body.clone()))
     }
 }
 

@@ -10,7 +10,7 @@ use hyper::Uri;
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 
-pub use self::body::{Body, Content, Optional, Passed};
+pub use self::body::{Body, Content, Optional, Passed, Rpc};
 pub use self::parameter::{Input, Parameter, ParameterDoc, Place, Shape};
 use crate::api::model_calls::ModelCalls;
 use crate::http::browser::Cookie;

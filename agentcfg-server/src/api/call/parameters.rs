@@ -341,6 +341,36 @@ impl Parameter for IfMatch {
     }
 }
 
+/// Declares optional header fields whose text an endpoint reads.
+macro_rules! header_texts {
+    ($($(#[doc = $doc:literal])+ $name:ident, $component:literal, $field:literal, $about:literal;)+) => {$(
+        $(#[doc = $doc])+
+        pub struct $name;
+
+        impl Parameter for $name {
+            type Value<'a> = Option<&'a str>;
+
+            const DOC: ParameterDoc = ParameterDoc::header($component, $field, Shape::Text, $about);
+
+            fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Option<&'a str>, Failure> {
+                let mut fields = request.headers.get_all($field).iter();
+                let text = fields.next().and_then(|field| field.to_str().ok());
+                // Of two fields none is the one.
+                Ok(text.filter(|_| fields.next().is_none()))
+            }
+        }
+    )+};
+}
+
+header_texts! {
+    /// The revision of the Model Context Protocol.
+    McpVersion, "McpProtocolVersion", "MCP-Protocol-Version", "The revision of the protocol. The stateless revision requires it.";
+    /// The method of a message.
+    McpMethod, "McpMethod", "Mcp-Method", "The method of the message. The stateless revision requires it.";
+    /// What a message names.
+    McpName, "McpName", "Mcp-Name", "The tool, the resource or the prompt that the message names. The stateless revision requires it.";
+}
+
 /// The versions that the caller has.
 pub struct IfNoneMatch;
 

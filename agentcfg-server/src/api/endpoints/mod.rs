@@ -3,6 +3,7 @@
 mod agents;
 mod api_keys;
 mod audit;
+mod mcp;
 mod members;
 mod model_calls;
 mod models;
@@ -33,6 +34,7 @@ const MODULES: &[&[Definition]] = &[
     models::ENDPOINTS,
     model_calls::ENDPOINTS,
     provider_keys::ENDPOINTS,
+    mcp::ENDPOINTS,
     system::ENDPOINTS,
 ];
 

@@ -42,6 +42,11 @@ pub(super) const MODELS: Tag = Tag {
     description: "Models on offer, and the workspace's own credentials for them.",
 };
 
+pub(super) const MCP: Tag = Tag {
+    name: "Model Context Protocol",
+    description: "Agents, their prompts and their status as tools, resources and prompts of an AI client.",
+};
+
 pub(super) const SYSTEM: Tag = Tag {
     name: "System",
     description: "Health, readiness and this document; without credential.",

@@ -108,7 +108,7 @@ fn operation(endpoint: &Definition, schemas: &mut Schemas) -> Node {
 fn credentials(needs: Needs) -> &'static [&'static str] {
     match needs {
         Needs::Nothing => &[],
-        Needs::Credential | Needs::Permission(_) => &["api_key", "session"],
+        Needs::Credential | Needs::Bearer | Needs::Permission(_) => &["api_key", "session"],
         Needs::Session | Needs::SessionOrCode | Needs::SessionWith(_) | Needs::SessionUnless(..) => &["session"],
     }
 }
@@ -119,6 +119,7 @@ fn sentence(needs: Needs) -> String {
     match needs {
         Needs::Nothing => "No credential is needed.".to_owned(),
         Needs::Credential => "Any good credential will do.".to_owned(),
+        Needs::Bearer => "Any good credential will do, as bearer: cookies are refused.".to_owned(),
         Needs::Session => format!("No permission is needed. {SESSION}"),
         Needs::SessionOrCode => "A session token is needed, or a login code; API keys are refused.".to_owned(),
         Needs::Permission(permission) => format!("Needs the permission `{permission}`."),
@@ -167,6 +168,11 @@ fn request_body(endpoint: &Definition, schemas: &mut Schemas) -> Option<Node> {
             matches!(endpoint.content, Content::Json(_)),
             "A JSON object. A field that is not described, and any name given twice, is refused.",
             Node::object().with("application/json", json(schemas.reference(schema))),
+        )),
+        Content::Rpc => Some(body(
+            true,
+            "A JSON-RPC 2.0 message of the Model Context Protocol.",
+            Node::object().with("application/json", json(Node::object().with("type", "object"))),
         )),
         Content::ModelCall => Some(body(
             false,

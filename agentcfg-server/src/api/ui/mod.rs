@@ -3,14 +3,20 @@
 //! The files are what `agentcfg-server/dashboard` builds. They call the API and nothing else.
 
 mod files;
+mod sign_in;
 
+use std::fmt;
+use std::sync::Arc;
+
+use agentcfg_core::AgentCfg;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Response};
 
 use self::files::{FILES, File};
+pub use self::sign_in::{IdentityProvider, Pending, SignInError, SignedIn};
 use crate::http::errors::Failure;
-use crate::http::{Body, Compression};
+use crate::http::{Body, Browser, Compression};
 
 /// The label of the dashboard in metrics.
 pub(super) const ROUTE: &str = "/ui/{path}";
@@ -34,21 +40,85 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, Default)]
-pub struct Dashboard {}
+#[derive(Clone, Default)]
+pub struct Dashboard {
+    provider: Option<Arc<dyn IdentityProvider>>,
+}
 
 impl Dashboard {
-    /// The answer, where the path is one of the dashboard's.
-    pub(super) fn answer(&self, head: &Parts, compression: &Compression) -> Option<Result<Response<Body>, Failure>> {
-        let file = find(head.uri.path())?;
-        Some(match head.method {
-            Method::GET | Method::HEAD => Ok(serve(file, &head.headers, compression)),
-            _ => {
-                let message = format!("{} is not allowed here, use GET, HEAD", head.method);
-                Err(Failure::method_not_allowed(message, "GET, HEAD"))
-            }
-        })
+    /// The dashboard, with sign-in at an identity provider.
+    ///
+    /// ```no_run
+    /// use std::sync::Arc;
+    /// use agentcfg_server::{Dashboard, IdentityProvider};
+    /// fn dashboard(provider: Arc<dyn IdentityProvider>) -> Dashboard {
+    ///     Dashboard::default().with_provider(provider)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn with_provider(self, provider: Arc<dyn IdentityProvider>) -> Self {
+        Self {
+            provider: Some(provider),
+        }
     }
+
+    /// The answer, where the path is one of the dashboard's.
+    pub(super) async fn answer(
+        &self,
+        head: &Parts,
+        service: &AgentCfg,
+        browser: &Browser,
+        compression: &Compression,
+    ) -> Option<Result<Response<Body>, Failure>> {
+        let path = head.uri.path();
+        let file = find(path)?;
+        if !matches!(head.method, Method::GET | Method::HEAD) {
+            let message = format!("{} is not allowed here, use GET, HEAD", head.method);
+            return Some(Err(Failure::method_not_allowed(message, "GET, HEAD")));
+        }
+        let answer = match (&self.provider, path) {
+            (Some(provider), "/ui/sign-in") => sign_in::begin(&**provider, service, browser, &head.headers).await,
+            (Some(provider), "/ui/callback") => {
+                sign_in::finish(&**provider, service, browser, &head.headers, head.uri.query()).await
+            }
+            _ => {
+                let mut response = file.response(&head.headers, compression);
+                guard(response.headers_mut());
+                return Some(Ok(response));
+            }
+        };
+        let mut response = answer.unwrap_or_else(|failure| refusal(&failure));
+        let fields = response.headers_mut();
+        fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        guard(fields);
+        Some(Ok(response))
+    }
+}
+
+impl fmt::Debug for Dashboard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dashboard")
+            .field("provider", &self.provider.is_some())
+            .finish()
+    }
+}
+
+/// The page that says why a sign-in failed.
+fn refusal(failure: &Failure) -> Response<Body> {
+    let cause = failure.cause.as_deref().unwrap_or_default();
+    tracing::warn!(
+        status = failure.status.as_u16(),
+        cause,
+        "a sign-in failed: {}",
+        failure.message
+    );
+    let mut response = sign_in::page("Not signed in", &failure.message, None);
+    *response.status_mut() = failure.status;
+    if failure.is_unauthorized() {
+        let fields = response.headers_mut();
+        fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
 }
 
 /// Whether the dashboard has something at this path.
@@ -79,12 +149,6 @@ fn find(path: &str) -> Option<&'static File> {
 fn is_plain(segment: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     !segment.is_empty() && !segment.starts_with('.') && segment.bytes().all(is_plain)
-}
-
-fn serve(file: &'static File, headers: &HeaderMap, compression: &Compression) -> Response<Body> {
-    let mut response = file.response(headers, compression);
-    guard(response.headers_mut());
-    response
 }
 
 /// Adds the fields that keep a page from loading, leaking or being framed by anything else.

@@ -2,6 +2,7 @@
 
 mod dev;
 mod login_link;
+mod mcp_config;
 mod migrate;
 mod rotate;
 mod serve;
@@ -57,6 +58,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Serve(args) => serve::run(&args),
         Command::Token(args) => token::run(&args),
         Command::LoginLink(args) => login_link::run(&args),
+        Command::McpConfig(args) => mcp_config::run(&args),
         Command::Backup(args) => store::backup(&args),
         Command::Restore(args) => store::restore(&args),
         Command::Check(args) => store::check(&args),

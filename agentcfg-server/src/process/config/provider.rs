@@ -50,6 +50,20 @@ impl Config {
                  must say where the keys are; got {issuer:?}"
             ));
         }
+        if self.oidc_client_id.is_some() {
+            if discovery_url(issuer).is_none() {
+                problems.push(format!(
+                    "oidc_client_id is set, which needs an oidc_issuer that is an http or https URL without credentials, \
+                     query and fragment; got {issuer:?}"
+                ));
+            }
+            if self.public_url.is_none() && !self.listen.ip().is_loopback() {
+                problems.push(
+                    "oidc_client_id is set, which needs public_url: the identity provider sends browsers back to it"
+                        .into(),
+                );
+            }
+        }
         Some(RemoteProvider::Jwks {
             issuer,
             audience: self.oidc_audience.as_deref()?,

@@ -1,0 +1,72 @@
+//! The endpoint of the Model Context Protocol.
+
+use hyper::Response;
+
+use super::tags::MCP;
+use crate::api::answer::{Answer, AnswerDoc, Shown};
+use crate::api::call::parameters::{McpMethod, McpName, McpVersion};
+use crate::api::call::{Call, Rpc};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Values};
+use crate::api::mcp::{self, Mirrored};
+use crate::api::route::{Needs, Route};
+use crate::http::Body;
+use crate::http::errors::Failure;
+use crate::http::response::Reply;
+
+/// The endpoints of this module.
+pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<Exchange>()];
+
+/// `POST /mcp`
+pub struct Exchange;
+
+/// A JSON-RPC answer.
+#[derive(Debug)]
+pub struct Answered(Response<Body>);
+
+impl Answer for Answered {
+    const DOC: AnswerDoc = AnswerDoc::ok(Shown::Fixed(
+        None,
+        r#"{
+            "type": "object",
+            "description": "A JSON-RPC 2.0 response.",
+            "properties": {"jsonrpc": {"type": "string", "const": "2.0"}},
+            "required": ["jsonrpc"]
+        }"#,
+    ));
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Ok(Reply::whole(self.0))
+    }
+}
+
+impl Endpoint for Exchange {
+    const ROUTE: Route = Route::post("/mcp", Needs::Bearer);
+
+    const DOC: Doc = Doc::new(
+        "exchangeMcp",
+        MCP,
+        "Send a message of the Model Context Protocol",
+        "Answers one JSON-RPC message over Streamable HTTP. The stateless revision 2026-07-28 is served, and the revisions \
+         2025-11-25 and 2025-06-18 for clients that send `initialize`; there are no sessions and no streams.\n\n\
+         The tools are listed by what the credential may do. A call that the API refuses is a result with `isError`. Faults of \
+         the protocol are JSON-RPC errors: with status 400 for a message or a header field that is malformed, 404 for an unknown \
+         method in the stateless revision. A notification is answered with 202 and no body.",
+    )
+    .answer("The response to the message.", &[])
+    .failures(&[403]);
+
+    type Input = (McpVersion, McpMethod, McpName);
+    type Body = Rpc;
+    type Answer = Answered;
+
+    async fn run(
+        call: &Call<'_>,
+        (version, method, name): Values<'_, Self>,
+        Rpc(body): Rpc,
+    ) -> Result<Self::Answer, Failure> {
+        let mirrored = Mirrored { version, method, name };
+        Ok(Answered(
+            mcp::exchange(call.service, call.caller, &mirrored, &body).await?,
+        ))
+    }
+}

@@ -1,0 +1,292 @@
+//! What each tool does.
+
+use std::collections::HashMap;
+
+use agentcfg_core::model::{
+    Agent, AgentFilter, AgentPatch, AgentState, NewAgent, Precondition, StatusReport, Tagged, WorkspaceId,
+};
+use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::arguments::Arguments;
+use super::message::RpcError;
+use super::object;
+use super::tools::TOOLS;
+
+/// The fields of an agent that can be empty.
+pub(super) const CLEARABLE: [&str; 5] = ["role", "description", "model", "color", "persona_prompt"];
+
+/// How many records a list has unless the call says otherwise.
+const PAGE: u64 = 100;
+const MOST: u64 = 1000;
+
+/// Why a call has no structured result: what the model is told.
+struct Told(String);
+
+impl From<String> for Told {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<Error> for Told {
+    fn from(error: Error) -> Self {
+        if matches!(error.kind(), ErrorKind::Internal | ErrorKind::Unavailable) {
+            tracing::error!(?error, "a tool failed");
+        }
+        if let Some(current) = error.current_tag() {
+            return Self(format!(
+                "etag is not the current one, which is {current}: read the agent again with get_agent"
+            ));
+        }
+        Self(error.message().to_owned())
+    }
+}
+
+type Outcome = Result<Map<String, Value>, Told>;
+
+/// Answers `tools/call`. What the API refuses is a result with `isError`, which the model can read.
+///
+/// # Errors
+///
+/// An unknown tool, or parameters that are not those of a call.
+pub(super) async fn call(
+    service: &AgentCfg,
+    caller: &Caller,
+    params: &Map<String, Value>,
+) -> Result<Map<String, Value>, RpcError> {
+    let name = params.get("name").and_then(Value::as_str);
+    let name = name.ok_or_else(|| RpcError::invalid_params("name is required and must be a string"))?;
+    let tool = TOOLS.iter().find(|tool| tool.name == name);
+    let tool = tool.ok_or_else(|| {
+        let shown: String = name.chars().take(60).collect();
+        RpcError::invalid_params(format!("unknown tool {shown:?}"))
+    })?;
+    let arguments = match params.get("arguments") {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(arguments)) => Ok(arguments.clone()),
+        Some(_) => Err(Told("arguments must be an object".to_owned())),
+    };
+    let tools = Tools { service, caller };
+    let outcome = match arguments {
+        Ok(arguments) => tools.run(tool.name, Arguments::new(arguments)).await,
+        Err(told) => Err(told),
+    };
+    let text = |text: String| json!([{"type": "text", "text": text}]);
+    Ok(object(match outcome {
+        Ok(members) => {
+            let structured = Value::Object(members);
+            json!({"content": text(structured.to_string()), "structuredContent": structured, "isError": false})
+        }
+        Err(Told(why)) => json!({"content": text(why), "isError": true}),
+    }))
+}
+
+/// The tools of a caller.
+struct Tools<'a> {
+    service: &'a AgentCfg,
+    caller: &'a Caller,
+}
+
+impl Tools<'_> {
+    async fn run(&self, name: &str, arguments: Arguments) -> Outcome {
+        match name {
+            "list_agents" => self.list_agents(arguments).await,
+            "get_agent" => self.get_agent(arguments).await,
+            "list_models" => self.list_models(arguments).await,
+            "search_audit_log" => self.search_audit_log(arguments).await,
+            "create_agent" => self.create_agent(arguments).await,
+            "update_agent" => self.update_agent(arguments).await,
+            "deactivate_agent" => self.deactivate_agent(arguments).await,
+            "restore_agent" => self.restore_agent(arguments).await,
+            "report_status" => self.report_status(arguments).await,
+            other => Err(Told(format!("the tool {other} does nothing"))),
+        }
+    }
+
+    /// The workspace that the call names, or else the only one of the caller.
+    async fn workspace(&self, named: Option<WorkspaceId>) -> Result<WorkspaceId, Error> {
+        match named {
+            Some(workspace) => Ok(workspace),
+            None => self.service.default_workspace(self.caller).await,
+        }
+    }
+
+    async fn list_agents(&self, mut arguments: Arguments) -> Outcome {
+        let named = arguments.workspace();
+        let state: AgentState = arguments.word("state").unwrap_or_default();
+        let (limit, offset) = page(&mut arguments);
+        arguments.finish()?;
+        let workspace = self.workspace(named).await?;
+        let filter = AgentFilter {
+            agent_id: None,
+            state,
+            offset,
+            limit: u32::try_from(limit).ok(),
+        };
+        let list = self.service.list_agents(self.caller, workspace, &filter).await?.value;
+        let mut live: HashMap<String, Map<String, Value>> = HashMap::new();
+        if state != AgentState::Inactive {
+            for entry in self.service.agent_status(self.caller, workspace).await? {
+                live.insert(entry.agent_id.to_string(), filled(&entry)?);
+            }
+        }
+        let mut agents = Vec::new();
+        for agent in list.agents()? {
+            let mut row = filled(agent)?;
+            for long in [
+                "id",
+                "workspace_id",
+                "description",
+                "persona_prompt",
+                "capabilities",
+                "parameters",
+                "color",
+            ] {
+                row.remove(long);
+            }
+            if let Some(status) = live.remove(agent.agent_id.as_str()) {
+                row.extend(status);
+            }
+            agents.push(row);
+        }
+        Ok(with_next("agents", agents, limit, offset))
+    }
+
+    async fn get_agent(&self, mut arguments: Arguments) -> Outcome {
+        let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
+        arguments.finish()?;
+        let workspace = self.workspace(named).await?;
+        shown(&self.service.get_agent(self.caller, workspace, &*agent_id).await?)
+    }
+
+    async fn list_models(&self, mut arguments: Arguments) -> Outcome {
+        let named = arguments.workspace();
+        arguments.finish()?;
+        let workspace = self.workspace(named).await?;
+        let models = self.service.list_models(self.caller, workspace).await?;
+        let models = models.iter().map(filled).collect::<Result<Vec<_>, _>>()?;
+        Ok(object(json!({ "models": models })))
+    }
+
+    async fn search_audit_log(&self, mut arguments: Arguments) -> Outcome {
+        let named = arguments.workspace();
+        let (limit, offset) = page(&mut arguments);
+        arguments.finish()?;
+        let workspace = self.workspace(named).await?;
+        let most = usize::try_from(limit).unwrap_or_default();
+        let entries = self.service.audit_log(self.caller, workspace, offset, most).await?;
+        let entries = entries.iter().map(filled).collect::<Result<Vec<_>, _>>()?;
+        Ok(with_next("entries", entries, limit, offset))
+    }
+
+    async fn create_agent(&self, mut arguments: Arguments) -> Outcome {
+        let named = arguments.workspace();
+        let mut body = arguments.body("leave it out");
+        arguments.finish()?;
+        let workspace = self.workspace(named).await?;
+        body.insert("workspace_id".to_owned(), json!(workspace));
+        let new = NewAgent::from_json(&written(&body)?).map_err(Error::from)?;
+        shown(&self.service.create_agent(self.caller, new).await?)
+    }
+
+    async fn update_agent(&self, mut arguments: Arguments) -> Outcome {
+        let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
+        let etag = arguments.required("etag");
+        let clear = arguments.texts("clear");
+        let mut body = arguments.body("name it in clear");
+        for field in clear {
+            if !CLEARABLE.contains(&&*field) {
+                arguments.fault(format!("clear must name {}", CLEARABLE.join(", ")));
+            } else if body.insert(field.clone(), Value::Null).is_some() {
+                arguments.fault(format!("{field} is given, and named in clear"));
+            }
+        }
+        arguments.finish()?;
+        let patch = AgentPatch::from_json(&written(&body)?).map_err(Error::from)?;
+        let condition = condition(Some(&etag));
+        let updated = self
+            .service
+            .update_agent(self.caller, named, &*agent_id, patch, &condition)
+            .await?;
+        shown(&updated)
+    }
+
+    async fn deactivate_agent(&self, mut arguments: Arguments) -> Outcome {
+        let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
+        let etag = arguments.text("etag");
+        arguments.finish()?;
+        let condition = condition(etag.as_deref());
+        self.service
+            .delete_agent(self.caller, named, &*agent_id, &condition)
+            .await?;
+        Ok(object(json!({"agent_id": agent_id, "is_active": false})))
+    }
+
+    async fn restore_agent(&self, mut arguments: Arguments) -> Outcome {
+        let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
+        let etag = arguments.text("etag");
+        arguments.finish()?;
+        let condition = condition(etag.as_deref());
+        shown(
+            &self
+                .service
+                .restore_agent(self.caller, named, &*agent_id, &condition)
+                .await?,
+        )
+    }
+
+    async fn report_status(&self, mut arguments: Arguments) -> Outcome {
+        let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
+        let body = arguments.body("leave it out");
+        arguments.finish()?;
+        let report = StatusReport::from_json(&written(&body)?).map_err(Error::from)?;
+        let reported = self
+            .service
+            .report_status(self.caller, named, &*agent_id, report)
+            .await?;
+        filled(&reported)
+    }
+}
+
+fn page(arguments: &mut Arguments) -> (u64, u64) {
+    let limit = arguments.integer("limit", 1..=MOST).unwrap_or(PAGE);
+    (limit, arguments.integer("offset", 0..=u64::MAX).unwrap_or_default())
+}
+
+/// A list, with the offset of the next page where there may be one.
+fn with_next(name: &str, rows: Vec<Map<String, Value>>, limit: u64, offset: u64) -> Map<String, Value> {
+    let is_full = rows.len() as u64 == limit;
+    let mut list = object(json!({ name: rows }));
+    if is_full {
+        list.insert("next_offset".to_owned(), json!(offset.saturating_add(limit)));
+    }
+    list
+}
+
+/// The condition that an etag names, with or without the quotes that HTTP puts around it.
+fn condition(etag: Option<&str>) -> Precondition {
+    match etag {
+        None => Precondition::None,
+        Some(etag) => Precondition::matches(etag.trim_matches('"')),
+    }
+}
+
+/// A record without its null fields.
+fn filled<T: Serialize>(record: &T) -> Result<Map<String, Value>, Told> {
+    let value = serde_json::to_value(record).map_err(|error| Told(error.to_string()))?;
+    let mut members = object(value);
+    members.retain(|_, member| !member.is_null());
+    Ok(members)
+}
+
+fn shown(agent: &Tagged<Agent>) -> Outcome {
+    let mut members = filled(&agent.value)?;
+    members.insert("etag".to_owned(), json!(agent.tag.to_string()));
+    Ok(members)
+}
+
+fn written(body: &Map<String, Value>) -> Result<Vec<u8>, Told> {
+    serde_json::to_vec(body).map_err(|error| Told(error.to_string()))
+}

@@ -1,0 +1,186 @@
+//! Resources and prompts: agents to read, and their personas to use.
+//!
+//! Both belong to the one workspace of the caller. A user of several workspaces has empty lists.
+
+use agentcfg_core::model::{Agent, AgentFilter, WorkspaceId};
+use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
+use serde_json::{Map, Value, json};
+
+use super::message::{Era, RpcError};
+use super::object;
+
+/// Agents on each page of a list.
+const PAGE: u32 = 500;
+
+const AGENTS: &str = "agentcfg://agents/";
+const STATUS: &str = "agentcfg://status";
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain";
+
+type Answer = Result<Map<String, Value>, RpcError>;
+
+/// The templates of the resources' addresses.
+pub(super) fn templates() -> Map<String, Value> {
+    object(json!({"resourceTemplates": [
+        {"uriTemplate": "agentcfg://agents/{agent_id}", "name": "agent", "title": "Configuration of an agent", "mimeType": JSON},
+        {"uriTemplate": "agentcfg://agents/{agent_id}/prompt", "name": "prompt", "title": "Persona prompt of an agent", "mimeType": TEXT},
+    ]}))
+}
+
+/// Answers `resources/list`.
+pub(super) async fn resources(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>) -> Answer {
+    let (offset, agents) = listed(service, caller, params).await?;
+    let Some(agents) = agents else {
+        return Ok(object(json!({"resources": []})));
+    };
+    let mut resources = Vec::new();
+    if offset == 0 {
+        resources
+            .push(json!({"uri": STATUS, "name": "status", "title": "Live status of all agents", "mimeType": JSON}));
+    }
+    for agent in &agents {
+        let (id, title) = (&agent.agent_id, &agent.display_name);
+        resources.push(json!({"uri": format!("{AGENTS}{id}"), "name": id, "title": title, "mimeType": JSON}));
+        if persona(agent).is_some() {
+            let uri = format!("{AGENTS}{id}/prompt");
+            resources.push(json!({"uri": uri, "name": format!("{id}/prompt"), "title": format!("Prompt of {title}"), "mimeType": TEXT}));
+        }
+    }
+    Ok(paged("resources", resources, offset, agents.len()))
+}
+
+/// Answers `resources/read`.
+pub(super) async fn read(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>, era: Era) -> Answer {
+    let uri = params.get("uri").and_then(Value::as_str);
+    let uri = uri.ok_or_else(|| RpcError::invalid_params("uri is required and must be a string"))?;
+    let unknown = || RpcError::unknown_resource(uri, era);
+    let workspace = service.default_workspace(caller).await?;
+    let contents = |media_type: &str, text: String| {
+        object(json!({"contents": [{"uri": uri, "mimeType": media_type, "text": text}]}))
+    };
+    if uri == STATUS {
+        let status = service.agent_status(caller, workspace).await?;
+        return Ok(contents(JSON, json!(status).to_string()));
+    }
+    let path = uri.strip_prefix(AGENTS).ok_or_else(unknown)?;
+    let (agent_id, wants_prompt) = match path.strip_suffix("/prompt") {
+        Some(agent_id) => (agent_id, true),
+        None => (path, false),
+    };
+    let agent = match service.get_agent(caller, workspace, agent_id).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(unknown()),
+        other => other?.value,
+    };
+    if wants_prompt {
+        let persona = persona(&agent).ok_or_else(unknown)?;
+        return Ok(contents(TEXT, persona.to_owned()));
+    }
+    Ok(contents(JSON, json!(agent).to_string()))
+}
+
+/// Answers `prompts/list`: each agent with a persona is a prompt.
+pub(super) async fn prompts(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>) -> Answer {
+    let (offset, agents) = listed(service, caller, params).await?;
+    let Some(agents) = agents else {
+        return Ok(object(json!({"prompts": []})));
+    };
+    let prompts = agents.iter().filter(|agent| persona(agent).is_some()).map(|agent| {
+        let mut prompt = json!({
+            "name": agent.agent_id,
+            "title": agent.display_name,
+            "arguments": [{"name": "task", "description": "What the agent is to do", "required": false}],
+        });
+        if let Some(description) = &agent.description {
+            prompt["description"] = json!(description);
+        }
+        prompt
+    });
+    Ok(paged("prompts", prompts.collect(), offset, agents.len()))
+}
+
+/// Answers `prompts/get`.
+pub(super) async fn prompt(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>) -> Answer {
+    let name = params.get("name").and_then(Value::as_str);
+    let name = name.ok_or_else(|| RpcError::invalid_params("name is required and must be a string"))?;
+    let task = task(params.get("arguments"))?;
+    let shown: String = name.chars().take(60).collect();
+    let unknown = || RpcError::invalid_params(format!("unknown prompt {shown:?}"));
+    let workspace = service.default_workspace(caller).await?;
+    let agent = match service.get_agent(caller, workspace, name).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(unknown()),
+        other => other?.value,
+    };
+    let persona = persona(&agent).ok_or_else(unknown)?;
+    let text = match task {
+        Some(task) => format!("{persona}\n\n{task}"),
+        None => persona.to_owned(),
+    };
+    let mut prompt = object(json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}));
+    if let Some(description) = &agent.description {
+        prompt.insert("description".to_owned(), json!(description));
+    }
+    Ok(prompt)
+}
+
+/// The argument `task`, the only one that there is.
+fn task(arguments: Option<&Value>) -> Result<Option<&str>, RpcError> {
+    let arguments = match arguments {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Object(arguments)) => arguments,
+        Some(_) => return Err(RpcError::invalid_params("arguments must be an object")),
+    };
+    if let Some(unknown) = arguments.keys().find(|name| *name != "task") {
+        let shown: String = unknown.chars().take(60).collect();
+        return Err(RpcError::invalid_params(format!("{shown} is not a known argument")));
+    }
+    match arguments.get("task") {
+        None => Ok(None),
+        Some(Value::String(task)) => Ok(Some(task)),
+        Some(_) => Err(RpcError::invalid_params("task must be a string")),
+    }
+}
+
+/// The persona of an agent that has one. An empty text counts as none.
+fn persona(agent: &Agent) -> Option<&str> {
+    agent.persona_prompt.as_deref().filter(|persona| !persona.is_empty())
+}
+
+/// A page of the active agents of the caller's only workspace, with its offset; no agents for a user of several.
+async fn listed(
+    service: &AgentCfg,
+    caller: &Caller,
+    params: &Map<String, Value>,
+) -> Result<(u64, Option<Vec<Agent>>), RpcError> {
+    let no_page = || RpcError::invalid_params("there is no page with this cursor");
+    let offset = match params.get("cursor") {
+        None | Some(Value::Null) => 0,
+        Some(Value::String(cursor)) => cursor.parse().map_err(|_| no_page())?,
+        Some(_) => return Err(no_page()),
+    };
+    let Some(workspace) = only_workspace(service, caller).await? else {
+        return Ok((offset, None));
+    };
+    let filter = AgentFilter {
+        offset,
+        limit: Some(PAGE),
+        ..AgentFilter::default()
+    };
+    let list = service.list_agents(caller, workspace, &filter).await?;
+    Ok((offset, Some(list.value.agents()?.to_vec())))
+}
+
+async fn only_workspace(service: &AgentCfg, caller: &Caller) -> Result<Option<WorkspaceId>, Error> {
+    match service.default_workspace(caller).await {
+        Ok(workspace) => Ok(Some(workspace)),
+        Err(error) if error.kind() == ErrorKind::Invalid => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn paged(name: &str, rows: Vec<Value>, offset: u64, agents: usize) -> Map<String, Value> {
+    let mut page = object(json!({ name: rows }));
+    if agents == PAGE as usize {
+        page.insert("nextCursor".to_owned(), json!((offset + u64::from(PAGE)).to_string()));
+    }
+    page
+}

@@ -1,0 +1,131 @@
+//! The Model Context Protocol over Streamable HTTP, without sessions and without streams. (Decisions, chapter 18.)
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `message.rs` | JSON-RPC: reading a message, its revision, errors |
+//! | `arguments.rs` | reading the arguments of a tool, all faults together |
+//! | `tools.rs`, `calls.rs` | the definitions of the tools, and what each does |
+//! | `catalogue.rs` | resources and prompts |
+//!
+//! A tool calls the service as an endpoint does: the same permissions, the same audit log, and the caller is the actor.
+
+mod arguments;
+mod calls;
+mod catalogue;
+mod message;
+mod tools;
+
+use agentcfg_core::{AgentCfg, Caller};
+use bytes::Bytes;
+use hyper::Response;
+use serde_json::{Map, Value, json};
+
+pub use self::message::Mirrored;
+use self::message::{Era, Message, Request, RpcError, Served};
+use crate::http::Body;
+use crate::http::errors::Failure;
+
+/// The stateless revision.
+const MODERN: &str = "2026-07-28";
+/// The revisions with a handshake, the newest first.
+const LEGACY: [&str; 2] = ["2025-11-25", "2025-06-18"];
+
+/// Milliseconds that a client may keep the list of tools, which follows from the credential.
+const TOOLS_FRESH: u64 = 60_000;
+
+const INSTRUCTIONS: &str = "Configurations, live status and prompts of the agents of a workspace. Read an agent with get_agent \
+                            before you change it, and pass its etag to update_agent.";
+
+/// Answers one message.
+///
+/// # Errors
+///
+/// 500 when the answer cannot be written.
+pub async fn exchange(
+    service: &AgentCfg,
+    caller: &Caller,
+    mirrored: &Mirrored<'_>,
+    body: &Bytes,
+) -> Result<Response<Body>, Failure> {
+    match Message::read(body, mirrored) {
+        Ok(Message::Notification) => Ok(message::accepted()),
+        Ok(Message::Request(request)) => {
+            let answer = answer(service, caller, &request).await;
+            message::response(Some(&request.id), request.era, answer)
+        }
+        Err(refused) => message::response(refused.id.as_ref(), Era::Legacy, Err(refused.error)),
+    }
+}
+
+async fn answer(service: &AgentCfg, caller: &Caller, request: &Request) -> Result<Served, RpcError> {
+    let params = &request.params;
+    match (request.era, &*request.method) {
+        (Era::Modern, "server/discover") => Ok(Served::cached(discovered(), TOOLS_FRESH)),
+        (Era::Legacy, "initialize") => initialized(params).map(Served::plain),
+        (Era::Legacy, "ping") => Ok(Served::plain(Map::new())),
+        (_, "tools/list") => {
+            one_page(params)?;
+            let tools = tools::listed(service, caller).await?;
+            Ok(Served::cached(object(json!({ "tools": tools })), TOOLS_FRESH))
+        }
+        (_, "tools/call") => calls::call(service, caller, params).await.map(Served::plain),
+        (_, "resources/list") => catalogue::resources(service, caller, params).await.map(Served::fresh),
+        (_, "resources/templates/list") => {
+            one_page(params)?;
+            Ok(Served::cached(catalogue::templates(), TOOLS_FRESH))
+        }
+        (_, "resources/read") => catalogue::read(service, caller, params, request.era)
+            .await
+            .map(Served::fresh),
+        (_, "prompts/list") => catalogue::prompts(service, caller, params).await.map(Served::fresh),
+        (_, "prompts/get") => catalogue::prompt(service, caller, params).await.map(Served::plain),
+        (era, method) => Err(RpcError::unknown_method(method, era)),
+    }
+}
+
+fn capabilities() -> Value {
+    json!({"tools": {}, "resources": {}, "prompts": {}})
+}
+
+fn server_info() -> Value {
+    json!({"name": "agentcfg", "title": "agentcfg", "version": env!("CARGO_PKG_VERSION")})
+}
+
+fn discovered() -> Map<String, Value> {
+    let supported: Vec<_> = std::iter::once(MODERN).chain(LEGACY).collect();
+    object(json!({
+        "supportedVersions": supported,
+        "capabilities": capabilities(),
+        "instructions": INSTRUCTIONS,
+    }))
+}
+
+/// The answer to a handshake. No session begins: each later request is answered by itself.
+fn initialized(params: &Map<String, Value>) -> Result<Map<String, Value>, RpcError> {
+    let asked = params.get("protocolVersion").and_then(Value::as_str);
+    let asked = asked.ok_or_else(|| RpcError::invalid_params("protocolVersion is required and must be a string"))?;
+    // A client that does not know the answered revision ends the connection.
+    let version = LEGACY.into_iter().find(|known| *known == asked).unwrap_or(LEGACY[0]);
+    Ok(object(json!({
+        "protocolVersion": version,
+        "capabilities": capabilities(),
+        "serverInfo": server_info(),
+        "instructions": INSTRUCTIONS,
+    })))
+}
+
+/// Refuses the cursor of a list that has one page.
+fn one_page(params: &Map<String, Value>) -> Result<(), RpcError> {
+    match params.get("cursor") {
+        None | Some(Value::Null) => Ok(()),
+        Some(_) => Err(RpcError::invalid_params("there is no page with this cursor")),
+    }
+}
+
+/// The members of an object.
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}

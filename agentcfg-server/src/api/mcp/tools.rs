@@ -1,0 +1,317 @@
+//! The definitions of the tools.
+//!
+//! Schemas are flat and short, because every client puts all of them into the context of its model: no references, no
+//! combinations and no unions of types. A field that is null in the API is left out.
+
+use agentcfg_core::model::Permission;
+use agentcfg_core::{AgentCfg, Caller, Error};
+use serde_json::{Map, Value, json};
+
+use super::object;
+
+/// A tool.
+pub(super) struct Tool {
+    pub(super) name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    /// What the credential must be able to do.
+    permission: Permission,
+    effect: Effect,
+    input: fn() -> Value,
+    required: &'static [&'static str],
+    output: fn() -> Value,
+}
+
+/// What a call changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// Nothing.
+    Reads,
+    /// It adds something.
+    Adds,
+    /// It replaces or removes something.
+    Replaces,
+    /// It sets a state, and a second call changes nothing more.
+    Sets,
+}
+
+impl Effect {
+    fn hints(self, title: &str) -> Value {
+        json!({
+            "title": title,
+            "readOnlyHint": self == Self::Reads,
+            "destructiveHint": self == Self::Replaces,
+            "idempotentHint": matches!(self, Self::Reads | Self::Sets),
+            "openWorldHint": false,
+        })
+    }
+}
+
+/// All tools, in the order of the list.
+pub(super) const TOOLS: &[Tool] = &[
+    Tool {
+        name: "list_agents",
+        title: "List agents",
+        description: "Lists agents with their live status, oldest first, without prompts.",
+        permission: Permission::AgentsRead,
+        effect: Effect::Reads,
+        input: || {
+            json!({
+                "state": {"type": "string", "enum": ["active", "inactive", "all"], "default": "active"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
+                "offset": {"type": "integer", "minimum": 0},
+            })
+        },
+        required: &[],
+        output: || {
+            list(
+                "agents",
+                json!({"agent_id": {"type": "string"}, "display_name": {"type": "string"}, "status": status()}),
+            )
+        },
+    },
+    Tool {
+        name: "get_agent",
+        title: "Get an agent",
+        description: "Returns the whole configuration of an agent, with its persona prompt and the etag that update_agent needs.",
+        permission: Permission::AgentsRead,
+        effect: Effect::Reads,
+        input: || json!({"agent_id": {"type": "string"}}),
+        required: &["agent_id"],
+        output: agent,
+    },
+    Tool {
+        name: "list_models",
+        title: "List models",
+        description: "Lists the models on offer, and whose credential pays for each.",
+        permission: Permission::AgentsRead,
+        effect: Effect::Reads,
+        input: || json!({}),
+        required: &[],
+        output: || {
+            list(
+                "models",
+                json!({"id": {"type": "string"}, "status": {"type": "string"}, "credential": {"type": "string"}}),
+            )
+        },
+    },
+    Tool {
+        name: "search_audit_log",
+        title: "Search the audit log",
+        description: "Lists the changes in the workspace, newest first, with actor and changed fields.",
+        permission: Permission::AuditLogRead,
+        effect: Effect::Reads,
+        input: || {
+            json!({
+                "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
+                "offset": {"type": "integer", "minimum": 0},
+            })
+        },
+        required: &[],
+        output: || {
+            list(
+                "entries",
+                json!({"action": {"type": "string"}, "created_at": {"type": "string"}}),
+            )
+        },
+    },
+    Tool {
+        name: "create_agent",
+        title: "Create an agent",
+        description: "Creates an agent. Its agent_id cannot change later.",
+        permission: Permission::AgentsConfigure,
+        effect: Effect::Adds,
+        input: || with_fields(json!({"agent_id": {"type": "string", "pattern": "^[a-z0-9_-]{1,50}$"}})),
+        required: &["agent_id", "display_name"],
+        output: agent,
+    },
+    Tool {
+        name: "update_agent",
+        title: "Update an agent",
+        description: "Replaces the given fields of an agent, if nobody changed it since etag was read.",
+        permission: Permission::AgentsConfigure,
+        effect: Effect::Replaces,
+        input: || {
+            with_fields(json!({
+                "agent_id": {"type": "string"},
+                "etag": {"type": "string", "description": "From get_agent"},
+                "clear": {"type": "array", "items": {"type": "string", "enum": super::calls::CLEARABLE},
+                          "description": "Fields to empty"},
+            }))
+        },
+        required: &["agent_id", "etag"],
+        output: agent,
+    },
+    Tool {
+        name: "deactivate_agent",
+        title: "Deactivate an agent",
+        description: "Takes an agent out of use. It can be restored.",
+        permission: Permission::AgentsConfigure,
+        effect: Effect::Replaces,
+        input: || json!({"agent_id": {"type": "string"}, "etag": {"type": "string"}}),
+        required: &["agent_id"],
+        output: || {
+            json!({
+                "type": "object",
+                "properties": {"agent_id": {"type": "string"}, "is_active": {"type": "boolean"}},
+                "required": ["agent_id", "is_active"],
+            })
+        },
+    },
+    Tool {
+        name: "restore_agent",
+        title: "Restore an agent",
+        description: "Makes a deactivated agent active again.",
+        permission: Permission::AgentsConfigure,
+        effect: Effect::Adds,
+        input: || json!({"agent_id": {"type": "string"}, "etag": {"type": "string"}}),
+        required: &["agent_id"],
+        output: agent,
+    },
+    Tool {
+        name: "report_status",
+        title: "Report a status",
+        description: "Reports what an agent is doing. working needs both task fields, the others take none.",
+        permission: Permission::TasksUpdate,
+        effect: Effect::Sets,
+        input: || {
+            json!({
+                "agent_id": {"type": "string"},
+                "status": status(),
+                "current_task_id": {"type": "string", "maxLength": 100},
+                "current_task_title": {"type": "string", "maxLength": 200},
+            })
+        },
+        required: &["agent_id", "status"],
+        output: || {
+            json!({
+                "type": "object",
+                "properties": {"agent_id": {"type": "string"}, "status": status()},
+                "required": ["agent_id", "status"],
+            })
+        },
+    },
+];
+
+fn status() -> Value {
+    json!({"type": "string", "enum": ["idle", "working", "offline"]})
+}
+
+/// An object with a list of objects.
+fn list(name: &str, properties: Value) -> Value {
+    let items = json!({"type": "object", "properties": properties});
+    json!({
+        "type": "object",
+        "properties": {name: {"type": "array", "items": items}, "next_offset": {"type": "integer"}},
+        "required": [name],
+    })
+}
+
+/// An agent as tools answer it.
+fn agent() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "agent_id": {"type": "string"},
+            "display_name": {"type": "string"},
+            "persona_prompt": {"type": "string"},
+            "is_active": {"type": "boolean"},
+            "etag": {"type": "string"},
+        },
+        "required": ["agent_id", "display_name", "is_active", "etag"],
+    })
+}
+
+/// Arguments together with the configurable fields of an agent.
+fn with_fields(own: Value) -> Value {
+    let mut all = object(own);
+    all.append(&mut object(json!({
+        "display_name": {"type": "string", "maxLength": 100},
+        "role": {"type": "string", "maxLength": 100},
+        "description": {"type": "string", "maxLength": 2000},
+        "agent_type": {"type": "string", "enum": ["ai", "human"]},
+        "model": {"type": "string", "maxLength": 100},
+        "color": {"type": "string", "description": "# and 3, 4, 6 or 8 hex digits"},
+        "persona_prompt": {"type": "string", "maxLength": 5000, "description": "System prompt"},
+        "capabilities": {"type": "array", "items": {"type": "string"}, "maxItems": 100},
+        "parameters": {"type": "object", "additionalProperties": {"type": "number"}},
+    })));
+    Value::Object(all)
+}
+
+impl Tool {
+    fn shown(&self) -> Value {
+        let mut properties = object((self.input)());
+        let workspace = json!({"type": "string", "description": "Needed by users of several workspaces"});
+        properties.insert("workspace_id".to_owned(), workspace);
+        let mut input = Map::new();
+        input.insert("type".to_owned(), json!("object"));
+        input.insert("properties".to_owned(), Value::Object(properties));
+        if !self.required.is_empty() {
+            input.insert("required".to_owned(), json!(self.required));
+        }
+        input.insert("additionalProperties".to_owned(), json!(false));
+        json!({
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": input,
+            "outputSchema": (self.output)(),
+            "annotations": self.effect.hints(self.title),
+        })
+    }
+}
+
+/// The tools that the credential can use, in any of its workspaces.
+pub(super) async fn listed(service: &AgentCfg, caller: &Caller) -> Result<Vec<Value>, Error> {
+    let me = service.whoami(caller).await?;
+    let may = |permission| {
+        me.workspaces
+            .iter()
+            .any(|workspace| workspace.permissions.contains(&permission))
+    };
+    let tools = TOOLS.iter().filter(|tool| may(tool.permission));
+    Ok(tools.map(Tool::shown).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls `visit` for each object within a value.
+    fn walk(value: &Value, visit: &mut impl FnMut(&Map<String, Value>)) {
+        match value {
+            Value::Object(members) => {
+                visit(members);
+                members.values().for_each(|member| walk(member, visit));
+            }
+            Value::Array(items) => items.iter().for_each(|item| walk(item, visit)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn schemas_are_flat() {
+        for tool in TOOLS {
+            walk(&tool.shown(), &mut |members| {
+                for refused in ["$ref", "oneOf", "anyOf", "allOf"] {
+                    assert!(!members.contains_key(refused), "{}: {refused}", tool.name);
+                }
+                assert!(!members.get("type").is_some_and(Value::is_array), "{}", tool.name);
+            });
+            let hints = &tool.shown()["annotations"];
+            for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] {
+                assert!(hints[hint].is_boolean(), "{}: {hint}", tool.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_list_is_short() {
+        let all: Vec<Value> = TOOLS.iter().map(Tool::shown).collect();
+        let length = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": all}})
+            .to_string()
+            .len();
+        assert!(length < 11_500, "{length} bytes");
+    }
+}

@@ -1,0 +1,256 @@
+//! Sign-in of browsers by authorization code with PKCE (RFC 7636, OpenID Connect Core 1.0, section 3.1).
+
+use std::time::Duration;
+
+use agentcfg_core::clock::{Clock, SystemClock};
+use agentcfg_core::model::Timestamp;
+use agentcfg_core::session::{JwksSessions, SessionError, SessionVerifier};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http_body_util::Full;
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, Uri};
+use serde::Deserialize;
+use tokio::sync::Mutex;
+
+use super::asked::{basic, form};
+use super::discovery::Discovered;
+use super::published::PublishedKeys;
+use crate::outbound::Outbound;
+use crate::secret::Secret;
+
+/// The longest answer with tokens.
+const MAX_BYTES: usize = 128 << 10;
+/// Time for the exchange of a code.
+const WITHIN: Duration = Duration::from_secs(10);
+/// How long the discovery document is used, in milliseconds.
+const FRESH: i64 = 10 * 60_000;
+
+/// The client that the dashboard is at the provider.
+#[derive(Debug, Clone, Copy)]
+pub struct OidcClient<'a> {
+    /// The `iss` of the provider.
+    pub issuer: &'a str,
+    /// The URL of its keys, where discovery does not name it.
+    pub jwks_url: Option<&'a Uri>,
+    /// The client id.
+    pub id: &'a str,
+    /// The client secret; a public client has none.
+    pub secret: Option<&'a Secret>,
+    /// The scopes to ask for.
+    pub scope: &'a str,
+    /// The resource to ask a token for (RFC 8707).
+    pub resource: Option<&'a str>,
+}
+
+/// Why there are no tokens.
+#[derive(Debug, thiserror::Error)]
+pub enum CodeFlowError {
+    /// The provider refused the code, or answered with tokens that are not valid.
+    #[error("the identity provider refused the sign-in: {0}")]
+    Refused(String),
+    /// The provider cannot be reached, or its answer cannot be read.
+    #[error("the identity provider is unavailable: {0}")]
+    Unavailable(String),
+}
+
+/// The tokens of a sign-in.
+pub struct Tokens {
+    /// The user whom the verified ID token names.
+    pub user_id: String,
+    /// The access token.
+    pub access: String,
+    /// The ID token.
+    pub id: String,
+}
+
+/// Signs users in at one provider.
+pub struct CodeFlow {
+    outbound: Outbound,
+    issuer: String,
+    client_id: String,
+    authorization: Option<HeaderValue>,
+    scope: String,
+    resource: Option<String>,
+    id_tokens: JwksSessions,
+    discovered: Mutex<Option<(Timestamp, Discovered)>>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    access_token: String,
+    id_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    error: String,
+    error_description: Option<String>,
+}
+
+/// The claims of an ID token beyond those of every session token.
+#[derive(Deserialize)]
+struct IdClaims {
+    nonce: Option<String>,
+    azp: Option<String>,
+}
+
+impl CodeFlow {
+    /// The flow of a client. No connection is made yet.
+    pub fn new(outbound: Outbound, client: OidcClient<'_>) -> Self {
+        let keys = match client.jwks_url {
+            Some(url) => PublishedKeys::at(outbound.clone(), url),
+            None => PublishedKeys::discovered(outbound.clone(), client.issuer),
+        };
+        Self {
+            outbound,
+            issuer: client.issuer.to_owned(),
+            client_id: client.id.to_owned(),
+            authorization: client.secret.map(|secret| basic(client.id, secret)),
+            scope: client.scope.to_owned(),
+            resource: client.resource.map(str::to_owned),
+            // An ID token is for the client, an access token for this service.
+            id_tokens: JwksSessions::new(client.issuer, client.id, keys),
+            discovered: Mutex::default(),
+        }
+    }
+
+    /// The URL to send a browser to.
+    ///
+    /// # Errors
+    ///
+    /// [`CodeFlowError::Unavailable`] when the provider does not say where that is.
+    pub async fn authorization_url(
+        &self,
+        redirect_uri: &str,
+        state: &str,
+        nonce: &str,
+        challenge: &str,
+    ) -> Result<String, CodeFlowError> {
+        let endpoint = self.discovered().await?.authorization_endpoint().map_err(unavailable)?;
+        let mut fields = vec![
+            ("response_type", "code"),
+            ("client_id", &self.client_id),
+            ("redirect_uri", redirect_uri),
+            ("scope", &self.scope),
+            ("state", state),
+            ("nonce", nonce),
+            ("code_challenge", challenge),
+            ("code_challenge_method", "S256"),
+        ];
+        fields.extend(self.resource.as_deref().map(|resource| ("resource", resource)));
+        let separator = if endpoint.query().is_some() { '&' } else { '?' };
+        Ok(format!("{endpoint}{separator}{}", encoded(&fields)))
+    }
+
+    /// Exchanges a code for tokens, and verifies the ID token.
+    ///
+    /// # Errors
+    ///
+    /// See [`CodeFlowError`].
+    pub async fn exchange(
+        &self,
+        code: &str,
+        redirect_uri: &str,
+        verifier: &str,
+        nonce: &str,
+    ) -> Result<Tokens, CodeFlowError> {
+        let endpoint = self.discovered().await?.token_endpoint().map_err(unavailable)?;
+        let mut fields = vec![
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("redirect_uri", redirect_uri),
+            ("code_verifier", verifier),
+        ];
+        if self.authorization.is_none() {
+            fields.push(("client_id", &self.client_id));
+        }
+        fields.extend(self.resource.as_deref().map(|resource| ("resource", resource)));
+        let mut request = Request::new(Full::from(encoded(&fields)));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = endpoint;
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("application/x-www-form-urlencoded"),
+        );
+        if let Some(authorization) = &self.authorization {
+            headers.insert(AUTHORIZATION, authorization.clone());
+        }
+        // A code works once, so that a second attempt after a broken connection can only be refused.
+        let response = self
+            .outbound
+            .send_idempotent(request, MAX_BYTES, WITHIN)
+            .await
+            .map_err(unavailable)?;
+        let (status, body) = (response.status(), response.body());
+        if status.is_client_error() {
+            let told: Option<Failure> = serde_json::from_slice(body).ok();
+            let told = told.map(|told| format!("{}: {}", told.error, told.error_description.unwrap_or_default()));
+            return Err(CodeFlowError::Refused(
+                told.unwrap_or_else(|| format!("it answered {status}")),
+            ));
+        }
+        if !status.is_success() {
+            return Err(CodeFlowError::Unavailable(format!("it answered {status}")));
+        }
+        let answer: Answer = serde_json::from_slice(body).map_err(unavailable)?;
+        let id = answer
+            .id_token
+            .ok_or_else(|| CodeFlowError::Unavailable("it answered no ID token".to_owned()))?;
+        let user_id = self.verify(&id, nonce).await?;
+        Ok(Tokens {
+            user_id,
+            access: answer.access_token,
+            id,
+        })
+    }
+
+    /// The user of an ID token, after every check of OpenID Connect Core 1.0, section 3.1.3.7.
+    async fn verify(&self, token: &str, nonce: &str) -> Result<String, CodeFlowError> {
+        let verified = self.id_tokens.verify(token, SystemClock.now()).await;
+        let session = verified.map_err(|error| match error {
+            SessionError::Invalid(why) => CodeFlowError::Refused(format!("its ID token is not valid: {why}")),
+            SessionError::Unavailable(why) => CodeFlowError::Unavailable(why),
+        })?;
+        let claims = token
+            .split('.')
+            .nth(1)
+            .and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
+        let claims: Option<IdClaims> = claims.and_then(|text| serde_json::from_slice(&text).ok());
+        let refused = |why: &str| CodeFlowError::Refused(format!("its ID token is not valid: {why}"));
+        let claims = claims.ok_or_else(|| refused("its claims cannot be read"))?;
+        if claims.nonce.as_deref() != Some(nonce) {
+            return Err(refused("its nonce is another"));
+        }
+        if claims.azp.is_some_and(|party| party != self.client_id) {
+            return Err(refused("its azp is another client"));
+        }
+        Ok(session.user_id)
+    }
+
+    async fn discovered(&self) -> Result<Discovered, CodeFlowError> {
+        let mut held = self.discovered.lock().await;
+        let now = SystemClock.now();
+        if let Some((since, found)) = &*held
+            && (0..FRESH).contains(&(now.unix_millis() - since.unix_millis()))
+        {
+            return Ok(found.clone());
+        }
+        let found = Discovered::of(&self.outbound, &self.issuer)
+            .await
+            .map_err(unavailable)?;
+        *held = Some((now, found.clone()));
+        Ok(found)
+    }
+}
+
+fn unavailable(error: impl ToString) -> CodeFlowError {
+    CodeFlowError::Unavailable(error.to_string())
+}
+
+fn encoded(fields: &[(&str, &str)]) -> String {
+    let fields = fields.iter().map(|(name, value)| format!("{name}={}", form(value)));
+    fields.collect::<Vec<_>>().join("&")
+}

@@ -1,0 +1,72 @@
+//! `mcp-config`: the lines that connect an AI client.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::CommandError;
+use crate::process::cli::{McpClient, McpConfigArgs};
+use crate::process::config::{Config, Flags};
+
+pub(super) fn run(args: &McpConfigArgs) -> Result<ExitCode, CommandError> {
+    let config = Config::load(Flags::from(args), std::env::vars_os())?;
+    let base = config.public_url.unwrap_or_else(|| format!("http://{}", config.listen));
+    print!("{}", lines(args.client, &format!("{base}/mcp")));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn lines(client: McpClient, url: &str) -> String {
+    match client {
+        McpClient::ClaudeCode => format!(
+            "claude mcp add --transport http agentcfg {url} --header \"Authorization: Bearer $AGENTCFG_API_KEY\"\n"
+        ),
+        McpClient::Cursor => {
+            let headers = json!({"Authorization": "Bearer ${env:AGENTCFG_API_KEY}"});
+            let servers = json!({"mcpServers": {"agentcfg": {"url": url, "headers": headers}}});
+            format!("// ~/.cursor/mcp.json\n{servers:#}\n")
+        }
+        McpClient::Vscode => {
+            let headers = json!({"Authorization": "Bearer ${input:agentcfg-key}"});
+            let input = json!({
+                "type": "promptString", "id": "agentcfg-key", "description": "API key of agentcfg", "password": true,
+            });
+            let servers = json!({
+                "inputs": [input],
+                "servers": {"agentcfg": {"type": "http", "url": url, "headers": headers}},
+            });
+            format!("// .vscode/mcp.json\n{servers:#}\n")
+        }
+        McpClient::Codex => format!(
+            "# ~/.codex/config.toml\n[mcp_servers.agentcfg]\nurl = \"{url}\"\nbearer_token_env_var = \"AGENTCFG_API_KEY\"\n"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+    use serde_json::Value;
+
+    use super::*;
+
+    const URL: &str = "https://agents.example.com/mcp";
+
+    #[test]
+    fn each_client_gets_the_url_and_no_key() {
+        for client in McpClient::value_variants() {
+            let lines = lines(*client, URL);
+            assert!(lines.contains(URL) && !lines.contains("svc_"), "{lines}");
+        }
+    }
+
+    #[test]
+    fn files_can_be_read_by_their_clients() {
+        for client in [McpClient::Cursor, McpClient::Vscode] {
+            let lines = lines(client, URL);
+            let (_, json) = lines.split_once('\n').unwrap();
+            serde_json::from_str::<Value>(json).unwrap();
+        }
+        let codex: toml::Table = toml::from_str(&lines(McpClient::Codex, URL)).unwrap();
+        assert_eq!(codex["mcp_servers"]["agentcfg"]["url"].as_str(), Some(URL));
+    }
+}

@@ -1,0 +1,68 @@
+//! Sign-in of the dashboard at the identity provider: the settings, and the provider as the API sees it.
+
+use std::sync::Arc;
+
+use crate::api::{IdentityProvider, Pending, SignInError, SignedIn};
+use crate::identity::{CodeFlow, CodeFlowError, OidcClient};
+use crate::outbound::{Options, Outbound};
+use crate::process::config::{Config, SessionProvider};
+
+/// The provider that the dashboard signs in with, if the settings name a client.
+///
+/// # Errors
+///
+/// When TLS cannot be set up.
+pub(super) fn provider(config: &Config) -> std::io::Result<Option<Arc<dyn IdentityProvider>>> {
+    let (SessionProvider::Jwks, Some(id), Some(issuer)) =
+        (config.session_provider, &config.oidc_client_id, &config.oidc_issuer)
+    else {
+        return Ok(None);
+    };
+    let client = OidcClient {
+        issuer,
+        jwks_url: config.oidc_jwks_url.as_ref(),
+        id,
+        secret: config.oidc_client_secret.as_ref(),
+        scope: &config.oidc_scope,
+        resource: config.oidc_resource.as_deref(),
+    };
+    let flow = CodeFlow::new(Outbound::new(&Options::default())?, client);
+    Ok(Some(Arc::new(flow)))
+}
+
+impl IdentityProvider for CodeFlow {
+    fn authorization_url<'a>(
+        &'a self,
+        redirect_uri: &'a str,
+        state: &'a str,
+        nonce: &'a str,
+        challenge: &'a str,
+    ) -> Pending<'a, String> {
+        Box::pin(async move { Ok(self.authorization_url(redirect_uri, state, nonce, challenge).await?) })
+    }
+
+    fn exchange<'a>(
+        &'a self,
+        code: &'a str,
+        redirect_uri: &'a str,
+        verifier: &'a str,
+        nonce: &'a str,
+    ) -> Pending<'a, SignedIn> {
+        Box::pin(async move {
+            let tokens = self.exchange(code, redirect_uri, verifier, nonce).await?;
+            Ok(SignedIn {
+                user_id: tokens.user_id,
+                tokens: vec![tokens.access, tokens.id],
+            })
+        })
+    }
+}
+
+impl From<CodeFlowError> for SignInError {
+    fn from(error: CodeFlowError) -> Self {
+        match error {
+            CodeFlowError::Refused(why) => Self::Refused(why),
+            CodeFlowError::Unavailable(why) => Self::Unavailable(why),
+        }
+    }
+}

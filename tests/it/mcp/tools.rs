@@ -1,0 +1,246 @@
+//! The tools, as their credentials see them.
+
+use agentcfg_tests::harness::{Server, Studio};
+use serde_json::{Value, json};
+
+use super::{done, modern, result, told};
+
+const READS: [&str; 3] = ["list_agents", "get_agent", "list_models"];
+const WRITES: [&str; 4] = ["create_agent", "update_agent", "deactivate_agent", "restore_agent"];
+
+fn tools(server: &Server, credential: &str) -> Vec<Value> {
+    let list = result(modern(server, credential, "tools/list", &json!({})).send());
+    list["tools"].as_array().unwrap().clone()
+}
+
+fn names(server: &Server, credential: &str) -> Vec<String> {
+    let tools = tools(server, credential);
+    tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn tools_are_listed_by_what_the_credential_may_do() {
+    let studio = Studio::open();
+    let server = studio.server;
+    let all = [&READS[..], &["search_audit_log"], &WRITES, &["report_status"]].concat();
+    let without_log = [&READS[..], &WRITES, &["report_status"]].concat();
+    for (credential, expected) in [
+        (studio.key("read").key, READS.to_vec()),
+        (studio.key("write").key, without_log.clone()),
+        (studio.key("admin").key, all.clone()),
+        (studio.owner.clone(), all),
+        (studio.member("viewer"), READS.to_vec()),
+        (studio.member("member"), without_log),
+        (studio.outsider(), vec![]),
+    ] {
+        assert_eq!(names(server, &credential), expected);
+    }
+}
+
+#[test]
+fn the_list_fits_into_twelve_kilobytes() {
+    let studio = Studio::open();
+    let list = modern(studio.server, &studio.key("admin").key, "tools/list", &json!({}))
+        .send()
+        .expect(200);
+    assert!(list.body.len() <= 12_000, "{} bytes", list.body.len());
+    for tool in list.json()["result"]["tools"].as_array().unwrap() {
+        assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
+        assert_eq!(tool["outputSchema"]["type"], "object", "{tool}");
+        assert_eq!(tool["annotations"]["openWorldHint"], false, "{tool}");
+    }
+}
+
+#[test]
+fn an_agent_lives_through_its_tools() {
+    let studio = Studio::open();
+    let (server, key) = (studio.server, studio.key("write"));
+    let run = |tool: &str, arguments: Value| done(server, &key.key, tool, &arguments);
+    let made = run(
+        "create_agent",
+        json!({"agent_id": "writer", "display_name": "Writer", "persona_prompt": "Write.", "parameters": {"warmth": 70}}),
+    );
+    assert_eq!(
+        (&made["agent_id"], &made["parameters"]["warmth"]),
+        (&json!("writer"), &json!(70))
+    );
+    assert!(made.get("role").is_none(), "null fields are left out");
+    let got = run("get_agent", json!({"agent_id": "writer"}));
+    assert_eq!(got, made);
+
+    let update = json!({"agent_id": "writer", "etag": got["etag"], "role": "Author", "clear": ["persona_prompt"]});
+    let changed = run("update_agent", update.clone());
+    assert_eq!(
+        (&changed["role"], changed.get("persona_prompt")),
+        (&json!("Author"), None)
+    );
+    let stale = told(server, &key.key, "update_agent", &update);
+    let current = changed["etag"].as_str().unwrap();
+    assert!(
+        stale.contains("etag is not the current one") && stale.contains(current),
+        "{stale}"
+    );
+    // The etag of HTTP, with its quotes, is accepted too.
+    let list = studio.list_request("&agent_id=writer").send().expect(200);
+    run(
+        "update_agent",
+        json!({"agent_id": "writer", "etag": list.etag(), "role": "Editor"}),
+    );
+
+    let report =
+        json!({"agent_id": "writer", "status": "working", "current_task_id": "T1", "current_task_title": "Notes"});
+    assert_eq!(run("report_status", report)["status"], "working");
+    let listed = run("list_agents", json!({}));
+    assert_eq!(listed["agents"][0]["status"], "working");
+    assert_eq!(listed["agents"][0]["current_task_title"], "Notes");
+    assert!(listed["agents"][0].get("persona_prompt").is_none());
+
+    assert_eq!(
+        run("deactivate_agent", json!({"agent_id": "writer"})),
+        json!({"agent_id": "writer", "is_active": false})
+    );
+    assert_eq!(run("list_agents", json!({}))["agents"], json!([]));
+    let inactive = run("list_agents", json!({"state": "inactive"}));
+    assert_eq!(inactive["agents"][0]["is_active"], false);
+    assert_eq!(run("restore_agent", json!({"agent_id": "writer"}))["is_active"], true);
+    assert!(!run("list_models", json!({}))["models"].as_array().unwrap().is_empty());
+
+    let log = done(server, &studio.owner, "search_audit_log", &json!({"limit": 2}));
+    assert_eq!(log["next_offset"], 2);
+    assert_eq!(log["entries"][0]["action"], "agent.restored");
+    assert_eq!(log["entries"][0]["actor"], json!({"type": "api_key", "id": key.id}));
+}
+
+#[test]
+fn what_the_api_refuses_is_told_to_the_model() {
+    let studio = Studio::on_plan("free");
+    let (server, read, admin) = (studio.server, studio.key("read").key, studio.key("admin").key);
+    let new = json!({"agent_id": "a", "display_name": "A"});
+    assert!(told(server, &read, "create_agent", &new).contains("lacks the permission agents:configure"));
+    assert!(told(server, &read, "search_audit_log", &json!({})).contains("audit_log:read"));
+    assert!(told(server, &read, "get_agent", &json!({"agent_id": "none"})).contains("not found"));
+    done(server, &admin, "create_agent", &new);
+    assert!(told(server, &admin, "create_agent", &new).contains("already exists"));
+    for id in ["b", "c"] {
+        done(
+            server,
+            &admin,
+            "create_agent",
+            &json!({"agent_id": id, "display_name": "x"}),
+        );
+    }
+    let over = told(
+        server,
+        &admin,
+        "create_agent",
+        &json!({"agent_id": "d", "display_name": "x"}),
+    );
+    assert!(over.contains("allows 3 active agents"), "{over}");
+    let foreign = Studio::open();
+    let elsewhere = json!({"workspace_id": foreign.id});
+    assert!(told(server, &admin, "list_agents", &elsewhere).contains("another workspace"));
+}
+
+#[test]
+fn arguments_are_checked() {
+    let studio = Studio::open();
+    let (server, key) = (studio.server, studio.key("admin").key);
+    studio.create("writer", &Value::Null).expect(201);
+    for (tool, arguments, fault) in [
+        (
+            "list_agents",
+            json!({"limit": 0}),
+            "limit must be an integer from 1 to 1000",
+        ),
+        (
+            "list_agents",
+            json!({"limit": "5"}),
+            "limit must be an integer from 1 to 1000",
+        ),
+        ("list_agents", json!({"state": "gone"}), "state must be"),
+        ("list_agents", json!({"workspace_id": "x"}), "workspace_id must be"),
+        (
+            "list_agents",
+            json!({"verbose": true}),
+            "verbose is not a known argument",
+        ),
+        ("list_agents", json!([]), "arguments must be an object"),
+        ("get_agent", json!({}), "agent_id is required"),
+        (
+            "get_agent",
+            json!({"agent_id": 7}),
+            "agent_id must be a string, got a number",
+        ),
+        ("create_agent", json!({"agent_id": "A"}), "agent_id"),
+        ("create_agent", json!({"agent_id": "a"}), "display_name is required"),
+        (
+            "create_agent",
+            json!({"agent_id": "a", "display_name": "x", "role": null}),
+            "role must not be null",
+        ),
+        (
+            "create_agent",
+            json!({"agent_id": "a", "display_name": "x", "is_active": true}),
+            "is_active is read-only",
+        ),
+        ("update_agent", json!({"agent_id": "writer"}), "etag is required"),
+        (
+            "update_agent",
+            json!({"agent_id": "writer", "etag": "x"}),
+            "etag is not the current one",
+        ),
+        (
+            "update_agent",
+            json!({"agent_id": "writer", "etag": "x", "role": null}),
+            "name it in clear",
+        ),
+        (
+            "update_agent",
+            json!({"agent_id": "writer", "etag": "x", "clear": ["display_name"]}),
+            "clear must name role",
+        ),
+        (
+            "update_agent",
+            json!({"agent_id": "writer", "etag": "x", "role": "x", "clear": ["role"]}),
+            "role is given",
+        ),
+        (
+            "report_status",
+            json!({"agent_id": "writer", "status": "working"}),
+            "current_task_id is required",
+        ),
+        (
+            "report_status",
+            json!({"agent_id": "writer", "status": "busy"}),
+            "status must be",
+        ),
+    ] {
+        let message = told(server, &key, tool, &arguments);
+        assert!(message.contains(fault), "{tool} {arguments}: {message}");
+    }
+}
+
+#[test]
+fn a_user_of_several_workspaces_names_one() {
+    let studio = Studio::open();
+    let (server, owner) = (studio.server, &studio.owner);
+    done(server, owner, "list_agents", &json!({}));
+    let sibling = studio.sibling();
+    assert!(told(server, owner, "list_agents", &json!({})).contains("workspace_id is required"));
+    let new = json!({"workspace_id": sibling.id, "agent_id": "a", "display_name": "A"});
+    assert!(
+        told(
+            server,
+            owner,
+            "create_agent",
+            &json!({"agent_id": "a", "display_name": "A"})
+        )
+        .contains("workspace_id")
+    );
+    done(server, owner, "create_agent", &new);
+    let listed = done(server, owner, "list_agents", &json!({"workspace_id": sibling.id}));
+    assert_eq!(listed["agents"][0]["agent_id"], "a");
+}
