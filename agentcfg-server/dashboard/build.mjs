@@ -33,7 +33,11 @@ const options = {
 };
 
 /** Joins the lines of the page and removes the white space between tags. */
-const squeeze = (text) => text.replace(/>\s+</g, "><").replace(/\s*\n\s*/g, " ").trim() + "\n";
+const squeeze = (text) =>
+  text
+    .replace(/>\s+</g, "><")
+    .replace(/\s*\n\s*/g, " ")
+    .trim() + "\n";
 
 async function files(bundle) {
   const made = new Map();
@@ -53,7 +57,9 @@ async function write(made) {
     await writeFile(new URL(name, dist), content);
     await writeFile(new URL(`${name}.gz`, dist), packed);
     const limit = LIMITS[name];
-    console.log(`${name.padEnd(11)} ${String(content.length).padStart(7)} bytes, ${String(packed.length).padStart(6)} gzip${limit ? ` of ${limit}` : ""}`);
+    console.log(
+      `${name.padEnd(11)} ${String(content.length).padStart(7)} bytes, ${String(packed.length).padStart(6)} gzip${limit ? ` of ${limit}` : ""}`,
+    );
     if (limit && packed.length > limit) throw new Error(`${name} is larger than ${limit} bytes`);
   }
 }

@@ -19,7 +19,8 @@ import { Providers } from "./screens/providers";
 import { Shell } from "./screens/shell";
 import { login, SignIn, Starting } from "./screens/signin";
 import { StatusBoard } from "./screens/status";
-import { WebhookScreen, Webhooks } from "./screens/webhooks";
+import { WebhookScreen } from "./screens/webhook";
+import { Webhooks } from "./screens/webhooks";
 import { WorkspaceScreen } from "./screens/workspace";
 import "./styles/tokens.css";
 import "./styles/base.css";
@@ -54,7 +55,11 @@ function Content() {
   if (!screen) {
     return (
       <Page title="Not found">
-        <Empty icon="search" title="There is no such page" action={<LinkButton to={href("overview")}>Go to the overview</LinkButton>} />
+        <Empty
+          icon="search"
+          title="There is no such page"
+          action={<LinkButton to={href("overview")}>Go to the overview</LinkButton>}
+        />
       </Page>
     );
   }
@@ -93,7 +98,11 @@ function App() {
       </main>
     );
   }
-  return <Shell><Content key={workspace.value?.id} /></Shell>;
+  return (
+    <Shell>
+      <Content key={workspace.value?.id} />
+    </Shell>
+  );
 }
 
 start();

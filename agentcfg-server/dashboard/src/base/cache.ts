@@ -76,12 +76,22 @@ async function read(entry: Entry): Promise<void> {
   entry.stale = false;
   if (before.data === undefined && !before.loading) entry.state.value = { ...before, loading: true };
   try {
-    const answer = await call<unknown>("GET", entry.path, { query: entry.query, ifNoneMatch: before.data === undefined ? null : before.etag });
+    const answer = await call<unknown>("GET", entry.path, {
+      query: entry.query,
+      ifNoneMatch: before.data === undefined ? null : before.etag,
+    });
     if (answer.status === 304) {
       if (before.error) entry.state.value = { ...before, error: null };
       return;
     }
-    entry.state.value = { data: answer.data, error: null, loading: false, etag: answer.etag, headers: answer.headers, absent: false };
+    entry.state.value = {
+      data: answer.data,
+      error: null,
+      loading: false,
+      etag: answer.etag,
+      headers: answer.headers,
+      absent: false,
+    };
   } catch (error) {
     entry.stale = true;
     const absent = isStatus(error, 404, 405);

@@ -92,7 +92,8 @@ const tooLong = (name: string, limit: number): string | null => {
 export const textFault = (field: TextField | "message" | "agent_id", text: string): string | null => {
   if (text.includes("\0")) return "It contains a NUL character, which cannot be stored.";
   if (field === "display_name" && !/\P{White_Space}/u.test(text)) return "An agent needs a name.";
-  if (field === "color" && text && !/^#([0-9a-f]{3}|[0-9a-f]{4}|[0-9a-f]{6}|[0-9a-f]{8})$/i.test(text)) return "Write # and 3, 4, 6 or 8 hex digits.";
+  if (field === "color" && text && !/^#([0-9a-f]{3}|[0-9a-f]{4}|[0-9a-f]{6}|[0-9a-f]{8})$/i.test(text))
+    return "Write # and 3, 4, 6 or 8 hex digits.";
   if (field === "agent_id") {
     if (!text) return "An agent needs an id.";
     if (!/^[a-z0-9_-]*$/.test(text)) return "Lowercase letters, digits, hyphens and underscores.";
@@ -128,8 +129,10 @@ export function draftFaults(draft: Draft): Faults {
     const fault = textFault(field, draft[field]);
     if (fault) faults[field] = fault;
   }
-  if (draft.capabilities.length > MOST) faults.capabilities = `${plural(draft.capabilities.length - MOST, "tag")} too many. The limit is ${MOST}.`;
-  if (draft.parameters.length > MOST) faults.parameters = `${plural(draft.parameters.length - MOST, "parameter")} too many. The limit is ${MOST}.`;
+  if (draft.capabilities.length > MOST)
+    faults.capabilities = `${plural(draft.capabilities.length - MOST, "tag")} too many. The limit is ${MOST}.`;
+  if (draft.parameters.length > MOST)
+    faults.parameters = `${plural(draft.parameters.length - MOST, "parameter")} too many. The limit is ${MOST}.`;
   const row = parameterFaults(draft.parameters).find(({ name, value }) => name || value);
   if (row) faults.parameters = (row.name ?? row.value)!;
   return faults;
@@ -143,7 +146,11 @@ export function changedFields(base: Config, draft: Draft): (keyof Config)[] {
   const stored = toDraft(base);
   return FIELDS.filter((field) => {
     if (field === "parameters") return !sameParameters(stored.parameters, draft.parameters);
-    if (field === "capabilities") return stored.capabilities.join("\0") !== draft.capabilities.join("\0") || stored.capabilities.length !== draft.capabilities.length;
+    if (field === "capabilities")
+      return (
+        stored.capabilities.join("\0") !== draft.capabilities.join("\0") ||
+        stored.capabilities.length !== draft.capabilities.length
+      );
     return stored[field] !== draft[field];
   });
 }
@@ -185,10 +192,12 @@ export const toConfig = (draft: Draft): Config => ({
   color: draft.color || null,
   persona_prompt: draft.persona_prompt || null,
   capabilities: draft.capabilities,
-  parameters: Object.fromEntries(draft.parameters.map(({ name, value }) => {
-    const text = jsonNumber(value) ?? value;
-    return [name, Number.isFinite(Number(text)) && String(Number(text)) === text ? Number(text) : text];
-  })),
+  parameters: Object.fromEntries(
+    draft.parameters.map(({ name, value }) => {
+      const text = jsonNumber(value) ?? value;
+      return [name, Number.isFinite(Number(text)) && String(Number(text)) === text ? Number(text) : text];
+    }),
+  ),
 });
 
 /** A value for reading. */

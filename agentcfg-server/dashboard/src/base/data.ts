@@ -8,21 +8,31 @@ import type { Actor, Agent, ApiKey, AuditEntry, Label, Member, Model, ProviderKe
 const id = (): string => workspace.value?.id ?? "";
 const when = (permission: string, path: string): string | null => (id() && can(permission) ? path : null);
 
-export const useAgents = (): Resource<Agent[]> => useResource("agents", when("agents:read", "api/agents/configs"), { workspace_id: id() });
-export const useDeleted = (): Resource<Agent[]> => useResource("agents", when("agents:read", "api/agents/configs"), { workspace_id: id(), state: "inactive" });
+export const useAgents = (): Resource<Agent[]> =>
+  useResource("agents", when("agents:read", "api/agents/configs"), { workspace_id: id() });
+export const useDeleted = (): Resource<Agent[]> =>
+  useResource("agents", when("agents:read", "api/agents/configs"), { workspace_id: id(), state: "inactive" });
 /** One agent, deleted or not, as a list of one or none; its tag is the record's. */
 export const useAgent = (agentId: string): Resource<Agent[]> =>
   useResource("agents", when("agents:read", "api/agents/configs"), { workspace_id: id(), state: "all", agent_id: agentId });
-export const useVersions = (): Resource<Version[]> => useResource("versions", when("agents:read", "api/agents/versions"), { workspace_id: id() });
+export const useVersions = (): Resource<Version[]> =>
+  useResource("versions", when("agents:read", "api/agents/versions"), { workspace_id: id() });
 export const useHistory = (agentId: string): Resource<Version[]> =>
   useResource("versions", when("agents:read", "api/agents/versions"), { workspace_id: id(), agent_id: agentId, limit: 1000 });
-export const useLabels = (): Resource<Label[]> => useResource("versions", when("agents:read", "api/agents/labels"), { workspace_id: id() });
-export const useModels = (): Resource<Model[]> => useResource("providers", when("agents:read", "api/models"), { workspace_id: id() });
-export const useKeys = (): Resource<ApiKey[]> => useResource("keys", when("api_keys:read", "api/api-keys"), { workspace_id: id() });
-export const useMembers = (): Resource<Member[]> => useResource("members", when("users:read", "api/workspaces/members"), { workspace_id: id() });
-export const useProviderKeys = (): Resource<ProviderKey[]> => useResource("providers", when("settings:read", "api/provider-keys"), { workspace_id: id() });
-export const useWebhooks = (): Resource<Webhook[]> => useResource("webhooks", when("webhooks:read", "api/webhooks"), { workspace_id: id() });
-export const useAudit = (limit: number): Resource<AuditEntry[]> => useResource("audit", when("audit_log:read", "api/audit-log"), { workspace_id: id(), limit });
+export const useLabels = (): Resource<Label[]> =>
+  useResource("versions", when("agents:read", "api/agents/labels"), { workspace_id: id() });
+export const useModels = (): Resource<Model[]> =>
+  useResource("providers", when("agents:read", "api/models"), { workspace_id: id() });
+export const useKeys = (): Resource<ApiKey[]> =>
+  useResource("keys", when("api_keys:read", "api/api-keys"), { workspace_id: id() });
+export const useMembers = (): Resource<Member[]> =>
+  useResource("members", when("users:read", "api/workspaces/members"), { workspace_id: id() });
+export const useProviderKeys = (): Resource<ProviderKey[]> =>
+  useResource("providers", when("settings:read", "api/provider-keys"), { workspace_id: id() });
+export const useWebhooks = (): Resource<Webhook[]> =>
+  useResource("webhooks", when("webhooks:read", "api/webhooks"), { workspace_id: id() });
+export const useAudit = (limit: number): Resource<AuditEntry[]> =>
+  useResource("audit", when("audit_log:read", "api/audit-log"), { workspace_id: id(), limit });
 
 /** The live status of all agents: from the feed where there is one, else as it was read last. */
 export function useStatuses(): Resource<StatusEntry[]> {

@@ -38,7 +38,8 @@ export function rows(before: string, after: string): Row[] {
   for (let i = 0; i < parts.length; i += 1) {
     const part = parts[i]!;
     if (!part.added && !part.removed) {
-      for (const text of part.value) result.push({ kind: "same", left: whole((left += 1), text, false), right: whole((right += 1), text, false) });
+      for (const text of part.value)
+        result.push({ kind: "same", left: whole((left += 1), text, false), right: whole((right += 1), text, false) });
       continue;
     }
     const next = parts[i + 1];
@@ -76,7 +77,7 @@ export function words(from: string, to: string): [Piece[], Piece[]] | null {
 /** Puts long runs of equal lines together. */
 export function folded(all: Row[]): (Row | Fold)[] {
   const result: (Row | Fold)[] = [];
-  for (let i = 0; i < all.length; ) {
+  for (let i = 0; i < all.length;) {
     let end = i;
     while (all[end]?.kind === "same") end += 1;
     if (end === i) {
@@ -87,7 +88,11 @@ export function folded(all: Row[]): (Row | Fold)[] {
     const head = i === 0 ? 0 : CONTEXT;
     const tail = end === all.length ? 0 : CONTEXT;
     if (end - i > head + tail + 1) {
-      result.push(...all.slice(i, i + head), { kind: "fold", rows: all.slice(i + head, end - tail) }, ...all.slice(end - tail, end));
+      result.push(
+        ...all.slice(i, i + head),
+        { kind: "fold", rows: all.slice(i + head, end - tail) },
+        ...all.slice(end - tail, end),
+      );
     } else result.push(...all.slice(i, end));
     i = end;
   }

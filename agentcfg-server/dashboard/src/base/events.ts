@@ -8,7 +8,10 @@ export async function* events(response: Response): AsyncGenerator<string> {
     const blocks = rest.split(/\r?\n\r?\n/);
     rest = done ? "" : blocks.pop()!;
     for (const block of blocks) {
-      const data = block.split(/\r?\n/).filter((line) => line.startsWith("data:")).map((line) => line.slice(5).trimStart());
+      const data = block
+        .split(/\r?\n/)
+        .filter((line) => line.startsWith("data:"))
+        .map((line) => line.slice(5).trimStart());
       if (data.length) yield data.join("\n");
     }
     if (done) return;

@@ -68,7 +68,8 @@ function hear(message: Message): void {
   if (message.kind === "mode") mode.value = message.mode;
   else if (message.kind === "all") heard.value = new Map(message.statuses.map((entry) => [entry.agent_id, entry]));
   else if (message.kind === "status") heard.value = new Map(heard.peek()).set(message.entry.agent_id, message.entry);
-  else if (message.kind === "reload") changed(["agents", "versions", "status", "keys", "members", "providers", "audit", "webhooks", "whoami"]);
+  else if (message.kind === "reload")
+    changed(["agents", "versions", "status", "keys", "members", "providers", "audit", "webhooks", "whoami"]);
   else if (message.kind === "change") {
     const { type, target } = message.event;
     if (target.type === "agent") touched.value = new Map(touched.peek()).set(target.id, Date.now());

@@ -34,25 +34,47 @@ export function merge(base: Config, theirs: Config, draft: Draft): Merge {
     if (field === "parameters") continue;
     // An empty text that is stored and one that was left empty are the same to the user.
     const clean = (value: unknown): unknown => (value === "" ? null : value);
-    parts.push({ key: field, label: NAMES[field], field, parameter: null, base: clean(base[field]), theirs: clean(theirs[field]), mine: clean(mine[field]) });
+    parts.push({
+      key: field,
+      label: NAMES[field],
+      field,
+      parameter: null,
+      base: clean(base[field]),
+      theirs: clean(theirs[field]),
+      mine: clean(mine[field]),
+    });
   }
   const names = new Set([base, theirs, mine].flatMap((config) => Object.keys(config.parameters)));
   for (const name of names) {
     const of = (config: Config): Num | null => config.parameters[name] ?? null;
-    parts.push({ key: `parameters.${name}`, label: name, field: "parameters", parameter: name, base: of(base), theirs: of(theirs), mine: of(mine) });
+    parts.push({
+      key: `parameters.${name}`,
+      label: name,
+      field: "parameters",
+      parameter: name,
+      base: of(base),
+      theirs: of(theirs),
+      mine: of(mine),
+    });
   }
   const result: Merge = { conflicts: [], merged: [] };
   for (const part of parts) {
     const theirsChanged = !same(part.base, part.theirs);
     const mineChanged = !same(part.base, part.mine);
     if (theirsChanged && mineChanged && !same(part.theirs, part.mine)) result.conflicts.push(part);
-    else if (theirsChanged || mineChanged) result.merged.push({ ...part, side: theirsChanged ? (mineChanged ? "both" : "theirs") : "mine" });
+    else if (theirsChanged || mineChanged)
+      result.merged.push({ ...part, side: theirsChanged ? (mineChanged ? "both" : "theirs") : "mine" });
   }
   return result;
 }
 
 /** The draft that the decisions give; `edits` holds the texts of the parts that were edited. */
-export function resolve(theirs: Config, found: Merge, sides: ReadonlyMap<string, Side>, edits: ReadonlyMap<string, string>): Draft {
+export function resolve(
+  theirs: Config,
+  found: Merge,
+  sides: ReadonlyMap<string, Side>,
+  edits: ReadonlyMap<string, string>,
+): Draft {
   const draft = toDraft(theirs);
   const put = (part: Part, value: unknown): void => {
     if (part.parameter !== null) {

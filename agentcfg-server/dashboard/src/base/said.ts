@@ -40,7 +40,9 @@ const HIDDEN = new Set(["id", "workspace_id", "created_at", "updated_at"]);
 
 /** The names of what changed, for a line of text. */
 export const changedNames = (entry: AuditEntry): string[] =>
-  Object.keys(entry.changes ?? {}).filter((name) => !HIDDEN.has(name)).map(called);
+  Object.keys(entry.changes ?? {})
+    .filter((name) => !HIDDEN.has(name))
+    .map(called);
 
 /** Single parameters in place of the whole mapping. */
 export function changeRows(changes: Record<string, Change>): { label: string; from: unknown; to: unknown; long: boolean }[] {
@@ -60,5 +62,7 @@ export function changeRows(changes: Record<string, Change>): { label: string; fr
 export function targetName(entry: AuditEntry, known: ReadonlyMap<string, string>): string {
   const named = entry.changes?.["display_name"] ?? entry.changes?.["name"];
   const { type, id } = entry.target;
-  return known.get(`${type} ${id}`) ?? (typeof named?.to === "string" ? named.to : typeof named?.from === "string" ? named.from : id);
+  return (
+    known.get(`${type} ${id}`) ?? (typeof named?.to === "string" ? named.to : typeof named?.from === "string" ? named.from : id)
+  );
 }

@@ -21,7 +21,8 @@ export const list = (parts: string[]): string =>
   parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`;
 
 const LONG = 28;
-export const short = (text: string, length = LONG): string => (count(text) > length ? `${[...text].slice(0, length - 1).join("")}…` : text);
+export const short = (text: string, length = LONG): string =>
+  count(text) > length ? `${[...text].slice(0, length - 1).join("")}…` : text;
 
 /** The present time, which components that show ages depend on; it moves while the page is visible. */
 export const second = signal(Date.now());

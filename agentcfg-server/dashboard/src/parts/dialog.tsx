@@ -27,7 +27,10 @@ export function Dialog({ title, children, foot, note, onClose, onSubmit, narrow,
     const opener = document.activeElement as HTMLElement | null;
     const element = dialog.current!;
     element.showModal();
-    (element.querySelector<HTMLElement>("[data-first]") ?? element.querySelector<HTMLElement>("input, textarea, select, .dialog-foot button"))?.focus();
+    (
+      element.querySelector<HTMLElement>("[data-first]") ??
+      element.querySelector<HTMLElement>("input, textarea, select, .dialog-foot button")
+    )?.focus();
     return () => {
       element.close();
       if (opener?.isConnected) opener.focus();
@@ -60,10 +63,17 @@ export function Dialog({ title, children, foot, note, onClose, onSubmit, narrow,
         }}
       >
         <div class="dialog-body">
-          <h2 id={heading} class={side ? "hidden" : undefined}>{title}</h2>
+          <h2 id={heading} class={side ? "hidden" : undefined}>
+            {title}
+          </h2>
           {children}
         </div>
-        {foot && <div class="dialog-foot"><div class="grow">{note}</div>{foot}</div>}
+        {foot && (
+          <div class="dialog-foot">
+            <div class="grow">{note}</div>
+            {foot}
+          </div>
+        )}
       </form>
     </dialog>
   );
@@ -106,10 +116,16 @@ export function Confirm({ title, children, verb, danger = true, typed, run, onCl
       onClose={() => busy || onClose()}
       onSubmit={() => void act()}
       note={extra}
-      foot={<>
-        <Button onClick={onClose} blocked={busy} {...(danger && !typed ? { "data-first": true } : {})}>Cancel</Button>
-        <Button type="submit" kind={danger ? "danger" : "primary"} busy={busy} blocked={!ready}>{verb}</Button>
-      </>}
+      foot={
+        <>
+          <Button onClick={onClose} blocked={busy} {...(danger && !typed ? { "data-first": true } : {})}>
+            Cancel
+          </Button>
+          <Button type="submit" kind={danger ? "danger" : "primary"} busy={busy} blocked={!ready}>
+            {verb}
+          </Button>
+        </>
+      }
     >
       <div class="prose">{children}</div>
       {typed && (
@@ -130,7 +146,19 @@ export interface Item {
 }
 
 /** A button that opens a list of actions. */
-export function Menu({ label, items, small, children, align = "end" }: { label: string; items: (Item | null)[]; small?: boolean; children?: ComponentChildren; align?: "start" | "end" }) {
+export function Menu({
+  label,
+  items,
+  small,
+  children,
+  align = "end",
+}: {
+  label: string;
+  items: (Item | null)[];
+  small?: boolean;
+  children?: ComponentChildren;
+  align?: "start" | "end";
+}) {
   const [open, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   const opener = useRef<HTMLSpanElement>(null);
@@ -176,7 +204,10 @@ export function Menu({ label, items, small, children, align = "end" }: { label: 
       return close();
     } else if (event.key.length === 1 && event.key !== " ") {
       const wanted = event.key.toLowerCase();
-      to = [...all.keys()].map((i) => (at + 1 + i) % all.length).find((i) => all[i]!.textContent.trim().toLowerCase().startsWith(wanted)) ?? -1;
+      to =
+        [...all.keys()]
+          .map((i) => (at + 1 + i) % all.length)
+          .find((i) => all[i]!.textContent.trim().toLowerCase().startsWith(wanted)) ?? -1;
     } else return;
     event.preventDefault();
     all[to]?.focus();
@@ -185,12 +216,38 @@ export function Menu({ label, items, small, children, align = "end" }: { label: 
   return (
     <span ref={opener} class="menu-opener">
       {children ? (
-        <button type="button" class="bare-button" aria-haspopup="menu" aria-expanded={open} aria-controls={open ? id : undefined} onClick={() => setOpen(!open)}>{children}</button>
+        <button
+          type="button"
+          class="bare-button"
+          aria-haspopup="menu"
+          aria-expanded={open}
+          aria-controls={open ? id : undefined}
+          onClick={() => setOpen(!open)}
+        >
+          {children}
+        </button>
       ) : (
-        <Button kind={small ? "quiet" : undefined} small={small} icon="more" label={label} aria-haspopup="menu" aria-expanded={open} onClick={() => setOpen(!open)} />
+        <Button
+          kind={small ? "quiet" : undefined}
+          small={small}
+          icon="more"
+          label={label}
+          aria-haspopup="menu"
+          aria-expanded={open}
+          onClick={() => setOpen(!open)}
+        />
       )}
       {open && (
-        <div id={id} ref={box} class="menu" popover="auto" role="menu" aria-label={label} onKeyDown={move} onToggle={(event) => (event as unknown as ToggleEvent).newState === "closed" && setOpen(false)}>
+        <div
+          id={id}
+          ref={box}
+          class="menu"
+          popover="auto"
+          role="menu"
+          aria-label={label}
+          onKeyDown={move}
+          onToggle={(event) => (event as unknown as ToggleEvent).newState === "closed" && setOpen(false)}
+        >
           {shown.map((item, i) => (
             <button
               key={item.label}

@@ -39,11 +39,26 @@ function Toast({ data }: { data: ToastData }) {
     return () => clearTimeout(timer);
   }, [held]);
   return (
-    <div class={cx("toast", data.bad && "bad")} onMouseEnter={() => setHeld(true)} onMouseLeave={() => setHeld(false)} onFocusIn={() => setHeld(true)} onFocusOut={() => setHeld(false)}>
+    <div
+      class={cx("toast", data.bad && "bad")}
+      onMouseEnter={() => setHeld(true)}
+      onMouseLeave={() => setHeld(false)}
+      onFocusIn={() => setHeld(true)}
+      onFocusOut={() => setHeld(false)}
+    >
       <Icon name={data.bad ? "warn" : "check"} />
       <span class="grow">{data.text}</span>
       {data.action && (
-        <Button kind="quiet" small onClick={() => { data.action!.run(); remove(data.id); }}>{data.action.label}</Button>
+        <Button
+          kind="quiet"
+          small
+          onClick={() => {
+            data.action!.run();
+            remove(data.id);
+          }}
+        >
+          {data.action.label}
+        </Button>
       )}
       <Button kind="quiet" small icon="close" label="Close" onClick={() => remove(data.id)} />
     </div>
@@ -62,16 +77,37 @@ export function Toasts() {
     addEventListener("keydown", toToasts);
     return () => removeEventListener("keydown", toToasts);
   }, []);
-  return <div class="toasts" role="status" ref={list}>{toasts.value.map((data) => <Toast key={data.id} data={data} />)}</div>;
+  return (
+    <div class="toasts" role="status" ref={list}>
+      {toasts.value.map((data) => (
+        <Toast key={data.id} data={data} />
+      ))}
+    </div>
+  );
 }
 
 type Tone = "warn" | "bad" | "ok";
 
-export function Banner({ tone, icon, title, children, action }: { tone?: Tone; icon?: string; title?: ComponentChildren; children?: ComponentChildren; action?: ComponentChildren }) {
+export function Banner({
+  tone,
+  icon,
+  title,
+  children,
+  action,
+}: {
+  tone?: Tone;
+  icon?: string;
+  title?: ComponentChildren;
+  children?: ComponentChildren;
+  action?: ComponentChildren;
+}) {
   return (
     <div class={cx("banner", tone)} role={tone === "bad" ? "alert" : "status"}>
       <Icon name={icon ?? (tone === "ok" ? "done" : tone ? "warn" : "info")} />
-      <div class="grow">{title && <b>{title} </b>}{children}</div>
+      <div class="grow">
+        {title && <b>{title} </b>}
+        {children}
+      </div>
       {action}
     </div>
   );
@@ -88,12 +124,36 @@ export function errorText(error: unknown): string {
 }
 
 /** What failed and what still holds, with the request id for the server's log. */
-export function Failure({ what, error, retry, kept }: { what: string; error: unknown; retry?: (() => void) | undefined; kept?: string }) {
+export function Failure({
+  what,
+  error,
+  retry,
+  kept,
+}: {
+  what: string;
+  error: unknown;
+  retry?: (() => void) | undefined;
+  kept?: string;
+}) {
   const id = error instanceof ApiError ? error.requestId : null;
   return (
-    <Banner tone="bad" title={what} action={retry && <Button small onClick={retry}>Try again</Button>}>
+    <Banner
+      tone="bad"
+      title={what}
+      action={
+        retry && (
+          <Button small onClick={retry}>
+            Try again
+          </Button>
+        )
+      }
+    >
       {errorText(error)} {kept}
-      {id && <details class="details"><summary>Details</summary>Request <code>{id}</code></details>}
+      {id && (
+        <details class="details">
+          <summary>Details</summary>Request <code>{id}</code>
+        </details>
+      )}
     </Banner>
   );
 }

@@ -30,41 +30,90 @@ export function Field({ label, hint, error, counted, changed, aside, class: extr
   return (
     <div class={cx("field", extra)}>
       <div class="label">
-        <label for={id} class={cx(changed && "changed")}>{label}{changed && <span class="hidden">, changed</span>}</label>
+        <label for={id} class={cx(changed && "changed")}>
+          {label}
+          {changed && <span class="hidden">, changed</span>}
+        </label>
         {aside}
         {counted && (
-          <span class={cx("count", length > counted.limit && "over")}>{number(length)} of {number(counted.limit)}</span>
+          <span class={cx("count", length > counted.limit && "over")}>
+            {number(length)} of {number(counted.limit)}
+          </span>
         )}
       </div>
       {children({ id, "aria-describedby": described || undefined, "aria-invalid": error ? true : undefined })}
       {error && <Fault id={`${id}e`}>{error}</Fault>}
-      {hint && <p class="hint" id={`${id}h`}>{hint}</p>}
+      {hint && (
+        <p class="hint" id={`${id}h`}>
+          {hint}
+        </p>
+      )}
     </div>
   );
 }
 
 export function Fault({ id, children }: { id?: string; children: ComponentChildren }) {
-  return <p class="fault" id={id} role="alert"><Icon name="warn" small />{children}</p>;
+  return (
+    <p class="fault" id={id} role="alert">
+      <Icon name="warn" small />
+      {children}
+    </p>
+  );
 }
 
-type InputProps = Omit<AllHTMLAttributes<HTMLInputElement>, "onInput" | "value" | "label"> & { value: string; onText: (text: string) => void; mono?: boolean };
+type InputProps = Omit<AllHTMLAttributes<HTMLInputElement>, "onInput" | "value" | "label"> & {
+  value: string;
+  onText: (text: string) => void;
+  mono?: boolean;
+};
 
 export function Input({ value, onText, mono, class: extra, ...rest }: InputProps) {
-  return <input type="text" {...(rest as JSX.IntrinsicElements["input"])} class={cx("input", mono && "mono", extra as string)} value={value} onInput={(event) => onText(event.currentTarget.value)} />;
+  return (
+    <input
+      type="text"
+      {...(rest as JSX.IntrinsicElements["input"])}
+      class={cx("input", mono && "mono", extra as string)}
+      value={value}
+      onInput={(event) => onText(event.currentTarget.value)}
+    />
+  );
 }
 
-type AreaProps = Omit<AllHTMLAttributes<HTMLTextAreaElement>, "onInput" | "value" | "label"> & { value: string; onText: (text: string) => void; mono?: boolean };
+type AreaProps = Omit<AllHTMLAttributes<HTMLTextAreaElement>, "onInput" | "value" | "label"> & {
+  value: string;
+  onText: (text: string) => void;
+  mono?: boolean;
+};
 
 export function Area({ value, onText, mono, class: extra, ...rest }: AreaProps) {
-  return <textarea {...(rest as JSX.IntrinsicElements["textarea"])} class={cx("input area", mono && "mono", extra as string)} value={value} onInput={(event) => onText(event.currentTarget.value)} />;
+  return (
+    <textarea
+      {...(rest as JSX.IntrinsicElements["textarea"])}
+      class={cx("input area", mono && "mono", extra as string)}
+      value={value}
+      onInput={(event) => onText(event.currentTarget.value)}
+    />
+  );
 }
 
-type SelectProps = Omit<AllHTMLAttributes<HTMLSelectElement>, "onChange" | "value" | "label"> & { value: string; onPick: (value: string) => void; children: ComponentChildren; tool?: boolean };
+type SelectProps = Omit<AllHTMLAttributes<HTMLSelectElement>, "onChange" | "value" | "label"> & {
+  value: string;
+  onPick: (value: string) => void;
+  children: ComponentChildren;
+  tool?: boolean;
+};
 
 export function Select({ value, onPick, children, tool, ...rest }: SelectProps) {
   return (
     <span class={cx("select", tool && "tool")}>
-      <select {...(rest as JSX.IntrinsicElements["select"])} class="input" value={value} onChange={(event) => onPick(event.currentTarget.value)}>{children}</select>
+      <select
+        {...(rest as JSX.IntrinsicElements["select"])}
+        class="input"
+        value={value}
+        onChange={(event) => onPick(event.currentTarget.value)}
+      >
+        {children}
+      </select>
       <Icon name="down" small />
     </span>
   );
@@ -77,7 +126,17 @@ export interface Choice<T extends string> {
 }
 
 /** A filter: one of several buttons is pressed. */
-export function Segments<T extends string>({ label, value, choices, onPick }: { label: string; value: T; choices: Choice<T>[]; onPick: (value: T) => void }) {
+export function Segments<T extends string>({
+  label,
+  value,
+  choices,
+  onPick,
+}: {
+  label: string;
+  value: T;
+  choices: Choice<T>[];
+  onPick: (value: T) => void;
+}) {
   return (
     <div class="segments" role="group" aria-label={label}>
       {choices.map((choice) => (
@@ -91,7 +150,19 @@ export function Segments<T extends string>({ label, value, choices, onPick }: { 
 }
 
 /** A choice in a form: a radio group that looks like a row of buttons. */
-export function Choices<T extends string>({ label, value, choices, onPick, hidden }: { label: string; value: T | null; choices: Choice<T>[]; onPick: (value: T) => void; hidden?: boolean }) {
+export function Choices<T extends string>({
+  label,
+  value,
+  choices,
+  onPick,
+  hidden,
+}: {
+  label: string;
+  value: T | null;
+  choices: Choice<T>[];
+  onPick: (value: T) => void;
+  hidden?: boolean;
+}) {
   const name = useId();
   return (
     <fieldset class="choices">
@@ -99,7 +170,13 @@ export function Choices<T extends string>({ label, value, choices, onPick, hidde
       <div class="segments">
         {choices.map((choice) => (
           <label key={choice.value}>
-            <input type="radio" name={name} value={choice.value} checked={choice.value === value} onChange={() => onPick(choice.value)} />
+            <input
+              type="radio"
+              name={name}
+              value={choice.value}
+              checked={choice.value === value}
+              onChange={() => onPick(choice.value)}
+            />
             <span>{choice.label}</span>
           </label>
         ))}
@@ -123,7 +200,17 @@ export function focusFault(form: Element | null): void {
   requestAnimationFrame(() => form?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
 }
 
-export function Search({ label, placeholder, value, onText }: { label: string; placeholder: string; value: string; onText: (text: string) => void }) {
+export function Search({
+  label,
+  placeholder,
+  value,
+  onText,
+}: {
+  label: string;
+  placeholder: string;
+  value: string;
+  onText: (text: string) => void;
+}) {
   return (
     <div class="search">
       <Icon name="search" />
@@ -140,7 +227,15 @@ export function Search({ label, placeholder, value, onText }: { label: string; p
   );
 }
 
-export function Check({ checked, onCheck, children }: { checked: boolean; onCheck: (checked: boolean) => void; children: ComponentChildren }) {
+export function Check({
+  checked,
+  onCheck,
+  children,
+}: {
+  checked: boolean;
+  onCheck: (checked: boolean) => void;
+  children: ComponentChildren;
+}) {
   return (
     <label class="check">
       <input type="checkbox" checked={checked} onChange={(event) => onCheck(event.currentTarget.checked)} />

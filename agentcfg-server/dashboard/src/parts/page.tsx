@@ -40,13 +40,25 @@ export function Page({ title, crumbs = [], actions, children, ownHeading, foot, 
   return (
     <div class="panel">
       <header class="bar">
-        <button type="button" class="button quiet square opener" aria-label="Open menu" onClick={openMenu}><Icon name="menu" /></button>
+        <button type="button" class="button quiet square opener" aria-label="Open menu" onClick={openMenu}>
+          <Icon name="menu" />
+        </button>
         <Crumbs crumbs={crumbs}>
-          {ownHeading ? <span aria-current="page" class="clip">{title}</span> : <h1 tabIndex={-1} class="clip">{title}</h1>}
+          {ownHeading ? (
+            <span aria-current="page" class="clip">
+              {title}
+            </span>
+          ) : (
+            <h1 tabIndex={-1} class="clip">
+              {title}
+            </h1>
+          )}
         </Crumbs>
         <div class="actions">{actions}</div>
       </header>
-      <main id="main" ref={main} tabIndex={-1} class={`page ${width ?? ""}`}>{children}</main>
+      <main id="main" ref={main} tabIndex={-1} class={`page ${width ?? ""}`}>
+        {children}
+      </main>
       {foot}
     </div>
   );

@@ -54,7 +54,14 @@ export function Rows<T>({ items, id, columns, heights, render }: Props<T>) {
     if (!(event.target as HTMLElement).matches("[data-name]") || event.metaKey || event.ctrlKey || event.altKey) return;
     const at = items.findIndex((item) => id(item) === focused);
     const page = Math.max(1, Math.floor(innerHeight / height) - 4);
-    const steps: Record<string, number> = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1, PageDown: at + page, PageUp: at - page };
+    const steps: Record<string, number> = {
+      ArrowDown: at + 1,
+      ArrowUp: at - 1,
+      Home: 0,
+      End: items.length - 1,
+      PageDown: at + page,
+      PageUp: at - page,
+    };
     const to = steps[event.key];
     if (at < 0 || to === undefined) return;
     event.preventDefault();
@@ -75,7 +82,12 @@ export function Rows<T>({ items, id, columns, heights, render }: Props<T>) {
   const rows: ComponentChildren[] = [];
   let end = 0;
   const space = (until: number): void => {
-    if (until > end) rows.push(<tr key={`space ${rows.length}`} class="space" aria-hidden="true"><td colSpan={columns} style={{ height: `${(until - end) * height}px` }} /></tr>);
+    if (until > end)
+      rows.push(
+        <tr key={`space ${rows.length}`} class="space" aria-hidden="true">
+          <td colSpan={columns} style={{ height: `${(until - end) * height}px` }} />
+        </tr>,
+      );
   };
   for (const index of shown) {
     space(index);

@@ -61,17 +61,42 @@ function Reveal({ shown }: { shown: Secret }) {
       title={shown.title}
       locked
       onClose={() => undefined}
-      note={<span role="status" class={copied === "failed" ? "fault" : "hint"}>{SAID[copied]}</span>}
-      foot={<Button kind={copied === "done" ? "primary" : undefined} blocked={!ready} onClick={() => (secret.value = null)}>Done</Button>}
+      note={
+        <span role="status" class={copied === "failed" ? "fault" : "hint"}>
+          {SAID[copied]}
+        </span>
+      }
+      foot={
+        <Button kind={copied === "done" ? "primary" : undefined} blocked={!ready} onClick={() => (secret.value = null)}>
+          Done
+        </Button>
+      }
     >
       <p class="prose">{shown.text}</p>
       <div class="secret">
-        <code ref={text} data-secret>{shown.secret}</code>
-        <Button kind={copied === "done" ? undefined : "primary"} icon={copied === "done" ? "check" : "copy"} onClick={() => void take()} data-first>Copy</Button>
+        <code ref={text} data-secret>
+          {shown.secret}
+        </code>
+        <Button
+          kind={copied === "done" ? undefined : "primary"}
+          icon={copied === "done" ? "check" : "copy"}
+          onClick={() => void take()}
+          data-first
+        >
+          Copy
+        </Button>
       </div>
-      {shown.facts.length > 0 && <ul class="facts">{shown.facts.map((fact) => <li key={fact}>{fact}</li>)}</ul>}
+      {shown.facts.length > 0 && (
+        <ul class="facts">
+          {shown.facts.map((fact) => (
+            <li key={fact}>{fact}</li>
+          ))}
+        </ul>
+      )}
       {shown.command && <Snippet title="Try it" text={shown.command} />}
-      <Check checked={stored} onCheck={setStored}>I have stored {shown.what} in a safe place</Check>
+      <Check checked={stored} onCheck={setStored}>
+        I have stored {shown.what} in a safe place
+      </Check>
     </Dialog>
   );
 }
@@ -86,12 +111,24 @@ export function Snippet({ title, text, children }: { title: ComponentChildren; t
         <CopyButton text={text} what="Copy" failed={() => selectText(code.current)} />
       </div>
       {children}
-      <pre class="code" ref={code} tabIndex={0}>{text}</pre>
+      <pre class="code" ref={code} tabIndex={0}>
+        {text}
+      </pre>
     </div>
   );
 }
 
-export function CopyButton({ text, what, failed, small = true }: { text: string; what: string; failed?: () => void; small?: boolean }) {
+export function CopyButton({
+  text,
+  what,
+  failed,
+  small = true,
+}: {
+  text: string;
+  what: string;
+  failed?: () => void;
+  small?: boolean;
+}) {
   const [copied, setCopied] = useState<Copied>("not");
   const take = async (): Promise<void> => {
     const done = await copy(text);
@@ -104,7 +141,9 @@ export function CopyButton({ text, what, failed, small = true }: { text: string;
       <Button kind="quiet" small={small} icon={copied === "done" ? "check" : "copy"} onClick={() => void take()}>
         {copied === "done" ? "Copied" : copied === "failed" ? "Copying failed" : what}
       </Button>
-      <span class="hidden" role="status">{copied === "not" ? "" : SAID[copied]}</span>
+      <span class="hidden" role="status">
+        {copied === "not" ? "" : SAID[copied]}
+      </span>
     </>
   );
 }

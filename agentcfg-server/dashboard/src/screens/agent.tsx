@@ -45,9 +45,17 @@ export function AgentScreen() {
   if (!agent) {
     return (
       <Page title={id || "Agent"} crumbs={[{ label: "Agents", to: href("agents") }]}>
-        {read.error !== null ? <Failure what="The agent could not be read." error={read.error} retry={() => void read.reload()} />
-        : read.data ? <Empty icon="agents" title={`There is no agent ${id}`} action={<LinkButton to={href("agents")}>Show all agents</LinkButton>} />
-        : <Skeleton rows={6} tall />}
+        {read.error !== null ? (
+          <Failure what="The agent could not be read." error={read.error} retry={() => void read.reload()} />
+        ) : read.data ? (
+          <Empty
+            icon="agents"
+            title={`There is no agent ${id}`}
+            action={<LinkButton to={href("agents")}>Show all agents</LinkButton>}
+          />
+        ) : (
+          <Skeleton rows={6} tall />
+        )}
       </Page>
     );
   }
@@ -71,14 +79,23 @@ export function AgentScreen() {
     <Page
       title={shown === "configuration" ? agent.display_name : TAB_NAMES[shown]}
       ownHeading
-      crumbs={[{ label: "Agents", to: href("agents") }, ...(shown === "configuration" ? [] : [{ label: agent.display_name, to: href("agent", { id }) }])]}
+      crumbs={[
+        { label: "Agents", to: href("agents") },
+        ...(shown === "configuration" ? [] : [{ label: agent.display_name, to: href("agent", { id }) }]),
+      ]}
       actions={
         <Menu
           label={`Actions for ${agent.display_name}`}
           items={[
-            { label: "Copy id", icon: "copy", run: () => void copy(id).then((done) => (done ? toast("Id copied.") : badToast("Copying failed."))) },
+            {
+              label: "Copy id",
+              icon: "copy",
+              run: () => void copy(id).then((done) => (done ? toast("Id copied.") : badToast("Copying failed."))),
+            },
             may ? { label: "Duplicate", icon: "plus", run: () => go(href("new-agent", { from: id })) } : null,
-            can("audit_log:read") ? { label: "Audit log", icon: "audit", run: () => go(href("audit-log", { type: "agent", target: id })) } : null,
+            can("audit_log:read")
+              ? { label: "Audit log", icon: "audit", run: () => go(href("audit-log", { type: "agent", target: id })) }
+              : null,
             may && agent.is_active ? { label: "Delete agent", icon: "trash", danger: true, run: () => setDeleting(true) } : null,
           ]}
         />
@@ -90,24 +107,49 @@ export function AgentScreen() {
           <h1 tabIndex={-1}>{agent.display_name}</h1>
           <div class="row dim small-text">
             <code>{id}</code>
-            {agent.is_active ? <><span aria-hidden="true">·</span><StatusPill status={status?.status ?? "offline"} />{status?.current_task_title && <span class="clip second">{status.current_task_title}</span>}</> : <Badge tone="warn">Deleted</Badge>}
+            {agent.is_active ? (
+              <>
+                <span aria-hidden="true">·</span>
+                <StatusPill status={status?.status ?? "offline"} />
+                {status?.current_task_title && <span class="clip second">{status.current_task_title}</span>}
+              </>
+            ) : (
+              <Badge tone="warn">Deleted</Badge>
+            )}
           </div>
         </div>
         <div class="row wrap end">
           {version !== null && <span class="dim">v{number(version)}</span>}
-          {labels.slice(0, 3).map((label) => <LabelBadge key={label.label} label={label.label} version={label.version} current={version ?? undefined} />)}
+          {labels.slice(0, 3).map((label) => (
+            <LabelBadge key={label.label} label={label.label} version={label.version} current={version ?? undefined} />
+          ))}
         </div>
       </div>
       <nav class="tabs" aria-label="Agent">
         {tabs.map((name) => (
-          <a key={name} href={href("agent", { id, tab: name === "configuration" ? null : name })} aria-current={name === shown ? "page" : undefined}>
+          <a
+            key={name}
+            href={href("agent", { id, tab: name === "configuration" ? null : name })}
+            aria-current={name === shown ? "page" : undefined}
+          >
             {TAB_NAMES[name]}
             {counts[name] !== undefined && <span class="count">{number(counts[name]!)}</span>}
           </a>
         ))}
       </nav>
       {!agent.is_active && (
-        <Banner tone="warn" icon="trash" title="This agent is deleted." action={may && <Button small onClick={() => setRestoring(true)}>Restore agent</Button>}>
+        <Banner
+          tone="warn"
+          icon="trash"
+          title="This agent is deleted."
+          action={
+            may && (
+              <Button small onClick={() => setRestoring(true)}>
+                Restore agent
+              </Button>
+            )
+          }
+        >
           It is in no list, and its model calls are refused. Nothing of it is lost.
         </Banner>
       )}
@@ -129,13 +171,19 @@ function Delete({ agent, versions, onClose }: { agent: Agent; versions: number |
     void refresh().catch(() => undefined);
     toast(`${agent.display_name} is deleted.`, {
       label: "Undo",
-      run: () => void restore(agent).then(() => toast(`${agent.display_name} is restored.`), (error) => badToast(`Not restored. ${errorText(error)}`)),
+      run: () =>
+        void restore(agent).then(
+          () => toast(`${agent.display_name} is restored.`),
+          (error) => badToast(`Not restored. ${errorText(error)}`),
+        ),
     });
     go(href("agents"));
   };
   return (
     <Confirm title={`Delete ${agent.display_name}?`} verb="Delete agent" run={run} onClose={onClose}>
-      It leaves lists and status, and its model calls are refused. {versions ? `Its ${versions === 1 ? "version is" : `${number(versions)} versions are`} kept, its` : "Its"} id stays taken, and you can restore it at any time.
+      It leaves lists and status, and its model calls are refused.{" "}
+      {versions ? `Its ${versions === 1 ? "version is" : `${number(versions)} versions are`} kept, its` : "Its"} id stays taken,
+      and you can restore it at any time.
     </Confirm>
   );
 }

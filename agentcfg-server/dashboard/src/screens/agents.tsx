@@ -87,7 +87,12 @@ export function Agents() {
     const matches = rows.filter(({ agent, status }) => {
       if (show !== "all" && show !== "deleted" && (status?.status ?? "offline") !== show) return false;
       if (model && (model === "human" ? agent.agent_type !== "human" : agent.model !== model)) return false;
-      return !query || [agent.display_name, agent.agent_id, agent.role ?? "", ...agent.capabilities].some((text) => text.toLowerCase().includes(query));
+      return (
+        !query ||
+        [agent.display_name, agent.agent_id, agent.role ?? "", ...agent.capabilities].some((text) =>
+          text.toLowerCase().includes(query),
+        )
+      );
     });
     const compare = sort && COLUMNS[sort];
     if (compare) matches.sort((a, b) => compare(a, b) * (direction === "down" ? -1 : 1));
@@ -105,7 +110,16 @@ export function Agents() {
   const columns = withVersions ? 5 : 4;
 
   return (
-    <Page title="Agents" actions={can("agents:configure") && <LinkButton to={href("new-agent")} kind="primary" icon="plus">New agent</LinkButton>}>
+    <Page
+      title="Agents"
+      actions={
+        can("agents:configure") && (
+          <LinkButton to={href("new-agent")} kind="primary" icon="plus">
+            New agent
+          </LinkButton>
+        )
+      }
+    >
       <div class="tools agents-tools">
         <Segments<Show>
           label="Show"
@@ -122,31 +136,84 @@ export function Agents() {
         <span class="grow" />
         <Select tool aria-label="Model" value={model} onPick={(value) => setParams({ model: value })}>
           <option value="">All models</option>
-          {used.map((id) => <option key={id} value={id}>{models?.find((known) => known.id === id)?.display_name ?? id}</option>)}
+          {used.map((id) => (
+            <option key={id} value={id}>
+              {models?.find((known) => known.id === id)?.display_name ?? id}
+            </option>
+          ))}
           <option value="human">Human</option>
         </Select>
-        <Search label="Filter agents" placeholder="Filter by name, role or tag" value={params.get("q") ?? ""} onText={(text) => setParams({ q: text })} />
+        <Search
+          label="Filter agents"
+          placeholder="Filter by name, role or tag"
+          value={params.get("q") ?? ""}
+          onText={(text) => setParams({ q: text })}
+        />
       </div>
       {held.waiting > 0 && (
-        <div class="waiting" role="status"><Button small onClick={held.show}>{plural(held.waiting, "change")}, show</Button></div>
+        <div class="waiting" role="status">
+          <Button small onClick={held.show}>
+            {plural(held.waiting, "change")}, show
+          </Button>
+        </div>
       )}
-      {source.error !== null && <Failure what="The agents could not be read." error={source.error} retry={() => void source.reload()} />}
+      {source.error !== null && (
+        <Failure what="The agents could not be read." error={source.error} retry={() => void source.reload()} />
+      )}
       {source.data && found.length === 0 ? (
-        <div class="card">{filtered ? <NoMatch query={params.get("q") ?? ""} /> : deletedShown ? <Empty icon="trash" title="No deleted agents">A deleted agent stays here and can be restored.</Empty> : <FirstAgent />}</div>
+        <div class="card">
+          {filtered ? (
+            <NoMatch query={params.get("q") ?? ""} />
+          ) : deletedShown ? (
+            <Empty icon="trash" title="No deleted agents">
+              A deleted agent stays here and can be restored.
+            </Empty>
+          ) : (
+            <FirstAgent />
+          )}
+        </div>
       ) : !source.data ? (
-        !source.error && <div class="card"><Skeleton /></div>
+        !source.error && (
+          <div class="card">
+            <Skeleton />
+          </div>
+        )
       ) : (
-        <div class="table-box" onMouseEnter={() => setInside(true)} onMouseLeave={() => setInside(false)} onFocusIn={() => setInside(true)} onFocusOut={() => setInside(false)}>
+        <div
+          class="table-box"
+          onMouseEnter={() => setInside(true)}
+          onMouseLeave={() => setInside(false)}
+          onFocusIn={() => setInside(true)}
+          onFocusOut={() => setInside(false)}
+        >
           <table class={cx("agents-table", deletedShown && "of-deleted")} aria-rowcount={held.rows.length + 1}>
             <caption class="hidden">{deletedShown ? "Deleted agents" : "Agents"}</caption>
             <thead>
               <tr>
-                <Heading column="name" now={sort} direction={direction} class="c-name">Agent</Heading>
-                <Heading column="model" now={sort} direction={direction} class="c-model second">Model</Heading>
-                {deletedShown ? null : <Heading column="status" now={sort} direction={direction} class="c-status">Status</Heading>}
-                {withVersions && <Heading column="version" now={sort} direction={direction} class="c-version third">Version</Heading>}
-                <Heading column="changed" now={sort} direction={direction} class="c-changed second right">{deletedShown ? "Deleted" : "Changed"}</Heading>
-                {deletedShown && <th class="c-act"><span class="hidden">Restore</span></th>}
+                <Heading column="name" now={sort} direction={direction} class="c-name">
+                  Agent
+                </Heading>
+                <Heading column="model" now={sort} direction={direction} class="c-model second">
+                  Model
+                </Heading>
+                {deletedShown ? null : (
+                  <Heading column="status" now={sort} direction={direction} class="c-status">
+                    Status
+                  </Heading>
+                )}
+                {withVersions && (
+                  <Heading column="version" now={sort} direction={direction} class="c-version third">
+                    Version
+                  </Heading>
+                )}
+                <Heading column="changed" now={sort} direction={direction} class="c-changed second right">
+                  {deletedShown ? "Deleted" : "Changed"}
+                </Heading>
+                {deletedShown && (
+                  <th class="c-act">
+                    <span class="hidden">Restore</span>
+                  </th>
+                )}
               </tr>
             </thead>
             <Rows
@@ -155,19 +222,40 @@ export function Agents() {
               columns={columns}
               heights={[44, 52]}
               render={(row, index) => (
-                <AgentRow key={row.agent.agent_id} row={row} index={index} deleted={deletedShown} withVersions={withVersions} onRestore={setRestoring} />
+                <AgentRow
+                  key={row.agent.agent_id}
+                  row={row}
+                  index={index}
+                  deleted={deletedShown}
+                  withVersions={withVersions}
+                  onRestore={setRestoring}
+                />
               )}
             />
           </table>
         </div>
       )}
-      {source.data && !deletedShown && source.data.length > 0 && <Usage shown={filtered ? found.length : null} total={source.data.length} />}
+      {source.data && !deletedShown && source.data.length > 0 && (
+        <Usage shown={filtered ? found.length : null} total={source.data.length} />
+      )}
       {restoring && <Restore agent={restoring} onClose={() => setRestoring(null)} />}
     </Page>
   );
 }
 
-function Heading({ column, now: sorted, direction, class: extra, children }: { column: Column; now: string; direction: string | undefined; class: string; children: preact.ComponentChildren }) {
+function Heading({
+  column,
+  now: sorted,
+  direction,
+  class: extra,
+  children,
+}: {
+  column: Column;
+  now: string;
+  direction: string | undefined;
+  class: string;
+  children: preact.ComponentChildren;
+}) {
   const on = sorted === column;
   const down = direction === "down";
   return (
@@ -182,7 +270,19 @@ function Heading({ column, now: sorted, direction, class: extra, children }: { c
 
 const MARKED = 1_500;
 
-function AgentRow({ row, index, deleted, withVersions, onRestore }: { row: Row; index: number; deleted: boolean; withVersions: boolean; onRestore: (agent: Agent) => void }) {
+function AgentRow({
+  row,
+  index,
+  deleted,
+  withVersions,
+  onRestore,
+}: {
+  row: Row;
+  index: number;
+  deleted: boolean;
+  withVersions: boolean;
+  onRestore: (agent: Agent) => void;
+}) {
   const { agent, status, version, labels } = row;
   const at = touched.value.get(agent.agent_id) ?? 0;
   const fresh = at > 0 && Math.max(now.value, second.peek()) - at < MARKED;
@@ -192,17 +292,25 @@ function AgentRow({ row, index, deleted, withVersions, onRestore }: { row: Row; 
         <div class="agent-cell">
           <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} />
           <div class="names">
-            <a data-name href={href("agent", { id: agent.agent_id })} class="clip strong">{agent.display_name}</a>
+            <a data-name href={href("agent", { id: agent.agent_id })} class="clip strong">
+              {agent.display_name}
+            </a>
             <code class="clip">{agent.agent_id}</code>
           </div>
         </div>
       </td>
-      <td class="second">{agent.model ? <code>{agent.model}</code> : agent.agent_type === "human" ? "Human" : <span class="dim">None</span>}</td>
+      <td class="second">
+        {agent.model ? <code>{agent.model}</code> : agent.agent_type === "human" ? "Human" : <span class="dim">None</span>}
+      </td>
       {!deleted && (
         <td>
           <div class="row">
             <StatusPill status={status?.status ?? "offline"} />
-            {status?.current_task_title && <span class="clip second dim" title={status.current_task_title}>{status.current_task_title}</span>}
+            {status?.current_task_title && (
+              <span class="clip second dim" title={status.current_task_title}>
+                {status.current_task_title}
+              </span>
+            )}
           </div>
         </td>
       )}
@@ -210,13 +318,25 @@ function AgentRow({ row, index, deleted, withVersions, onRestore }: { row: Row; 
         <td class="third">
           <div class="row">
             {version && <span>v{version.version}</span>}
-            {labels.slice(0, 2).map((label) => <LabelBadge key={label.label} label={label.label} version={label.version} current={version?.version} />)}
+            {labels.slice(0, 2).map((label) => (
+              <LabelBadge key={label.label} label={label.label} version={label.version} current={version?.version} />
+            ))}
             {labels.length > 2 && <Badge>+{labels.length - 2}</Badge>}
           </div>
         </td>
       )}
-      <td class="second right dim"><Time at={agent.updated_at} /></td>
-      {deleted && <td class="right">{can("agents:configure") && <Button small onClick={() => onRestore(agent)}>Restore</Button>}</td>}
+      <td class="second right dim">
+        <Time at={agent.updated_at} />
+      </td>
+      {deleted && (
+        <td class="right">
+          {can("agents:configure") && (
+            <Button small onClick={() => onRestore(agent)}>
+              Restore
+            </Button>
+          )}
+        </td>
+      )}
     </tr>
   );
 }
@@ -226,20 +346,36 @@ function Usage({ shown, total }: { shown: number | null; total: number }) {
   const filtered = shown === null ? "" : `, ${number(shown)} shown`;
   return (
     <p class="table-foot">
-      {agent_limit ? `${number(total)} of ${number(agent_limit)} active agents on ${planName(plan)}${filtered}` : `${plural(total, "agent")}${filtered}`}
+      {agent_limit
+        ? `${number(total)} of ${number(agent_limit)} active agents on ${planName(plan)}${filtered}`
+        : `${plural(total, "agent")}${filtered}`}
     </p>
   );
 }
 
 function NoMatch({ query }: { query: string }) {
   return (
-    <Empty icon="search" title={query ? `No agent matches “${query}”.` : "No agent matches this filter."} action={<Button onClick={() => setParams({ q: null, model: null, show: null })}>Clear filter</Button>} />
+    <Empty
+      icon="search"
+      title={query ? `No agent matches “${query}”.` : "No agent matches this filter."}
+      action={<Button onClick={() => setParams({ q: null, model: null, show: null })}>Clear filter</Button>}
+    />
   );
 }
 
 export function FirstAgent() {
   return (
-    <Empty icon="agents" title="No agents yet" action={can("agents:configure") && <LinkButton to={href("new-agent")} icon="plus">New agent</LinkButton>}>
+    <Empty
+      icon="agents"
+      title="No agents yet"
+      action={
+        can("agents:configure") && (
+          <LinkButton to={href("new-agent")} icon="plus">
+            New agent
+          </LinkButton>
+        )
+      }
+    >
       An agent has a persona, a model and a status. Create one here, or push a folder with <code>agentcfg apply</code>.
     </Empty>
   );
@@ -250,7 +386,10 @@ export function placesLeft(): { full: boolean; text: string } {
   const { active_agents: active, agent_limit: limit, plan } = workspace.value!;
   if (active === undefined || limit === null || limit === undefined) return { full: false, text: "" };
   return active >= limit
-    ? { full: true, text: `All ${number(limit)} agents of the ${planName(plan)} plan are in use. Delete one, or ask an operator for a larger plan.` }
+    ? {
+        full: true,
+        text: `All ${number(limit)} agents of the ${planName(plan)} plan are in use. Delete one, or ask an operator for a larger plan.`,
+      }
     : { full: false, text: `${number(active + 1)} of ${number(limit)}` };
 }
 
@@ -268,7 +407,14 @@ export function Restore({ agent, onClose }: { agent: Agent; onClose: () => void 
   };
   return (
     <Confirm title={`Restore ${agent.display_name}?`} verb="Restore agent" danger={false} run={run} onClose={onClose}>
-      {places.full ? places.text : <>It comes back as it was, with its history and labels, and counts as an active agent again{places.text && `: ${places.text}`}.</>}
+      {places.full ? (
+        places.text
+      ) : (
+        <>
+          It comes back as it was, with its history and labels, and counts as an active agent again
+          {places.text && `: ${places.text}`}.
+        </>
+      )}
     </Confirm>
   );
 }

@@ -2,7 +2,17 @@
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
 import { invalidate, update } from "../base/cache";
-import { changedFields, changedParameters, configOf, draftFaults, NAMES, toBody, toConfig, toDraft, type Draft } from "../base/config";
+import {
+  changedFields,
+  changedParameters,
+  configOf,
+  draftFaults,
+  NAMES,
+  toBody,
+  toConfig,
+  toDraft,
+  type Draft,
+} from "../base/config";
 import { drafts, keep } from "../base/drafts";
 import { setParams, route } from "../base/route";
 import { can } from "../base/session";
@@ -28,7 +38,9 @@ export function changeNames(base: Config, draft: Draft): string[] {
 }
 
 export async function latest(agent: Agent): Promise<{ agent: Agent | undefined; etag: string | null; version: number | null }> {
-  const answer = await call<Agent[]>("GET", "api/agents/configs", { query: { workspace_id: agent.workspace_id, state: "all", agent_id: agent.agent_id } });
+  const answer = await call<Agent[]>("GET", "api/agents/configs", {
+    query: { workspace_id: agent.workspace_id, state: "all", agent_id: agent.agent_id },
+  });
   return { agent: answer.data[0], etag: answer.etag, version: answer.version };
 }
 
@@ -69,7 +81,8 @@ export function Editor({ state }: { state: AgentState }) {
 
   useLayoutEffect(() => {
     const save = (event: KeyboardEvent): void => {
-      if (event.key !== "s" || !(event.ctrlKey || event.metaKey) || event.altKey || document.querySelector("dialog[open]")) return;
+      if (event.key !== "s" || !(event.ctrlKey || event.metaKey) || event.altKey || document.querySelector("dialog[open]"))
+        return;
       event.preventDefault();
       review();
     };
@@ -117,51 +130,123 @@ export function Editor({ state }: { state: AgentState }) {
     );
   }
 
-  const props = { id: agent.agent_id, draft, onChange: change, faults, touched, touch, changed: new Set(fields), stored: base.parameters, readOnly };
+  const props = {
+    id: agent.agent_id,
+    draft,
+    onChange: change,
+    faults,
+    touched,
+    touch,
+    changed: new Set(fields),
+    stored: base.parameters,
+    readOnly,
+  };
   return (
     <>
       {behind && (
-        <Banner tone="warn" title={`${agent.display_name} changed while you were editing.`} action={<Button small onClick={() => void latest(agent).then((newest) => {
-          if (!newest.agent) return;
-          setConflict({ ...newest, agent: newest.agent });
-          setParams({ merge: 1 }, false);
-        }).catch(() => undefined)}>Compare</Button>}>
+        <Banner
+          tone="warn"
+          title={`${agent.display_name} changed while you were editing.`}
+          action={
+            <Button
+              small
+              onClick={() =>
+                void latest(agent)
+                  .then((newest) => {
+                    if (!newest.agent) return;
+                    setConflict({ ...newest, agent: newest.agent });
+                    setParams({ merge: 1 }, false);
+                  })
+                  .catch(() => undefined)
+              }
+            >
+              Compare
+            </Button>
+          }
+        >
           Your text is kept. You can compare both versions before you save.
         </Banner>
       )}
-      {readOnly && agent.is_active && <Banner icon="lock" title="Read only.">Your role may look at agents and not change them.</Banner>}
+      {readOnly && agent.is_active && (
+        <Banner icon="lock" title="Read only.">
+          Your role may look at agents and not change them.
+        </Banner>
+      )}
       <div class="editor" ref={form}>
         <div class="group">
           <Persona {...props} />
           <Description {...props} />
         </div>
         <div>
-          <div class="group"><ModelField {...props} /></div>
-          <div class="group"><Parameters {...props} /></div>
-          <div class="group"><Identity {...props} /><Capabilities {...props} /></div>
+          <div class="group">
+            <ModelField {...props} />
+          </div>
+          <div class="group">
+            <Parameters {...props} />
+          </div>
+          <div class="group">
+            <Identity {...props} />
+            <Capabilities {...props} />
+          </div>
         </div>
       </div>
       {dirty && (
         <div class="save-bar">
-          <p class="clip" role="status"><b>{plural(names.length, "unsaved change")}</b> <span class="second">{capital(names.map((name) => name.toLowerCase() === name ? name : name.toLowerCase()).join(", "))}</span></p>
+          <p class="clip" role="status">
+            <b>{plural(names.length, "unsaved change")}</b>{" "}
+            <span class="second">
+              {capital(names.map((name) => (name.toLowerCase() === name ? name : name.toLowerCase())).join(", "))}
+            </span>
+          </p>
           <div class="actions">
-            <Button kind="quiet" onClick={() => {
-              const lost = kept;
-              keep(agent.id, null);
-              toast("Your changes are discarded.", lost ? { label: "Undo", run: () => keep(agent.id, lost) } : undefined);
-            }}>Discard</Button>
-            <Button kind="primary" onClick={review}>Review changes</Button>
+            <Button
+              kind="quiet"
+              onClick={() => {
+                const lost = kept;
+                keep(agent.id, null);
+                toast("Your changes are discarded.", lost ? { label: "Undo", run: () => keep(agent.id, lost) } : undefined);
+              }}
+            >
+              Discard
+            </Button>
+            <Button kind="primary" onClick={review}>
+              Review changes
+            </Button>
           </div>
         </div>
       )}
       {reviewing && (
-        <Review agent={agent} base={base} draft={draft} version={kept?.version ?? state.version} withMessage={!state.history.absent} onClose={() => setReviewing(false)} save={(message) => save(draft, base, kept?.etag ?? state.etag, message)} />
+        <Review
+          agent={agent}
+          base={base}
+          draft={draft}
+          version={kept?.version ?? state.version}
+          withMessage={!state.history.absent}
+          onClose={() => setReviewing(false)}
+          save={(message) => save(draft, base, kept?.etag ?? state.etag, message)}
+        />
       )}
     </>
   );
 }
 
-function Review({ agent, base, draft, version, withMessage, onClose, save }: { agent: Agent; base: Agent; draft: Draft; version: number | null; withMessage: boolean; onClose: () => void; save: (message: string) => Promise<boolean> }) {
+function Review({
+  agent,
+  base,
+  draft,
+  version,
+  withMessage,
+  onClose,
+  save,
+}: {
+  agent: Agent;
+  base: Agent;
+  draft: Draft;
+  version: number | null;
+  withMessage: boolean;
+  onClose: () => void;
+  save: (message: string) => Promise<boolean>;
+}) {
   const [message, setMessage] = useState("");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
@@ -183,16 +268,34 @@ function Review({ agent, base, draft, version, withMessage, onClose, save }: { a
       title={`Save ${agent.display_name}?`}
       onClose={() => busy || onClose()}
       onSubmit={() => void run()}
-      foot={<>
-        <Button onClick={onClose} blocked={busy}>Cancel</Button>
-        <Button type="submit" kind="primary" busy={busy} blocked={fault !== null}>{version ? `Save as v${version + 1}` : "Save"}</Button>
-      </>}
+      foot={
+        <>
+          <Button onClick={onClose} blocked={busy}>
+            Cancel
+          </Button>
+          <Button type="submit" kind="primary" busy={busy} blocked={fault !== null}>
+            {version ? `Save as v${version + 1}` : "Save"}
+          </Button>
+        </>
+      }
     >
       <div class="review" tabIndex={0} role="group" aria-label="Differences">
-        <Comparison before={configOf(base)} after={toConfig(draft)} from={version ? `v${version}, stored` : "Stored"} to="Yours" inline nothing="Nothing differs." />
+        <Comparison
+          before={configOf(base)}
+          after={toConfig(draft)}
+          from={version ? `v${version}, stored` : "Stored"}
+          to="Yours"
+          inline
+          nothing="Nothing differs."
+        />
       </div>
       {withMessage && (
-        <Field label="Message" hint="Why it changes, for the history. Optional." counted={{ text: message, limit: LIMITS.message }} error={fault}>
+        <Field
+          label="Message"
+          hint="Why it changes, for the history. Optional."
+          counted={{ text: message, limit: LIMITS.message }}
+          error={fault}
+        >
           {(field) => <Area {...field} rows={2} value={message} onText={setMessage} data-first />}
         </Field>
       )}

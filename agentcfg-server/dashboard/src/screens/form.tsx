@@ -1,6 +1,16 @@
 /** The fields of an agent, used for a new one and for a change. */
 import { useRef, useState } from "preact/hooks";
-import { jsonNumber, LIMITS, MOST, NAMES, parameterFaults, tagFault, type Draft, type Faults, type Parameter } from "../base/config";
+import {
+  jsonNumber,
+  LIMITS,
+  MOST,
+  NAMES,
+  parameterFaults,
+  tagFault,
+  type Draft,
+  type Faults,
+  type Parameter,
+} from "../base/config";
 import { PROVIDERS, useModels } from "../base/data";
 import { number } from "../base/text";
 import type { Config, Model, Provider } from "../base/types";
@@ -31,7 +41,16 @@ export function Persona({ draft, onChange, faults, changed, readOnly }: FormProp
       hint="Sent as the system message where a call has none."
     >
       {(field) => (
-        <Area {...field} class="persona" mono rows={21} spellcheck={false} readOnly={readOnly} value={draft.persona_prompt} onText={(persona_prompt) => onChange({ ...draft, persona_prompt })} />
+        <Area
+          {...field}
+          class="persona"
+          mono
+          rows={21}
+          spellcheck={false}
+          readOnly={readOnly}
+          value={draft.persona_prompt}
+          onText={(persona_prompt) => onChange({ ...draft, persona_prompt })}
+        />
       )}
     </Field>
   );
@@ -51,7 +70,13 @@ export function ModelField({ draft, onChange, faults, changed, readOnly }: FormP
   const [typing, setTyping] = useState(false);
   const free = typing || (draft.model !== "" && models !== undefined && !known);
   const providers = [...new Set(models?.map(({ provider }) => provider))] as Provider[];
-  const said = known ? (known.status === "coming_soon" ? "Coming soon: calls are refused until it is there." : SAID[known.credential](PROVIDERS[known.provider])) : draft.model ? "Not in the catalogue. Calls pass it on as it is." : "Calls name the model themselves.";
+  const said = known
+    ? known.status === "coming_soon"
+      ? "Coming soon: calls are refused until it is there."
+      : SAID[known.credential](PROVIDERS[known.provider])
+    : draft.model
+      ? "Not in the catalogue. Calls pass it on as it is."
+      : "Calls name the model themselves.";
   return (
     <>
       <Field label={NAMES.model} changed={changed.has("model")} hint={free ? undefined : said}>
@@ -68,11 +93,14 @@ export function ModelField({ draft, onChange, faults, changed, readOnly }: FormP
             <option value="">None</option>
             {providers.map((provider) => (
               <optgroup key={provider} label={PROVIDERS[provider] ?? provider}>
-                {models!.filter((model) => model.provider === provider).map((model) => (
-                  <option key={model.id} value={model.id} disabled={model.status === "coming_soon" && model.id !== draft.model}>
-                    {model.display_name}{model.status === "coming_soon" ? " (coming soon)" : ""}
-                  </option>
-                ))}
+                {models!
+                  .filter((model) => model.provider === provider)
+                  .map((model) => (
+                    <option key={model.id} value={model.id} disabled={model.status === "coming_soon" && model.id !== draft.model}>
+                      {model.display_name}
+                      {model.status === "coming_soon" ? " (coming soon)" : ""}
+                    </option>
+                  ))}
               </optgroup>
             ))}
             <option value={OTHER}>Another model…</option>
@@ -81,7 +109,16 @@ export function ModelField({ draft, onChange, faults, changed, readOnly }: FormP
       </Field>
       {free && (
         <Field label="Model id" counted={{ text: draft.model, limit: LIMITS.model }} error={faults.model} hint={said}>
-          {(field) => <Input {...field} mono readOnly={readOnly} value={draft.model} onText={(model) => onChange({ ...draft, model })} spellcheck={false} />}
+          {(field) => (
+            <Input
+              {...field}
+              mono
+              readOnly={readOnly}
+              value={draft.model}
+              onText={(model) => onChange({ ...draft, model })}
+              spellcheck={false}
+            />
+          )}
         </Field>
       )}
     </>
@@ -102,13 +139,22 @@ export function Parameters({ draft, onChange, touched, touch, stored, changed, r
   };
   const remove = (index: number): void => {
     onChange({ ...draft, parameters: draft.parameters.filter((_, i) => i !== index) });
-    requestAnimationFrame(() => (box.current?.querySelectorAll<HTMLElement>("input[type=range]")[index] ?? box.current?.querySelector<HTMLElement>(".add"))?.focus());
+    requestAnimationFrame(() =>
+      (
+        box.current?.querySelectorAll<HTMLElement>("input[type=range]")[index] ?? box.current?.querySelector<HTMLElement>(".add")
+      )?.focus(),
+    );
   };
   return (
     <div class="group-box" ref={box}>
       <div class="label">
-        <h2 class={cx("as-label", changed.has("parameters") && "changed")}>{NAMES.parameters}{changed.has("parameters") && <span class="hidden">, changed</span>}</h2>
-        <span class="count">{draft.parameters.length > 80 ? `${draft.parameters.length} of ${MOST}` : "Numbers your apps read"}</span>
+        <h2 class={cx("as-label", changed.has("parameters") && "changed")}>
+          {NAMES.parameters}
+          {changed.has("parameters") && <span class="hidden">, changed</span>}
+        </h2>
+        <span class="count">
+          {draft.parameters.length > 80 ? `${draft.parameters.length} of ${MOST}` : "Numbers your apps read"}
+        </span>
       </div>
       {draft.parameters.map((row, index) => {
         const value = jsonNumber(row.value);
@@ -123,9 +169,21 @@ export function Parameters({ draft, onChange, touched, touch, stored, changed, r
           <div class="parameter" key={index}>
             <div class="slider">
               {old && !fault.name ? (
-                <span class={cx("clip", differs && "changed")} title={row.name}>{row.name}{differs && <span class="hidden">, changed</span>}</span>
+                <span class={cx("clip", differs && "changed")} title={row.name}>
+                  {row.name}
+                  {differs && <span class="hidden">, changed</span>}
+                </span>
               ) : (
-                <Input value={row.name} onText={(text) => set(index, { name: text })} onBlur={() => touch(`parameter ${index}`)} aria-label="Name of the parameter" placeholder="Name" aria-invalid={seen && fault.name ? true : undefined} readOnly={readOnly} data-new />
+                <Input
+                  value={row.name}
+                  onText={(text) => set(index, { name: text })}
+                  onBlur={() => touch(`parameter ${index}`)}
+                  aria-label="Name of the parameter"
+                  placeholder="Name"
+                  aria-invalid={seen && fault.name ? true : undefined}
+                  readOnly={readOnly}
+                  data-new
+                />
               )}
               <input
                 type="range"
@@ -138,7 +196,15 @@ export function Parameters({ draft, onChange, touched, touch, stored, changed, r
                 style={{ "--part": `${(100 * numeric) / top}%` }}
                 onInput={(event) => set(index, { value: String(Number(event.currentTarget.value)) })}
               />
-              <Input value={row.value} inputMode="decimal" onText={(text) => set(index, { value: text })} onBlur={() => touch(`parameter ${index}`)} aria-label={`${name}, number`} aria-invalid={fault.value ? true : undefined} readOnly={readOnly} />
+              <Input
+                value={row.value}
+                inputMode="decimal"
+                onText={(text) => set(index, { value: text })}
+                onBlur={() => touch(`parameter ${index}`)}
+                aria-label={`${name}, number`}
+                aria-invalid={fault.value ? true : undefined}
+                readOnly={readOnly}
+              />
               {!readOnly && <Button kind="quiet" small icon="close" label={`Remove ${name}`} onClick={() => remove(index)} />}
             </div>
             {fault.value && <Fault>{fault.value}</Fault>}
@@ -147,7 +213,13 @@ export function Parameters({ draft, onChange, touched, touch, stored, changed, r
         );
       })}
       {draft.parameters.length > MOST && <Fault>{faults.parameters}</Fault>}
-      {!readOnly && draft.parameters.length < MOST && <div><Button kind="quiet" small icon="plus" class="add" onClick={add}>Add parameter</Button></div>}
+      {!readOnly && draft.parameters.length < MOST && (
+        <div>
+          <Button kind="quiet" small icon="plus" class="add" onClick={add}>
+            Add parameter
+          </Button>
+        </div>
+      )}
     </div>
   );
 }
@@ -158,22 +230,57 @@ export function Identity(props: FormProps) {
   return (
     <>
       <div class="two">
-        <Field label={NAMES.display_name} changed={changed.has("display_name")} error={shown("display_name")} {...(draft.display_name.length > 80 ? { counted: { text: draft.display_name, limit: LIMITS.display_name } } : {})}>
-          {(field) => <Input {...field} readOnly={readOnly} value={draft.display_name} onText={(display_name) => onChange({ ...draft, display_name })} onBlur={() => touch("display_name")} />}
+        <Field
+          label={NAMES.display_name}
+          changed={changed.has("display_name")}
+          error={shown("display_name")}
+          {...(draft.display_name.length > 80 ? { counted: { text: draft.display_name, limit: LIMITS.display_name } } : {})}
+        >
+          {(field) => (
+            <Input
+              {...field}
+              readOnly={readOnly}
+              value={draft.display_name}
+              onText={(display_name) => onChange({ ...draft, display_name })}
+              onBlur={() => touch("display_name")}
+            />
+          )}
         </Field>
-        <Field label={NAMES.role} changed={changed.has("role")} error={faults.role} {...(draft.role.length > 80 ? { counted: { text: draft.role, limit: LIMITS.role } } : {})}>
+        <Field
+          label={NAMES.role}
+          changed={changed.has("role")}
+          error={faults.role}
+          {...(draft.role.length > 80 ? { counted: { text: draft.role, limit: LIMITS.role } } : {})}
+        >
           {(field) => <Input {...field} readOnly={readOnly} value={draft.role} onText={(role) => onChange({ ...draft, role })} />}
         </Field>
       </div>
       <div class="two">
         <div class={cx("field", changed.has("agent_type") && "has-change")}>
-          <Choices label={NAMES.agent_type} value={draft.agent_type} onPick={(agent_type) => readOnly || onChange({ ...draft, agent_type })} choices={[{ value: "ai", label: "AI" }, { value: "human", label: "Human" }]} />
+          <Choices
+            label={NAMES.agent_type}
+            value={draft.agent_type}
+            onPick={(agent_type) => readOnly || onChange({ ...draft, agent_type })}
+            choices={[
+              { value: "ai", label: "AI" },
+              { value: "human", label: "Human" },
+            ]}
+          />
         </div>
         <Field label={NAMES.color} changed={changed.has("color")} error={shown("color")}>
           {(field) => (
             <div class="row">
               <Avatar id={id} name={draft.display_name || "?"} color={draft.color} type={draft.agent_type} size={32} />
-              <Input {...field} mono readOnly={readOnly} placeholder="By the id" value={draft.color} onText={(color) => onChange({ ...draft, color })} onBlur={() => touch("color")} spellcheck={false} />
+              <Input
+                {...field}
+                mono
+                readOnly={readOnly}
+                placeholder="By the id"
+                value={draft.color}
+                onText={(color) => onChange({ ...draft, color })}
+                onBlur={() => touch("color")}
+                spellcheck={false}
+              />
             </div>
           )}
         </Field>
@@ -181,8 +288,16 @@ export function Identity(props: FormProps) {
       {!readOnly && (
         <div class="swatches" role="group" aria-label="Colours">
           {SWATCHES.map((color) => (
-            <button key={color} type="button" aria-label={color} aria-pressed={draft.color.toLowerCase() === color} onClick={() => onChange({ ...draft, color })}>
-              <svg viewBox="0 0 20 20" aria-hidden="true"><rect width="20" height="20" rx="5" fill={color} /></svg>
+            <button
+              key={color}
+              type="button"
+              aria-label={color}
+              aria-pressed={draft.color.toLowerCase() === color}
+              onClick={() => onChange({ ...draft, color })}
+            >
+              <svg viewBox="0 0 20 20" aria-hidden="true">
+                <rect width="20" height="20" rx="5" fill={color} />
+              </svg>
             </button>
           ))}
         </div>
@@ -193,8 +308,21 @@ export function Identity(props: FormProps) {
 
 export function Description({ draft, onChange, faults, changed, readOnly }: FormProps) {
   return (
-    <Field label={NAMES.description} changed={changed.has("description")} counted={{ text: draft.description, limit: LIMITS.description }} error={faults.description}>
-      {(field) => <Area {...field} rows={4} readOnly={readOnly} value={draft.description} onText={(description) => onChange({ ...draft, description })} />}
+    <Field
+      label={NAMES.description}
+      changed={changed.has("description")}
+      counted={{ text: draft.description, limit: LIMITS.description }}
+      error={faults.description}
+    >
+      {(field) => (
+        <Area
+          {...field}
+          rows={4}
+          readOnly={readOnly}
+          value={draft.description}
+          onText={(description) => onChange({ ...draft, description })}
+        />
+      )}
     </Field>
   );
 }
@@ -208,7 +336,10 @@ export function Capabilities({ draft, onChange, changed, readOnly, faults }: For
   const set = (capabilities: string[]): void => onChange({ ...draft, capabilities });
 
   const add = (text: string): void => {
-    const added = text.split(",").map((tag) => tag.trim()).filter(Boolean);
+    const added = text
+      .split(",")
+      .map((tag) => tag.trim())
+      .filter(Boolean);
     if (!added.length || added.some(tagFault)) return;
     set([...tags, ...added]);
     setEntry("");
@@ -230,7 +361,10 @@ export function Capabilities({ draft, onChange, changed, readOnly, faults }: For
     if (input && (event.key === "Enter" || event.key === ",")) {
       event.preventDefault();
       add(entry);
-    } else if ((!input && event.key === "ArrowLeft") || (start && (event.key === "ArrowLeft" || (event.key === "Backspace" && !entry)))) {
+    } else if (
+      (!input && event.key === "ArrowLeft") ||
+      (start && (event.key === "ArrowLeft" || (event.key === "Backspace" && !entry)))
+    ) {
       if (at > 0) event.preventDefault();
       all[at - 1]?.focus();
     } else if (!input && event.key === "ArrowRight") {
@@ -245,7 +379,11 @@ export function Capabilities({ draft, onChange, changed, readOnly, faults }: For
     <Field
       label={NAMES.capabilities}
       changed={changed.has("capabilities")}
-      aside={<span class={cx("count", tags.length > MOST && "over")}>{number(tags.length)} of {MOST}</span>}
+      aside={
+        <span class={cx("count", tags.length > MOST && "over")}>
+          {number(tags.length)} of {MOST}
+        </span>
+      }
       error={fault ?? faults.capabilities}
       hint={readOnly ? undefined : "Enter or a comma adds a tag."}
     >
@@ -254,14 +392,28 @@ export function Capabilities({ draft, onChange, changed, readOnly, faults }: For
           {tags.map((tag, index) => (
             <span class="tag" key={`${index} ${tag}`}>
               <span class="clip">{tag}</span>
-              {!readOnly && <button type="button" tabIndex={-1} aria-label={`Remove ${tag}`} onClick={() => remove(index)}><Icon name="close" small /></button>}
+              {!readOnly && (
+                <button type="button" tabIndex={-1} aria-label={`Remove ${tag}`} onClick={() => remove(index)}>
+                  <Icon name="close" small />
+                </button>
+              )}
             </span>
           ))}
-          {!readOnly && <input {...field} value={entry} onInput={(event) => setEntry(event.currentTarget.value)} onBlur={() => add(entry)} placeholder="Add a tag" autocomplete="off" />}
-          <span class="hidden" role="status">{said}</span>
+          {!readOnly && (
+            <input
+              {...field}
+              value={entry}
+              onInput={(event) => setEntry(event.currentTarget.value)}
+              onBlur={() => add(entry)}
+              placeholder="Add a tag"
+              autocomplete="off"
+            />
+          )}
+          <span class="hidden" role="status">
+            {said}
+          </span>
         </div>
       )}
     </Field>
   );
 }
-

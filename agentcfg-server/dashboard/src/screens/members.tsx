@@ -45,32 +45,106 @@ export function Members() {
     }
   };
   return (
-    <Page title="Members" crumbs={[{ label: "Settings" }]} actions={may && <Button kind="primary" icon="plus" onClick={() => setParams({ new: 1 }, false)}>Add member</Button>}>
+    <Page
+      title="Members"
+      crumbs={[{ label: "Settings" }]}
+      actions={
+        may && (
+          <Button kind="primary" icon="plus" onClick={() => setParams({ new: 1 }, false)}>
+            Add member
+          </Button>
+        )
+      }
+    >
       <Lead>People who may sign in to this workspace. A person is known by the user id of your identity provider.</Lead>
-      {members.error !== null && <Failure what="The members could not be read." error={members.error} retry={() => void members.reload()} />}
-      {!members.data ? !members.error && <div class="card"><Skeleton rows={4} /></div> : (
+      {members.error !== null && (
+        <Failure what="The members could not be read." error={members.error} retry={() => void members.reload()} />
+      )}
+      {!members.data ? (
+        !members.error && (
+          <div class="card">
+            <Skeleton rows={4} />
+          </div>
+        )
+      ) : (
         <>
           <div class="table-box">
             <table class="members-table">
               <caption class="hidden">Members</caption>
-              <thead><tr><th scope="col">User</th><th scope="col" class="c-role">Role</th><th scope="col" class="third">May</th><th scope="col" class="right second c-changed">Since</th>{may && <th class="c-act"><span class="hidden">Remove</span></th>}</tr></thead>
+              <thead>
+                <tr>
+                  <th scope="col">User</th>
+                  <th scope="col" class="c-role">
+                    Role
+                  </th>
+                  <th scope="col" class="third">
+                    May
+                  </th>
+                  <th scope="col" class="right second c-changed">
+                    Since
+                  </th>
+                  {may && (
+                    <th class="c-act">
+                      <span class="hidden">Remove</span>
+                    </th>
+                  )}
+                </tr>
+              </thead>
               <tbody>
                 {members.data.map((member) => {
                   const last = member.role === "owner" && owners === 1;
                   const change = may && !last && (owner || member.role !== "owner");
                   return (
                     <tr key={member.user_id}>
-                      <td><div class="agent-cell"><Avatar id={member.user_id} name={member.user_id} type="human" /><span class="clip strong" title={member.user_id}>{member.user_id}</span>{member.user_id === me.value!.id && <Badge>You</Badge>}</div></td>
+                      <td>
+                        <div class="agent-cell">
+                          <Avatar id={member.user_id} name={member.user_id} type="human" />
+                          <span class="clip strong" title={member.user_id}>
+                            {member.user_id}
+                          </span>
+                          {member.user_id === me.value!.id && <Badge>You</Badge>}
+                        </div>
+                      </td>
                       <td>
                         {change ? (
-                          <Select tool aria-label={`Role of ${member.user_id}`} value={member.role} onPick={(role) => void setRole(member, role as Role)}>
-                            {ORDER.filter((role) => role !== "owner" || owner).map((role) => <option key={role} value={role}>{NAMES[role]}</option>)}
+                          <Select
+                            tool
+                            aria-label={`Role of ${member.user_id}`}
+                            value={member.role}
+                            onPick={(role) => void setRole(member, role as Role)}
+                          >
+                            {ORDER.filter((role) => role !== "owner" || owner).map((role) => (
+                              <option key={role} value={role}>
+                                {NAMES[role]}
+                              </option>
+                            ))}
                           </Select>
-                        ) : <>{NAMES[member.role]}{last && may && <span class="dim"> (the last one)</span>}</>}
+                        ) : (
+                          <>
+                            {NAMES[member.role]}
+                            {last && may && <span class="dim"> (the last one)</span>}
+                          </>
+                        )}
                       </td>
-                      <td class="third dim" title={ROLES[member.role]}>{ROLES[member.role]}</td>
-                      <td class="right dim second"><Time at={member.created_at} /></td>
-                      {may && <td class="right">{change && <Button kind="quiet" small icon="close" label={`Remove ${member.user_id}`} onClick={() => setRemoving(member)} />}</td>}
+                      <td class="third dim" title={ROLES[member.role]}>
+                        {ROLES[member.role]}
+                      </td>
+                      <td class="right dim second">
+                        <Time at={member.created_at} />
+                      </td>
+                      {may && (
+                        <td class="right">
+                          {change && (
+                            <Button
+                              kind="quiet"
+                              small
+                              icon="close"
+                              label={`Remove ${member.user_id}`}
+                              onClick={() => setRemoving(member)}
+                            />
+                          )}
+                        </td>
+                      )}
                     </tr>
                   );
                 })}
@@ -87,13 +161,16 @@ export function Members() {
           verb={removing.user_id === me.value!.id ? "Leave workspace" : "Remove member"}
           onClose={() => setRemoving(null)}
           run={async () => {
-            await call("DELETE", "api/workspaces/members", { query: { workspace_id: workspace.value!.id, user_id: removing.user_id } });
+            await call("DELETE", "api/workspaces/members", {
+              query: { workspace_id: workspace.value!.id, user_id: removing.user_id },
+            });
             invalidate("members", "audit");
             toast(removing.user_id === me.value!.id ? "You left the workspace." : `${removing.user_id} is removed.`);
             await refresh().catch(() => undefined);
           }}
         >
-          The very next request is refused. Agents, versions and API keys that {removing.user_id === me.value!.id ? "you" : "they"} made stay.
+          The very next request is refused. Agents, versions and API keys that{" "}
+          {removing.user_id === me.value!.id ? "you" : "they"} made stay.
         </Confirm>
       )}
     </Page>
@@ -106,7 +183,13 @@ function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClo
   const [busy, setBusy] = useState(false);
   const [tried, setTried] = useState(false);
   const [error, setError] = useState<unknown>(null);
-  const fault = !user ? "A member needs a user id." : count(user) > 200 ? "The limit is 200 characters." : known.some((member) => member.user_id === user) ? `${user} is a member already.` : null;
+  const fault = !user
+    ? "A member needs a user id."
+    : count(user) > 200
+      ? "The limit is 200 characters."
+      : known.some((member) => member.user_id === user)
+        ? `${user} is a member already.`
+        : null;
   const add = async (): Promise<void> => {
     setTried(true);
     if (busy || fault) return;
@@ -122,12 +205,39 @@ function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClo
     }
   };
   return (
-    <Dialog narrow title="Add a member" onClose={() => busy || onClose()} onSubmit={() => void add()} foot={<><Button onClick={onClose} blocked={busy}>Cancel</Button><Button type="submit" kind="primary" busy={busy}>Add member</Button></>}>
-      <Field label="User id" hint="As your identity provider names the user. They need not have signed in yet." error={tried ? fault : null}>
+    <Dialog
+      narrow
+      title="Add a member"
+      onClose={() => busy || onClose()}
+      onSubmit={() => void add()}
+      foot={
+        <>
+          <Button onClick={onClose} blocked={busy}>
+            Cancel
+          </Button>
+          <Button type="submit" kind="primary" busy={busy}>
+            Add member
+          </Button>
+        </>
+      }
+    >
+      <Field
+        label="User id"
+        hint="As your identity provider names the user. They need not have signed in yet."
+        error={tried ? fault : null}
+      >
         {(field) => <Input {...field} mono value={user} onText={setUser} autocomplete="off" spellcheck={false} data-first />}
       </Field>
       <Field label="Role" hint={ROLES[role]}>
-        {(field) => <Select {...field} value={role} onPick={(value) => setRole(value as Role)}>{ORDER.filter((one) => one !== "owner" || owner).map((one) => <option key={one} value={one}>{NAMES[one]}</option>)}</Select>}
+        {(field) => (
+          <Select {...field} value={role} onPick={(value) => setRole(value as Role)}>
+            {ORDER.filter((one) => one !== "owner" || owner).map((one) => (
+              <option key={one} value={one}>
+                {NAMES[one]}
+              </option>
+            ))}
+          </Select>
+        )}
       </Field>
       {error !== null && <Failure what="Not added." error={error} />}
     </Dialog>

@@ -21,7 +21,11 @@ interface Props {
   onSave: (draft: Draft, against: Agent, etag: string | null, message: string) => Promise<boolean>;
 }
 
-const SIDES: Record<Merged["side"], string> = { theirs: "Only theirs changed", mine: "Only yours changed", both: "Both made the same change" };
+const SIDES: Record<Merged["side"], string> = {
+  theirs: "Only theirs changed",
+  mine: "Only yours changed",
+  both: "Both made the same change",
+};
 
 export function MergeView({ base, baseVersion, theirs, draft, onBack, onSave }: Props) {
   const [sides, setSides] = useState<ReadonlyMap<string, Side>>(new Map());
@@ -60,21 +64,39 @@ export function MergeView({ base, baseVersion, theirs, draft, onBack, onSave }: 
       <div class="merge-head">
         <h2>{base.display_name} changed while you were editing</h2>
         <p class="prose">
-          {who} saved {version ? `v${version}` : "it"} {age < 60_000 ? "just now" : `${span(age)} ago`}. {baseVersion ? `You started from v${baseVersion}. ` : ""}
-          Nothing of yours is lost: {found.conflicts.length ? "choose for each field, then save" : "no field was changed by both, so you can save"}{version ? ` as v${version + 1}` : ""}.
+          {who} saved {version ? `v${version}` : "it"} {age < 60_000 ? "just now" : `${span(age)} ago`}.{" "}
+          {baseVersion ? `You started from v${baseVersion}. ` : ""}
+          Nothing of yours is lost:{" "}
+          {found.conflicts.length ? "choose for each field, then save" : "no field was changed by both, so you can save"}
+          {version ? ` as v${version + 1}` : ""}.
         </p>
       </div>
       {found.conflicts.map((part) => (
-        <Conflict key={part.key} part={part} side={sides.get(part.key) ?? null} edited={edits.get(part.key) ?? ""} baseName={baseVersion ? `Base, v${baseVersion}` : "Base"} theirsName={[version ? `Theirs, v${version}` : "Theirs", saved && who].filter(Boolean).join(" · ")} onChoose={(side) => choose(part, side)} onEdit={(text) => setEdits(new Map(edits).set(part.key, text))} />
+        <Conflict
+          key={part.key}
+          part={part}
+          side={sides.get(part.key) ?? null}
+          edited={edits.get(part.key) ?? ""}
+          baseName={baseVersion ? `Base, v${baseVersion}` : "Base"}
+          theirsName={[version ? `Theirs, v${version}` : "Theirs", saved && who].filter(Boolean).join(" · ")}
+          onChoose={(side) => choose(part, side)}
+          onEdit={(text) => setEdits(new Map(edits).set(part.key, text))}
+        />
       ))}
       {found.merged.length > 0 && (
         <div class="card">
-          <header><h2>Merged without a conflict</h2><span class="dim small-text">{plural(found.merged.length, "field")}</span></header>
+          <header>
+            <h2>Merged without a conflict</h2>
+            <span class="dim small-text">{plural(found.merged.length, "field")}</span>
+          </header>
           <dl class="merged">
             {found.merged.map((part) => (
               <div key={part.key}>
                 <dt>{part.label}</dt>
-                <dd class="clip">{shown(part.base)} <span class="hidden">to</span><Icon name="arrow" small /> {shown(part.side === "mine" ? part.mine : part.theirs)}</dd>
+                <dd class="clip">
+                  {shown(part.base)} <span class="hidden">to</span>
+                  <Icon name="arrow" small /> {shown(part.side === "mine" ? part.mine : part.theirs)}
+                </dd>
                 <dd class="dim">{SIDES[part.side]}</dd>
               </div>
             ))}
@@ -88,9 +110,13 @@ export function MergeView({ base, baseVersion, theirs, draft, onBack, onSave }: 
           <span class="second">{faults[0] ?? "Your draft is kept on this page until you save or discard it."}</span>
         </p>
         <div class="actions">
-          <Button kind="quiet" onClick={onBack}>Back to editing</Button>
+          <Button kind="quiet" onClick={onBack}>
+            Back to editing
+          </Button>
           <CopyButton text={mineAsText(draft)} what="Copy my version" small={false} />
-          <Button kind="primary" busy={busy} blocked={!ready} onClick={() => void save()}>{next}</Button>
+          <Button kind="primary" busy={busy} blocked={!ready} onClick={() => void save()}>
+            {next}
+          </Button>
         </div>
       </div>
     </section>
@@ -100,7 +126,23 @@ export function MergeView({ base, baseVersion, theirs, draft, onBack, onSave }: 
 /** All fields of mine, as JSON, so that they can be put somewhere safe. */
 const mineAsText = (draft: Draft): string => JSON.stringify(toConfig(draft), null, 2);
 
-function Conflict({ part, side, edited, baseName, theirsName, onChoose, onEdit }: { part: Part; side: Side | null; edited: string; baseName: string; theirsName: string; onChoose: (side: Side) => void; onEdit: (text: string) => void }) {
+function Conflict({
+  part,
+  side,
+  edited,
+  baseName,
+  theirsName,
+  onChoose,
+  onEdit,
+}: {
+  part: Part;
+  side: Side | null;
+  edited: string;
+  baseName: string;
+  theirsName: string;
+  onChoose: (side: Side) => void;
+  onEdit: (text: string) => void;
+}) {
   const mono = part.field === "persona_prompt" || part.field === "model" || part.field === "color";
   const [whole, setWhole] = useState(false);
   const all = [part.base, part.theirs, part.mine].map((value) => asText(part, value));
@@ -112,19 +154,49 @@ function Conflict({ part, side, edited, baseName, theirsName, onChoose, onEdit }
     <section class="conflict" aria-label={part.label}>
       <header>
         <h3>{part.label}</h3>
-        <Badge tone="warn" icon="warn">Both changed it</Badge>
-        <Choices hidden label={`Keep for ${part.label}`} value={side} onPick={onChoose} choices={[{ value: "theirs", label: "Theirs" }, { value: "mine", label: "Mine" }, ...(part.field === "agent_type" ? [] : [{ value: "edit" as const, label: "Edit" }])]} />
+        <Badge tone="warn" icon="warn">
+          Both changed it
+        </Badge>
+        <Choices
+          hidden
+          label={`Keep for ${part.label}`}
+          value={side}
+          onPick={onChoose}
+          choices={[
+            { value: "theirs", label: "Theirs" },
+            { value: "mine", label: "Mine" },
+            ...(part.field === "agent_type" ? [] : [{ value: "edit" as const, label: "Edit" }]),
+          ]}
+        />
       </header>
       <div class="three">
-        <Column name={baseName} mono={mono}>{base || <span class="dim">None</span>}</Column>
-        <Column name={theirsName} chosen={side === "theirs"} mono={mono}><Marked from={base} to={theirs} /></Column>
-        <Column name="Mine, not saved" chosen={side === "mine"} mono={mono}><Marked from={base} to={mine} /></Column>
+        <Column name={baseName} mono={mono}>
+          {base || <span class="dim">None</span>}
+        </Column>
+        <Column name={theirsName} chosen={side === "theirs"} mono={mono}>
+          <Marked from={base} to={theirs} />
+        </Column>
+        <Column name="Mine, not saved" chosen={side === "mine"} mono={mono}>
+          <Marked from={base} to={mine} />
+        </Column>
       </div>
-      {left > 0 && !whole && <button type="button" class="fold" onClick={() => setWhole(true)}>{plural(left, "equal line")} around, show the whole text</button>}
+      {left > 0 && !whole && (
+        <button type="button" class="fold" onClick={() => setWhole(true)}>
+          {plural(left, "equal line")} around, show the whole text
+        </button>
+      )}
       {side === "edit" && (
         <div class="result">
           <Field label={`${part.label}, edited`} hint={part.field === "capabilities" ? "One tag a line." : undefined}>
-            {(field) => <Area {...field} mono={mono} rows={long ? Math.min(16, Math.max(4, edited.split("\n").length + 1)) : 1} value={edited} onText={onEdit} />}
+            {(field) => (
+              <Area
+                {...field}
+                mono={mono}
+                rows={long ? Math.min(16, Math.max(4, edited.split("\n").length + 1)) : 1}
+                value={edited}
+                onText={onEdit}
+              />
+            )}
           </Field>
         </div>
       )}
@@ -132,11 +204,27 @@ function Conflict({ part, side, edited, baseName, theirsName, onChoose, onEdit }
   );
 }
 
-function Column({ name, chosen, mono, children }: { name: string; chosen?: boolean; mono: boolean; children: preact.ComponentChildren }) {
+function Column({
+  name,
+  chosen,
+  mono,
+  children,
+}: {
+  name: string;
+  chosen?: boolean;
+  mono: boolean;
+  children: preact.ComponentChildren;
+}) {
   return (
     <div class={cx(chosen && "chosen")}>
-      <h4>{chosen && <Icon name="check" small />}{name}{chosen && <span class="hidden">, chosen</span>}</h4>
-      <div class={cx("value", mono && "mono")} tabIndex={0} role="group" aria-label={name}>{children}</div>
+      <h4>
+        {chosen && <Icon name="check" small />}
+        {name}
+        {chosen && <span class="hidden">, chosen</span>}
+      </h4>
+      <div class={cx("value", mono && "mono")} tabIndex={0} role="group" aria-label={name}>
+        {children}
+      </div>
     </div>
   );
 }
@@ -145,5 +233,7 @@ function Column({ name, chosen, mono, children }: { name: string; chosen?: boole
 function Marked({ from, to }: { from: string; to: string }) {
   if (!to) return <span class="dim">None</span>;
   const found = words(from, to);
-  return <>{found ? found[1].map((piece, i) => (piece.changed ? <ins key={i}>{piece.text}</ins> : piece.text)) : <ins>{to}</ins>}</>;
+  return (
+    <>{found ? found[1].map((piece, i) => (piece.changed ? <ins key={i}>{piece.text}</ins> : piece.text)) : <ins>{to}</ins>}</>
+  );
 }

@@ -66,17 +66,24 @@ function Navigation() {
     <>
       {GROUPS.map(({ title, places }) => {
         const seen = places.filter(({ needs }) => needs === null || can(needs));
-        return seen.length > 0 && (
-          <nav key={title} aria-label={title ?? "Main"}>
-            {title && <h2>{title}</h2>}
-            {seen.map((place) => (
-              <a key={place.screen} class="place" href={href(place.screen)} aria-current={place.screen === screen || place.also?.includes(screen) ? "page" : undefined}>
-                <Icon name={place.icon} />
-                {place.label}
-                {counts[place.screen] && <span class="count">{counts[place.screen]}</span>}
-              </a>
-            ))}
-          </nav>
+        return (
+          seen.length > 0 && (
+            <nav key={title} aria-label={title ?? "Main"}>
+              {title && <h2>{title}</h2>}
+              {seen.map((place) => (
+                <a
+                  key={place.screen}
+                  class="place"
+                  href={href(place.screen)}
+                  aria-current={place.screen === screen || place.also?.includes(screen) ? "page" : undefined}
+                >
+                  <Icon name={place.icon} />
+                  {place.label}
+                  {counts[place.screen] && <span class="count">{counts[place.screen]}</span>}
+                </a>
+              ))}
+            </nav>
+          )
         );
       })}
     </>
@@ -87,21 +94,25 @@ function Switcher() {
   const current = workspace.value!;
   const all = me.value!.workspaces;
   const items = [
-    ...all.filter(({ id }) => id !== current.id).map(({ id, name }) => ({
-      label: name,
-      icon: "workspace",
-      run: () => {
-        const url = new URL(href("overview"), location.origin);
-        url.searchParams.set("workspace", id);
-        go(url.pathname + url.search);
-      },
-    })),
+    ...all
+      .filter(({ id }) => id !== current.id)
+      .map(({ id, name }) => ({
+        label: name,
+        icon: "workspace",
+        run: () => {
+          const url = new URL(href("overview"), location.origin);
+          url.searchParams.set("workspace", id);
+          go(url.pathname + url.search);
+        },
+      })),
     me.value!.type === "user" ? { label: "New workspace", icon: "plus", run: () => (creating.value = true) } : null,
   ];
   return (
     <div class="switcher">
       <Menu label={`Workspace ${current.name}, ${planName(current.plan)} plan`} items={items} align="start">
-        <span class="workspace-mark" aria-hidden="true">{[...current.name][0]!.toUpperCase()}</span>
+        <span class="workspace-mark" aria-hidden="true">
+          {[...current.name][0]!.toUpperCase()}
+        </span>
         <b class="clip">{current.name}</b>
         <Badge>{planName(current.plan)}</Badge>
         <Icon name="updown" small />
@@ -160,8 +171,17 @@ function Notices() {
   return (
     <div class="notices">
       {lost !== null && (
-        <Banner tone="warn" title="Connection lost." action={<Button small onClick={() => void tryNow()}>Try now</Button>}>
-          You see what was true at {time(lastAnswer.value)}. {wait > 0 ? `Trying again in ${wait} s.` : "Trying again."} Your unsaved text is kept.
+        <Banner
+          tone="warn"
+          title="Connection lost."
+          action={
+            <Button small onClick={() => void tryNow()}>
+              Try now
+            </Button>
+          }
+        >
+          You see what was true at {time(lastAnswer.value)}. {wait > 0 ? `Trying again in ${wait} s.` : "Trying again."} Your
+          unsaved text is kept.
         </Banner>
       )}
       {ended.value && <Ended />}
@@ -180,10 +200,16 @@ function Ended() {
       tone="warn"
       icon="lock"
       title="Your session has ended."
-      action={<>
-        <a class="button small" href={href("overview")} target="_blank" rel="noopener">Open sign-in</a>
-        <Button small kind="primary" onClick={() => void again()}>Continue</Button>
-      </>}
+      action={
+        <>
+          <a class="button small" href={href("overview")} target="_blank" rel="noopener">
+            Open sign-in
+          </a>
+          <Button small kind="primary" onClick={() => void again()}>
+            Continue
+          </Button>
+        </>
+      }
     >
       {still ? "There is no new session yet. " : ""}Sign in in a new tab and come back: this page and your unsaved text stay here.
     </Banner>
@@ -196,7 +222,13 @@ export function Shell({ children }: { children: ComponentChildren }) {
   }, [route.value]);
   useEffect(() => {
     const search = (event: KeyboardEvent): void => {
-      if (event.key !== "/" || event.ctrlKey || event.metaKey || (event.target as Element).closest("input, textarea, select, dialog")) return;
+      if (
+        event.key !== "/" ||
+        event.ctrlKey ||
+        event.metaKey ||
+        (event.target as Element).closest("input, textarea, select, dialog")
+      )
+        return;
       const box = document.querySelector<HTMLElement>("[data-search]");
       if (!box) return;
       event.preventDefault();
@@ -208,9 +240,13 @@ export function Shell({ children }: { children: ComponentChildren }) {
   if (!workspace.value) return <NoWorkspace />;
   return (
     <>
-      <a class="skip" href="#main">Skip to content</a>
+      <a class="skip" href="#main">
+        Skip to content
+      </a>
       <div class="frame">
-        <aside class="side" aria-label="Navigation"><Sidebar /></aside>
+        <aside class="side" aria-label="Navigation">
+          <Sidebar />
+        </aside>
         <div class="content">
           <Notices />
           {children}
@@ -218,7 +254,9 @@ export function Shell({ children }: { children: ComponentChildren }) {
       </div>
       {menu.value && (
         <Dialog title="Navigation" side onClose={() => (menu.value = false)}>
-          <div class="side"><Sidebar /></div>
+          <div class="side">
+            <Sidebar />
+          </div>
         </Dialog>
       )}
       {creating.value && <NewWorkspace onClose={() => (creating.value = false)} />}
@@ -233,9 +271,14 @@ function NoWorkspace() {
     <main class="door">
       <div class="door-card">
         <h1>No workspace yet</h1>
-        <p class="prose">You are signed in as <b>{me.value?.id}</b> and are a member of no workspace. Create one, or ask an owner to add you under this name.</p>
+        <p class="prose">
+          You are signed in as <b>{me.value?.id}</b> and are a member of no workspace. Create one, or ask an owner to add you
+          under this name.
+        </p>
         <div class="row">
-          <Button kind="primary" icon="plus" onClick={() => (creating.value = true)}>New workspace</Button>
+          <Button kind="primary" icon="plus" onClick={() => (creating.value = true)}>
+            New workspace
+          </Button>
           <Button onClick={() => void signOut().catch(leave)}>Sign out</Button>
         </div>
       </div>

@@ -26,7 +26,10 @@ function takeCode(): Login | null {
 /** A code ends with the id of its user, in the URL-safe form of base64. */
 function userOf(code: string): string | null {
   try {
-    const text = code.slice(code.indexOf("-") + 1).replaceAll("-", "+").replaceAll("_", "/");
+    const text = code
+      .slice(code.indexOf("-") + 1)
+      .replaceAll("-", "+")
+      .replaceAll("_", "/");
     const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
     return code.includes("-") ? new TextDecoder("utf-8", { fatal: true }).decode(bytes) || null : null;
   } catch {
@@ -78,24 +81,49 @@ export function SignIn() {
   return (
     <main class="door">
       <div class="door-card">
-        <img src={new URL("icon.svg", document.querySelector<HTMLScriptElement>("script[src]")!.src).href} alt="" width="40" height="40" />
+        <img
+          src={new URL("icon.svg", document.querySelector<HTMLScriptElement>("script[src]")!.src).href}
+          alt=""
+          width="40"
+          height="40"
+        />
         <h1>{user ? `Sign in as ${user}` : "Sign in to agentcfg"}</h1>
         {code ? (
           <>
             <p class="prose">The link works once. Continue only if you asked for it yourself.</p>
-            {error !== null && (isStatus(error, 401)
-              ? <Banner tone="bad" title="This link was used or is too old.">Make a new one.</Banner>
-              : <Failure what="Not signed in." error={error} />)}
+            {error !== null &&
+              (isStatus(error, 401) ? (
+                <Banner tone="bad" title="This link was used or is too old.">
+                  Make a new one.
+                </Banner>
+              ) : (
+                <Failure what="Not signed in." error={error} />
+              ))}
             <div class="row">
-              <Button kind="primary" busy={busy} data-first onClick={() => void run(() => signInWithCode(code.code))}>Continue{user ? ` as ${user}` : ""}</Button>
-              <Button onClick={() => { login.value = null; setError(null); setBusy(false); }}>Cancel</Button>
+              <Button kind="primary" busy={busy} data-first onClick={() => void run(() => signInWithCode(code.code))}>
+                Continue{user ? ` as ${user}` : ""}
+              </Button>
+              <Button
+                onClick={() => {
+                  login.value = null;
+                  setError(null);
+                  setBusy(false);
+                }}
+              >
+                Cancel
+              </Button>
             </div>
           </>
         ) : (
           <>
-            {provider && <a class="button primary" href={new URL("ui/sign-in", root).href} data-leave>Continue with your identity provider</a>}
+            {provider && (
+              <a class="button primary" href={new URL("ui/sign-in", root).href} data-leave>
+                Continue with your identity provider
+              </a>
+            )}
             <p class="prose">
-              {provider ? "Or with a link" : "With a link"}: run <code>agentcfg-server login-link --user ada</code> on the server and open what it prints. It works once, for 5 minutes.
+              {provider ? "Or with a link" : "With a link"}: run <code>agentcfg-server login-link --user ada</code> on the server
+              and open what it prints. It works once, for 5 minutes.
             </p>
             <form
               class="stack"
@@ -105,13 +133,32 @@ export function SignIn() {
                 if (token.trim()) void run(() => signInWithToken(token.trim()));
               }}
             >
-              <Field label="Session token" hint={<>From <code>agentcfg-server token --user ada</code>, or from your app. It is sent once and kept nowhere in this browser.</>}>
-                {(field) => <Area {...field} value={token} onText={setToken} mono rows={3} autocomplete="off" spellcheck={false} />}
+              <Field
+                label="Session token"
+                hint={
+                  <>
+                    From <code>agentcfg-server token --user ada</code>, or from your app. It is sent once and kept nowhere in this
+                    browser.
+                  </>
+                }
+              >
+                {(field) => (
+                  <Area {...field} value={token} onText={setToken} mono rows={3} autocomplete="off" spellcheck={false} />
+                )}
               </Field>
-              {error !== null && (isStatus(error, 401)
-                ? <Banner tone="bad" title="This token is not valid.">It may have expired. Make a new one.</Banner>
-                : <Failure what="Not signed in." error={error} />)}
-              <div class="row"><Button type="submit" kind={provider ? undefined : "primary"} busy={busy} blocked={!token.trim()}>Sign in</Button></div>
+              {error !== null &&
+                (isStatus(error, 401) ? (
+                  <Banner tone="bad" title="This token is not valid.">
+                    It may have expired. Make a new one.
+                  </Banner>
+                ) : (
+                  <Failure what="Not signed in." error={error} />
+                ))}
+              <div class="row">
+                <Button type="submit" kind={provider ? undefined : "primary"} busy={busy} blocked={!token.trim()}>
+                  Sign in
+                </Button>
+              </div>
             </form>
           </>
         )}
@@ -121,6 +168,9 @@ export function SignIn() {
 }
 
 export function Starting() {
-  return phase.value === "loading" ? <main class="door" aria-busy="true"><h1 class="hidden">agentcfg</h1></main> : null;
+  return phase.value === "loading" ? (
+    <main class="door" aria-busy="true">
+      <h1 class="hidden">agentcfg</h1>
+    </main>
+  ) : null;
 }
-

@@ -34,8 +34,19 @@ const MOST_TOKENS = 1024;
 
 /** What the provider is asked: both ways of asking stream. The server adds the agent's persona. */
 const REQUESTS: Record<Provider, { path: string; body: (text: string, model: string) => unknown }> = {
-  anthropic: { path: "v1/messages", body: (text, model) => ({ model, max_tokens: MOST_TOKENS, stream: true, messages: [{ role: "user", content: text }] }) },
-  openai: { path: "v1/chat/completions", body: (text, model) => ({ model, stream: true, stream_options: { include_usage: true }, messages: [{ role: "user", content: text }] }) },
+  anthropic: {
+    path: "v1/messages",
+    body: (text, model) => ({ model, max_tokens: MOST_TOKENS, stream: true, messages: [{ role: "user", content: text }] }),
+  },
+  openai: {
+    path: "v1/chat/completions",
+    body: (text, model) => ({
+      model,
+      stream: true,
+      stream_options: { include_usage: true },
+      messages: [{ role: "user", content: text }],
+    }),
+  },
 };
 
 export function TryIt({ state }: { state: AgentState }) {
@@ -58,7 +69,16 @@ export function TryIt({ state }: { state: AgentState }) {
     const control = new AbortController();
     stop.current = control;
     const started = performance.now();
-    let answer: Outcome = { text: "", running: true, error: null, stopped: false, cut: false, version: null, tokens: null, took: 0 };
+    let answer: Outcome = {
+      text: "",
+      running: true,
+      error: null,
+      stopped: false,
+      cut: false,
+      version: null,
+      tokens: null,
+      took: 0,
+    };
     const show = (change: Partial<Outcome>): void => {
       answer = { ...answer, ...change, took: performance.now() - started };
       setOutcome(answer);
@@ -96,44 +116,119 @@ export function TryIt({ state }: { state: AgentState }) {
   if (!models) return null;
   return (
     <div class="stack pad-top trial">
-      <form class="stack" onSubmit={(event) => { event.preventDefault(); void run(); }}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void run();
+        }}
+      >
         <div class="two">
           <Field label="Version">
             {(field) => (
               <Select {...field} value={selector} onPick={(of) => setParams({ of })}>
                 <option value="">Current{state.version ? ` (v${state.version})` : ""}</option>
-                {labels.map(({ label, version }) => <option key={label} value={`label ${label}`}>{label} (v{version})</option>)}
-                {history.data?.slice(1, 50).map(({ version }) => <option key={version} value={`version ${version}`}>v{version}</option>)}
+                {labels.map(({ label, version }) => (
+                  <option key={label} value={`label ${label}`}>
+                    {label} (v{version})
+                  </option>
+                ))}
+                {history.data?.slice(1, 50).map(({ version }) => (
+                  <option key={version} value={`version ${version}`}>
+                    v{version}
+                  </option>
+                ))}
               </Select>
             )}
           </Field>
-          <Field label="Model" hint={model ? `${PROVIDERS[provider]}${known?.credential === "none" ? ": there is no key for it" : known?.credential === "workspace" ? ", paid with your key" : known ? ", paid with the server's key" : ""}` : "The agent names no model."}>
+          <Field
+            label="Model"
+            hint={
+              model
+                ? `${PROVIDERS[provider]}${known?.credential === "none" ? ": there is no key for it" : known?.credential === "workspace" ? ", paid with your key" : known ? ", paid with the server's key" : ""}`
+                : "The agent names no model."
+            }
+          >
             {(field) => (
               <Select {...field} value={picked} onPick={setPicked}>
-                {agent.model ? <option value="">The agent's: {own?.display_name ?? agent.model}</option> : <option value="">Choose a model</option>}
-                {models.filter(({ id, status }) => id !== agent.model && status === "available").map(({ id, display_name }) => <option key={id} value={id}>{display_name}</option>)}
+                {agent.model ? (
+                  <option value="">The agent's: {own?.display_name ?? agent.model}</option>
+                ) : (
+                  <option value="">Choose a model</option>
+                )}
+                {models
+                  .filter(({ id, status }) => id !== agent.model && status === "available")
+                  .map(({ id, display_name }) => (
+                    <option key={id} value={id}>
+                      {display_name}
+                    </option>
+                  ))}
               </Select>
             )}
           </Field>
         </div>
         <Field label="Message" hint="A real call: it is paid as said above. What is stored is used, not unsaved changes.">
           {(field) => (
-            <Area {...field} rows={4} value={text} onText={setText} onKeyDown={(event) => {
-              if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-                event.preventDefault();
-                void run();
-              }
-            }} />
+            <Area
+              {...field}
+              rows={4}
+              value={text}
+              onText={setText}
+              onKeyDown={(event) => {
+                if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+                  event.preventDefault();
+                  void run();
+                }
+              }}
+            />
           )}
         </Field>
         <div class="row">
-          {outcome?.running ? <Button icon="stop" onClick={() => stop.current?.abort()}>Stop</Button> : <Button type="submit" kind="primary" icon="play" blocked={!text.trim() || !model || known?.status === "coming_soon"}>Send</Button>}
-          <span class="hint" role="status">{outcome && (outcome.running ? "Answering" : outcome.error ? "" : [`${outcome.stopped ? "Stopped after" : "Answered in"} ${outcome.took < 1000 ? `${Math.round(outcome.took)} ms` : span(outcome.took)}`, outcome.tokens && plural(outcome.tokens, "token"), outcome.version && `with v${outcome.version}`].filter(Boolean).join(", "))}</span>
+          {outcome?.running ? (
+            <Button icon="stop" onClick={() => stop.current?.abort()}>
+              Stop
+            </Button>
+          ) : (
+            <Button type="submit" kind="primary" icon="play" blocked={!text.trim() || !model || known?.status === "coming_soon"}>
+              Send
+            </Button>
+          )}
+          <span class="hint" role="status">
+            {outcome &&
+              (outcome.running
+                ? "Answering"
+                : outcome.error
+                  ? ""
+                  : [
+                      `${outcome.stopped ? "Stopped after" : "Answered in"} ${outcome.took < 1000 ? `${Math.round(outcome.took)} ms` : span(outcome.took)}`,
+                      outcome.tokens && plural(outcome.tokens, "token"),
+                      outcome.version && `with v${outcome.version}`,
+                    ]
+                      .filter(Boolean)
+                      .join(", "))}
+          </span>
         </div>
       </form>
-      {outcome && outcome.error !== null && (outcome.error instanceof Error && outcome.error.name === "Error" ? <Banner tone="bad" title="The call failed.">{outcome.error.message}</Banner> : <Failure what="The call failed." error={outcome.error} />)}
-      {outcome && (outcome.text || outcome.running) && <div class="answer" tabIndex={0} role="group" aria-label="Answer" aria-busy={outcome.running}>{outcome.text}{outcome.running && <span class="caret" aria-hidden="true" />}</div>}
-      {outcome?.cut && <Banner tone="warn" title="The answer is not complete.">The provider ended it early.</Banner>}
+      {outcome &&
+        outcome.error !== null &&
+        (outcome.error instanceof Error && outcome.error.name === "Error" ? (
+          <Banner tone="bad" title="The call failed.">
+            {outcome.error.message}
+          </Banner>
+        ) : (
+          <Failure what="The call failed." error={outcome.error} />
+        ))}
+      {outcome && (outcome.text || outcome.running) && (
+        <div class="answer" tabIndex={0} role="group" aria-label="Answer" aria-busy={outcome.running}>
+          {outcome.text}
+          {outcome.running && <span class="caret" aria-hidden="true" />}
+        </div>
+      )}
+      {outcome?.cut && (
+        <Banner tone="warn" title="The answer is not complete.">
+          The provider ended it early.
+        </Banner>
+      )}
     </div>
   );
 }

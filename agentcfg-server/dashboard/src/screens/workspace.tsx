@@ -17,7 +17,11 @@ import { isLive } from "./keys";
 
 const LIMIT = 100;
 const nameFault = (name: string): string | null =>
-  !/\P{White_Space}/u.test(name) ? "A workspace needs a name." : count(name) > LIMIT ? `${plural(count(name) - LIMIT, "character")} too many. The limit is ${LIMIT}.` : null;
+  !/\P{White_Space}/u.test(name)
+    ? "A workspace needs a name."
+    : count(name) > LIMIT
+      ? `${plural(count(name) - LIMIT, "character")} too many. The limit is ${LIMIT}.`
+      : null;
 
 export function WorkspaceScreen() {
   const { id, plan, active_agents: active, agent_limit: limit, role } = workspace.value!;
@@ -29,27 +33,41 @@ export function WorkspaceScreen() {
       <section class="group">
         <h2>Plan</h2>
         <p class="prose">
-          {planName(plan)}{active !== undefined && `, ${limit ? `${number(active)} of ${number(limit)} agents in use` : `${plural(active, "agent")}, without a limit`}`}.
-          {" "}An operator of this server can change the plan.
+          {planName(plan)}
+          {active !== undefined &&
+            `, ${limit ? `${number(active)} of ${number(limit)} agents in use` : `${plural(active, "agent")}, without a limit`}`}
+          . An operator of this server can change the plan.
         </p>
       </section>
       <section class="group">
         <h2>Id</h2>
-        <div class="row"><code class="clip">{id}</code><CopyButton text={id} what="Copy id" /></div>
+        <div class="row">
+          <code class="clip">{id}</code>
+          <CopyButton text={id} what="Copy id" />
+        </div>
         {role && <p class="hint">Your role is {role}.</p>}
       </section>
       {may && (
         <section class="group">
           <h2>Export</h2>
-          <p class="prose">All that the workspace holds, one record a line: agents, versions, labels, members, keys and webhooks without their secrets, the whole audit log.</p>
-          <div><Export /></div>
+          <p class="prose">
+            All that the workspace holds, one record a line: agents, versions, labels, members, keys and webhooks without their
+            secrets, the whole audit log.
+          </p>
+          <div>
+            <Export />
+          </div>
         </section>
       )}
       {may && (
         <section class="group">
           <h2>Erase</h2>
           <p class="prose">Ends the workspace and removes what it holds, for good.</p>
-          <div><Button kind="quiet danger" class="outlined" onClick={() => setErasing(true)}>Erase workspace</Button></div>
+          <div>
+            <Button kind="quiet danger" class="outlined" onClick={() => setErasing(true)}>
+              Erase workspace
+            </Button>
+          </div>
         </section>
       )}
       {erasing && <Erase onClose={() => setErasing(false)} />}
@@ -60,7 +78,11 @@ export function WorkspaceScreen() {
 function Export() {
   const { id, name } = workspace.value!;
   const file = `${name.replace(/[^\p{L}\p{N}_-]+/gu, "-")}-${new Date().toISOString().slice(0, 10)}.ndjson`;
-  return <a class="button" href={address("api/workspaces/export", { workspace_id: id }).href} download={file}>Export workspace</a>;
+  return (
+    <a class="button" href={address("api/workspaces/export", { workspace_id: id }).href} download={file}>
+      Export workspace
+    </a>
+  );
 }
 
 function Rename() {
@@ -84,12 +106,23 @@ function Rename() {
     setBusy(false);
   };
   return (
-    <form class="group" noValidate onSubmit={(event) => { event.preventDefault(); void save(); }}>
+    <form
+      class="group"
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save();
+      }}
+    >
       <Field label="Name" error={fault} {...(name.length > 80 ? { counted: { text: name, limit: LIMIT } } : {})}>
         {(field) => (
           <div class="row">
             <Input {...field} value={name} onText={setName} readOnly={!may} />
-            {may && <Button type="submit" kind="primary" busy={busy} blocked={fault !== null || name === current.name}>Save</Button>}
+            {may && (
+              <Button type="submit" kind="primary" busy={busy} blocked={fault !== null || name === current.name}>
+                Save
+              </Button>
+            )}
           </div>
         )}
       </Field>
@@ -110,8 +143,17 @@ function Erase({ onClose }: { onClose: () => void }) {
     toast(`${name} is erased.`);
   };
   return (
-    <Confirm title={`Erase ${name}?`} verb="Erase workspace" run={run} onClose={onClose} extra={<Export />} typed={{ text: name, why: `Type ${name} to erase it.` }}>
-      {keys > 0 ? (keys === 1 ? "Its key stops working" : `All ${number(keys)} keys stop working`) : "Its keys stop working"}, all members lose access and webhooks stop, at once. Agents, versions and audit log are then removed for good. Export first: it cannot be brought back.
+    <Confirm
+      title={`Erase ${name}?`}
+      verb="Erase workspace"
+      run={run}
+      onClose={onClose}
+      extra={<Export />}
+      typed={{ text: name, why: `Type ${name} to erase it.` }}
+    >
+      {keys > 0 ? (keys === 1 ? "Its key stops working" : `All ${number(keys)} keys stop working`) : "Its keys stop working"}, all
+      members lose access and webhooks stop, at once. Agents, versions and audit log are then removed for good. Export first: it
+      cannot be brought back.
     </Confirm>
   );
 }
@@ -141,10 +183,26 @@ export function NewWorkspace({ onClose }: { onClose: () => void }) {
     }
   };
   return (
-    <Dialog narrow title="New workspace" onClose={() => busy || onClose()} onSubmit={() => void create()} foot={<><Button onClick={onClose} blocked={busy}>Cancel</Button><Button type="submit" kind="primary" busy={busy}>Create workspace</Button></>}>
-      <Field label="Name" hint="You become its owner." error={tried ? fault : null}>{(field) => <Input {...field} value={name} onText={setName} autocomplete="off" data-first />}</Field>
+    <Dialog
+      narrow
+      title="New workspace"
+      onClose={() => busy || onClose()}
+      onSubmit={() => void create()}
+      foot={
+        <>
+          <Button onClick={onClose} blocked={busy}>
+            Cancel
+          </Button>
+          <Button type="submit" kind="primary" busy={busy}>
+            Create workspace
+          </Button>
+        </>
+      }
+    >
+      <Field label="Name" hint="You become its owner." error={tried ? fault : null}>
+        {(field) => <Input {...field} value={name} onText={setName} autocomplete="off" data-first />}
+      </Field>
       {error !== null && <Failure what="Not created." error={error} />}
     </Dialog>
   );
 }
-
