@@ -7,6 +7,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import http from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { after, before } from "node:test";
 import { createInterface } from "node:readline";
 
 const BINARY = process.env.AGENTCFG_TEST_BINARY ?? new URL("../../target/debug/agentcfg-server", import.meta.url).pathname;
@@ -235,4 +236,29 @@ export async function fill(server, user, name = "Studio") {
     await server.call(user, "PUT", at("/api/agents/labels", "&agent_id=writer&label=staging"), { version: 2 });
   }
   return { id, keys };
+}
+
+/** A server, a provider of models and a browser for all tests of a file. */
+export function prepare() {
+  const stage = {};
+  before(async () => {
+    stage.models = await provider();
+    stage.browser = await launch();
+    stage.server = await Server.start({ AGENTCFG_ANTHROPIC_BASE_URL: stage.models.url, AGENTCFG_ANTHROPIC_API_KEY: "managed-key-of-the-tests" });
+  });
+  after(async () => {
+    await stage.browser?.close();
+    await stage.server?.stop();
+    stage.models?.stop();
+  });
+  /** A signed-in user with a filled workspace of their own. */
+  stage.studio = async (user) => {
+    const filled = await fill(stage.server, user);
+    const page = await open(stage.browser, stage.server);
+    await page.signIn(user);
+    return { ...filled, page };
+  };
+  /** Leaves a test out where the server has no such endpoint, and says so. */
+  stage.needs = (context, path) => stage.server.has(path) || context.skip(`this server has no ${path}`);
+  return stage;
 }
