@@ -30,7 +30,7 @@ export function Rows<T>({ items, id, columns, heights, render }: Props<T>) {
       const top = body.current!.getBoundingClientRect().top;
       const first = Math.max(0, Math.floor(-top / height) - MARGIN);
       const last = Math.min(items.length, Math.ceil((innerHeight - top) / height) + MARGIN);
-      setRange(([from, to]) => (from === first && to === last ? [from, to] : [first, last]));
+      setRange((old) => (old[0] === first && old[1] === last ? old : [first, last]));
     };
     measure();
     addEventListener("scroll", measure, { passive: true });
