@@ -155,7 +155,7 @@ test("filters and sorting are in the address, and the keyboard moves through the
   assert.equal(await page.evaluate(() => document.activeElement.textContent), names.at(-1));
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { level: 1, name: names.at(-1) }).waitFor();
-  assert.equal(await page.evaluate(() => document.activeElement.tagName), "H1");
+  await page.until(() => document.activeElement.tagName === "H1");
   await page.goBack();
   assert.match(page.url(), /sort=name/);
   await page.getByRole("button", { name: /Working/ }).click();

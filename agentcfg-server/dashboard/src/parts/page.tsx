@@ -33,10 +33,12 @@ export function Page({ title, crumbs = [], actions, children, ownHeading, foot, 
     document.title = [title, name, "agentcfg"].filter(Boolean).join(" · ");
   }, [title, name]);
   useEffect(() => {
-    if (visit === visited) return;
+    // The heading of what was read takes the place of the one before, and the focus with it.
+    const lost = visit > 0 && document.activeElement === document.body;
+    if (visit === visited && !lost) return;
     visited = visit;
     document.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
-  }, [visit]);
+  }, [visit, ownHeading]);
   return (
     <div class="panel">
       <header class="bar">
