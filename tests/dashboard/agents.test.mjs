@@ -230,7 +230,7 @@ test("versions are compared and rolled back, and labels are moved", async (conte
 
   await page.getByRole("link", { name: /Labels/ }).click();
   await page.getByRole("button", { name: "Actions for production" }).click();
-  await page.getByRole("menuitem", { name: "Move" }).click();
+  await page.getByRole("menuitem", { name: "Move", exact: true }).click();
   await page.getByRole("heading", { name: "Move production to v3?" }).waitFor();
   // Another session moves it meanwhile.
   await stage.server.call("hild", "PUT", `/api/agents/labels?workspace_id=${id}&agent_id=writer&label=production`, { version: 2 });

@@ -52,6 +52,8 @@ export function Editor({ state }: { state: AgentState }) {
   const readOnly = !can("agents:configure") || !agent.is_active;
   const { touch, touched, touchAll } = useTouched();
   const [reviewing, setReviewing] = useState(false);
+  // It belongs to the draft: a save that ends in a merge keeps it.
+  const [message, setMessage] = useState("");
   const [conflict, setConflict] = useState<{ agent: Agent; etag: string | null; version: number | null } | null>(null);
   const form = useRef<HTMLDivElement>(null);
   const merging = conflict !== null && route.value.params.get("merge") !== null;
@@ -91,7 +93,7 @@ export function Editor({ state }: { state: AgentState }) {
   });
 
   /** Saves against a tag; gives the stored record, or opens the merge when there is a newer one. */
-  const save = async (content: Draft, against: Agent, etag: string | null, message: string): Promise<boolean> => {
+  const save = async (content: Draft, against: Agent, etag: string | null): Promise<boolean> => {
     try {
       const answer = await call<Agent>("PATCH", "api/agents/configs", {
         query: { agent_id: agent.agent_id, workspace_id: agent.workspace_id, message },
@@ -99,6 +101,7 @@ export function Editor({ state }: { state: AgentState }) {
         ifMatch: etag,
       });
       keep(agent.id, null);
+      setMessage("");
       setConflict(null);
       setParams({ merge: null });
       update<Agent[]>("agents", "api/agents/configs", (all) => all.map((one) => (one.id === agent.id ? answer.data : one)));
@@ -124,6 +127,8 @@ export function Editor({ state }: { state: AgentState }) {
         baseVersion={kept.version}
         theirs={conflict}
         draft={kept.draft}
+        message={state.history.absent ? null : message}
+        onMessage={setMessage}
         onBack={() => history.back()}
         onSave={save}
       />
@@ -221,9 +226,10 @@ export function Editor({ state }: { state: AgentState }) {
           base={base}
           draft={draft}
           version={kept?.version ?? state.version}
-          withMessage={!state.history.absent}
+          message={state.history.absent ? null : message}
+          onMessage={setMessage}
           onClose={() => setReviewing(false)}
-          save={(message) => save(draft, base, kept?.etag ?? state.etag, message)}
+          save={() => save(draft, base, kept?.etag ?? state.etag)}
         />
       )}
     </>
@@ -235,7 +241,8 @@ function Review({
   base,
   draft,
   version,
-  withMessage,
+  message,
+  onMessage,
   onClose,
   save,
 }: {
@@ -243,20 +250,20 @@ function Review({
   base: Agent;
   draft: Draft;
   version: number | null;
-  withMessage: boolean;
+  message: string | null;
+  onMessage: (message: string) => void;
   onClose: () => void;
-  save: (message: string) => Promise<boolean>;
+  save: () => Promise<boolean>;
 }) {
-  const [message, setMessage] = useState("");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
-  const fault = textFault("message", message);
+  const fault = textFault("message", message ?? "");
   const run = async (): Promise<void> => {
     if (busy || fault) return;
     setBusy(true);
     setError(null);
     try {
-      if (await save(message)) onClose();
+      if (await save()) onClose();
     } catch (failed) {
       setError(failed);
       setBusy(false);
@@ -289,14 +296,14 @@ function Review({
           nothing="Nothing differs."
         />
       </div>
-      {withMessage && (
+      {message !== null && (
         <Field
           label="Message"
           hint="Why it changes, for the history. Optional."
           counted={{ text: message, limit: LIMITS.message }}
           error={fault}
         >
-          {(field) => <Area {...field} rows={2} value={message} onText={setMessage} data-first />}
+          {(field) => <Area {...field} rows={2} value={message} onText={onMessage} data-first />}
         </Field>
       )}
       {error !== null && <Failure what="Not saved." error={error} kept="Your text is still here." />}

@@ -294,11 +294,14 @@ export function Promote({ from, agent, onClose }: { from: string; agent: string;
       <Field label="To the label" error={to ? fault : null}>
         {(field) => <Input {...field} mono value={to} onText={setTo} autocomplete="off" spellcheck={false} data-first />}
       </Field>
-      <Check checked={!alone} onCheck={(checked) => setAlone(!checked)}>
-        On all {plural(bearers.length, "agent")} with {from}
-      </Check>
+      {bearers.length > 1 && (
+        <Check checked={!alone} onCheck={(checked) => setAlone(!checked)}>
+          On all {plural(bearers.length, "agent")} with {from}
+        </Check>
+      )}
       <p>
-        The version of {from} gets {to || "the label"} too.
+        {alone ? `v${bearers.find((label) => label.agent_id === agent)?.version}` : `The version of ${from}`} gets{" "}
+        {to || "the label"} too.
         {!alone && there.length > 0 && ` ${there.length} of them ${there.length === 1 ? "is" : "are"} there already.`}
       </p>
     </Confirm>

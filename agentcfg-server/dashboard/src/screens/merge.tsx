@@ -1,6 +1,6 @@
 /** The merge after a 412: base, theirs and mine of each field; no text is discarded. */
 import { useMemo, useState } from "preact/hooks";
-import { configOf, draftFaults, shown, toConfig, type Draft } from "../base/config";
+import { configOf, draftFaults, LIMITS, textFault, shown, toConfig, type Draft } from "../base/config";
 import { useNames } from "../base/data";
 import { middle, words } from "../base/diff";
 import { asText, merge, resolve, type Merged, type Part, type Side } from "../base/merge";
@@ -17,8 +17,11 @@ interface Props {
   baseVersion: number | null;
   theirs: { agent: Agent; etag: string | null; version: number | null };
   draft: Draft;
+  /** The message of the save, or null where there are none. */
+  message: string | null;
+  onMessage: (message: string) => void;
   onBack: () => void;
-  onSave: (draft: Draft, against: Agent, etag: string | null, message: string) => Promise<boolean>;
+  onSave: (draft: Draft, against: Agent, etag: string | null) => Promise<boolean>;
 }
 
 const SIDES: Record<Merged["side"], string> = {
@@ -27,7 +30,7 @@ const SIDES: Record<Merged["side"], string> = {
   both: "Both made the same change",
 };
 
-export function MergeView({ base, baseVersion, theirs, draft, onBack, onSave }: Props) {
+export function MergeView({ base, baseVersion, theirs, draft, message, onMessage, onBack, onSave }: Props) {
   const [sides, setSides] = useState<ReadonlyMap<string, Side>>(new Map());
   const [edits, setEdits] = useState<ReadonlyMap<string, string>>(new Map());
   const [busy, setBusy] = useState(false);
@@ -36,7 +39,8 @@ export function MergeView({ base, baseVersion, theirs, draft, onBack, onSave }: 
   const history = useHistory(base.agent_id).data;
   const found = useMemo(() => merge(configOf(base), configOf(theirs.agent), draft), [base, theirs.agent, draft]);
   const result = useMemo(() => resolve(configOf(theirs.agent), found, sides, edits), [found, sides, edits]);
-  const faults = Object.values(draftFaults(result));
+  const messageFault = textFault("message", message ?? "");
+  const faults = [...Object.values(draftFaults(result)), ...(messageFault ? [messageFault] : [])];
   const decided = found.conflicts.filter(({ key }) => sides.has(key)).length;
   const ready = decided === found.conflicts.length && !faults.length;
   const version = theirs.version ?? history?.[0]?.version ?? null;
@@ -53,7 +57,7 @@ export function MergeView({ base, baseVersion, theirs, draft, onBack, onSave }: 
     setBusy(true);
     setError(null);
     try {
-      await onSave(result, theirs.agent, theirs.etag, "");
+      await onSave(result, theirs.agent, theirs.etag);
     } catch (failed) {
       setError(failed);
     }
@@ -102,6 +106,16 @@ export function MergeView({ base, baseVersion, theirs, draft, onBack, onSave }: 
             ))}
           </dl>
         </div>
+      )}
+      {message !== null && (
+        <Field
+          label="Message"
+          hint="Why it changes, for the history. Optional."
+          counted={{ text: message, limit: LIMITS.message }}
+          error={messageFault}
+        >
+          {(field) => <Area {...field} rows={2} value={message} onText={onMessage} />}
+        </Field>
       )}
       {error !== null && <Failure what="Not saved." error={error} kept="Your text and your choices are still here." />}
       <div class="save-bar">
