@@ -21,6 +21,7 @@ PATH="$PATH:/usr/sbin:$(servers)"
 need pgbouncer pgbouncer
 need node nodejs
 need npm npm
+need chromium chromium
 
 step "format"
 cargo fmt --all --check
@@ -38,6 +39,11 @@ cargo clippy -p agentcfg-server --locked --no-default-features --features proces
 
 step "dependencies"
 scripts/check-dependencies.sh
+
+step "dashboard"
+npm ci --no-fund --no-audit --prefix agentcfg-server/dashboard
+npm run --prefix agentcfg-server/dashboard check
+npm run --prefix agentcfg-server/dashboard build -- --check
 
 step "words"
 scripts/check-words.sh
@@ -64,3 +70,8 @@ if command -v cargo-nextest >/dev/null; then
 else
     cargo test --locked --workspace --all-features --lib --bins --tests --no-fail-fast
 fi
+
+step "dashboard in a browser"
+npm ci --no-fund --no-audit --prefix tests/dashboard
+npm test --prefix tests/dashboard
+[ -f docs/dashboard.png ] || npm run --prefix tests/dashboard picture

@@ -1,0 +1,90 @@
+// Builds dist/: index.html, app.js, app.css, icon.svg, and a .gz of each.
+//   node build.mjs           writes dist/
+//   node build.mjs --check   fails when the files in dist/ are not what the sources give
+//   node build.mjs --watch   writes dist/ after each change
+import { build, context } from "esbuild";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { gunzipSync, gzipSync } from "node:zlib";
+
+const here = new URL("./", import.meta.url);
+const dist = new URL("dist/", here);
+const mode = process.argv[2];
+
+/** Limits in bytes after gzip: a page must load fast on a slow line. */
+const LIMITS = { "app.js": 60_000, "app.css": 10_240 };
+
+const options = {
+  absWorkingDir: here.pathname,
+  entryPoints: { app: "src/main.tsx" },
+  outdir: "dist",
+  bundle: true,
+  write: false,
+  minify: true,
+  format: "esm",
+  target: ["es2022", "chrome117", "firefox121", "safari17"],
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  charset: "utf8",
+  legalComments: "none",
+  banner: {
+    js: "/* agentcfg dashboard. Contains Preact and @preact/signals (MIT) and jsdiff (BSD-3-Clause). */",
+  },
+  logLevel: "warning",
+};
+
+/** Joins the lines of the page and removes the white space between tags. */
+const squeeze = (text) =>
+  text
+    .replace(/>\s+</g, "><")
+    .replace(/\s*\n\s*/g, " ")
+    .trim() + "\n";
+
+async function files(bundle) {
+  const made = new Map();
+  for (const { path, contents } of bundle.outputFiles) made.set(path.split("/").at(-1), Buffer.from(contents));
+  for (const name of ["index.html", "icon.svg"]) {
+    made.set(name, Buffer.from(squeeze(await readFile(new URL(`src/${name}`, here), "utf8"))));
+  }
+  return made;
+}
+
+async function write(made) {
+  await mkdir(dist, { recursive: true });
+  for (const [name, content] of made) {
+    const packed = gzipSync(content, { level: 9 });
+    packed.writeUInt32LE(0, 4); // no time
+    packed[9] = 255; // no operating system
+    await writeFile(new URL(name, dist), content);
+    await writeFile(new URL(`${name}.gz`, dist), packed);
+    const limit = LIMITS[name];
+    console.log(
+      `${name.padEnd(11)} ${String(content.length).padStart(7)} bytes, ${String(packed.length).padStart(6)} gzip${limit ? ` of ${limit}` : ""}`,
+    );
+    if (limit && packed.length > limit) throw new Error(`${name} is larger than ${limit} bytes`);
+  }
+}
+
+/** Compares contents: the compressed bytes depend on the version of zlib. */
+async function check(made) {
+  const wrong = [];
+  for (const [name, content] of made) {
+    const plain = await readFile(new URL(name, dist)).catch(() => null);
+    const packed = await readFile(new URL(`${name}.gz`, dist)).catch(() => null);
+    if (!plain?.equals(content)) wrong.push(name);
+    if (!packed || !gunzipSync(packed).equals(content)) wrong.push(`${name}.gz`);
+  }
+  if (wrong.length) {
+    console.error(`error: dist/ is not what the sources give: ${wrong.join(", ")}; run npm run build`);
+    process.exit(1);
+  }
+  console.log("dist/ is what the sources give");
+}
+
+if (mode === "--watch") {
+  const onEnd = (bundle) => bundle.errors.length || files(bundle).then(write);
+  const watcher = await context({ ...options, plugins: [{ name: "write", setup: (b) => b.onEnd(onEnd) }] });
+  await watcher.watch();
+} else {
+  const made = await files(await build(options));
+  await (mode === "--check" ? check(made) : write(made));
+}

@@ -1,0 +1,147 @@
+/** Calls of the HTTP API, with relative addresses, so that the dashboard works below a path prefix. */
+import { signal } from "@preact/signals";
+
+/** Where the server is: the part of the page's address before `ui/`. */
+export const root: URL = (() => {
+  const path = location.pathname;
+  const screen = /^(.*?\/)ui(\/.*)?$/.exec(path);
+  return new URL(screen ? screen[1]! : path.replace(/[^/]*$/, ""), location.origin);
+})();
+
+export type Query = Record<string, string | number | boolean | null | undefined>;
+
+export interface Options {
+  query?: Query;
+  body?: unknown;
+  ifMatch?: string | null;
+  ifNoneMatch?: string | null;
+  bearer?: string;
+  signal?: AbortSignal;
+}
+
+export interface Answer<T> {
+  data: T;
+  status: number;
+  etag: string | null;
+  /** The header `Agent-Version`. */
+  version: number | null;
+  headers: Headers;
+}
+
+/** An answer that is no success: the server's message as it is. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly requestId: string | null,
+    readonly retryAfter: number | null,
+  ) {
+    super(message);
+    this.name = "ApiError";
+  }
+}
+
+/** The server was not reached. */
+export class Unreachable extends Error {
+  constructor() {
+    super("The server cannot be reached.");
+    this.name = "Unreachable";
+  }
+}
+
+export const isStatus = (error: unknown, ...statuses: number[]): error is ApiError =>
+  error instanceof ApiError && statuses.includes(error.status);
+
+/** The time of the last answer, and the time since when no request has reached the server. */
+export const lastAnswer = signal<number>(Date.now());
+export const lostSince = signal<number | null>(null);
+/** True after a 401 in a session that had begun. */
+export const ended = signal(false);
+
+export function address(path: string, query: Query = {}): URL {
+  const url = new URL(path, root);
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== null && value !== undefined && value !== "") url.searchParams.set(name, String(value));
+  }
+  return url;
+}
+
+/** Sends a request and gives its response, whatever its status. Throws `Unreachable`. */
+export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
+  const headers = new Headers();
+  if (options.body !== undefined) headers.set("Content-Type", "application/json");
+  if (options.ifMatch) headers.set("If-Match", options.ifMatch);
+  if (options.ifNoneMatch) headers.set("If-None-Match", options.ifNoneMatch);
+  if (options.bearer) headers.set("Authorization", `Bearer ${options.bearer}`);
+  try {
+    const response = await fetch(address(path, options.query), {
+      method,
+      headers,
+      body: options.body === undefined ? null : encode(options.body),
+      credentials: "same-origin",
+      redirect: "error",
+      signal: options.signal ?? null,
+    });
+    lastAnswer.value = Date.now();
+    lostSince.value = null;
+    return response;
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    if (lostSince.peek() === null) lostSince.value = lastAnswer.peek();
+    throw new Unreachable();
+  }
+}
+
+/** Sends a request and decodes its answer. Throws `ApiError` for a status of 400 and above. */
+export async function call<T>(method: string, path: string, options: Options = {}): Promise<Answer<T>> {
+  const response = await send(method, path, options);
+  if (response.status >= 400) throw await failure(response, !options.bearer);
+  const text = response.status === 204 || response.status === 304 ? "" : await response.text();
+  const version = response.headers.get("Agent-Version");
+  return {
+    data: (text ? decode(text) : null) as T,
+    status: response.status,
+    etag: response.headers.get("ETag"),
+    version: version ? Number(version) : null,
+    headers: response.headers,
+  };
+}
+
+export async function failure(response: Response, session = true): Promise<ApiError> {
+  if (response.status === 401 && session) ended.value = true;
+  let message = `The server answered ${response.status}.`;
+  try {
+    const body = JSON.parse(await response.text()) as { error?: unknown };
+    // The API sends a text; a provider of models sends an object with a message.
+    const error = body.error as string | { message?: string } | undefined;
+    if (typeof error === "string") message = error;
+    else if (error && typeof error.message === "string") message = error.message;
+  } catch {
+    // A proxy in between answers with something else than JSON.
+  }
+  const retry = Number(response.headers.get("Retry-After"));
+  return new ApiError(response.status, message, response.headers.get("X-Request-Id"), retry > 0 ? retry : null);
+}
+
+/** Decodes JSON. An integer that a double cannot hold stays the text that the server sent. */
+export function decode(text: string): unknown {
+  const revive = (_: string, value: unknown, context?: { source?: string }): unknown =>
+    typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context?.source
+      ? context.source
+      : value;
+  return JSON.parse(text, revive as (key: string, value: unknown) => unknown);
+}
+
+/** JSON text that is sent as it is. */
+export class Raw {
+  constructor(readonly text: string) {}
+}
+
+export function encode(value: unknown): string {
+  if (value instanceof Raw) return value.text;
+  if (value && typeof value === "object" && !Array.isArray(value)) {
+    const fields = Object.entries(value).filter(([, field]) => field !== undefined);
+    return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${encode(field)}`).join(",")}}`;
+  }
+  return JSON.stringify(value);
+}

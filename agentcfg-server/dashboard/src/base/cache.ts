@@ -1,0 +1,127 @@
+/** What was read from the server: shared by the screens, shown at once when it is visited again, and read again when it changes. */
+import { signal, type Signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { call, isStatus, lostSince, type Query } from "./api";
+
+/** What a change on the server can touch. */
+export type Topic = "agents" | "status" | "versions" | "keys" | "members" | "providers" | "audit" | "webhooks" | "whoami";
+
+export interface State<T> {
+  data: T | undefined;
+  error: unknown;
+  loading: boolean;
+  etag: string | null;
+  headers: Headers | null;
+  /** The server has no such endpoint. */
+  absent: boolean;
+}
+
+interface Entry {
+  state: Signal<State<unknown>>;
+  topic: Topic;
+  path: string;
+  query: Query;
+  users: number;
+  stale: boolean;
+  running: Promise<void> | null;
+}
+
+const entries = new Map<string, Entry>();
+const NOTHING: State<never> = { data: undefined, error: null, loading: false, etag: null, headers: null, absent: false };
+
+export interface Resource<T> extends State<T> {
+  reload: () => Promise<void>;
+}
+
+/** Reads a resource while the component is shown; `path` null reads nothing. */
+export function useResource<T>(topic: Topic, path: string | null, query: Query = {}): Resource<T> {
+  const key = path === null ? "" : `${path}?${JSON.stringify(query)}`;
+  const entry = path === null ? null : find(key, topic, path, query);
+  useEffect(() => {
+    if (!entry) return;
+    entry.users += 1;
+    if (entry.stale) void load(entry);
+    return () => {
+      entry.users -= 1;
+    };
+  }, [key]);
+  const state = (entry ? entry.state.value : NOTHING) as State<T>;
+  return { ...state, reload: () => (entry ? load(entry) : Promise.resolve()) };
+}
+
+function find(key: string, topic: Topic, path: string, query: Query): Entry {
+  let entry = entries.get(key);
+  if (!entry) {
+    entry = { state: signal({ ...NOTHING, loading: true }), topic, path, query, users: 0, stale: true, running: null };
+    entries.set(key, entry);
+  }
+  return entry;
+}
+
+function load(entry: Entry): Promise<void> {
+  if (entry.running) {
+    entry.stale = true;
+    return entry.running;
+  }
+  entry.running = read(entry).finally(() => {
+    entry.running = null;
+    // A change that came during the request needs another one.
+    if (entry.stale && entry.users > 0 && entry.state.peek().error === null) void load(entry);
+  });
+  return entry.running;
+}
+
+async function read(entry: Entry): Promise<void> {
+  const before = entry.state.peek();
+  entry.stale = false;
+  if (before.data === undefined && !before.loading) entry.state.value = { ...before, loading: true };
+  try {
+    const answer = await call<unknown>("GET", entry.path, {
+      query: entry.query,
+      ifNoneMatch: before.data === undefined ? null : before.etag,
+    });
+    if (answer.status === 304) {
+      if (before.error) entry.state.value = { ...before, error: null };
+      return;
+    }
+    entry.state.value = {
+      data: answer.data,
+      error: null,
+      loading: false,
+      etag: answer.etag,
+      headers: answer.headers,
+      absent: false,
+    };
+  } catch (error) {
+    entry.stale = true;
+    const absent = isStatus(error, 404, 405);
+    if (absent) entry.stale = false;
+    entry.state.value = { ...entry.state.peek(), error, loading: false, absent };
+  }
+}
+
+/** Reads again what is shown of these topics, and the rest when it is shown the next time. */
+export function invalidate(...topics: Topic[]): void {
+  for (const entry of entries.values()) {
+    if (topics.length && !topics.includes(entry.topic)) continue;
+    if (entry.state.peek().absent) continue;
+    entry.stale = true;
+    if (entry.users > 0) void load(entry);
+  }
+}
+
+/** Replaces what is known of a resource, such as after an answer that holds it. */
+export function update<T>(topic: Topic, path: string, change: (data: T) => T): void {
+  for (const entry of entries.values()) {
+    const state = entry.state.peek();
+    if (entry.topic !== topic || entry.path !== path || state.data === undefined) continue;
+    entry.state.value = { ...state, data: change(state.data as T), etag: null };
+  }
+}
+
+export function forget(): void {
+  entries.clear();
+}
+
+/** True when something that is shown could not be read. */
+export const failing = (): boolean => lostSince.value !== null;

@@ -1,0 +1,119 @@
+/** Differences of texts: lines, and words within lines that were replaced. */
+import { diffArrays, diffWordsWithSpace } from "diff";
+
+export interface Piece {
+  text: string;
+  changed: boolean;
+}
+
+export interface Line {
+  number: number;
+  pieces: Piece[];
+}
+
+/** A row of the comparison: the same line on both sides, or a removed and an added one. */
+export interface Row {
+  kind: "same" | "changed";
+  left: Line | null;
+  right: Line | null;
+}
+
+export interface Fold {
+  kind: "fold";
+  rows: Row[];
+}
+
+const CONTEXT = 3;
+/** Beyond this length words are not compared: it would take too long. */
+const WORDS = 2_000;
+
+const lines = (text: string): string[] => (text === "" ? [] : text.split("\n"));
+const whole = (number: number, text: string, changed: boolean): Line => ({ number, pieces: [{ text, changed }] });
+
+export function rows(before: string, after: string): Row[] {
+  const result: Row[] = [];
+  let left = 0;
+  let right = 0;
+  const parts = diffArrays(lines(before), lines(after));
+  for (let i = 0; i < parts.length; i += 1) {
+    const part = parts[i]!;
+    if (!part.added && !part.removed) {
+      for (const text of part.value)
+        result.push({ kind: "same", left: whole((left += 1), text, false), right: whole((right += 1), text, false) });
+      continue;
+    }
+    const next = parts[i + 1];
+    const removed = part.removed ? part.value : next?.removed ? next.value : [];
+    const added = part.added ? part.value : next?.added ? next.value : [];
+    if (next && (next.added || next.removed)) i += 1;
+    for (let k = 0; k < Math.max(removed.length, added.length); k += 1) {
+      const from = removed[k];
+      const to = added[k];
+      const paired = from !== undefined && to !== undefined ? words(from, to) : null;
+      result.push({
+        kind: "changed",
+        left: from === undefined ? null : { number: (left += 1), pieces: paired?.[0] ?? [{ text: from, changed: false }] },
+        right: to === undefined ? null : { number: (right += 1), pieces: paired?.[1] ?? [{ text: to, changed: false }] },
+      });
+    }
+  }
+  return result;
+}
+
+/** The pieces of both texts, or null when they have too little in common. */
+export function words(from: string, to: string): [Piece[], Piece[]] | null {
+  if (from.length > WORDS || to.length > WORDS) return null;
+  const left: Piece[] = [];
+  const right: Piece[] = [];
+  let common = 0;
+  for (const part of diffWordsWithSpace(from, to)) {
+    if (!part.added && !part.removed) common += part.value.trim().length;
+    if (!part.added) left.push({ text: part.value, changed: part.removed });
+    if (!part.removed) right.push({ text: part.value, changed: part.added });
+  }
+  return common * 4 < Math.max(from.length, to.length) ? null : [left, right];
+}
+
+/** Puts long runs of equal lines together. */
+export function folded(all: Row[]): (Row | Fold)[] {
+  const result: (Row | Fold)[] = [];
+  for (let i = 0; i < all.length;) {
+    let end = i;
+    while (all[end]?.kind === "same") end += 1;
+    if (end === i) {
+      result.push(all[i]!);
+      i += 1;
+      continue;
+    }
+    const head = i === 0 ? 0 : CONTEXT;
+    const tail = end === all.length ? 0 : CONTEXT;
+    if (end - i > head + tail + 1) {
+      result.push(
+        ...all.slice(i, i + head),
+        { kind: "fold", rows: all.slice(i + head, end - tail) },
+        ...all.slice(end - tail, end),
+      );
+    } else result.push(...all.slice(i, end));
+    i = end;
+  }
+  return result;
+}
+
+export const tally = (all: Row[]): { removed: number; added: number } => ({
+  removed: all.filter(({ kind, left }) => kind === "changed" && left).length,
+  added: all.filter(({ kind, right }) => kind === "changed" && right).length,
+});
+
+/** The lines of some texts that are not the same in all of them, with a line around, and how many were left out before and after. */
+export function middle(texts: string[]): { texts: string[]; above: number; below: number } {
+  const all = texts.map(lines);
+  const least = Math.min(...all.map((one) => one.length));
+  const alike = (of: (one: string[]) => string | undefined): boolean => all.every((one) => of(one) === of(all[0]!));
+  let above = 0;
+  while (above < least && alike((one) => one[above])) above += 1;
+  let below = 0;
+  while (below < least - above && alike((one) => one[one.length - 1 - below])) below += 1;
+  above = Math.max(0, above - 1);
+  below = Math.max(0, below - 1);
+  return { texts: all.map((one) => one.slice(above, one.length - below).join("\n")), above, below };
+}

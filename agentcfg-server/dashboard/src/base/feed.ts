@@ -1,0 +1,225 @@
+/**
+ * Live changes. One tab of the browser holds the stream of the feed and passes what it hears to the others; where the
+ * server or the browser cannot do that, each tab asks again and again.
+ */
+import { effect, signal } from "@preact/signals";
+import { address, lostSince, root } from "./api";
+import { invalidate, type Topic } from "./cache";
+import { me, phase, refresh, workspace } from "./session";
+import type { StatusEntry } from "./types";
+
+export type Mode = "live" | "polling";
+
+export const mode = signal<Mode>("polling");
+/** The status entries that the feed has sent, by agent. */
+export const heard = signal<ReadonlyMap<string, StatusEntry>>(new Map());
+/** The last change of each agent, so that its row can be marked for a moment. */
+export const touched = signal<ReadonlyMap<string, number>>(new Map());
+
+interface ChangeEvent {
+  type: string;
+  target: { type: string; id: string };
+}
+
+/** What the tabs tell each other. */
+type Message =
+  | { kind: "hello" }
+  | { kind: "mode"; mode: Mode }
+  | { kind: "all"; statuses: StatusEntry[] }
+  | { kind: "status"; entry: StatusEntry }
+  | { kind: "change"; event: ChangeEvent }
+  | { kind: "reload" };
+
+const RETRY = 30_000;
+const EACH: [Topic[], number][] = [
+  [["status"], 5_000],
+  [["agents", "versions", "audit", "whoami"], 15_000],
+  [["keys", "members", "providers", "webhooks"], 60_000],
+];
+const SETTLE = 250;
+
+const TOPICS: Record<string, Topic[]> = {
+  agent: ["agents", "versions", "status", "whoami"],
+  agents: ["agents", "versions", "status", "whoami"],
+  label: ["versions"],
+  api_key: ["keys"],
+  member: ["members", "whoami"],
+  workspace: ["whoami"],
+  provider_key: ["providers"],
+  webhook: ["webhooks"],
+};
+
+let pending = new Set<Topic>();
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** Gathers changes that come together, so that many of them cost one reading. */
+function changed(topics: Topic[]): void {
+  for (const topic of topics) pending.add(topic);
+  timer ??= setTimeout(() => {
+    const gathered = [...pending];
+    pending = new Set();
+    timer = undefined;
+    invalidate(...gathered);
+    if (gathered.includes("whoami")) void refresh().catch(() => undefined);
+  }, SETTLE);
+}
+
+function hear(message: Message): void {
+  if (message.kind === "mode") mode.value = message.mode;
+  else if (message.kind === "all") heard.value = new Map(message.statuses.map((entry) => [entry.agent_id, entry]));
+  else if (message.kind === "status") heard.value = new Map(heard.peek()).set(message.entry.agent_id, message.entry);
+  else if (message.kind === "reload")
+    changed(["agents", "versions", "status", "keys", "members", "providers", "audit", "webhooks", "whoami"]);
+  else if (message.kind === "change") {
+    const { type, target } = message.event;
+    if (target.type === "agent") touched.value = new Map(touched.peek()).set(target.id, Date.now());
+    changed(["audit", ...(TOPICS[type.split(".")[0]!] ?? [])]);
+  }
+}
+
+/** Holds the stream until it is closed. */
+function stream(workspaceId: string, tell: (message: Message) => void): () => void {
+  let source: EventSource | null = null;
+  let again: ReturnType<typeof setTimeout> | undefined;
+  let batch: StatusEntry[] = [];
+  let first = true;
+  const open = (): void => {
+    source = new EventSource(address("api/changes", { workspace_id: workspaceId, after: "now", status: true }));
+    first = true;
+    batch = [];
+    const retry = (delay: number): void => {
+      source?.close();
+      tell({ kind: "mode", mode: "polling" });
+      again = setTimeout(open, delay);
+    };
+    source.addEventListener("open", () => {
+      tell({ kind: "mode", mode: "live" });
+      tell({ kind: "reload" });
+    });
+    source.addEventListener("change", (event) => tell({ kind: "change", event: JSON.parse(event.data) as ChangeEvent }));
+    source.addEventListener("status", (event) => {
+      const entry = JSON.parse((event as MessageEvent<string>).data) as StatusEntry;
+      if (!first) return tell({ kind: "status", entry });
+      // The first ones are the whole list, in one piece of the stream.
+      if (batch.push(entry) === 1) {
+        setTimeout(() => {
+          first = false;
+          tell({ kind: "all", statuses: batch });
+        }, SETTLE);
+      }
+    });
+    source.addEventListener("gone", () => {
+      tell({ kind: "reload" });
+      retry(1_000);
+    });
+    source.addEventListener("end", () => {
+      retry(2_000);
+      void refresh().catch(() => undefined);
+    });
+    source.addEventListener("error", () => {
+      if (source?.readyState === EventSource.CLOSED) retry(RETRY);
+    });
+  };
+  open();
+  return () => {
+    clearTimeout(again);
+    source?.close();
+  };
+}
+
+/** Takes part in the stream of a workspace until the returned function is called. */
+function follow(user: string, workspaceId: string): () => void {
+  const name = `agentcfg ${root.pathname} ${user} ${workspaceId}`;
+  const channel = new BroadcastChannel(name);
+  const leaving = new AbortController();
+  let close: (() => void) | null = null;
+  const tell = (message: Message): void => {
+    hear(message);
+    channel.postMessage(message);
+  };
+  const lead = (): void => {
+    close = stream(workspaceId, tell);
+  };
+  channel.addEventListener("message", ({ data }: MessageEvent<Message>) => {
+    if (data.kind !== "hello") hear(data);
+    else if (close) {
+      channel.postMessage({ kind: "mode", mode: mode.peek() } satisfies Message);
+      channel.postMessage({ kind: "all", statuses: [...heard.peek().values()] } satisfies Message);
+    }
+  });
+  channel.postMessage({ kind: "hello" } satisfies Message);
+  if (navigator.locks) {
+    const held = new Promise<void>((resolve) => leaving.signal.addEventListener("abort", () => resolve()));
+    navigator.locks
+      .request(name, { signal: leaving.signal }, () => {
+        lead();
+        return held;
+      })
+      .catch(() => undefined);
+  } else lead();
+  return () => {
+    leaving.abort();
+    close?.();
+    channel.close();
+    mode.value = "polling";
+    heard.value = new Map();
+  };
+}
+
+/** Starts live changes for the workspace that is shown, and polling where there are none. */
+export function start(): void {
+  let stop: (() => void) | null = null;
+  let following = "";
+  effect(() => {
+    const user = phase.value === "ready" ? me.value?.id : undefined;
+    const id = workspace.value?.permissions.includes("agents:read") ? workspace.value.id : undefined;
+    const wanted = user && id ? `${user} ${id}` : "";
+    if (wanted === following) return;
+    stop?.();
+    following = wanted;
+    stop = user && id ? follow(user, id) : null;
+  });
+  for (const [topics, interval] of EACH) {
+    setInterval(() => {
+      if (document.hidden || phase.peek() !== "ready" || mode.peek() === "live" || lostSince.peek() !== null) return;
+      invalidate(...topics);
+      if (topics.includes("whoami")) void refresh().catch(() => undefined);
+    }, interval);
+  }
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && phase.peek() === "ready" && mode.peek() === "polling") invalidate();
+  });
+}
+
+/** Tries a lost connection again, each time after a longer pause. */
+export const nextTry = signal<number | null>(null);
+let pause = 2_000;
+let trying: ReturnType<typeof setTimeout> | undefined;
+
+export async function tryNow(): Promise<void> {
+  clearTimeout(trying);
+  nextTry.value = null;
+  try {
+    await refresh();
+    invalidate();
+  } catch {
+    schedule();
+  }
+}
+
+function schedule(): void {
+  pause = Math.min(pause * 1.6, 30_000);
+  nextTry.value = Date.now() + pause;
+  clearTimeout(trying);
+  trying = setTimeout(() => void tryNow(), pause);
+}
+
+effect(() => {
+  if (lostSince.value !== null && nextTry.peek() === null) schedule();
+  if (lostSince.value === null) {
+    pause = 2_000;
+    nextTry.value = null;
+    clearTimeout(trying);
+  }
+});
+addEventListener("online", () => void tryNow());

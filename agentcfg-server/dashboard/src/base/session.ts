@@ -1,0 +1,68 @@
+/** Who is signed in, and what the session may do in the workspace that is shown. */
+import { computed, signal } from "@preact/signals";
+import { call, ended, isStatus } from "./api";
+import { forget } from "./cache";
+import { shownWorkspace } from "./route";
+import type { Plan, Whoami, Workspace } from "./types";
+
+export type Phase = "loading" | "signed-out" | "ready" | "failed";
+
+export const phase = signal<Phase>("loading");
+export const failedWith = signal<unknown>(null);
+export const me = signal<Whoami | null>(null);
+
+export const workspace = computed<Workspace | null>(() => {
+  const all = me.value?.workspaces ?? [];
+  return all.find(({ id }) => id === shownWorkspace.value) ?? all[0] ?? null;
+});
+
+export const can = (permission: string): boolean => workspace.value?.permissions.includes(permission) ?? false;
+
+export const planName = (plan: Plan): string => plan.charAt(0).toUpperCase() + plan.slice(1);
+
+/** Asks the server who is signed in. Throws what is no refusal of the session. */
+export async function refresh(): Promise<void> {
+  try {
+    const { data } = await call<Whoami>("GET", "api/whoami");
+    const before = me.peek();
+    if (before && before.id !== data.id) forget();
+    me.value = data;
+    ended.value = false;
+    phase.value = "ready";
+  } catch (error) {
+    if (isStatus(error, 401)) {
+      if (!me.peek()) {
+        ended.value = false;
+        phase.value = "signed-out";
+      }
+      return;
+    }
+    if (!me.peek()) {
+      failedWith.value = error;
+      phase.value = "failed";
+    }
+    throw error;
+  }
+}
+
+export async function signInWithCode(code: string): Promise<void> {
+  await call("POST", "api/sessions", { body: { code }, bearer: "" });
+  await refresh();
+}
+
+export async function signInWithToken(token: string): Promise<void> {
+  await call("POST", "api/sessions", { bearer: token });
+  await refresh();
+}
+
+export async function signOut(): Promise<void> {
+  await call("DELETE", "api/sessions");
+  leave();
+}
+
+export function leave(): void {
+  me.value = null;
+  ended.value = false;
+  forget();
+  phase.value = "signed-out";
+}

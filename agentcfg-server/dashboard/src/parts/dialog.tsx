@@ -1,0 +1,271 @@
+/** Modal dialogs, confirmations and menus, on the browser's own elements. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { Button, cx, Icon } from "./base";
+import { Field, Input } from "./fields";
+import { Failure } from "./feedback";
+
+interface DialogProps {
+  title: ComponentChildren;
+  children: ComponentChildren;
+  /** The buttons, the main one last. */
+  foot?: ComponentChildren;
+  note?: ComponentChildren;
+  onClose: () => void;
+  onSubmit?: () => void;
+  narrow?: boolean;
+  wide?: boolean;
+  /** Neither Escape nor anything but its own buttons closes it. */
+  locked?: boolean;
+  side?: boolean;
+}
+
+export function Dialog({ title, children, foot, note, onClose, onSubmit, narrow, wide, locked, side }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const heading = useId();
+  useEffect(() => {
+    const opener = document.activeElement as HTMLElement | null;
+    const element = dialog.current!;
+    element.showModal();
+    (
+      element.querySelector<HTMLElement>("[data-first]") ??
+      element.querySelector<HTMLElement>("input, textarea, select, .dialog-foot button")
+    )?.focus();
+    return () => {
+      element.close();
+      if (opener?.isConnected) opener.focus();
+    };
+  }, []);
+  return (
+    <dialog
+      ref={dialog}
+      class={cx(narrow && "narrow", wide && "wide", side && "side-dialog")}
+      aria-labelledby={heading}
+      {...{ closedby: locked ? "none" : "closerequest" }}
+      onCancel={(event) => {
+        event.preventDefault();
+        if (!locked) onClose();
+      }}
+      onKeyDown={(event) => {
+        // The second Escape in a row would close the dialog without asking.
+        if (event.key === "Escape") {
+          event.preventDefault();
+          if (!locked) onClose();
+        }
+      }}
+    >
+      <form
+        method="dialog"
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          onSubmit?.();
+        }}
+      >
+        <div class="dialog-body">
+          <h2 id={heading} class={side ? "hidden" : undefined}>
+            {title}
+          </h2>
+          {children}
+        </div>
+        {foot && (
+          <div class="dialog-foot">
+            <div class="grow">{note}</div>
+            {foot}
+          </div>
+        )}
+      </form>
+    </dialog>
+  );
+}
+
+interface ConfirmProps {
+  title: string;
+  children: ComponentChildren;
+  verb: string;
+  danger?: boolean;
+  /** A text that must be typed first, and the sentence that asks for it. */
+  typed?: { text: string; why: string } | null;
+  run: () => Promise<void>;
+  onClose: () => void;
+  extra?: ComponentChildren;
+}
+
+/** Asks before something is done, and stays open with the error when it fails. */
+export function Confirm({ title, children, verb, danger = true, typed, run, onClose, extra }: ConfirmProps) {
+  const [text, setText] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const ready = !typed || text === typed.text;
+  const act = async (): Promise<void> => {
+    if (!ready || busy) return;
+    setBusy(true);
+    setError(null);
+    try {
+      await run();
+      onClose();
+    } catch (failed) {
+      setError(failed);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      narrow
+      title={title}
+      onClose={() => busy || onClose()}
+      onSubmit={() => void act()}
+      note={extra}
+      foot={
+        <>
+          <Button onClick={onClose} blocked={busy} {...(danger && !typed ? { "data-first": true } : {})}>
+            Cancel
+          </Button>
+          <Button type="submit" kind={danger ? "danger" : "primary"} busy={busy} blocked={!ready}>
+            {verb}
+          </Button>
+        </>
+      }
+    >
+      <div class="prose">{children}</div>
+      {typed && (
+        <Field label={typed.why}>
+          {(field) => <Input {...field} value={text} onText={setText} mono autocomplete="off" spellcheck={false} />}
+        </Field>
+      )}
+      {error !== null && <Failure what={`${verb}: not done.`} error={error} />}
+    </Dialog>
+  );
+}
+
+export interface Item {
+  label: string;
+  icon: string;
+  run: () => void;
+  danger?: boolean;
+}
+
+/** A button that opens a list of actions. */
+export function Menu({
+  label,
+  items,
+  small,
+  children,
+  align = "end",
+}: {
+  label: string;
+  items: (Item | null)[];
+  small?: boolean;
+  children?: ComponentChildren;
+  align?: "start" | "end";
+}) {
+  const [open, setOpen] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  const opener = useRef<HTMLSpanElement>(null);
+  const id = useId();
+  const shown = items.filter((item) => item !== null);
+
+  useEffect(() => {
+    if (!open) return;
+    const element = box.current!;
+    const place = opener.current!.getBoundingClientRect();
+    element.showPopover();
+    const { width, height } = element.getBoundingClientRect();
+    const left = align === "end" ? place.right - width : place.left;
+    element.style.setProperty("left", `${Math.max(8, Math.min(left, innerWidth - width - 8))}px`);
+    const below = place.bottom + 4 + height < innerHeight;
+    element.style.setProperty("top", `${below ? place.bottom + 4 : Math.max(8, place.top - 4 - height)}px`);
+    element.querySelector<HTMLElement>("[role=menuitem]")?.focus();
+    const close = (): void => setOpen(false);
+    addEventListener("scroll", close, true);
+    addEventListener("resize", close);
+    return () => {
+      removeEventListener("scroll", close, true);
+      removeEventListener("resize", close);
+    };
+  }, [open]);
+
+  const close = (): void => {
+    setOpen(false);
+    opener.current?.querySelector("button")?.focus();
+  };
+
+  const move = (event: KeyboardEvent): void => {
+    const all = [...box.current!.querySelectorAll<HTMLElement>("[role=menuitem]")];
+    const at = all.indexOf(document.activeElement as HTMLElement);
+    let to = -1;
+    if (event.key === "ArrowDown") to = (at + 1) % all.length;
+    else if (event.key === "ArrowUp") to = (at - 1 + all.length) % all.length;
+    else if (event.key === "Home") to = 0;
+    else if (event.key === "End") to = all.length - 1;
+    else if (event.key === "Escape" || event.key === "Tab") {
+      event.preventDefault();
+      event.stopPropagation();
+      return close();
+    } else if (event.key.length === 1 && event.key !== " ") {
+      const wanted = event.key.toLowerCase();
+      to =
+        [...all.keys()]
+          .map((i) => (at + 1 + i) % all.length)
+          .find((i) => all[i]!.textContent.trim().toLowerCase().startsWith(wanted)) ?? -1;
+    } else return;
+    event.preventDefault();
+    all[to]?.focus();
+  };
+
+  return (
+    <span ref={opener} class="menu-opener">
+      {children ? (
+        <button
+          type="button"
+          class="bare-button"
+          aria-haspopup="menu"
+          aria-expanded={open}
+          aria-controls={open ? id : undefined}
+          onClick={() => setOpen(!open)}
+        >
+          {children}
+        </button>
+      ) : (
+        <Button
+          kind={small ? "quiet" : undefined}
+          small={small}
+          icon="more"
+          label={label}
+          aria-haspopup="menu"
+          aria-expanded={open}
+          onClick={() => setOpen(!open)}
+        />
+      )}
+      {open && (
+        <div
+          id={id}
+          ref={box}
+          class="menu"
+          popover="auto"
+          role="menu"
+          aria-label={label}
+          onKeyDown={move}
+          onToggle={(event) => (event as unknown as ToggleEvent).newState === "closed" && setOpen(false)}
+        >
+          {shown.map((item, i) => (
+            <button
+              key={item.label}
+              type="button"
+              role="menuitem"
+              tabIndex={-1}
+              class={cx(item.danger && "danger", item.danger && i > 0 && !shown[i - 1]!.danger && "apart")}
+              onClick={() => {
+                close();
+                item.run();
+              }}
+            >
+              <Icon name={item.icon} />
+              <span class="clip">{item.label}</span>
+            </button>
+          ))}
+        </div>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,159 @@
+/** What the page says about itself: toasts, banners, errors. */
+import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiError, Unreachable } from "../base/api";
+import { plural } from "../base/text";
+import { Button, cx, Icon } from "./base";
+
+interface ToastData {
+  id: number;
+  text: string;
+  bad: boolean;
+  action?: { label: string; run: () => void };
+}
+
+const toasts = signal<ToastData[]>([]);
+let next = 0;
+
+export function toast(text: string, action?: ToastData["action"]): void {
+  toasts.value = [...toasts.value.slice(-2), { id: (next += 1), text, bad: false, ...(action ? { action } : {}) }];
+}
+
+export function badToast(text: string): void {
+  toasts.value = [...toasts.value.slice(-2), { id: (next += 1), text, bad: true }];
+}
+
+const remove = (id: number): void => {
+  toasts.value = toasts.value.filter((shown) => shown.id !== id);
+};
+
+const SHOWN = 5_000;
+const SHOWN_WITH_ACTION = 10_000;
+
+function Toast({ data }: { data: ToastData }) {
+  const [held, setHeld] = useState(false);
+  useEffect(() => {
+    if (held || data.bad) return;
+    const timer = setTimeout(() => remove(data.id), data.action ? SHOWN_WITH_ACTION : SHOWN);
+    return () => clearTimeout(timer);
+  }, [held]);
+  return (
+    <div
+      class={cx("toast", data.bad && "bad")}
+      onMouseEnter={() => setHeld(true)}
+      onMouseLeave={() => setHeld(false)}
+      onFocusIn={() => setHeld(true)}
+      onFocusOut={() => setHeld(false)}
+    >
+      <Icon name={data.bad ? "warn" : "check"} />
+      <span class="grow">{data.text}</span>
+      {data.action && (
+        <Button
+          kind="quiet"
+          small
+          onClick={() => {
+            data.action!.run();
+            remove(data.id);
+          }}
+        >
+          {data.action.label}
+        </Button>
+      )}
+      <Button kind="quiet" small icon="close" label="Close" onClick={() => remove(data.id)} />
+    </div>
+  );
+}
+
+export function Toasts() {
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const toToasts = (event: KeyboardEvent): void => {
+      const button = list.current?.querySelector("button");
+      if (event.key !== "F6" || !button) return;
+      event.preventDefault();
+      button.focus();
+    };
+    addEventListener("keydown", toToasts);
+    return () => removeEventListener("keydown", toToasts);
+  }, []);
+  return (
+    <div class="toasts" role="status" ref={list}>
+      {toasts.value.map((data) => (
+        <Toast key={data.id} data={data} />
+      ))}
+    </div>
+  );
+}
+
+type Tone = "warn" | "bad" | "ok";
+
+export function Banner({
+  tone,
+  icon,
+  title,
+  children,
+  action,
+}: {
+  tone?: Tone;
+  icon?: string;
+  title?: ComponentChildren;
+  children?: ComponentChildren;
+  action?: ComponentChildren;
+}) {
+  return (
+    <div class={cx("banner", tone)} role={tone === "bad" ? "alert" : "status"}>
+      <Icon name={icon ?? (tone === "ok" ? "done" : tone ? "warn" : "info")} />
+      <div class="grow">
+        {title && <b>{title} </b>}
+        {children}
+      </div>
+      {action}
+    </div>
+  );
+}
+
+/** The text of an error: the server's own message. */
+export function errorText(error: unknown): string {
+  if (error instanceof ApiError) {
+    const message = error.message.charAt(0).toUpperCase() + error.message.slice(1);
+    const wait = error.status === 429 && error.retryAfter ? ` Try again in ${plural(error.retryAfter, "second")}.` : "";
+    return (/[.!?]$/.test(message) ? message : `${message}.`) + wait;
+  }
+  return error instanceof Unreachable ? error.message : "Something in this page failed. Reload it and try again.";
+}
+
+/** What failed and what still holds, with the request id for the server's log. */
+export function Failure({
+  what,
+  error,
+  retry,
+  kept,
+}: {
+  what: string;
+  error: unknown;
+  retry?: (() => void) | undefined;
+  kept?: string;
+}) {
+  const id = error instanceof ApiError ? error.requestId : null;
+  return (
+    <Banner
+      tone="bad"
+      title={what}
+      action={
+        retry && (
+          <Button small onClick={retry}>
+            Try again
+          </Button>
+        )
+      }
+    >
+      {errorText(error)} {kept}
+      {id && (
+        <details class="details">
+          <summary>Details</summary>Request <code>{id}</code>
+        </details>
+      )}
+    </Banner>
+  );
+}

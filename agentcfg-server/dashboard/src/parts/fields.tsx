@@ -1,0 +1,245 @@
+/** Parts of forms: fields with label, hint, count and error; inputs. */
+import type { AllHTMLAttributes, ComponentChildren, JSX } from "preact";
+import { useId, useState } from "preact/hooks";
+import { count, number } from "../base/text";
+import { cx, Icon } from "./base";
+
+export interface FieldProps {
+  id: string;
+  "aria-describedby": string | undefined;
+  "aria-invalid": boolean | undefined;
+}
+
+interface Around {
+  label: ComponentChildren;
+  hint?: ComponentChildren;
+  error?: string | null | undefined;
+  /** The text whose length is shown, and the limit. */
+  counted?: { text: string; limit: number };
+  changed?: boolean;
+  /** Something at the right of the label in place of a count. */
+  aside?: ComponentChildren;
+  class?: string;
+  children: (field: FieldProps) => ComponentChildren;
+}
+
+export function Field({ label, hint, error, counted, changed, aside, class: extra, children }: Around) {
+  const id = useId();
+  const length = counted ? count(counted.text) : 0;
+  const described = [error && `${id}e`, hint && `${id}h`].filter(Boolean).join(" ");
+  return (
+    <div class={cx("field", extra)}>
+      <div class="label">
+        <label for={id} class={cx(changed && "changed")}>
+          {label}
+          {changed && <span class="hidden">, changed</span>}
+        </label>
+        {aside}
+        {counted && (
+          <span class={cx("count", length > counted.limit && "over")}>
+            {number(length)} of {number(counted.limit)}
+          </span>
+        )}
+      </div>
+      {children({ id, "aria-describedby": described || undefined, "aria-invalid": error ? true : undefined })}
+      {error && <Fault id={`${id}e`}>{error}</Fault>}
+      {hint && (
+        <p class="hint" id={`${id}h`}>
+          {hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+export function Fault({ id, children }: { id?: string; children: ComponentChildren }) {
+  return (
+    <p class="fault" id={id} role="alert">
+      <Icon name="warn" small />
+      {children}
+    </p>
+  );
+}
+
+type InputProps = Omit<AllHTMLAttributes<HTMLInputElement>, "onInput" | "value" | "label"> & {
+  value: string;
+  onText: (text: string) => void;
+  mono?: boolean;
+};
+
+export function Input({ value, onText, mono, class: extra, ...rest }: InputProps) {
+  return (
+    <input
+      type="text"
+      {...(rest as JSX.IntrinsicElements["input"])}
+      class={cx("input", mono && "mono", extra as string)}
+      value={value}
+      onInput={(event) => onText(event.currentTarget.value)}
+    />
+  );
+}
+
+type AreaProps = Omit<AllHTMLAttributes<HTMLTextAreaElement>, "onInput" | "value" | "label"> & {
+  value: string;
+  onText: (text: string) => void;
+  mono?: boolean;
+};
+
+export function Area({ value, onText, mono, class: extra, ...rest }: AreaProps) {
+  return (
+    <textarea
+      {...(rest as JSX.IntrinsicElements["textarea"])}
+      class={cx("input area", mono && "mono", extra as string)}
+      value={value}
+      onInput={(event) => onText(event.currentTarget.value)}
+    />
+  );
+}
+
+type SelectProps = Omit<AllHTMLAttributes<HTMLSelectElement>, "onChange" | "value" | "label"> & {
+  value: string;
+  onPick: (value: string) => void;
+  children: ComponentChildren;
+  tool?: boolean;
+};
+
+export function Select({ value, onPick, children, tool, ...rest }: SelectProps) {
+  return (
+    <span class={cx("select", tool && "tool")}>
+      <select
+        {...(rest as JSX.IntrinsicElements["select"])}
+        class="input"
+        value={value}
+        onChange={(event) => onPick(event.currentTarget.value)}
+      >
+        {children}
+      </select>
+      <Icon name="down" small />
+    </span>
+  );
+}
+
+export interface Choice<T extends string> {
+  value: T;
+  label: string;
+  count?: number | undefined;
+}
+
+/** A filter: one of several buttons is pressed. */
+export function Segments<T extends string>({
+  label,
+  value,
+  choices,
+  onPick,
+}: {
+  label: string;
+  value: T;
+  choices: Choice<T>[];
+  onPick: (value: T) => void;
+}) {
+  return (
+    <div class="segments" role="group" aria-label={label}>
+      {choices.map((choice) => (
+        <button key={choice.value} type="button" aria-pressed={choice.value === value} onClick={() => onPick(choice.value)}>
+          {choice.label}
+          {choice.count !== undefined && <span class="count">{number(choice.count)}</span>}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** A choice in a form: a radio group that looks like a row of buttons. */
+export function Choices<T extends string>({
+  label,
+  value,
+  choices,
+  onPick,
+  hidden,
+}: {
+  label: string;
+  value: T | null;
+  choices: Choice<T>[];
+  onPick: (value: T) => void;
+  hidden?: boolean;
+}) {
+  const name = useId();
+  return (
+    <fieldset class="choices">
+      <legend class={hidden ? "hidden" : undefined}>{label}</legend>
+      <div class="segments">
+        {choices.map((choice) => (
+          <label key={choice.value}>
+            <input
+              type="radio"
+              name={name}
+              value={choice.value}
+              checked={choice.value === value}
+              onChange={() => onPick(choice.value)}
+            />
+            <span>{choice.label}</span>
+          </label>
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+/** Shows errors of a field after it was left once, or when all are asked for. */
+export function useTouched(): { touch: (name: string) => void; touched: (name: string) => boolean; touchAll: () => void } {
+  const [names, setNames] = useState<ReadonlySet<string>>(new Set());
+  return {
+    touch: (name) => setNames((before) => (before.has(name) ? before : new Set(before).add(name))),
+    touched: (name) => names.has(name) || names.has("*"),
+    touchAll: () => setNames(new Set(["*"])),
+  };
+}
+
+/** Puts the focus on the first field with an error. */
+export function focusFault(form: Element | null): void {
+  requestAnimationFrame(() => form?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
+}
+
+export function Search({
+  label,
+  placeholder,
+  value,
+  onText,
+}: {
+  label: string;
+  placeholder: string;
+  value: string;
+  onText: (text: string) => void;
+}) {
+  return (
+    <div class="search">
+      <Icon name="search" />
+      <input
+        class="input"
+        type="search"
+        aria-label={label}
+        placeholder={placeholder}
+        value={value}
+        onInput={(event) => onText(event.currentTarget.value)}
+        data-search
+      />
+    </div>
+  );
+}
+
+export function Check({
+  checked,
+  onCheck,
+  children,
+}: {
+  checked: boolean;
+  onCheck: (checked: boolean) => void;
+  children: ComponentChildren;
+}) {
+  return (
+    <label class="check">
+      <input type="checkbox" checked={checked} onChange={(event) => onCheck(event.currentTarget.checked)} />
+      <span>{children}</span>
+    </label>
+  );
+}

@@ -1,0 +1,86 @@
+/** The frame of a screen: title, breadcrumb, actions, content. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { visits } from "../base/route";
+import { workspace } from "../base/session";
+import { openMenu } from "../screens/shell";
+import { Icon } from "./base";
+
+export interface Crumb {
+  label: string;
+  to?: string;
+}
+
+interface PageProps {
+  title: string;
+  /** The screens above this one; the title is the last part. */
+  crumbs?: Crumb[];
+  actions?: ComponentChildren;
+  children: ComponentChildren;
+  /** Where the heading is in the content, the bar has only the breadcrumb. */
+  ownHeading?: boolean;
+  foot?: ComponentChildren;
+  width?: "form" | "text";
+}
+
+let visited = 0;
+
+export function Page({ title, crumbs = [], actions, children, ownHeading, foot, width }: PageProps) {
+  const main = useRef<HTMLElement>(null);
+  const visit = visits.value;
+  const name = workspace.value?.name;
+  useEffect(() => {
+    document.title = [title, name, "agentcfg"].filter(Boolean).join(" · ");
+  }, [title, name]);
+  useEffect(() => {
+    // The heading of what was read takes the place of the one before, and the focus with it.
+    const lost = visit > 0 && document.activeElement === document.body;
+    if (visit === visited && !lost) return;
+    visited = visit;
+    document.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
+  }, [visit, ownHeading]);
+  return (
+    <div class="panel">
+      <header class="bar">
+        <button type="button" class="button quiet square opener" aria-label="Open menu" onClick={openMenu}>
+          <Icon name="menu" />
+        </button>
+        <Crumbs crumbs={crumbs}>
+          {ownHeading ? (
+            <span aria-current="page" class="clip">
+              {title}
+            </span>
+          ) : (
+            <h1 tabIndex={-1} class="clip">
+              {title}
+            </h1>
+          )}
+        </Crumbs>
+        <div class="actions">{actions}</div>
+      </header>
+      <main id="main" ref={main} tabIndex={-1} class={`page ${width ?? ""}`}>
+        {children}
+      </main>
+      {foot}
+    </div>
+  );
+}
+
+function Crumbs({ crumbs, children }: { crumbs: Crumb[]; children: ComponentChildren }) {
+  if (!crumbs.length) return <div class="crumbs">{children}</div>;
+  return (
+    <nav class="crumbs" aria-label="Breadcrumb">
+      {crumbs.map((crumb) => (
+        <span key={crumb.label} class="crumb">
+          {crumb.to ? <a href={crumb.to}>{crumb.label}</a> : <span>{crumb.label}</span>}
+          <Icon name="right" />
+        </span>
+      ))}
+      {children}
+    </nav>
+  );
+}
+
+export function Lead({ children }: { children: ComponentChildren }) {
+  return <p class="lead">{children}</p>;
+}

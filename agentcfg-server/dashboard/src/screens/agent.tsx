@@ -1,0 +1,189 @@
+/** One agent: its head, and the tabs configuration, history, labels and trial. */
+import { useState } from "preact/hooks";
+import { call } from "../base/api";
+import { invalidate, type Resource } from "../base/cache";
+import { useAgent, useHistory, useLabels, useStatuses } from "../base/data";
+import { keep } from "../base/drafts";
+import { go, href, route } from "../base/route";
+import { can, refresh } from "../base/session";
+import { number } from "../base/text";
+import type { Agent, Label, Version } from "../base/types";
+import { Avatar, Badge, Button, Empty, LabelBadge, LinkButton, Skeleton, StatusPill } from "../parts/base";
+import { Confirm, Menu } from "../parts/dialog";
+import { badToast, Banner, errorText, Failure, toast } from "../parts/feedback";
+import { Page } from "../parts/page";
+import { copy } from "../base/copy";
+import { Restore, restore } from "./agents";
+import { Editor } from "./editor";
+import { History } from "./history";
+import { Labels } from "./labels";
+import { TryIt } from "./try-it";
+
+const TABS = ["configuration", "history", "labels", "try"] as const;
+type Tab = (typeof TABS)[number];
+const TAB_NAMES: Record<Tab, string> = { configuration: "Configuration", history: "History", labels: "Labels", try: "Try it" };
+
+export interface AgentState {
+  agent: Agent;
+  etag: string | null;
+  version: number | null;
+  history: Resource<Version[]>;
+  labels: Label[];
+}
+
+export function AgentScreen() {
+  const id = route.value.params.get("id") ?? "";
+  const read = useAgent(id);
+  const agent = read.data?.[0];
+  const history = useHistory(id);
+  const allLabels = useLabels();
+  const status = useStatuses().data?.find((entry) => entry.agent_id === id);
+  const [deleting, setDeleting] = useState(false);
+  const [restoring, setRestoring] = useState(false);
+  const tab = (route.value.params.get("tab") ?? "configuration") as Tab;
+
+  if (!agent) {
+    return (
+      <Page title={id || "Agent"} crumbs={[{ label: "Agents", to: href("agents") }]}>
+        {read.error !== null ? (
+          <Failure what="The agent could not be read." error={read.error} retry={() => void read.reload()} />
+        ) : read.data ? (
+          <Empty
+            icon="agents"
+            title={`There is no agent ${id}`}
+            action={<LinkButton to={href("agents")}>Show all agents</LinkButton>}
+          />
+        ) : (
+          <Skeleton rows={6} tall />
+        )}
+      </Page>
+    );
+  }
+
+  const labels = allLabels.data?.filter((label) => label.agent_id === id) ?? [];
+  const version = history.data?.[0]?.version ?? (Number(read.headers?.get("Agent-Version")) || null);
+  const state: AgentState = { agent, etag: read.etag, version, history, labels };
+  const tabs = TABS.filter((name) => {
+    if (name === "history") return !history.absent;
+    if (name === "labels") return !allLabels.absent && !history.absent;
+    if (name === "try") return agent.agent_type === "ai" && can("models:invoke") && agent.is_active;
+    return true;
+  });
+  const shown = tabs.includes(tab) ? tab : "configuration";
+  const counts: Partial<Record<Tab, number>> = {};
+  if (history.data) counts.history = history.data[0]?.version ?? 0;
+  if (allLabels.data) counts.labels = labels.length;
+  const may = can("agents:configure");
+
+  return (
+    <Page
+      title={shown === "configuration" ? agent.display_name : TAB_NAMES[shown]}
+      ownHeading
+      crumbs={[
+        { label: "Agents", to: href("agents") },
+        ...(shown === "configuration" ? [] : [{ label: agent.display_name, to: href("agent", { id }) }]),
+      ]}
+      actions={
+        <Menu
+          label={`Actions for ${agent.display_name}`}
+          items={[
+            {
+              label: "Copy id",
+              icon: "copy",
+              run: () => void copy(id).then((done) => (done ? toast("Id copied.") : badToast("Copying failed."))),
+            },
+            may ? { label: "Duplicate", icon: "plus", run: () => go(href("new-agent", { from: id })) } : null,
+            can("audit_log:read")
+              ? { label: "Audit log", icon: "audit", run: () => go(href("audit-log", { type: "agent", target: id })) }
+              : null,
+            may && agent.is_active ? { label: "Delete agent", icon: "trash", danger: true, run: () => setDeleting(true) } : null,
+          ]}
+        />
+      }
+    >
+      <div class="agent-head">
+        <Avatar id={id} name={agent.display_name} color={agent.color} type={agent.agent_type} size={44} />
+        <div class="grow">
+          <h1 tabIndex={-1}>{agent.display_name}</h1>
+          <div class="row dim small-text">
+            <code>{id}</code>
+            {agent.is_active ? (
+              <>
+                <span aria-hidden="true">·</span>
+                <StatusPill status={status?.status ?? "offline"} />
+                {status?.current_task_title && <span class="clip second">{status.current_task_title}</span>}
+              </>
+            ) : (
+              <Badge tone="warn">Deleted</Badge>
+            )}
+          </div>
+        </div>
+        <div class="row wrap end">
+          {version !== null && <span class="dim">v{number(version)}</span>}
+          {labels.slice(0, 3).map((label) => (
+            <LabelBadge key={label.label} label={label.label} version={label.version} current={version ?? undefined} />
+          ))}
+        </div>
+      </div>
+      <nav class="tabs" aria-label="Agent">
+        {tabs.map((name) => (
+          <a
+            key={name}
+            href={href("agent", { id, tab: name === "configuration" ? null : name })}
+            aria-current={name === shown ? "page" : undefined}
+          >
+            {TAB_NAMES[name]}
+            {counts[name] !== undefined && <span class="count">{number(counts[name]!)}</span>}
+          </a>
+        ))}
+      </nav>
+      {!agent.is_active && (
+        <Banner
+          tone="warn"
+          icon="trash"
+          title="This agent is deleted."
+          action={
+            may && (
+              <Button small onClick={() => setRestoring(true)}>
+                Restore agent
+              </Button>
+            )
+          }
+        >
+          It is in no list, and its model calls are refused. Nothing of it is lost.
+        </Banner>
+      )}
+      {shown === "configuration" && <Editor key={`${id} ${agent.is_active}`} state={state} />}
+      {shown === "history" && <History state={state} />}
+      {shown === "labels" && <Labels state={state} />}
+      {shown === "try" && <TryIt state={state} />}
+      {deleting && <Delete agent={agent} versions={version} onClose={() => setDeleting(false)} />}
+      {restoring && <Restore agent={agent} onClose={() => setRestoring(false)} />}
+    </Page>
+  );
+}
+
+function Delete({ agent, versions, onClose }: { agent: Agent; versions: number | null; onClose: () => void }) {
+  const run = async (): Promise<void> => {
+    await call("DELETE", "api/agents/configs", { query: { agent_id: agent.agent_id, workspace_id: agent.workspace_id } });
+    keep(agent.id, null);
+    invalidate("agents", "status", "versions", "audit");
+    void refresh().catch(() => undefined);
+    toast(`${agent.display_name} is deleted.`, {
+      label: "Undo",
+      run: () =>
+        void restore(agent).then(
+          () => toast(`${agent.display_name} is restored.`),
+          (error) => badToast(`Not restored. ${errorText(error)}`),
+        ),
+    });
+    go(href("agents"));
+  };
+  return (
+    <Confirm title={`Delete ${agent.display_name}?`} verb="Delete agent" run={run} onClose={onClose}>
+      It leaves lists and status, and its model calls are refused.{" "}
+      {versions ? `Its ${versions === 1 ? "version is" : `${number(versions)} versions are`} kept, its` : "Its"} id stays taken,
+      and you can restore it at any time.
+    </Confirm>
+  );
+}

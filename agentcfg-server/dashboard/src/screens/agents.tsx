@@ -1,0 +1,420 @@
+/** The table of agents: live status, filters, sorting, deleted agents. */
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { call } from "../base/api";
+import { invalidate } from "../base/cache";
+import { useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
+import { touched } from "../base/feed";
+import { href, route, setParams } from "../base/route";
+import { can, planName, refresh, workspace } from "../base/session";
+import { number, now, plural, second } from "../base/text";
+import type { Agent, Label, Status, StatusEntry, Version } from "../base/types";
+import { Avatar, Badge, Button, cx, Empty, Icon, LabelBadge, LinkButton, Skeleton, StatusPill, Time } from "../parts/base";
+import { Confirm } from "../parts/dialog";
+import { Failure, toast } from "../parts/feedback";
+import { Search, Segments, Select } from "../parts/fields";
+import { Page } from "../parts/page";
+import { followRow, Rows } from "../parts/rows";
+
+type Show = "all" | Status | "deleted";
+type Column = "name" | "model" | "status" | "version" | "changed";
+
+interface Row {
+  agent: Agent;
+  status: StatusEntry | undefined;
+  version: Version | undefined;
+  labels: Label[];
+}
+
+const RANK: Record<Status, number> = { working: 0, idle: 1, offline: 2 };
+const COLUMNS: Record<Column, (a: Row, b: Row) => number> = {
+  name: (a, b) => a.agent.display_name.localeCompare(b.agent.display_name),
+  model: (a, b) => (a.agent.model ?? "~").localeCompare(b.agent.model ?? "~"),
+  status: (a, b) => RANK[a.status?.status ?? "offline"] - RANK[b.status?.status ?? "offline"],
+  version: (a, b) => (a.version?.version ?? 0) - (b.version?.version ?? 0),
+  changed: (a, b) => b.agent.updated_at.localeCompare(a.agent.updated_at),
+};
+
+/** The rows in the present order, or in the order of before while they are pointed at. */
+function useHeld(rows: Row[], view: string, held: boolean): { rows: Row[]; waiting: number; show: () => void } {
+  const order = useRef<string[]>([]);
+  const ordered = useRef(view);
+  const [, again] = useState(0);
+  const ids = rows.map(({ agent }) => agent.agent_id);
+  const waiting = held && ordered.current === view ? ids.reduce((sum, id, i) => sum + (order.current[i] === id ? 0 : 1), 0) : 0;
+  if (waiting === 0) order.current = ids;
+  ordered.current = view;
+  const show = (): void => {
+    order.current = ids;
+    again((n) => n + 1);
+  };
+  if (waiting === 0) return { rows, waiting, show };
+  const byId = new Map(rows.map((row) => [row.agent.agent_id, row]));
+  return { rows: order.current.map((id) => byId.get(id)).filter((row) => row !== undefined), waiting, show };
+}
+
+export function Agents() {
+  const params = route.value.params;
+  const show = (params.get("show") ?? "all") as Show;
+  const model = params.get("model") ?? "";
+  const query = (params.get("q") ?? "").trim().toLowerCase();
+  const [sort, direction] = (params.get("sort") ?? "").split(".") as [Column | "", string | undefined];
+  const [inside, setInside] = useState(false);
+  const [restoring, setRestoring] = useState<Agent | null>(null);
+
+  const deletedShown = show === "deleted";
+  const active = useAgents();
+  const deleted = useDeleted();
+  const source = deletedShown ? deleted : active;
+  const statuses = useStatuses().data;
+  const versions = useVersions();
+  const labels = useLabels();
+  const models = useModels().data;
+
+  const rows = useMemo(() => {
+    const status = new Map(statuses?.map((entry) => [entry.agent_id, entry]));
+    const version = new Map(versions.data?.map((entry) => [entry.agent_id, entry]));
+    const of = new Map<string, Label[]>();
+    for (const label of labels.data ?? []) of.set(label.agent_id, [...(of.get(label.agent_id) ?? []), label]);
+    return (source.data ?? []).map((agent): Row => ({
+      agent,
+      status: status.get(agent.agent_id),
+      version: version.get(agent.agent_id),
+      labels: of.get(agent.agent_id) ?? [],
+    }));
+  }, [source.data, statuses, versions.data, labels.data]);
+
+  const found = useMemo(() => {
+    const matches = rows.filter(({ agent, status }) => {
+      if (show !== "all" && show !== "deleted" && (status?.status ?? "offline") !== show) return false;
+      if (model && (model === "human" ? agent.agent_type !== "human" : agent.model !== model)) return false;
+      return (
+        !query ||
+        [agent.display_name, agent.agent_id, agent.role ?? "", ...agent.capabilities].some((text) =>
+          text.toLowerCase().includes(query),
+        )
+      );
+    });
+    const compare = sort && COLUMNS[sort];
+    if (compare) matches.sort((a, b) => compare(a, b) * (direction === "down" ? -1 : 1));
+    return matches;
+  }, [rows, show, model, query, sort, direction]);
+
+  // A table that goes away under the pointer is not left by it.
+  useEffect(() => () => setInside(false), [show, found.length === 0]);
+  const held = useHeld(found, [show, model, query, sort, direction].join(" "), inside);
+  const counts = { working: 0, idle: 0, offline: 0 };
+  for (const entry of statuses ?? []) counts[entry.status] += 1;
+  const withVersions = !versions.absent && !deletedShown;
+  const used = [...new Set(rows.map(({ agent }) => agent.model).filter((id) => id !== null))].sort();
+  const filtered = query !== "" || model !== "" || (show !== "all" && show !== "deleted");
+  const columns = withVersions ? 5 : 4;
+
+  return (
+    <Page
+      title="Agents"
+      actions={
+        can("agents:configure") && (
+          <LinkButton to={href("new-agent")} kind="primary" icon="plus">
+            New agent
+          </LinkButton>
+        )
+      }
+    >
+      <div class="tools agents-tools">
+        <Segments<Show>
+          label="Show"
+          value={show}
+          onPick={(value) => setParams({ show: value === "all" ? null : value }, false)}
+          choices={[
+            { value: "all", label: "All", count: active.data?.length },
+            { value: "working", label: "Working", count: statuses && counts.working },
+            { value: "idle", label: "Idle", count: statuses && counts.idle },
+            { value: "offline", label: "Offline", count: statuses && counts.offline },
+            { value: "deleted", label: "Deleted", count: deleted.data?.length },
+          ]}
+        />
+        <span class="grow" />
+        <Select tool aria-label="Model" value={model} onPick={(value) => setParams({ model: value })}>
+          <option value="">All models</option>
+          {used.map((id) => (
+            <option key={id} value={id}>
+              {models?.find((known) => known.id === id)?.display_name ?? id}
+            </option>
+          ))}
+          <option value="human">Human</option>
+        </Select>
+        <Search
+          label="Filter agents"
+          placeholder="Filter by name, role or tag"
+          value={params.get("q") ?? ""}
+          onText={(text) => setParams({ q: text })}
+        />
+      </div>
+      {held.waiting > 0 && (
+        <div class="waiting" role="status">
+          <Button small onClick={held.show}>
+            {plural(held.waiting, "change")}, show
+          </Button>
+        </div>
+      )}
+      {source.error !== null && (
+        <Failure what="The agents could not be read." error={source.error} retry={() => void source.reload()} />
+      )}
+      {source.data && found.length === 0 ? (
+        <div class="card">
+          {filtered ? (
+            <NoMatch query={params.get("q") ?? ""} />
+          ) : deletedShown ? (
+            <Empty icon="trash" title="No deleted agents">
+              A deleted agent stays here and can be restored.
+            </Empty>
+          ) : (
+            <FirstAgent />
+          )}
+        </div>
+      ) : !source.data ? (
+        !source.error && (
+          <div class="card">
+            <Skeleton />
+          </div>
+        )
+      ) : (
+        <div
+          class="table-box"
+          onMouseEnter={() => setInside(true)}
+          onMouseLeave={() => setInside(false)}
+          onFocusIn={() => setInside(true)}
+          onFocusOut={() => setInside(false)}
+        >
+          <table class={cx("agents-table", deletedShown && "of-deleted")} aria-rowcount={held.rows.length + 1}>
+            <caption class="hidden">{deletedShown ? "Deleted agents" : "Agents"}</caption>
+            <thead>
+              <tr>
+                <Heading column="name" now={sort} direction={direction} class="c-name">
+                  Agent
+                </Heading>
+                <Heading column="model" now={sort} direction={direction} class="c-model second">
+                  Model
+                </Heading>
+                {deletedShown ? null : (
+                  <Heading column="status" now={sort} direction={direction} class="c-status">
+                    Status
+                  </Heading>
+                )}
+                {withVersions && (
+                  <Heading column="version" now={sort} direction={direction} class="c-version third">
+                    Version
+                  </Heading>
+                )}
+                <Heading column="changed" now={sort} direction={direction} class="c-changed second right">
+                  {deletedShown ? "Deleted" : "Changed"}
+                </Heading>
+                {deletedShown && (
+                  <th class="c-act">
+                    <span class="hidden">Restore</span>
+                  </th>
+                )}
+              </tr>
+            </thead>
+            <Rows
+              items={held.rows}
+              id={({ agent }) => agent.agent_id}
+              columns={columns}
+              heights={[44, 52]}
+              render={(row, index) => (
+                <AgentRow
+                  key={row.agent.agent_id}
+                  row={row}
+                  index={index}
+                  deleted={deletedShown}
+                  withVersions={withVersions}
+                  onRestore={setRestoring}
+                />
+              )}
+            />
+          </table>
+        </div>
+      )}
+      {source.data && !deletedShown && source.data.length > 0 && (
+        <Usage shown={filtered ? found.length : null} total={source.data.length} />
+      )}
+      {restoring && <Restore agent={restoring} onClose={() => setRestoring(null)} />}
+    </Page>
+  );
+}
+
+function Heading({
+  column,
+  now: sorted,
+  direction,
+  class: extra,
+  children,
+}: {
+  column: Column;
+  now: string;
+  direction: string | undefined;
+  class: string;
+  children: preact.ComponentChildren;
+}) {
+  const on = sorted === column;
+  const down = direction === "down";
+  return (
+    <th scope="col" class={extra} aria-sort={on ? (down ? "descending" : "ascending") : undefined}>
+      <button type="button" class="sort" onClick={() => setParams({ sort: !on ? column : down ? null : `${column}.down` })}>
+        {children}
+        {on && <Icon name={down ? "up" : "down"} small />}
+      </button>
+    </th>
+  );
+}
+
+const MARKED = 1_500;
+
+function AgentRow({
+  row,
+  index,
+  deleted,
+  withVersions,
+  onRestore,
+}: {
+  row: Row;
+  index: number;
+  deleted: boolean;
+  withVersions: boolean;
+  onRestore: (agent: Agent) => void;
+}) {
+  const { agent, status, version, labels } = row;
+  const at = touched.value.get(agent.agent_id) ?? 0;
+  const fresh = at > 0 && Math.max(now.value, second.peek()) - at < MARKED;
+  return (
+    <tr data-row={agent.agent_id} aria-rowindex={index + 2} onClick={followRow} class={cx("follow", fresh && "fresh")}>
+      <td>
+        <div class="agent-cell">
+          <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} />
+          <div class="names">
+            <a data-name href={href("agent", { id: agent.agent_id })} class="clip strong">
+              {agent.display_name}
+            </a>
+            <code class="clip">{agent.agent_id}</code>
+          </div>
+        </div>
+      </td>
+      <td class="second">
+        {agent.model ? <code>{agent.model}</code> : agent.agent_type === "human" ? "Human" : <span class="dim">None</span>}
+      </td>
+      {!deleted && (
+        <td>
+          <div class="row">
+            <StatusPill status={status?.status ?? "offline"} />
+            {status?.current_task_title && (
+              <span class="clip second dim" title={status.current_task_title}>
+                {status.current_task_title}
+              </span>
+            )}
+          </div>
+        </td>
+      )}
+      {withVersions && (
+        <td class="third">
+          <div class="row">
+            {version && <span>v{version.version}</span>}
+            {labels.slice(0, 2).map((label) => (
+              <LabelBadge key={label.label} label={label.label} version={label.version} current={version?.version} />
+            ))}
+            {labels.length > 2 && <Badge>+{labels.length - 2}</Badge>}
+          </div>
+        </td>
+      )}
+      <td class="second right dim">
+        <Time at={agent.updated_at} />
+      </td>
+      {deleted && (
+        <td class="right">
+          {can("agents:configure") && (
+            <Button small onClick={() => onRestore(agent)}>
+              Restore
+            </Button>
+          )}
+        </td>
+      )}
+    </tr>
+  );
+}
+
+function Usage({ shown, total }: { shown: number | null; total: number }) {
+  const { plan, agent_limit } = workspace.value!;
+  const filtered = shown === null ? "" : `, ${number(shown)} shown`;
+  return (
+    <p class="table-foot">
+      {agent_limit
+        ? `${number(total)} of ${number(agent_limit)} active agents on ${planName(plan)}${filtered}`
+        : `${plural(total, "agent")}${filtered}`}
+    </p>
+  );
+}
+
+function NoMatch({ query }: { query: string }) {
+  return (
+    <Empty
+      icon="search"
+      title={query ? `No agent matches “${query}”.` : "No agent matches this filter."}
+      action={<Button onClick={() => setParams({ q: null, model: null, show: null })}>Clear filter</Button>}
+    />
+  );
+}
+
+export function FirstAgent() {
+  return (
+    <Empty
+      icon="agents"
+      title="No agents yet"
+      action={
+        can("agents:configure") && (
+          <LinkButton to={href("new-agent")} icon="plus">
+            New agent
+          </LinkButton>
+        )
+      }
+    >
+      An agent has a persona, a model and a status. Create one here, or push a folder with <code>agentcfg apply</code>.
+    </Empty>
+  );
+}
+
+/** What the plan says about one more active agent. */
+export function placesLeft(): { full: boolean; text: string } {
+  const { active_agents: active, agent_limit: limit, plan } = workspace.value!;
+  if (active === undefined || limit === null || limit === undefined) return { full: false, text: "" };
+  return active >= limit
+    ? {
+        full: true,
+        text: `All ${number(limit)} agents of the ${planName(plan)} plan are in use. Delete one, or ask an operator for a larger plan.`,
+      }
+    : { full: false, text: `${number(active + 1)} of ${number(limit)}` };
+}
+
+export async function restore(agent: Agent): Promise<void> {
+  await call("POST", "api/agents/configs/restore", { query: { agent_id: agent.agent_id, workspace_id: agent.workspace_id } });
+  invalidate("agents", "status", "versions", "audit");
+  void refresh().catch(() => undefined);
+}
+
+export function Restore({ agent, onClose }: { agent: Agent; onClose: () => void }) {
+  const places = placesLeft();
+  const run = async (): Promise<void> => {
+    await restore(agent);
+    toast(`${agent.display_name} is restored.`);
+  };
+  return (
+    <Confirm title={`Restore ${agent.display_name}?`} verb="Restore agent" danger={false} run={run} onClose={onClose}>
+      {places.full ? (
+        places.text
+      ) : (
+        <>
+          It comes back as it was, with its history and labels, and counts as an active agent again
+          {places.text && `: ${places.text}`}.
+        </>
+      )}
+    </Confirm>
+  );
+}

@@ -1,0 +1,355 @@
+/** The audit log: filters in the address, differences, export. */
+import { useEffect, useState } from "preact/hooks";
+import { call } from "../base/api";
+import { useKeys, useMembers, useNames } from "../base/data";
+import { useResource } from "../base/cache";
+import { shown } from "../base/config";
+import { route, setParams } from "../base/route";
+import { ACTIONS, changedNames, changeRows, targetName } from "../base/said";
+import { workspace } from "../base/session";
+import { DAY, date, list, number, plural, time, utc } from "../base/text";
+import type { AuditEntry } from "../base/types";
+import { ActorMark, Button, cx, Empty, Icon, Skeleton } from "../parts/base";
+import { TextDiff } from "../parts/comparison";
+import { badToast, errorText, Failure } from "../parts/feedback";
+import { Input, Select } from "../parts/fields";
+import { Page } from "../parts/page";
+import { useTargets } from "./overview";
+
+const PAGE = 100;
+const TYPES: Record<string, string> = {
+  agent: "Agents",
+  api_key: "API keys",
+  member: "Members",
+  provider_key: "Provider keys",
+  workspace: "Workspace",
+  webhook: "Webhooks",
+};
+const SINCE: Record<string, string> = { "1": "Last 24 hours", "7": "Last 7 days", "30": "Last 30 days" };
+const FAMILIES = [...new Set(ACTIONS.map((action) => action.split(".")[0]!))];
+
+/** Whole days are counted from midnight of a day, so that the address of a reading stays the same. */
+const since = (days: string | null): string | undefined =>
+  days && SINCE[days] ? new Date(Math.floor(Date.now() / 60_000) * 60_000 - Number(days) * DAY).toISOString() : undefined;
+
+export function AuditLog() {
+  const params = route.value.params;
+  const [from] = useState(() => new Map<string, string | undefined>());
+  const days = params.get("days");
+  if (!from.has(days ?? "")) from.set(days ?? "", since(days));
+  const query = {
+    workspace_id: workspace.value!.id,
+    actor: params.get("actor"),
+    action: params.get("action"),
+    target_type: params.get("type"),
+    target_id: params.get("target"),
+    since: from.get(days ?? ""),
+    limit: PAGE,
+  };
+  const audit = useResource<AuditEntry[]>("audit", "api/audit-log", query);
+  const [older, setOlder] = useState<AuditEntry[]>([]);
+  const [more, setMore] = useState(true);
+  const [busy, setBusy] = useState(false);
+  const keys = useKeys().data ?? [];
+  const members = useMembers().data ?? [];
+  const filters = JSON.stringify(query);
+  useEffect(() => {
+    setOlder([]);
+    setMore(true);
+  }, [filters]);
+
+  const newest = audit.data ?? [];
+  // Entries that came since are in the newest page, so the rest is the older ones that are not.
+  const seen = new Set(newest.map(({ id }) => id));
+  const entries = [...newest, ...older.filter(({ id }) => !seen.has(id))];
+  const filtered = ["actor", "action", "type", "target", "days"].some((name) => params.get(name));
+  const numbered = newest.length === 0 || newest[0]!.revision !== undefined;
+  const last = entries.at(-1);
+
+  const page = async (before: number, limit: number): Promise<AuditEntry[]> =>
+    (await call<AuditEntry[]>("GET", "api/audit-log", { query: { ...query, limit, before } })).data;
+  const load = async (): Promise<void> => {
+    if (!last?.revision) return;
+    setBusy(true);
+    try {
+      const next = await page(last.revision, PAGE);
+      setOlder([...older, ...next]);
+      setMore(next.length === PAGE);
+    } catch (error) {
+      badToast(`Older entries could not be read. ${errorText(error)}`);
+    }
+    setBusy(false);
+  };
+  const download = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      const all: AuditEntry[] = [];
+      for (let before = Number.MAX_SAFE_INTEGER; ;) {
+        const next = await page(before, 1000);
+        all.push(...next);
+        const end = next.at(-1)?.revision;
+        if (next.length < 1000 || !end) break;
+        before = end;
+      }
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(
+        new Blob(
+          all.map((entry) => `${JSON.stringify(entry)}\n`),
+          { type: "application/x-ndjson" },
+        ),
+      );
+      link.download = `audit-log-${new Date().toISOString().slice(0, 10)}.ndjson`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    } catch (error) {
+      badToast(`Not exported. ${errorText(error)}`);
+    }
+    setBusy(false);
+  };
+
+  return (
+    <Page
+      title="Audit log"
+      actions={
+        <Button icon="download" busy={busy} blocked={!entries.length} onClick={() => void download()}>
+          Export
+        </Button>
+      }
+    >
+      {numbered && (
+        <div class="tools audit-tools">
+          <Select tool aria-label="Who" value={params.get("actor") ?? ""} onPick={(actor) => setParams({ actor }, false)}>
+            <option value="">Anyone</option>
+            {members.length > 0 && (
+              <optgroup label="Members">
+                {members.map(({ user_id }) => (
+                  <option key={user_id} value={user_id}>
+                    {user_id}
+                  </option>
+                ))}
+              </optgroup>
+            )}
+            {keys.length > 0 && (
+              <optgroup label="API keys">
+                {keys.map(({ id, name }) => (
+                  <option key={id} value={id}>
+                    {name}
+                  </option>
+                ))}
+              </optgroup>
+            )}
+            {params.get("actor") &&
+              ![...members.map((member) => member.user_id), ...keys.map((key) => key.id)].includes(params.get("actor")!) && (
+                <option value={params.get("actor")!}>{params.get("actor")}</option>
+              )}
+          </Select>
+          <Select tool aria-label="Action" value={params.get("action") ?? ""} onPick={(action) => setParams({ action }, false)}>
+            <option value="">All actions</option>
+            {FAMILIES.map((family) => (
+              <optgroup key={family} label={family}>
+                <option value={`${family}.*`}>{family}.*</option>
+                {ACTIONS.filter((action) => action.startsWith(`${family}.`)).map((action) => (
+                  <option key={action} value={action}>
+                    {action}
+                  </option>
+                ))}
+              </optgroup>
+            ))}
+          </Select>
+          <Select
+            tool
+            aria-label="Target"
+            value={params.get("type") ?? ""}
+            onPick={(type) => setParams({ type, target: null }, false)}
+          >
+            <option value="">Everything</option>
+            {Object.entries(TYPES).map(([type, label]) => (
+              <option key={type} value={type}>
+                {label}
+              </option>
+            ))}
+          </Select>
+          {params.get("type") && (
+            <div class="target-filter">
+              <Input
+                aria-label="Id of the target"
+                placeholder="Any id"
+                mono
+                value={params.get("target") ?? ""}
+                onText={(target) => setParams({ target })}
+              />
+            </div>
+          )}
+          <Select tool aria-label="Since" value={days ?? ""} onPick={(value) => setParams({ days: value }, false)}>
+            <option value="">Any time</option>
+            {Object.entries(SINCE).map(([value, label]) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </Select>
+          {filtered && (
+            <Button
+              kind="quiet"
+              onClick={() => setParams({ actor: null, action: null, type: null, target: null, days: null }, false)}
+            >
+              Clear filters
+            </Button>
+          )}
+        </div>
+      )}
+      {audit.error !== null && (
+        <Failure what="The audit log could not be read." error={audit.error} retry={() => void audit.reload()} />
+      )}
+      {!audit.data ? (
+        !audit.error && (
+          <div class="card">
+            <Skeleton />
+          </div>
+        )
+      ) : entries.length === 0 ? (
+        <div class="card">
+          <Empty icon="audit" title={filtered ? "No entry matches these filters." : "No entries yet"}>
+            {filtered ? undefined : "Every change of the workspace is written here, with who made it."}
+          </Empty>
+        </div>
+      ) : (
+        <>
+          <div class="table-box">
+            <table class="audit-table">
+              <caption class="hidden">Audit log, newest first</caption>
+              <thead>
+                <tr>
+                  <th scope="col" class="c-time">
+                    Time
+                  </th>
+                  <th scope="col" class="c-who">
+                    Who
+                  </th>
+                  <th scope="col" class="c-action">
+                    Action
+                  </th>
+                  <th scope="col" class="c-target second">
+                    Target
+                  </th>
+                  <th scope="col" class="third">
+                    What changed
+                  </th>
+                  <th scope="col" class="c-number third right">
+                    Revision
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {entries.map((entry) => (
+                  <Entry key={entry.id} entry={entry} />
+                ))}
+              </tbody>
+            </table>
+          </div>
+          <div class="table-foot row">
+            <span class="grow">
+              {!filtered && last?.revision !== undefined && newest[0]?.revision !== undefined
+                ? `${number(entries.length)} of ${plural(newest[0].revision, "entry", "entries")}, newest first. `
+                : "Newest first. "}
+              Times are local; hover shows UTC.
+            </span>
+            {numbered && newest.length === PAGE && more && (
+              <Button small busy={busy} onClick={() => void load()}>
+                Load older
+              </Button>
+            )}
+          </div>
+        </>
+      )}
+    </Page>
+  );
+}
+
+const today = (at: string): boolean => new Date(at).toDateString() === new Date().toDateString();
+
+function Entry({ entry }: { entry: AuditEntry }) {
+  const names = useNames();
+  const targets = useTargets();
+  const open = route.value.params.get("entry") === entry.id;
+  const at = Date.parse(entry.created_at);
+  const toggle = (): void => setParams({ entry: open ? null : entry.id });
+  return (
+    <>
+      <tr
+        class={cx("follow", open && "open")}
+        onClick={(event) => {
+          if (!(event.target as Element).closest("button, a") && !getSelection()?.toString()) toggle();
+        }}
+      >
+        <td class="c-time">
+          <button type="button" class="expand" aria-expanded={open} onClick={toggle}>
+            <Icon name={open ? "down" : "right"} small />
+            <time dateTime={entry.created_at} title={utc(entry.created_at)}>
+              {today(entry.created_at) ? new Date(at).toLocaleTimeString("en-GB") : `${date(at)}, ${time(at)}`}
+            </time>
+          </button>
+        </td>
+        <td class="c-who">
+          <div class="agent-cell">
+            <ActorMark actor={entry.actor} name={names(entry.actor)} />
+            <span class="clip strong">{names(entry.actor)}</span>
+          </div>
+        </td>
+        <td class="c-action">
+          <code>{entry.action}</code>
+        </td>
+        <td class="c-target second" title={entry.target.id}>
+          {targetName(entry, targets)}
+        </td>
+        <td class="third dim">{list(changedNames(entry).slice(0, 4))}</td>
+        <td class="third right dim">{entry.revision !== undefined && number(entry.revision)}</td>
+      </tr>
+      {open && (
+        <tr class="detail">
+          <td colSpan={6}>
+            <Detail entry={entry} />
+          </td>
+        </tr>
+      )}
+    </>
+  );
+}
+
+function Detail({ entry }: { entry: AuditEntry }) {
+  const all = changeRows(entry.changes ?? {});
+  const short = all.filter(({ long }) => !long);
+  return (
+    <div class="stack">
+      {short.length > 0 && (
+        <div class="table-box">
+          <table class="field-table">
+            <tbody>
+              {short.map((row) => (
+                <tr key={row.label}>
+                  <th scope="row">{row.label}</th>
+                  <td>
+                    {row.from === null || row.from === undefined ? <span class="dim">None</span> : <del>{shown(row.from)}</del>}
+                  </td>
+                  <td>{row.to === null || row.to === undefined ? <span class="dim">None</span> : <ins>{shown(row.to)}</ins>}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {all
+        .filter(({ long }) => long)
+        .map((row) => (
+          <TextDiff key={row.label} title={row.label} before={String(row.from ?? "")} after={String(row.to ?? "")} inline />
+        ))}
+      <p class="row dim small-text">
+        <span class="grow">{entry.message ? `“${entry.message}”` : all.length ? "" : "No details are recorded for it."}</span>
+        <code>
+          {entry.target.type} {entry.target.id}
+        </code>
+        <span>{utc(entry.created_at)}</span>
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,312 @@
+/** The configuration of an agent: editing, review, saving, and the merge after a 412. */
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { call, isStatus } from "../base/api";
+import { invalidate, update } from "../base/cache";
+import {
+  changedFields,
+  changedParameters,
+  configOf,
+  draftFaults,
+  NAMES,
+  toBody,
+  toConfig,
+  toDraft,
+  type Draft,
+} from "../base/config";
+import { drafts, keep } from "../base/drafts";
+import { setParams, route } from "../base/route";
+import { can } from "../base/session";
+import { capital, plural } from "../base/text";
+import type { Agent, Config } from "../base/types";
+import { Button } from "../parts/base";
+import { Comparison } from "../parts/comparison";
+import { Dialog } from "../parts/dialog";
+import { Banner, Failure, toast } from "../parts/feedback";
+import { Area, Field, focusFault, useTouched } from "../parts/fields";
+import { LIMITS, textFault } from "../base/config";
+import type { AgentState } from "./agent";
+import { Capabilities, Description, Identity, ModelField, Parameters, Persona } from "./form";
+import { MergeView } from "./merge";
+
+/** The names of changes for a person, parameters one by one. */
+export function changeNames(base: Config, draft: Draft): string[] {
+  return changedFields(base, draft).flatMap((field) => {
+    if (field !== "parameters") return [NAMES[field]];
+    const names = changedParameters(base.parameters, toConfig(draft).parameters);
+    return names.length ? names.map((name) => name || "a parameter without a name") : ["Parameters"];
+  });
+}
+
+export async function latest(agent: Agent): Promise<{ agent: Agent | undefined; etag: string | null; version: number | null }> {
+  const answer = await call<Agent[]>("GET", "api/agents/configs", {
+    query: { workspace_id: agent.workspace_id, state: "all", agent_id: agent.agent_id },
+  });
+  return { agent: answer.data[0], etag: answer.etag, version: answer.version };
+}
+
+export function Editor({ state }: { state: AgentState }) {
+  const { agent } = state;
+  const kept = drafts.value.get(agent.id);
+  const base = kept?.base ?? agent;
+  const draft = kept?.draft ?? toDraft(configOf(agent));
+  const readOnly = !can("agents:configure") || !agent.is_active;
+  const { touch, touched, touchAll } = useTouched();
+  const [reviewing, setReviewing] = useState(false);
+  // It belongs to the draft: a save that ends in a merge keeps it.
+  const [message, setMessage] = useState("");
+  const [conflict, setConflict] = useState<{ agent: Agent; etag: string | null; version: number | null } | null>(null);
+  const form = useRef<HTMLDivElement>(null);
+  const merging = conflict !== null && route.value.params.get("merge") !== null;
+
+  const fields = changedFields(configOf(base), draft);
+  const names = useMemo(() => changeNames(configOf(base), draft), [base, draft]);
+  const faults = draftFaults(draft);
+  const dirty = fields.length > 0;
+  const behind = dirty && kept !== undefined && agent.updated_at !== kept.base.updated_at;
+
+  const change = (next: Draft): void => {
+    const start = kept ?? { base: agent, etag: state.etag, version: state.version, draft };
+    // A draft that is as the stored one again is none.
+    const clean = changedFields(configOf(start.base), next).length === 0 && next.parameters.every(({ name }) => name);
+    keep(agent.id, clean ? null : { ...start, draft: next });
+  };
+
+  const review = (): void => {
+    if (!dirty) return;
+    if (Object.keys(faults).length) {
+      touchAll();
+      focusFault(form.current);
+      return;
+    }
+    setReviewing(true);
+  };
+
+  useLayoutEffect(() => {
+    const save = (event: KeyboardEvent): void => {
+      if (event.key !== "s" || !(event.ctrlKey || event.metaKey) || event.altKey || document.querySelector("dialog[open]"))
+        return;
+      event.preventDefault();
+      review();
+    };
+    addEventListener("keydown", save);
+    return () => removeEventListener("keydown", save);
+  });
+
+  /** Saves against a tag; gives the stored record, or opens the merge when there is a newer one. */
+  const save = async (content: Draft, against: Agent, etag: string | null): Promise<boolean> => {
+    try {
+      const answer = await call<Agent>("PATCH", "api/agents/configs", {
+        query: { agent_id: agent.agent_id, workspace_id: agent.workspace_id, message },
+        body: toBody(content, changedFields(configOf(against), content)),
+        ifMatch: etag,
+      });
+      keep(agent.id, null);
+      setMessage("");
+      setConflict(null);
+      setParams({ merge: null });
+      update<Agent[]>("agents", "api/agents/configs", (all) => all.map((one) => (one.id === agent.id ? answer.data : one)));
+      invalidate("agents", "versions", "audit");
+      toast(`${answer.data.display_name} is saved${answer.version ? ` as v${answer.version}` : ""}.`);
+      return true;
+    } catch (error) {
+      if (!isStatus(error, 412)) throw error;
+      const newest = await latest(agent);
+      if (!newest.agent) throw error;
+      setConflict({ agent: newest.agent, etag: newest.etag, version: newest.version });
+      setReviewing(false);
+      setParams({ merge: 1 }, false);
+      return false;
+    }
+  };
+
+  if (merging && kept) {
+    return (
+      <MergeView
+        key="merge"
+        base={kept.base}
+        baseVersion={kept.version}
+        theirs={conflict}
+        draft={kept.draft}
+        message={state.history.absent ? null : message}
+        onMessage={setMessage}
+        onBack={() => history.back()}
+        onSave={save}
+      />
+    );
+  }
+
+  const props = {
+    id: agent.agent_id,
+    draft,
+    onChange: change,
+    faults,
+    touched,
+    touch,
+    changed: new Set(fields),
+    stored: base.parameters,
+    readOnly,
+  };
+  return (
+    <>
+      {behind && (
+        <Banner
+          tone="warn"
+          title={`${agent.display_name} changed while you were editing.`}
+          action={
+            <Button
+              small
+              onClick={() =>
+                void latest(agent)
+                  .then((newest) => {
+                    if (!newest.agent) return;
+                    setConflict({ ...newest, agent: newest.agent });
+                    setParams({ merge: 1 }, false);
+                  })
+                  .catch(() => undefined)
+              }
+            >
+              Compare
+            </Button>
+          }
+        >
+          Your text is kept. You can compare both versions before you save.
+        </Banner>
+      )}
+      {readOnly && agent.is_active && (
+        <Banner icon="lock" title="Read only.">
+          Your role may look at agents and not change them.
+        </Banner>
+      )}
+      <div class="editor" ref={form}>
+        <div class="group">
+          <Persona {...props} />
+          <Description {...props} />
+        </div>
+        <div>
+          <div class="group">
+            <ModelField {...props} />
+          </div>
+          <div class="group">
+            <Parameters {...props} />
+          </div>
+          <div class="group">
+            <Identity {...props} />
+            <Capabilities {...props} />
+          </div>
+        </div>
+      </div>
+      {dirty && (
+        <div class="save-bar">
+          <p class="clip" role="status">
+            <b>{plural(names.length, "unsaved change")}</b>{" "}
+            <span class="second">
+              {capital(names.map((name) => (name.toLowerCase() === name ? name : name.toLowerCase())).join(", "))}
+            </span>
+          </p>
+          <div class="actions">
+            <Button
+              kind="quiet"
+              onClick={() => {
+                const lost = kept;
+                keep(agent.id, null);
+                toast("Your changes are discarded.", lost ? { label: "Undo", run: () => keep(agent.id, lost) } : undefined);
+              }}
+            >
+              Discard
+            </Button>
+            <Button kind="primary" onClick={review}>
+              Review changes
+            </Button>
+          </div>
+        </div>
+      )}
+      {reviewing && (
+        <Review
+          agent={agent}
+          base={base}
+          draft={draft}
+          version={kept?.version ?? state.version}
+          message={state.history.absent ? null : message}
+          onMessage={setMessage}
+          onClose={() => setReviewing(false)}
+          save={() => save(draft, base, kept?.etag ?? state.etag)}
+        />
+      )}
+    </>
+  );
+}
+
+function Review({
+  agent,
+  base,
+  draft,
+  version,
+  message,
+  onMessage,
+  onClose,
+  save,
+}: {
+  agent: Agent;
+  base: Agent;
+  draft: Draft;
+  version: number | null;
+  message: string | null;
+  onMessage: (message: string) => void;
+  onClose: () => void;
+  save: () => Promise<boolean>;
+}) {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const fault = textFault("message", message ?? "");
+  const run = async (): Promise<void> => {
+    if (busy || fault) return;
+    setBusy(true);
+    setError(null);
+    try {
+      if (await save()) onClose();
+    } catch (failed) {
+      setError(failed);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      wide
+      title={`Save ${agent.display_name}?`}
+      onClose={() => busy || onClose()}
+      onSubmit={() => void run()}
+      foot={
+        <>
+          <Button onClick={onClose} blocked={busy}>
+            Cancel
+          </Button>
+          <Button type="submit" kind="primary" busy={busy} blocked={fault !== null}>
+            {version ? `Save as v${version + 1}` : "Save"}
+          </Button>
+        </>
+      }
+    >
+      <div class="review" tabIndex={0} role="group" aria-label="Differences">
+        <Comparison
+          before={configOf(base)}
+          after={toConfig(draft)}
+          from={version ? `v${version}, stored` : "Stored"}
+          to="Yours"
+          inline
+          nothing="Nothing differs."
+        />
+      </div>
+      {message !== null && (
+        <Field
+          label="Message"
+          hint="Why it changes, for the history. Optional."
+          counted={{ text: message, limit: LIMITS.message }}
+          error={fault}
+        >
+          {(field) => <Area {...field} rows={2} value={message} onText={onMessage} data-first />}
+        </Field>
+      )}
+      {error !== null && <Failure what="Not saved." error={error} kept="Your text is still here." />}
+    </Dialog>
+  );
+}

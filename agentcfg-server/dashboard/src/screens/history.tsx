@@ -1,0 +1,224 @@
+/** The versions of an agent: who saved what when and why; comparison of any two; rollback. */
+import { useState } from "preact/hooks";
+import { call, isStatus } from "../base/api";
+import { invalidate, useResource } from "../base/cache";
+import { LIMITS, textFault } from "../base/config";
+import { useNames } from "../base/data";
+import { route, setParams } from "../base/route";
+import { can } from "../base/session";
+import { moment, number } from "../base/text";
+import type { FullVersion, Version } from "../base/types";
+import { Badge, Button, cx, LabelBadge, Skeleton, Time } from "../parts/base";
+import { Comparison } from "../parts/comparison";
+import { Confirm } from "../parts/dialog";
+import { Failure, toast } from "../parts/feedback";
+import { Area, Field, Segments, Select } from "../parts/fields";
+import { Icon } from "../parts/base";
+import type { AgentState } from "./agent";
+import { MoveLabel } from "./labels";
+
+const useVersion = (state: AgentState, version: number | null) =>
+  useResource<FullVersion>("versions", version === null ? null : "api/agents/version", {
+    workspace_id: state.agent.workspace_id,
+    agent_id: state.agent.agent_id,
+    version,
+  });
+
+export function History({ state }: { state: AgentState }) {
+  const { agent, history, labels } = state;
+  const names = useNames();
+  const params = route.value.params;
+  const all = history.data;
+  const newest = all?.[0]?.version ?? null;
+  const to = Number(params.get("to")) || newest;
+  const from = Number(params.get("from")) || (to !== null && to > 1 ? to - 1 : to);
+  const inline = params.get("view") === "inline";
+  const before = useVersion(state, from);
+  const after = useVersion(state, to);
+  const [rolling, setRolling] = useState<number | null>(null);
+  const [moving, setMoving] = useState<number | null>(null);
+
+  if (!all)
+    return history.error !== null ? (
+      <Failure what="The history could not be read." error={history.error} retry={() => void history.reload()} />
+    ) : (
+      <Skeleton rows={8} tall />
+    );
+
+  const option = (entry: Version): string =>
+    `v${entry.version}${entry.version === newest ? " latest" : ""}${entry.labels.length ? ` ${entry.labels.join(", ")}` : ""}`;
+  const head = (version: number | null) => {
+    const entry = all.find((one) => one.version === version);
+    return entry ? (
+      <>
+        <b>v{entry.version}</b>{" "}
+        <span class="dim plain">
+          {names(entry.actor)}, {moment(Date.parse(entry.created_at))}
+        </span>
+      </>
+    ) : (
+      `v${version}`
+    );
+  };
+  const error = before.error ?? after.error;
+  const rollTo = from !== newest ? from : null;
+
+  return (
+    <div class="history">
+      <ol class="versions" reversed aria-label="Versions">
+        {all.map((entry) => {
+          const role = entry.version === to ? "compared" : entry.version === from ? "base" : null;
+          return (
+            <li key={entry.version} class={cx(role && "chosen")}>
+              <button
+                type="button"
+                class="bare-button"
+                aria-pressed={role !== null}
+                onClick={() =>
+                  setParams(
+                    entry.version === newest
+                      ? { from: null, to: null }
+                      : { from: entry.version > 1 ? entry.version - 1 : null, to: entry.version },
+                    false,
+                  )
+                }
+              >
+                <span class="row">
+                  <b>v{number(entry.version)}</b>
+                  {entry.version === newest && <Badge>latest</Badge>}
+                  {entry.labels.map((label) => (
+                    <LabelBadge key={label} label={label} />
+                  ))}
+                  <span class="grow" />
+                  {role && <span class="dim small-text">{role}</span>}
+                </span>
+                <span class="clip block">
+                  {entry.message ||
+                    (entry.restored_from ? `Back to v${entry.restored_from}` : <span class="dim">No message</span>)}
+                </span>
+                <span class="dim small-text block">
+                  {names(entry.actor)} · <Time at={entry.created_at} />
+                </span>
+              </button>
+            </li>
+          );
+        })}
+      </ol>
+      <div class="stack">
+        <div class="tools compare">
+          <Select aria-label="From" value={String(from)} onPick={(value) => setParams({ from: value, to })}>
+            {all.map((entry) => (
+              <option key={entry.version} value={entry.version}>
+                {option(entry)}
+              </option>
+            ))}
+          </Select>
+          <Icon name="arrow" />
+          <Select aria-label="To" value={String(to)} onPick={(value) => setParams({ to: value, from })}>
+            {all.map((entry) => (
+              <option key={entry.version} value={entry.version}>
+                {option(entry)}
+              </option>
+            ))}
+          </Select>
+          <span class="grow" />
+          <div class="wide-only">
+            <Segments
+              label="View"
+              value={inline ? "inline" : "side"}
+              onPick={(view) => setParams({ view: view === "inline" ? view : null })}
+              choices={[
+                { value: "side", label: "Side by side" },
+                { value: "inline", label: "Inline" },
+              ]}
+            />
+          </div>
+        </div>
+        {agent.is_active && (
+          <div class="row wrap">
+            {rollTo !== null && can("agents:configure") && (
+              <Button icon="back" onClick={() => setRolling(rollTo)}>
+                Roll back to v{rollTo}
+              </Button>
+            )}
+            {to !== null && can("agents:release") && (
+              <Button icon="label" onClick={() => setMoving(to)}>
+                Set a label on v{to}
+              </Button>
+            )}
+          </div>
+        )}
+        {error !== null ? (
+          <Failure
+            what="A version could not be read."
+            error={error}
+            retry={() => {
+              void before.reload();
+              void after.reload();
+            }}
+          />
+        ) : before.data && after.data ? (
+          <Comparison
+            before={before.data.config}
+            after={after.data.config}
+            from={head(from)}
+            to={head(to)}
+            inline={inline}
+            nothing={
+              from === to
+                ? all.length === 1
+                  ? "This is the only version."
+                  : "Choose two versions to compare."
+                : `v${from} and v${to} have the same content.`
+            }
+          />
+        ) : (
+          <Skeleton rows={5} tall />
+        )}
+      </div>
+      {rolling !== null && <RollBack state={state} version={rolling} onClose={() => setRolling(null)} />}
+      {moving !== null && <MoveLabel state={state} version={moving} taken={labels} onClose={() => setMoving(null)} />}
+    </div>
+  );
+}
+
+function RollBack({ state, version, onClose }: { state: AgentState; version: number; onClose: () => void }) {
+  const { agent } = state;
+  const [message, setMessage] = useState("");
+  const [moved, setMoved] = useState(false);
+  const fault = textFault("message", message);
+  const run = async (): Promise<void> => {
+    try {
+      const answer = await call("POST", "api/agents/rollback", {
+        query: { agent_id: agent.agent_id, workspace_id: agent.workspace_id, message },
+        body: { version },
+        ifMatch: moved ? null : state.etag,
+      });
+      toast(
+        answer.version
+          ? `${agent.display_name} is at v${answer.version}, with the content of v${version}.`
+          : `${agent.display_name} has the content of v${version}.`,
+      );
+    } catch (error) {
+      if (isStatus(error, 412)) {
+        setMoved(true);
+        invalidate("agents", "versions");
+      }
+      throw error;
+    }
+    invalidate("agents", "versions", "audit");
+    setParams({ from: null, to: null });
+  };
+  return (
+    <Confirm title={`Roll back to v${version}?`} verb={`Roll back to v${version}`} danger={false} run={run} onClose={onClose}>
+      {moved && (
+        <b>{agent.display_name} was changed in the meantime. Look at the newest version first, or roll back all the same. </b>
+      )}
+      It makes {state.version ? `v${state.version + 1}` : "a new version"} with the content of v{version}. No version is lost, and
+      labels stay where they are.
+      <Field label="Message" hint="Optional." error={fault} counted={{ text: message, limit: LIMITS.message }}>
+        {(field) => <Area {...field} rows={2} value={message} onText={setMessage} />}
+      </Field>
+    </Confirm>
+  );
+}

@@ -1,0 +1,438 @@
+/** API keys: creation, the one showing of the key, rotation, revocation. */
+import { useState } from "preact/hooks";
+import { call, root } from "../base/api";
+import { invalidate } from "../base/cache";
+import { useKeys } from "../base/data";
+import { href, route, setParams } from "../base/route";
+import { can, workspace } from "../base/session";
+import { ago, capital, count, date, DAY, moment, now, number, plural, until, utc } from "../base/text";
+import type { ApiKey, NewApiKey } from "../base/types";
+import { Badge, Button, cx, Empty, Skeleton, Time } from "../parts/base";
+import { Confirm, Dialog, Menu } from "../parts/dialog";
+import { Banner, Failure, toast } from "../parts/feedback";
+import { Choices, Field, focusFault, Input, Select } from "../parts/fields";
+import { Lead, Page } from "../parts/page";
+import { secret } from "../parts/secret";
+import { badToast } from "../parts/feedback";
+import { copy } from "../base/copy";
+
+const VERY_SOON = 7 * DAY;
+
+export const isLive = (key: ApiKey, at: number): boolean =>
+  key.revoked_at === null && (key.expires_at === null || Date.parse(key.expires_at) > at);
+
+const PREFIX = { production: "svc_live_", development: "svc_test_" } as const;
+
+function Expiry({ apiKey }: { apiKey: ApiKey }) {
+  const { revoked_at: revoked, expires_at: expires } = apiKey;
+  if (revoked) return <span title={utc(revoked)}>Revoked {date(Date.parse(revoked))}</span>;
+  if (!expires) return <>Never</>;
+  const left = Date.parse(expires) - now.value;
+  if (left <= 0) return <span title={utc(expires)}>Expired {date(Date.parse(expires))}</span>;
+  if (left < VERY_SOON)
+    return (
+      <span title={utc(expires)}>
+        <Badge tone="warn" icon="clock">
+          in {until(left)}
+        </Badge>
+      </span>
+    );
+  return (
+    <time dateTime={expires} title={utc(expires)}>
+      {date(Date.parse(expires))}
+    </time>
+  );
+}
+
+export function Keys() {
+  const keys = useKeys();
+  const [revoking, setRevoking] = useState<ApiKey | null>(null);
+  const [rotating, setRotating] = useState<ApiKey | null>(null);
+  const may = can("api_keys:manage");
+  const creating = may && route.value.params.get("new") !== null;
+  const sorted =
+    keys.data &&
+    [...keys.data].sort(
+      (a, b) => Number(isLive(b, now.value)) - Number(isLive(a, now.value)) || b.created_at.localeCompare(a.created_at),
+    );
+  const live = sorted?.filter((key) => isLive(key, now.value)).length ?? 0;
+  const ended = (sorted?.length ?? 0) - live;
+  return (
+    <Page
+      title="API keys"
+      crumbs={[{ label: "Settings" }]}
+      actions={
+        may && (
+          <Button kind="primary" icon="plus" onClick={() => setParams({ new: 1 }, false)}>
+            Create key
+          </Button>
+        )
+      }
+    >
+      <Lead>For your apps and pipelines. A key belongs to this workspace and may do what its scope says.</Lead>
+      {keys.error !== null && <Failure what="The keys could not be read." error={keys.error} retry={() => void keys.reload()} />}
+      {!sorted ? (
+        !keys.error && (
+          <div class="card">
+            <Skeleton />
+          </div>
+        )
+      ) : sorted.length === 0 ? (
+        <div class="card">
+          <Empty
+            icon="key"
+            title="No API keys yet"
+            action={
+              may && (
+                <Button icon="plus" onClick={() => setParams({ new: 1 }, false)}>
+                  Create key
+                </Button>
+              )
+            }
+          >
+            A key lets an app or a pipeline read and change this workspace.
+          </Empty>
+        </div>
+      ) : (
+        <>
+          <div class="table-box">
+            <table class="keys-table">
+              <caption class="hidden">API keys</caption>
+              <thead>
+                <tr>
+                  <th scope="col" class="c-name">
+                    Name
+                  </th>
+                  <th scope="col" class="c-key third">
+                    Key
+                  </th>
+                  <th scope="col" class="c-env second">
+                    Environment
+                  </th>
+                  <th scope="col" class="c-scope">
+                    Scope
+                  </th>
+                  <th scope="col" class="c-rate third right">
+                    Per minute
+                  </th>
+                  <th scope="col" class="c-used second">
+                    Last used
+                  </th>
+                  <th scope="col" class="c-end">
+                    Expires
+                  </th>
+                  <th class="c-menu">
+                    <span class="hidden">Actions</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {sorted.map((key) => {
+                  const on = isLive(key, now.value);
+                  return (
+                    <tr key={key.id} class={cx(!on && "over")}>
+                      <td class="strong" title={key.name}>
+                        {key.name}
+                      </td>
+                      <td class="third">
+                        <code>
+                          {PREFIX[key.environment]}
+                          {key.id.slice(0, 4)}…
+                        </code>
+                      </td>
+                      <td class="second">{capital(key.environment)}</td>
+                      <td>{key.scope}</td>
+                      <td class="third right">{number(key.rate_limit)}</td>
+                      <td class="second">{key.last_used_at ? <Time at={key.last_used_at} /> : "Never"}</td>
+                      <td>
+                        <Expiry apiKey={key} />
+                      </td>
+                      <td class="c-menu">
+                        <Menu
+                          small
+                          label={`Actions for ${key.name}`}
+                          items={[
+                            {
+                              label: "Copy id",
+                              icon: "copy",
+                              run: () =>
+                                void copy(key.id).then((done) => (done ? toast("Id copied.") : badToast("Copying failed."))),
+                            },
+                            may && on ? { label: "Rotate key", icon: "back", run: () => setRotating(key) } : null,
+                            may && on ? { label: "Revoke key", icon: "close", danger: true, run: () => setRevoking(key) } : null,
+                          ]}
+                        />
+                      </td>
+                    </tr>
+                  );
+                })}
+              </tbody>
+            </table>
+          </div>
+          <p class="table-foot">
+            {number(live)} active{ended > 0 && `, ${number(ended)} ended`}. Last use may lag by a minute.
+          </p>
+        </>
+      )}
+      {creating && <Create onClose={() => setParams({ new: null })} />}
+      {rotating && <Rotate apiKey={rotating} onClose={() => setRotating(null)} />}
+      {revoking && <Revoke apiKey={revoking} onClose={() => setRevoking(null)} />}
+    </Page>
+  );
+}
+
+const SCOPES: Record<ApiKey["scope"], string> = {
+  read: "Reads agents and their status. Cannot change anything and cannot call models.",
+  write: "Reads, creates and changes agents, reports status and calls models. Cannot move labels.",
+  admin: "Everything of write, and labels, webhooks, the audit log and the list of keys. Cannot create keys.",
+};
+
+const PRESETS = [
+  ["7", "7 days"],
+  ["30", "30 days"],
+  ["90", "90 days"],
+  ["365", "1 year"],
+  ["never", "Never"],
+  ["date", "On a date"],
+] as const;
+const MOST_RATE = 1_000_000;
+
+/** Shows a key, once, with a command that works as it is. */
+function reveal(key: NewApiKey): void {
+  const agents = new URL("api/agents/configs", root);
+  agents.searchParams.set("workspace_id", key.workspace_id);
+  secret.value = {
+    title: "Copy your new key now",
+    text: "This is the only time it is shown. We keep a hash of it, not the key.",
+    secret: key.key,
+    what: "the key",
+    facts: [
+      key.name,
+      `Scope ${key.scope}`,
+      capital(key.environment),
+      `${number(key.rate_limit)} a minute`,
+      key.expires_at ? `Expires ${date(Date.parse(key.expires_at))}` : "Never expires",
+    ],
+    command: `export API_KEY='${key.key}'\ncurl '${agents.href}' \\\n  -H "Authorization: Bearer $API_KEY"`,
+  };
+}
+
+function Create({ onClose }: { onClose: () => void }) {
+  const [name, setName] = useState("");
+  const [environment, setEnvironment] = useState<ApiKey["environment"]>("production");
+  const [scope, setScope] = useState<ApiKey["scope"]>("read");
+  const [expiry, setExpiry] = useState<string>("90");
+  const [day, setDay] = useState("");
+  const [rate, setRate] = useState("100");
+  const [tried, setTried] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const [form, setForm] = useState<Element | null>(null);
+  const nameFault = !name
+    ? "A key needs a name."
+    : count(name) > 100
+      ? `${plural(count(name) - 100, "character")} too many. The limit is 100.`
+      : null;
+  const rateFault =
+    /^\d+$/.test(rate) && Number(rate) >= 1 && Number(rate) <= MOST_RATE
+      ? null
+      : `A whole number from 1 to ${number(MOST_RATE)}.`;
+  // A date means the end of that day, in local time.
+  const end =
+    expiry === "never"
+      ? null
+      : expiry === "date"
+        ? day
+          ? new Date(`${day}T23:59:59`).getTime()
+          : NaN
+        : Date.now() + Number(expiry) * DAY;
+  const dayFault = end !== null && !(end > Date.now()) ? "Choose a day in the future." : null;
+  const create = async (): Promise<void> => {
+    if (busy) return;
+    if (nameFault || rateFault || dayFault) {
+      setTried(true);
+      focusFault(form);
+      return;
+    }
+    setBusy(true);
+    setError(null);
+    try {
+      const { data } = await call<NewApiKey>("POST", "api/api-keys", {
+        body: {
+          workspace_id: workspace.value!.id,
+          name,
+          environment,
+          scope,
+          rate_limit: Number(rate),
+          ...(end === null ? {} : { expires_at: new Date(end).toISOString() }),
+        },
+      });
+      invalidate("keys", "audit");
+      onClose();
+      reveal(data);
+    } catch (failed) {
+      setError(failed);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title="Create an API key"
+      onClose={() => busy || onClose()}
+      onSubmit={() => void create()}
+      foot={
+        <>
+          <Button onClick={onClose} blocked={busy}>
+            Cancel
+          </Button>
+          <Button type="submit" kind="primary" busy={busy}>
+            Create key
+          </Button>
+        </>
+      }
+    >
+      <div class="stack" ref={setForm}>
+        <Field label="Name" hint="Where it is used, such as ci-deploy." error={tried || count(name) > 100 ? nameFault : null}>
+          {(field) => <Input {...field} value={name} onText={setName} autocomplete="off" data-first />}
+        </Field>
+        <Choices
+          label="Environment"
+          value={environment}
+          onPick={setEnvironment}
+          choices={[
+            { value: "production", label: "Production" },
+            { value: "development", label: "Development" },
+          ]}
+        />
+        <div class="field">
+          <Choices
+            label="Scope"
+            value={scope}
+            onPick={setScope}
+            choices={[
+              { value: "read", label: "Read" },
+              { value: "write", label: "Write" },
+              { value: "admin", label: "Admin" },
+            ]}
+          />
+          <p class="hint" role="status">
+            {SCOPES[scope]}
+          </p>
+        </div>
+        <div class="two">
+          <Field label="Expires" hint={end && !dayFault ? date(end) : end === null ? "Works until it is revoked." : undefined}>
+            {(field) => (
+              <Select {...field} value={expiry} onPick={setExpiry}>
+                {PRESETS.map(([value, label]) => (
+                  <option key={value} value={value}>
+                    {expiry === value || value === "never" || value === "date" ? label : `In ${label}`}
+                  </option>
+                ))}
+              </Select>
+            )}
+          </Field>
+          <Field label="Requests per minute" error={tried || rateFault ? rateFault : null}>
+            {(field) => <Input {...field} inputMode="numeric" value={rate} onText={setRate} />}
+          </Field>
+        </div>
+        {expiry === "date" && (
+          <Field label="Last day" error={tried ? dayFault : null}>
+            {(field) => (
+              <Input
+                {...field}
+                type="date"
+                value={day}
+                onText={setDay}
+                min={new Date(Date.now() - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 10)}
+              />
+            )}
+          </Field>
+        )}
+        {error !== null && <Failure what="Not created." error={error} />}
+      </div>
+    </Dialog>
+  );
+}
+
+const OVERLAPS = [
+  ["0", "no time"],
+  ["3600", "1 hour"],
+  ["86400", "24 hours"],
+  ["604800", "7 days"],
+] as const;
+
+export function Rotate({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }) {
+  const [overlap, setOverlap] = useState("86400");
+  const run = async (): Promise<void> => {
+    const { data } = await call<NewApiKey>("POST", "api/api-keys/rotate", {
+      query: { key_id: apiKey.id },
+      body: { overlap_seconds: Number(overlap) },
+    });
+    invalidate("keys", "audit");
+    const wanted = Date.now() + Number(overlap) * 1000;
+    const end = apiKey.expires_at === null ? wanted : Math.min(wanted, Date.parse(apiKey.expires_at));
+    toast(overlap === "0" ? "The old key has ended." : `The old key ends ${moment(end)}.`);
+    // The dialog of the question closes first, so that focus comes back to the page.
+    setTimeout(() => reveal(data));
+  };
+  return (
+    <Confirm title={`Rotate ${apiKey.name}?`} verb="Rotate key" danger={false} run={run} onClose={onClose}>
+      <p>You get a new key with the same name, scope and limit.</p>
+      <Field label="Keep the old one working for" hint="It never outlives its own expiry.">
+        {(field) => (
+          <Select {...field} value={overlap} onPick={setOverlap}>
+            {OVERLAPS.map(([value, label]) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </Select>
+        )}
+      </Field>
+    </Confirm>
+  );
+}
+
+function Revoke({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }) {
+  const used = apiKey.last_used_at !== null && Date.now() - Date.parse(apiKey.last_used_at) < DAY;
+  const run = async (): Promise<void> => {
+    await call("DELETE", "api/api-keys", { query: { key_id: apiKey.id } });
+    invalidate("keys", "audit");
+    toast(`${apiKey.name} is revoked.`);
+  };
+  return (
+    <Confirm
+      title={`Revoke ${apiKey.name}?`}
+      verb="Revoke key"
+      run={run}
+      onClose={onClose}
+      typed={
+        used
+          ? {
+              text: apiKey.name,
+              why: `It was last used ${ago(Date.parse(apiKey.last_used_at!), Date.now())}. Type ${apiKey.name} to revoke it.`,
+            }
+          : null
+      }
+    >
+      The very next request with this key is refused. This cannot be undone.
+    </Confirm>
+  );
+}
+
+/** Sends people without keys to the page that makes them. */
+export function KeyHint() {
+  const keys = useKeys().data;
+  return keys && keys.length === 0 && can("api_keys:manage") ? (
+    <Banner
+      title="No API key yet."
+      action={
+        <a class="button small" href={href("api-keys", { new: 1 })}>
+          Create key
+        </a>
+      }
+    >
+      The commands below need one.
+    </Banner>
+  ) : null;
+}

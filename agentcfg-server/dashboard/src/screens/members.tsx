@@ -1,0 +1,245 @@
+/** Members of the workspace and their roles. */
+import { useState } from "preact/hooks";
+import { call } from "../base/api";
+import { invalidate } from "../base/cache";
+import { useMembers } from "../base/data";
+import { route, setParams } from "../base/route";
+import { can, me, refresh, workspace } from "../base/session";
+import { count, plural } from "../base/text";
+import type { Member, Role } from "../base/types";
+import { Avatar, Badge, Button, Skeleton, Time } from "../parts/base";
+import { Confirm, Dialog } from "../parts/dialog";
+import { badToast, errorText, Failure, toast } from "../parts/feedback";
+import { Field, Input, Select } from "../parts/fields";
+import { Lead, Page } from "../parts/page";
+
+const ROLES: Record<Role, string> = {
+  viewer: "Sees agents and their status.",
+  member: "Also creates and changes agents, calls models, sees members and settings.",
+  admin: "Also manages members, API keys, provider keys, webhooks and labels, and reads the audit log.",
+  owner: "Also renames, exports and erases the workspace, and makes owners.",
+};
+const ORDER = Object.keys(ROLES) as Role[];
+const NAMES: Record<Role, string> = { viewer: "Viewer", member: "Member", admin: "Admin", owner: "Owner" };
+
+const put = async (user: string, role: Role): Promise<void> => {
+  await call("PUT", "api/workspaces/members", { query: { workspace_id: workspace.value!.id, user_id: user }, body: { role } });
+  invalidate("members", "audit");
+  if (user === me.value!.id) await refresh();
+};
+
+export function Members() {
+  const members = useMembers();
+  const may = can("members:manage");
+  const owner = workspace.value!.role === "owner";
+  const adding = may && route.value.params.get("new") !== null;
+  const [removing, setRemoving] = useState<Member | null>(null);
+  const owners = members.data?.filter(({ role }) => role === "owner").length ?? 0;
+  const setRole = async (member: Member, role: Role): Promise<void> => {
+    try {
+      await put(member.user_id, role);
+      toast(`${member.user_id} is ${role === "owner" || role === "admin" ? "an" : "a"} ${role}.`);
+    } catch (error) {
+      badToast(`${member.user_id} is still ${member.role}. ${errorText(error)}`);
+      await members.reload();
+    }
+  };
+  return (
+    <Page
+      title="Members"
+      crumbs={[{ label: "Settings" }]}
+      actions={
+        may && (
+          <Button kind="primary" icon="plus" onClick={() => setParams({ new: 1 }, false)}>
+            Add member
+          </Button>
+        )
+      }
+    >
+      <Lead>People who may sign in to this workspace. A person is known by the user id of your identity provider.</Lead>
+      {members.error !== null && (
+        <Failure what="The members could not be read." error={members.error} retry={() => void members.reload()} />
+      )}
+      {!members.data ? (
+        !members.error && (
+          <div class="card">
+            <Skeleton rows={4} />
+          </div>
+        )
+      ) : (
+        <>
+          <div class="table-box">
+            <table class="members-table">
+              <caption class="hidden">Members</caption>
+              <thead>
+                <tr>
+                  <th scope="col">User</th>
+                  <th scope="col" class="c-role">
+                    Role
+                  </th>
+                  <th scope="col" class="third">
+                    May
+                  </th>
+                  <th scope="col" class="right second c-changed">
+                    Since
+                  </th>
+                  {may && (
+                    <th class="c-act">
+                      <span class="hidden">Remove</span>
+                    </th>
+                  )}
+                </tr>
+              </thead>
+              <tbody>
+                {members.data.map((member) => {
+                  const last = member.role === "owner" && owners === 1;
+                  const change = may && !last && (owner || member.role !== "owner");
+                  return (
+                    <tr key={member.user_id}>
+                      <td>
+                        <div class="agent-cell">
+                          <Avatar id={member.user_id} name={member.user_id} type="human" />
+                          <span class="clip strong" title={member.user_id}>
+                            {member.user_id}
+                          </span>
+                          {member.user_id === me.value!.id && <Badge>You</Badge>}
+                        </div>
+                      </td>
+                      <td>
+                        {change ? (
+                          <Select
+                            tool
+                            aria-label={`Role of ${member.user_id}`}
+                            value={member.role}
+                            onPick={(role) => void setRole(member, role as Role)}
+                          >
+                            {ORDER.filter((role) => role !== "owner" || owner).map((role) => (
+                              <option key={role} value={role}>
+                                {NAMES[role]}
+                              </option>
+                            ))}
+                          </Select>
+                        ) : (
+                          <>
+                            {NAMES[member.role]}
+                            {last && may && <span class="dim"> (the last one)</span>}
+                          </>
+                        )}
+                      </td>
+                      <td class="third dim" title={ROLES[member.role]}>
+                        {ROLES[member.role]}
+                      </td>
+                      <td class="right dim second">
+                        <Time at={member.created_at} />
+                      </td>
+                      {may && (
+                        <td class="right">
+                          {change && (
+                            <Button
+                              kind="quiet"
+                              small
+                              icon="close"
+                              label={`Remove ${member.user_id}`}
+                              onClick={() => setRemoving(member)}
+                            />
+                          )}
+                        </td>
+                      )}
+                    </tr>
+                  );
+                })}
+              </tbody>
+            </table>
+          </div>
+          <p class="table-foot">{plural(members.data.length, "member")}</p>
+        </>
+      )}
+      {adding && <Add owner={owner} known={members.data ?? []} onClose={() => setParams({ new: null })} />}
+      {removing && (
+        <Confirm
+          title={removing.user_id === me.value!.id ? `Leave ${workspace.value!.name}?` : `Remove ${removing.user_id}?`}
+          verb={removing.user_id === me.value!.id ? "Leave workspace" : "Remove member"}
+          onClose={() => setRemoving(null)}
+          run={async () => {
+            await call("DELETE", "api/workspaces/members", {
+              query: { workspace_id: workspace.value!.id, user_id: removing.user_id },
+            });
+            invalidate("members", "audit");
+            toast(removing.user_id === me.value!.id ? "You left the workspace." : `${removing.user_id} is removed.`);
+            await refresh().catch(() => undefined);
+          }}
+        >
+          The very next request is refused. Agents, versions and API keys that{" "}
+          {removing.user_id === me.value!.id ? "you" : "they"} made stay.
+        </Confirm>
+      )}
+    </Page>
+  );
+}
+
+function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClose: () => void }) {
+  const [user, setUser] = useState("");
+  const [role, setRole] = useState<Role>("member");
+  const [busy, setBusy] = useState(false);
+  const [tried, setTried] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const fault = !user
+    ? "A member needs a user id."
+    : count(user) > 200
+      ? "The limit is 200 characters."
+      : known.some((member) => member.user_id === user)
+        ? `${user} is a member already.`
+        : null;
+  const add = async (): Promise<void> => {
+    setTried(true);
+    if (busy || fault) return;
+    setBusy(true);
+    setError(null);
+    try {
+      await put(user, role);
+      toast(`${user} is a member.`);
+      onClose();
+    } catch (failed) {
+      setError(failed);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      narrow
+      title="Add a member"
+      onClose={() => busy || onClose()}
+      onSubmit={() => void add()}
+      foot={
+        <>
+          <Button onClick={onClose} blocked={busy}>
+            Cancel
+          </Button>
+          <Button type="submit" kind="primary" busy={busy}>
+            Add member
+          </Button>
+        </>
+      }
+    >
+      <Field
+        label="User id"
+        hint="As your identity provider names the user. They need not have signed in yet."
+        error={tried ? fault : null}
+      >
+        {(field) => <Input {...field} mono value={user} onText={setUser} autocomplete="off" spellcheck={false} data-first />}
+      </Field>
+      <Field label="Role" hint={ROLES[role]}>
+        {(field) => (
+          <Select {...field} value={role} onPick={(value) => setRole(value as Role)}>
+            {ORDER.filter((one) => one !== "owner" || owner).map((one) => (
+              <option key={one} value={one}>
+                {NAMES[one]}
+              </option>
+            ))}
+          </Select>
+        )}
+      </Field>
+      {error !== null && <Failure what="Not added." error={error} />}
+    </Dialog>
+  );
+}

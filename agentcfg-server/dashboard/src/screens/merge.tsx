@@ -1,0 +1,253 @@
+/** The merge after a 412: base, theirs and mine of each field; no text is discarded. */
+import { useMemo, useState } from "preact/hooks";
+import { configOf, draftFaults, LIMITS, textFault, shown, toConfig, type Draft } from "../base/config";
+import { useNames } from "../base/data";
+import { middle, words } from "../base/diff";
+import { asText, merge, resolve, type Merged, type Part, type Side } from "../base/merge";
+import { now, plural, span } from "../base/text";
+import type { Agent } from "../base/types";
+import { Badge, Button, cx, Icon } from "../parts/base";
+import { Area, Choices, Field } from "../parts/fields";
+import { Failure } from "../parts/feedback";
+import { CopyButton } from "../parts/secret";
+import { useHistory } from "../base/data";
+
+interface Props {
+  base: Agent;
+  baseVersion: number | null;
+  theirs: { agent: Agent; etag: string | null; version: number | null };
+  draft: Draft;
+  /** The message of the save, or null where there are none. */
+  message: string | null;
+  onMessage: (message: string) => void;
+  onBack: () => void;
+  onSave: (draft: Draft, against: Agent, etag: string | null) => Promise<boolean>;
+}
+
+const SIDES: Record<Merged["side"], string> = {
+  theirs: "Only theirs changed",
+  mine: "Only yours changed",
+  both: "Both made the same change",
+};
+
+export function MergeView({ base, baseVersion, theirs, draft, message, onMessage, onBack, onSave }: Props) {
+  const [sides, setSides] = useState<ReadonlyMap<string, Side>>(new Map());
+  const [edits, setEdits] = useState<ReadonlyMap<string, string>>(new Map());
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const names = useNames();
+  const history = useHistory(base.agent_id).data;
+  const found = useMemo(() => merge(configOf(base), configOf(theirs.agent), draft), [base, theirs.agent, draft]);
+  const result = useMemo(() => resolve(configOf(theirs.agent), found, sides, edits), [found, sides, edits]);
+  const messageFault = textFault("message", message ?? "");
+  const faults = [...Object.values(draftFaults(result)), ...(messageFault ? [messageFault] : [])];
+  const decided = found.conflicts.filter(({ key }) => sides.has(key)).length;
+  const ready = decided === found.conflicts.length && !faults.length;
+  const version = theirs.version ?? history?.[0]?.version ?? null;
+  const saved = history?.find((entry) => entry.version === version);
+  const who = saved ? names(saved.actor) : "Another session";
+  const age = now.value - Date.parse(theirs.agent.updated_at);
+  const next = version ? `Save as v${version + 1}` : "Save";
+
+  const choose = (part: Part, side: Side): void => {
+    if (side === "edit" && !edits.has(part.key)) setEdits(new Map(edits).set(part.key, asText(part, part.mine)));
+    setSides(new Map(sides).set(part.key, side));
+  };
+  const save = async (): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      await onSave(result, theirs.agent, theirs.etag);
+    } catch (failed) {
+      setError(failed);
+    }
+    setBusy(false);
+  };
+  return (
+    <section aria-label="Resolve changes" class="merge">
+      <div class="merge-head">
+        <h2>{base.display_name} changed while you were editing</h2>
+        <p class="prose">
+          {who} saved {version ? `v${version}` : "it"} {age < 60_000 ? "just now" : `${span(age)} ago`}.{" "}
+          {baseVersion ? `You started from v${baseVersion}. ` : ""}
+          Nothing of yours is lost:{" "}
+          {found.conflicts.length ? "choose for each field, then save" : "no field was changed by both, so you can save"}
+          {version ? ` as v${version + 1}` : ""}.
+        </p>
+      </div>
+      {found.conflicts.map((part) => (
+        <Conflict
+          key={part.key}
+          part={part}
+          side={sides.get(part.key) ?? null}
+          edited={edits.get(part.key) ?? ""}
+          baseName={baseVersion ? `Base, v${baseVersion}` : "Base"}
+          theirsName={[version ? `Theirs, v${version}` : "Theirs", saved && who].filter(Boolean).join(" · ")}
+          onChoose={(side) => choose(part, side)}
+          onEdit={(text) => setEdits(new Map(edits).set(part.key, text))}
+        />
+      ))}
+      {found.merged.length > 0 && (
+        <div class="card">
+          <header>
+            <h2>Merged without a conflict</h2>
+            <span class="dim small-text">{plural(found.merged.length, "field")}</span>
+          </header>
+          <dl class="merged">
+            {found.merged.map((part) => (
+              <div key={part.key}>
+                <dt>{part.label}</dt>
+                <dd class="clip">
+                  {shown(part.base)} <span class="hidden">to</span>
+                  <Icon name="arrow" small /> {shown(part.side === "mine" ? part.mine : part.theirs)}
+                </dd>
+                <dd class="dim">{SIDES[part.side]}</dd>
+              </div>
+            ))}
+          </dl>
+        </div>
+      )}
+      {message !== null && (
+        <Field
+          label="Message"
+          hint="Why it changes, for the history. Optional."
+          counted={{ text: message, limit: LIMITS.message }}
+          error={messageFault}
+        >
+          {(field) => <Area {...field} rows={2} value={message} onText={onMessage} />}
+        </Field>
+      )}
+      {error !== null && <Failure what="Not saved." error={error} kept="Your text and your choices are still here." />}
+      <div class="save-bar">
+        <p class="clip" role="status">
+          <b>{found.conflicts.length ? `${decided} of ${plural(found.conflicts.length, "conflict")} decided` : "No conflicts"}</b>{" "}
+          <span class="second">{faults[0] ?? "Your draft is kept on this page until you save or discard it."}</span>
+        </p>
+        <div class="actions">
+          <Button kind="quiet" onClick={onBack}>
+            Back to editing
+          </Button>
+          <CopyButton text={mineAsText(draft)} what="Copy my version" small={false} />
+          <Button kind="primary" busy={busy} blocked={!ready} onClick={() => void save()}>
+            {next}
+          </Button>
+        </div>
+      </div>
+    </section>
+  );
+}
+
+/** All fields of mine, as JSON, so that they can be put somewhere safe. */
+const mineAsText = (draft: Draft): string => JSON.stringify(toConfig(draft), null, 2);
+
+function Conflict({
+  part,
+  side,
+  edited,
+  baseName,
+  theirsName,
+  onChoose,
+  onEdit,
+}: {
+  part: Part;
+  side: Side | null;
+  edited: string;
+  baseName: string;
+  theirsName: string;
+  onChoose: (side: Side) => void;
+  onEdit: (text: string) => void;
+}) {
+  const mono = part.field === "persona_prompt" || part.field === "model" || part.field === "color";
+  const [whole, setWhole] = useState(false);
+  const all = [part.base, part.theirs, part.mine].map((value) => asText(part, value));
+  const parts = middle(all);
+  const left = parts.above + parts.below;
+  const [base, theirs, mine] = (whole ? all : parts.texts) as [string, string, string];
+  const long = part.field === "persona_prompt" || part.field === "description" || part.field === "capabilities";
+  return (
+    <section class="conflict" aria-label={part.label}>
+      <header>
+        <h3>{part.label}</h3>
+        <Badge tone="warn" icon="warn">
+          Both changed it
+        </Badge>
+        <Choices
+          hidden
+          label={`Keep for ${part.label}`}
+          value={side}
+          onPick={onChoose}
+          choices={[
+            { value: "theirs", label: "Theirs" },
+            { value: "mine", label: "Mine" },
+            ...(part.field === "agent_type" ? [] : [{ value: "edit" as const, label: "Edit" }]),
+          ]}
+        />
+      </header>
+      <div class="three">
+        <Column name={baseName} mono={mono}>
+          {base || <span class="dim">None</span>}
+        </Column>
+        <Column name={theirsName} chosen={side === "theirs"} mono={mono}>
+          <Marked from={base} to={theirs} />
+        </Column>
+        <Column name="Mine, not saved" chosen={side === "mine"} mono={mono}>
+          <Marked from={base} to={mine} />
+        </Column>
+      </div>
+      {left > 0 && !whole && (
+        <button type="button" class="fold" onClick={() => setWhole(true)}>
+          {plural(left, "equal line")} around, show the whole text
+        </button>
+      )}
+      {side === "edit" && (
+        <div class="result">
+          <Field label={`${part.label}, edited`} hint={part.field === "capabilities" ? "One tag a line." : undefined}>
+            {(field) => (
+              <Area
+                {...field}
+                mono={mono}
+                rows={long ? Math.min(16, Math.max(4, edited.split("\n").length + 1)) : 1}
+                value={edited}
+                onText={onEdit}
+              />
+            )}
+          </Field>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Column({
+  name,
+  chosen,
+  mono,
+  children,
+}: {
+  name: string;
+  chosen?: boolean;
+  mono: boolean;
+  children: preact.ComponentChildren;
+}) {
+  return (
+    <div class={cx(chosen && "chosen")}>
+      <h4>
+        {chosen && <Icon name="check" small />}
+        {name}
+        {chosen && <span class="hidden">, chosen</span>}
+      </h4>
+      <div class={cx("value", mono && "mono")} tabIndex={0} role="group" aria-label={name}>
+        {children}
+      </div>
+    </div>
+  );
+}
+
+/** A text with what was added to the base marked. */
+function Marked({ from, to }: { from: string; to: string }) {
+  if (!to) return <span class="dim">None</span>;
+  const found = words(from, to);
+  return (
+    <>{found ? found[1].map((piece, i) => (piece.changed ? <ins key={i}>{piece.text}</ins> : piece.text)) : <ins>{to}</ins>}</>
+  );
+}

@@ -1,0 +1,291 @@
+/** The overview: use of the plan, what is going on, what is left to set up, the last changes. */
+import { useState } from "preact/hooks";
+import { PROVIDERS, useAgents, useAudit, useKeys, useMembers, useNames, useProviderKeys, useStatuses } from "../base/data";
+import { href } from "../base/route";
+import { changedNames, targetName, verb } from "../base/said";
+import { can, planName, workspace } from "../base/session";
+import { capital, DAY, list, now, number, plural, until } from "../base/text";
+import type { ApiKey, AuditEntry } from "../base/types";
+import { ActorMark, Badge, Button, cx, Empty, Icon, LinkButton, Meter, Skeleton, Time } from "../parts/base";
+import { Failure } from "../parts/feedback";
+import { Page } from "../parts/page";
+import { isLive, Rotate } from "./keys";
+
+export const SOON = 30 * DAY;
+const VERY_SOON = 7 * DAY;
+const LAST = 8;
+
+/** Names of targets that have an id only: keys, members and providers have readable ones. */
+export function useTargets(): ReadonlyMap<string, string> {
+  const agents = useAgents().data ?? [];
+  const keys = useKeys().data ?? [];
+  const { id, name } = workspace.value!;
+  return new Map([
+    ...agents.map((agent) => [`agent ${agent.agent_id}`, agent.display_name] as const),
+    ...keys.map((key) => [`api_key ${key.id}`, key.name] as const),
+    ...Object.entries(PROVIDERS).map(([provider, called]) => [`provider_key ${provider}`, called] as const),
+    [`workspace ${id}`, name] as const,
+  ]);
+}
+
+export function Overview() {
+  const keys = useKeys().data?.filter((key) => isLive(key, now.value));
+  const soon = keys
+    ?.filter(({ expires_at: end }) => end !== null && Date.parse(end) - now.value < SOON)
+    .sort((a, b) => a.expires_at!.localeCompare(b.expires_at!));
+  return (
+    <Page
+      title="Overview"
+      actions={
+        can("agents:configure") && (
+          <LinkButton to={href("new-agent")} kind="primary" icon="plus">
+            New agent
+          </LinkButton>
+        )
+      }
+    >
+      <div class="tiles">
+        <AgentsTile />
+        <StatusTile />
+        {keys && <KeysTile keys={keys} soon={soon ?? []} />}
+      </div>
+      <div class="overview">
+        {can("audit_log:read") ? <LastChanges /> : <Setup />}
+        <div class="stack">
+          {can("audit_log:read") && <Setup />}
+          {soon && soon.length > 0 && <Expiring keys={soon} />}
+        </div>
+      </div>
+    </Page>
+  );
+}
+
+function AgentsTile() {
+  const { active_agents: counted, agent_limit: limit, plan } = workspace.value!;
+  const read = useAgents().data?.length;
+  const active = read ?? counted ?? 0;
+  return (
+    <section class="tile card">
+      <h2>
+        <a href={href("agents")}>Agents</a>
+      </h2>
+      <p class="big">
+        {number(active)}{" "}
+        <small>{limit ? `of ${number(limit)} on ${planName(plan)}` : `on ${planName(plan)}, without a limit`}</small>
+      </p>
+      {limit ? (
+        <Meter total={limit} parts={[{ value: active, class: "used" }]} />
+      ) : (
+        <span class="hint">Create as many as you need.</span>
+      )}
+    </section>
+  );
+}
+
+function StatusTile() {
+  const all = useStatuses().data ?? [];
+  const of = (status: string): number => all.filter((entry) => entry.status === status).length;
+  const working = of("working");
+  return (
+    <section class="tile card">
+      <h2>
+        <a href={href("status")}>Right now</a>
+      </h2>
+      <p class="big">
+        {number(working)}{" "}
+        <small>
+          working, {number(of("idle"))} idle, {number(of("offline"))} offline
+        </small>
+      </p>
+      <Meter
+        total={all.length}
+        parts={[
+          { value: working, class: "at-work" },
+          { value: of("idle"), class: "at-rest" },
+        ]}
+      />
+    </section>
+  );
+}
+
+function KeysTile({ keys, soon }: { keys: ApiKey[]; soon: ApiKey[] }) {
+  const first = soon[0];
+  const very = soon.filter((key) => Date.parse(key.expires_at!) - now.value < VERY_SOON);
+  return (
+    <section class="tile card">
+      <h2>
+        <a href={href("api-keys")}>API keys</a>
+      </h2>
+      <p class="big">
+        {number(keys.length)} <small>active</small>
+      </p>
+      {very.length > 0 && first ? (
+        <Badge tone="warn" icon="clock">
+          {very.length} {very.length === 1 ? "expires" : "expire"} within{" "}
+          {until(Math.max(DAY, Date.parse(very.at(-1)!.expires_at!) - now.value))}
+        </Badge>
+      ) : (
+        <span class="hint">
+          {soon.length ? `${soon.length} ${soon.length === 1 ? "expires" : "expire"} within 30 days` : "None expires soon"}
+        </span>
+      )}
+    </section>
+  );
+}
+
+function LastChanges() {
+  const audit = useAudit(LAST);
+  return (
+    <section class="card">
+      <header>
+        <h2>Last changes</h2>
+        <a class="link" href={href("audit-log")}>
+          Audit log
+        </a>
+      </header>
+      {audit.error !== null ? (
+        <div class="card-body">
+          <Failure what="The last changes could not be read." error={audit.error} retry={() => void audit.reload()} />
+        </div>
+      ) : !audit.data ? (
+        <Skeleton rows={LAST} />
+      ) : audit.data.length === 0 ? (
+        <Empty icon="audit" title="No changes yet" />
+      ) : (
+        <ul class="list">
+          {audit.data.map((entry) => (
+            <Line key={entry.id} entry={entry} />
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function Line({ entry }: { entry: AuditEntry }) {
+  const names = useNames();
+  const targets = useTargets();
+  const name = targetName(entry, targets);
+  const details =
+    entry.action === "agent.updated" || entry.action === "agent.rolled_back"
+      ? changedNames(entry).map((one) => one.toLowerCase())
+      : [];
+  const itself = entry.action.startsWith("label.promoted") || entry.action === "agents.applied";
+  return (
+    <li>
+      <ActorMark actor={entry.actor} name={names(entry.actor)} />
+      <span class="grow clip dim">
+        <b>{names(entry.actor)}</b> {verb(entry.action)}{" "}
+        {!itself &&
+          (entry.target.type === "agent" ? (
+            <a class="strong" href={href("agent", { id: entry.target.id })}>
+              {name}
+            </a>
+          ) : (
+            <b>{name}</b>
+          ))}
+        {details.length > 0 && ` · ${list(details.slice(0, 3))}`}
+      </span>
+      <span class="dim small-text">
+        <Time at={entry.created_at} />
+      </span>
+    </li>
+  );
+}
+
+interface Step {
+  label: string;
+  done: boolean;
+  action: { label: string; to: string } | null;
+}
+
+/** Each step is read from the server, never remembered. */
+function Setup() {
+  const agents = useAgents().data;
+  const statuses = useStatuses().data;
+  const keys = useKeys().data;
+  const providers = useProviderKeys().data;
+  const members = useMembers().data;
+  const steps: Step[] = [];
+  const add = (label: string, done: boolean, needs: string, action: { label: string; to: string }): void => {
+    if (done || can(needs)) steps.push({ label, done, action: done ? null : action });
+  };
+  if (agents) add("Create an agent", agents.length > 0, "agents:configure", { label: "Create", to: href("new-agent") });
+  if (keys) add("Create an API key", keys.length > 0, "api_keys:manage", { label: "Create", to: href("api-keys", { new: 1 }) });
+  if (statuses)
+    add(
+      "Report a status",
+      statuses.some((entry) => entry.status !== "offline" || !!entry.reported_at),
+      "agents:read",
+      { label: "How", to: href("connect") },
+    );
+  if (providers && workspace.value!.plan !== "free")
+    add("Add a provider key", providers.length > 0, "provider_keys:manage", { label: "Add", to: href("ai-providers") });
+  if (members) add("Add a teammate", members.length > 1, "members:manage", { label: "Add", to: href("members", { new: 1 }) });
+  const done = steps.filter((step) => step.done).length;
+  if (!steps.length || done === steps.length) return null;
+  return (
+    <section class="card">
+      <header>
+        <h2>Set up</h2>
+        <span class="dim small-text">
+          {done} of {steps.length} done
+        </span>
+      </header>
+      <ul class="list tight">
+        {steps.map((step) => (
+          <li key={step.label} class={cx("step", step.done && "done")}>
+            <Icon name={step.done ? "done" : "todo"} />
+            <span class="grow">
+              {step.label}
+              <span class="hidden">{step.done ? ", done" : ", to do"}</span>
+            </span>
+            {step.action && (
+              <LinkButton small to={step.action.to} aria-label={`${step.action.label}: ${step.label}`}>
+                {step.action.label}
+              </LinkButton>
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Expiring({ keys }: { keys: ApiKey[] }) {
+  const [rotating, setRotating] = useState<ApiKey | null>(null);
+  return (
+    <section class="card">
+      <header>
+        <h2>Keys that expire soon</h2>
+      </header>
+      <ul class="list">
+        {keys.slice(0, 5).map((key) => {
+          const left = Date.parse(key.expires_at!) - now.value;
+          return (
+            <li key={key.id}>
+              <div class="grow">
+                <b class="clip block">{key.name}</b>
+                <span class="dim small-text">{capital(key.environment)}</span>
+              </div>
+              <Badge tone={left < VERY_SOON ? "warn" : undefined}>in {until(left)}</Badge>
+              {can("api_keys:manage") && (
+                <Button small onClick={() => setRotating(key)}>
+                  Rotate
+                </Button>
+              )}
+            </li>
+          );
+        })}
+      </ul>
+      {keys.length > 5 && (
+        <p class="card-foot">
+          <a class="link" href={href("api-keys")}>
+            {plural(keys.length - 5, "more key")}
+          </a>
+        </p>
+      )}
+      {rotating && <Rotate apiKey={rotating} onClose={() => setRotating(null)} />}
+    </section>
+  );
+}

@@ -1,0 +1,270 @@
+/** Provider keys of the workspace, and who pays for each model. */
+import { useState } from "preact/hooks";
+import { call } from "../base/api";
+import { invalidate } from "../base/cache";
+import { PROVIDERS, useAgents, useModels, useProviderKeys } from "../base/data";
+import { can, planName, workspace } from "../base/session";
+import { date, number, plural } from "../base/text";
+import type { Agent, Model, Provider, ProviderKey } from "../base/types";
+import { Badge, Button, Skeleton } from "../parts/base";
+import { Confirm } from "../parts/dialog";
+import { Banner, Failure, toast } from "../parts/feedback";
+import { Field, Input } from "../parts/fields";
+import { Lead, Page } from "../parts/page";
+
+const PAYS: Record<Model["credential"], string> = {
+  workspace: "Your key",
+  managed: "Managed by the server",
+  none: "No key, refused",
+};
+const PROVIDER_LIST = Object.keys(PROVIDERS) as Provider[];
+
+export function Providers() {
+  const keys = useProviderKeys();
+  const models = useModels();
+  const agents = useAgents().data ?? [];
+  const { name, plan } = workspace.value!;
+  const free = plan === "free";
+  const stored = keys.data?.map(({ provider }) => PROVIDERS[provider]) ?? [];
+  const uses = (model: string): Agent[] => agents.filter((agent) => agent.model === model);
+  return (
+    <Page title="AI providers" crumbs={[{ label: "Settings" }, { label: "Integrations" }]}>
+      <Lead>
+        Bring your own provider keys. They are sealed on this server, used for the calls of your agents and never shown again.
+      </Lead>
+      {free && (
+        <Banner icon="lock" title="Your own provider keys need Pro, Team or Enterprise.">
+          {name} is on {planName(plan)}: calls use the server's managed keys. Ask an operator of this server to change the plan.
+          {stored.length > 0 && ` Your ${stored.join(" and ")} key stays stored and works again after an upgrade.`}
+        </Banner>
+      )}
+      {(keys.error ?? models.error) !== null && (
+        <Failure
+          what="The provider keys could not be read."
+          error={keys.error ?? models.error}
+          retry={() => {
+            void keys.reload();
+            void models.reload();
+          }}
+        />
+      )}
+      {!keys.data || !models.data ? (
+        !keys.error &&
+        !models.error && (
+          <div class="card">
+            <Skeleton />
+          </div>
+        )
+      ) : (
+        <>
+          <div class="providers">
+            {PROVIDER_LIST.map((provider) => {
+              const own = models.data!.filter((model) => model.provider === provider);
+              return (
+                <ProviderCard
+                  key={provider}
+                  provider={provider}
+                  stored={keys.data!.find((key) => key.provider === provider)}
+                  models={own}
+                  used={own.flatMap(({ id }) => uses(id)).length}
+                  free={free}
+                />
+              );
+            })}
+          </div>
+          <div class="table-box">
+            <table class="models-table">
+              <caption class="hidden">Models</caption>
+              <thead>
+                <tr>
+                  <th scope="col">Model</th>
+                  <th scope="col" class="third">
+                    Id
+                  </th>
+                  <th scope="col" class="third">
+                    Provider
+                  </th>
+                  <th scope="col">Next call is paid by</th>
+                  <th scope="col" class="second">
+                    Used by
+                  </th>
+                  <th scope="col" class="right c-state">
+                    Status
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {models.data.map((model) => {
+                  const count = uses(model.id).length;
+                  const soon = model.status === "coming_soon";
+                  return (
+                    <tr key={model.id} class={soon ? "over" : undefined}>
+                      <td class="strong">{model.display_name}</td>
+                      <td class="third">
+                        <code>{model.id}</code>
+                      </td>
+                      <td class="third">{PROVIDERS[model.provider] ?? model.provider}</td>
+                      <td>{soon ? "No calls yet" : PAYS[model.credential]}</td>
+                      <td class="second">{count ? plural(count, "agent") : "None"}</td>
+                      <td class="right">{soon ? <Badge>Coming soon</Badge> : "Available"}</td>
+                    </tr>
+                  );
+                })}
+              </tbody>
+            </table>
+          </div>
+          <p class="table-foot">
+            Own keys are part of Pro, Team and Enterprise. If the plan drops to Free, they stay stored and are not used.
+          </p>
+        </>
+      )}
+    </Page>
+  );
+}
+
+function ProviderCard({
+  provider,
+  stored,
+  models,
+  used,
+  free,
+}: {
+  provider: Provider;
+  stored: ProviderKey | undefined;
+  models: Model[];
+  used: number;
+  free: boolean;
+}) {
+  const name = PROVIDERS[provider];
+  const may = can("provider_keys:manage");
+  const [replacing, setReplacing] = useState(false);
+  const [deleting, setDeleting] = useState(false);
+  const [key, setKey] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const pays = models.find(({ status }) => status === "available")?.credential ?? "none";
+  const fault = key && !/^[\x21-\x7e]{1,500}$/.test(key) ? "1–500 visible characters without spaces." : null;
+  const save = async (): Promise<void> => {
+    if (!key || fault || busy) return;
+    setBusy(true);
+    setError(null);
+    try {
+      await call("PUT", "api/provider-keys", { query: { workspace_id: workspace.value!.id, provider }, body: { api_key: key } });
+      setKey("");
+      setReplacing(false);
+      invalidate("providers", "audit");
+      toast(`Your ${name} key is saved.`);
+    } catch (failed) {
+      setError(failed);
+    }
+    setBusy(false);
+  };
+  const entering = may && !free && (!stored || replacing);
+  return (
+    <section class="card provider" aria-label={name}>
+      <div class="row">
+        <span class="provider-mark" aria-hidden="true">
+          {name[0]}
+        </span>
+        <div class="grow">
+          <h2>{name}</h2>
+          <p class="dim small-text">
+            {plural(models.length, "model")}
+            {used > 0 && `, used by ${plural(used, "agent")}`}
+          </p>
+        </div>
+        {stored && !free ? (
+          <Badge tone="ok" icon="lock">
+            Your key
+          </Badge>
+        ) : pays === "managed" ? (
+          <Badge>Managed</Badge>
+        ) : (
+          <Badge tone="warn">No key</Badge>
+        )}
+      </div>
+      {stored && (
+        <p class="prose">
+          Saved {date(Date.parse(stored.updated_at))}.{" "}
+          {free ? "Not used on this plan." : `The next call of each ${name} model is paid with it.`}
+        </p>
+      )}
+      {!stored && !entering && (
+        <p class="prose">
+          {pays === "managed"
+            ? `The server's managed key pays for ${name} models.`
+            : `Calls of ${name} models are refused: there is no key for them.`}
+        </p>
+      )}
+      {entering && (
+        <form
+          noValidate
+          onSubmit={(event) => {
+            event.preventDefault();
+            void save();
+          }}
+        >
+          <Field
+            label={`Your ${name} key`}
+            error={fault}
+            hint="Not checked until the first call. You can replace or delete it, not read it."
+          >
+            {(field) => (
+              <div class="row">
+                <Input
+                  {...field}
+                  mono
+                  type="password"
+                  placeholder="Paste the key"
+                  value={key}
+                  onText={(text) => setKey(text.trim())}
+                  autocomplete="off"
+                  spellcheck={false}
+                />
+                <Button type="submit" busy={busy} blocked={!key || fault !== null}>
+                  Save key
+                </Button>
+                {replacing && (
+                  <Button
+                    kind="quiet"
+                    onClick={() => {
+                      setReplacing(false);
+                      setKey("");
+                      setError(null);
+                    }}
+                  >
+                    Cancel
+                  </Button>
+                )}
+              </div>
+            )}
+          </Field>
+        </form>
+      )}
+      {error !== null && <Failure what="Not saved." error={error} kept="Your key is still in the field." />}
+      {stored && may && !replacing && (
+        <div class="row">
+          {!free && <Button onClick={() => setReplacing(true)}>Replace key</Button>}
+          <Button kind="quiet danger" onClick={() => setDeleting(true)}>
+            Delete key
+          </Button>
+        </div>
+      )}
+      {deleting && (
+        <Confirm
+          title={`Delete the ${name} key?`}
+          verb="Delete key"
+          onClose={() => setDeleting(false)}
+          run={async () => {
+            await call("DELETE", "api/provider-keys", { query: { workspace_id: workspace.value!.id, provider } });
+            invalidate("providers", "audit");
+            toast(`Your ${name} key is deleted.`);
+          }}
+        >
+          From the next call on, the server's managed key pays for the {number(models.length)} {name} models. Where the server has
+          none, their calls are refused.{used > 0 && ` ${plural(used, "agent uses", "agents use")} them.`}
+        </Confirm>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,289 @@
+/** The frame around the screens: navigation, connection, dialogs of the whole page. */
+import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { ended, lastAnswer, lostSince } from "../base/api";
+import { useStatuses } from "../base/data";
+import { mode, nextTry, tryNow } from "../base/feed";
+import { go, href, route } from "../base/route";
+import { can, leave, me, planName, refresh, signOut, workspace } from "../base/session";
+import { number, second, time } from "../base/text";
+import { Avatar, Badge, Button, Icon, StatusShape } from "../parts/base";
+import { Dialog, Menu } from "../parts/dialog";
+import { badToast, Banner, errorText, Toasts } from "../parts/feedback";
+import { SecretDialog } from "../parts/secret";
+import { NewWorkspace } from "./workspace";
+
+const menu = signal(false);
+const creating = signal(false);
+export const openMenu = (): void => {
+  menu.value = true;
+};
+
+interface Place {
+  screen: string;
+  label: string;
+  icon: string;
+  needs: string | null;
+  also?: string[];
+}
+
+const GROUPS: { title: string | null; places: Place[] }[] = [
+  {
+    title: null,
+    places: [
+      { screen: "overview", label: "Overview", icon: "overview", needs: null },
+      { screen: "agents", label: "Agents", icon: "agents", needs: "agents:read", also: ["agent", "new-agent"] },
+      { screen: "status", label: "Status", icon: "status", needs: "agents:read" },
+      { screen: "audit-log", label: "Audit log", icon: "audit", needs: "audit_log:read" },
+      { screen: "connect", label: "Connect", icon: "connect", needs: null },
+    ],
+  },
+  {
+    title: "Settings",
+    places: [
+      { screen: "api-keys", label: "API keys", icon: "key", needs: "api_keys:read" },
+      { screen: "members", label: "Members", icon: "members", needs: "users:read" },
+      { screen: "workspace", label: "Workspace", icon: "workspace", needs: null },
+    ],
+  },
+  {
+    title: "Integrations",
+    places: [
+      { screen: "ai-providers", label: "AI providers", icon: "provider", needs: "settings:read" },
+      { screen: "webhooks", label: "Webhooks", icon: "webhook", needs: "webhooks:read", also: ["webhook"] },
+    ],
+  },
+];
+
+function Navigation() {
+  const { screen } = route.value;
+  const working = useStatuses().data?.filter(({ status }) => status === "working").length ?? 0;
+  const counts: Record<string, string> = {};
+  if (workspace.value?.active_agents !== undefined) counts["agents"] = number(workspace.value.active_agents);
+  if (working) counts["status"] = `${number(working)} working`;
+  return (
+    <>
+      {GROUPS.map(({ title, places }) => {
+        const seen = places.filter(({ needs }) => needs === null || can(needs));
+        return (
+          seen.length > 0 && (
+            <nav key={title} aria-label={title ?? "Main"}>
+              {title && <h2>{title}</h2>}
+              {seen.map((place) => (
+                <a
+                  key={place.screen}
+                  class="place"
+                  href={href(place.screen)}
+                  aria-current={place.screen === screen || place.also?.includes(screen) ? "page" : undefined}
+                >
+                  <Icon name={place.icon} />
+                  {place.label}
+                  {counts[place.screen] && <span class="count">{counts[place.screen]}</span>}
+                </a>
+              ))}
+            </nav>
+          )
+        );
+      })}
+    </>
+  );
+}
+
+function Switcher() {
+  const current = workspace.value!;
+  const all = me.value!.workspaces;
+  const items = [
+    ...all
+      .filter(({ id }) => id !== current.id)
+      .map(({ id, name }) => ({
+        label: name,
+        icon: "workspace",
+        run: () => {
+          const url = new URL(href("overview"), location.origin);
+          url.searchParams.set("workspace", id);
+          go(url.pathname + url.search);
+        },
+      })),
+    me.value!.type === "user" ? { label: "New workspace", icon: "plus", run: () => (creating.value = true) } : null,
+  ];
+  return (
+    <div class="switcher">
+      <Menu label={`Workspace ${current.name}, ${planName(current.plan)} plan`} items={items} align="start">
+        <span class="workspace-mark" aria-hidden="true">
+          {[...current.name][0]!.toUpperCase()}
+        </span>
+        <b class="clip">{current.name}</b>
+        <Badge>{planName(current.plan)}</Badge>
+        <Icon name="updown" small />
+      </Menu>
+    </div>
+  );
+}
+
+function Connection() {
+  const lost = lostSince.value !== null;
+  const live = mode.value === "live";
+  return (
+    <div class="connection" role="status">
+      <StatusShape status={lost ? "offline" : live ? "working" : "idle"} />
+      {lost ? "Offline" : live ? "Live" : "Updated every few seconds"}
+    </div>
+  );
+}
+
+function User() {
+  const { id } = me.value!;
+  const out = async (): Promise<void> => {
+    try {
+      await signOut();
+    } catch (error) {
+      badToast(`Not signed out. ${errorText(error)}`);
+    }
+  };
+  return (
+    <div class="user">
+      <Menu label={`Signed in as ${id}`} align="start" items={[{ label: "Sign out", icon: "out", run: () => void out() }]}>
+        <Avatar id={id} name={id} type="human" size={20} />
+        <span class="clip">{id}</span>
+        <Icon name="updown" small />
+      </Menu>
+    </div>
+  );
+}
+
+function Sidebar() {
+  return (
+    <>
+      <Switcher />
+      <Navigation />
+      <div class="side-foot">
+        <Connection />
+        <User />
+      </div>
+    </>
+  );
+}
+
+function Notices() {
+  const lost = lostSince.value;
+  const wait = nextTry.value === null ? 0 : Math.max(0, Math.ceil((nextTry.value - second.value) / 1000));
+  return (
+    <div class="notices">
+      {lost !== null && (
+        <Banner
+          tone="warn"
+          title="Connection lost."
+          action={
+            <Button small onClick={() => void tryNow()}>
+              Try now
+            </Button>
+          }
+        >
+          You see what was true at {time(lastAnswer.value)}. {wait > 0 ? `Trying again in ${wait} s.` : "Trying again."} Your
+          unsaved text is kept.
+        </Banner>
+      )}
+      {ended.value && <Ended />}
+    </div>
+  );
+}
+
+function Ended() {
+  const [still, setStill] = useState(false);
+  const again = async (): Promise<void> => {
+    await refresh().catch(() => undefined);
+    setStill(ended.value);
+  };
+  return (
+    <Banner
+      tone="warn"
+      icon="lock"
+      title="Your session has ended."
+      action={
+        <>
+          <a class="button small" href={href("overview")} target="_blank" rel="noopener">
+            Open sign-in
+          </a>
+          <Button small kind="primary" onClick={() => void again()}>
+            Continue
+          </Button>
+        </>
+      }
+    >
+      {still ? "There is no new session yet. " : ""}Sign in in a new tab and come back: this page and your unsaved text stay here.
+    </Banner>
+  );
+}
+
+export function Shell({ children }: { children: ComponentChildren }) {
+  useEffect(() => {
+    menu.value = false;
+  }, [route.value]);
+  useEffect(() => {
+    const search = (event: KeyboardEvent): void => {
+      if (
+        event.key !== "/" ||
+        event.ctrlKey ||
+        event.metaKey ||
+        (event.target as Element).closest("input, textarea, select, dialog")
+      )
+        return;
+      const box = document.querySelector<HTMLElement>("[data-search]");
+      if (!box) return;
+      event.preventDefault();
+      box.focus();
+    };
+    addEventListener("keydown", search);
+    return () => removeEventListener("keydown", search);
+  }, []);
+  if (!workspace.value) return <NoWorkspace />;
+  return (
+    <>
+      <a class="skip" href="#main">
+        Skip to content
+      </a>
+      <div class="frame">
+        <aside class="side" aria-label="Navigation">
+          <Sidebar />
+        </aside>
+        <div class="content">
+          <Notices />
+          {children}
+        </div>
+      </div>
+      {menu.value && (
+        <Dialog title="Navigation" side onClose={() => (menu.value = false)}>
+          <div class="side">
+            <Sidebar />
+          </div>
+        </Dialog>
+      )}
+      {creating.value && <NewWorkspace onClose={() => (creating.value = false)} />}
+      <SecretDialog />
+      <Toasts />
+    </>
+  );
+}
+
+function NoWorkspace() {
+  return (
+    <main class="door">
+      <div class="door-card">
+        <h1>No workspace yet</h1>
+        <p class="prose">
+          You are signed in as <b>{me.value?.id}</b> and are a member of no workspace. Create one, or ask an owner to add you
+          under this name.
+        </p>
+        <div class="row">
+          <Button kind="primary" icon="plus" onClick={() => (creating.value = true)}>
+            New workspace
+          </Button>
+          <Button onClick={() => void signOut().catch(leave)}>Sign out</Button>
+        </div>
+      </div>
+      {creating.value && <NewWorkspace onClose={() => (creating.value = false)} />}
+      <Toasts />
+    </main>
+  );
+}

@@ -1,0 +1,176 @@
+/** Sign-in: by a one-time link, by a session token, or with the identity provider of the server. */
+import { signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
+import { isStatus, root } from "../base/api";
+import { phase, signInWithCode, signInWithToken } from "../base/session";
+import { Button } from "../parts/base";
+import { Banner, Failure } from "../parts/feedback";
+import { Area, Field } from "../parts/fields";
+
+interface Login {
+  code: string;
+  user: string | null;
+}
+
+/** The code of the link, kept in memory and taken out of the address at once. */
+export const login = signal<Login | null>(takeCode());
+
+function takeCode(): Login | null {
+  const fragment = new URLSearchParams(location.hash.slice(1));
+  const code = fragment.get("login");
+  if (!code) return null;
+  history.replaceState(null, "", location.pathname + location.search);
+  return { code, user: userOf(code) };
+}
+
+/** A code ends with the id of its user, in the URL-safe form of base64. */
+function userOf(code: string): string | null {
+  try {
+    const text = code
+      .slice(code.indexOf("-") + 1)
+      .replaceAll("-", "+")
+      .replaceAll("_", "/");
+    const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+    return code.includes("-") ? new TextDecoder("utf-8", { fatal: true }).decode(bytes) || null : null;
+  } catch {
+    return null;
+  }
+}
+
+addEventListener("hashchange", () => {
+  const found = takeCode();
+  if (found) login.value = found;
+});
+
+/** Asks whether the server has a provider to sign in with: it would redirect to it. */
+async function offered(): Promise<boolean> {
+  try {
+    const response = await fetch(new URL("ui/sign-in", root), { method: "HEAD", redirect: "manual" });
+    return response.type === "opaqueredirect";
+  } catch {
+    return false;
+  }
+}
+
+export function SignIn() {
+  const [token, setToken] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const [provider, setProvider] = useState(false);
+  const code = login.value;
+  const user = code?.user ?? null;
+
+  useEffect(() => {
+    document.title = "Sign in · agentcfg";
+    void offered().then(setProvider);
+  }, []);
+
+  const run = async (sign: () => Promise<void>): Promise<void> => {
+    if (busy) return;
+    setBusy(true);
+    setError(null);
+    try {
+      await sign();
+      login.value = null;
+    } catch (failed) {
+      setError(failed);
+      setBusy(false);
+    }
+  };
+
+  return (
+    <main class="door">
+      <div class="door-card">
+        <img
+          src={new URL("icon.svg", document.querySelector<HTMLScriptElement>("script[src]")!.src).href}
+          alt=""
+          width="40"
+          height="40"
+        />
+        <h1>{user ? `Sign in as ${user}` : "Sign in to agentcfg"}</h1>
+        {code ? (
+          <>
+            <p class="prose">The link works once. Continue only if you asked for it yourself.</p>
+            {error !== null &&
+              (isStatus(error, 401) ? (
+                <Banner tone="bad" title="This link was used or is too old.">
+                  Make a new one.
+                </Banner>
+              ) : (
+                <Failure what="Not signed in." error={error} />
+              ))}
+            <div class="row">
+              <Button kind="primary" busy={busy} data-first onClick={() => void run(() => signInWithCode(code.code))}>
+                Continue{user ? ` as ${user}` : ""}
+              </Button>
+              <Button
+                onClick={() => {
+                  login.value = null;
+                  setError(null);
+                  setBusy(false);
+                }}
+              >
+                Cancel
+              </Button>
+            </div>
+          </>
+        ) : (
+          <>
+            {provider && (
+              <a class="button primary" href={new URL("ui/sign-in", root).href} data-leave>
+                Continue with your identity provider
+              </a>
+            )}
+            <p class="prose">
+              {provider ? "Or with a link" : "With a link"}: run <code>agentcfg-server login-link --user ada</code> on the server
+              and open what it prints. It works once, for 5 minutes.
+            </p>
+            <form
+              class="stack"
+              noValidate
+              onSubmit={(event) => {
+                event.preventDefault();
+                if (token.trim()) void run(() => signInWithToken(token.trim()));
+              }}
+            >
+              <Field
+                label="Session token"
+                hint={
+                  <>
+                    From <code>agentcfg-server token --user ada</code>, or from your app. It is sent once and kept nowhere in this
+                    browser.
+                  </>
+                }
+              >
+                {(field) => (
+                  <Area {...field} value={token} onText={setToken} mono rows={3} autocomplete="off" spellcheck={false} />
+                )}
+              </Field>
+              {error !== null &&
+                (isStatus(error, 401) ? (
+                  <Banner tone="bad" title="This token is not valid.">
+                    It may have expired. Make a new one.
+                  </Banner>
+                ) : (
+                  <Failure what="Not signed in." error={error} />
+                ))}
+              <div class="row">
+                <Button type="submit" kind={provider ? undefined : "primary"} busy={busy} blocked={!token.trim()}>
+                  Sign in
+                </Button>
+              </div>
+            </form>
+          </>
+        )}
+      </div>
+    </main>
+  );
+}
+
+export function Starting() {
+  return phase.value === "loading" ? (
+    <main class="door" aria-busy="true">
+      <h1 class="hidden">agentcfg</h1>
+    </main>
+  ) : null;
+}

@@ -1,0 +1,203 @@
+/** The status of all agents, as a board or as a list. */
+import { useAgents, useStatuses } from "../base/data";
+import { href, route, setParams } from "../base/route";
+import { ago, number, second } from "../base/text";
+import type { Agent, Status, StatusEntry } from "../base/types";
+import { Avatar, cx, Skeleton, STATUS, StatusPill, StatusShape } from "../parts/base";
+import { Failure } from "../parts/feedback";
+import { Segments } from "../parts/fields";
+import { Lead, Page } from "../parts/page";
+import { followRow, Rows } from "../parts/rows";
+import { FirstAgent } from "./agents";
+
+const ORDER: Status[] = ["working", "idle", "offline"];
+/** More cards than these are not read by people; the list shows all. */
+const MOST = 100;
+
+function Age({ entry }: { entry: StatusEntry }) {
+  if (!entry.reported_at) return null;
+  return (
+    <time class="age" dateTime={entry.reported_at}>
+      {ago(Date.parse(entry.reported_at), second.value)}
+    </time>
+  );
+}
+
+const lastReport = (entry: StatusEntry): string =>
+  entry.reported_at === null
+    ? "No report yet"
+    : entry.reported_at
+      ? `Last report ${ago(Date.parse(entry.reported_at), second.value)}`
+      : "";
+
+export function StatusBoard() {
+  const statuses = useStatuses();
+  const agents = new Map(useAgents().data?.map((agent) => [agent.agent_id, agent]));
+  const list = route.value.params.get("view") === "list";
+  const all = statuses.data;
+  return (
+    <Page
+      title="Status"
+      actions={
+        <Segments
+          label="View"
+          value={list ? "list" : "board"}
+          onPick={(view) => setParams({ view: view === "list" ? view : null }, false)}
+          choices={[
+            { value: "board", label: "Board" },
+            { value: "list", label: "List" },
+          ]}
+        />
+      }
+    >
+      <Lead>Agents report what they do. An agent without a new report is shown as offline after a while.</Lead>
+      {statuses.error !== null && (
+        <Failure what="The status could not be read." error={statuses.error} retry={() => void statuses.reload()} />
+      )}
+      {!all ? (
+        !statuses.error && (
+          <div class="card">
+            <Skeleton />
+          </div>
+        )
+      ) : all.length === 0 ? (
+        <div class="card">
+          <FirstAgent />
+        </div>
+      ) : list ? (
+        <List entries={all} agents={agents} />
+      ) : (
+        <Board entries={all} agents={agents} />
+      )}
+    </Page>
+  );
+}
+
+function Board({ entries, agents }: { entries: StatusEntry[]; agents: Map<string, Agent> }) {
+  return (
+    <div class="board">
+      {ORDER.map((status) => {
+        const own = entries.filter((entry) => entry.status === status);
+        return (
+          <section key={status} class={`column of-${status}`} aria-label={STATUS[status]}>
+            <header>
+              <StatusShape status={status} />
+              <h2 class={status === "working" ? "good" : undefined}>{STATUS[status]}</h2>
+              <span class="count">{number(own.length)}</span>
+            </header>
+            <ul>
+              {own.slice(0, MOST).map((entry) => (
+                <Card key={entry.agent_id} entry={entry} agent={agents.get(entry.agent_id)} />
+              ))}
+            </ul>
+            {own.length === 0 && <p class="none">None</p>}
+            {own.length > MOST && (
+              <p class="none">
+                <a class="link" href={href("status", { view: "list" })}>
+                  {number(own.length - MOST)} more in the list
+                </a>
+              </p>
+            )}
+          </section>
+        );
+      })}
+    </div>
+  );
+}
+
+function Card({ entry, agent }: { entry: StatusEntry; agent: Agent | undefined }) {
+  const offline = entry.status === "offline";
+  return (
+    <li class="agent-card follow" onClick={followRow}>
+      <Avatar
+        id={entry.agent_id}
+        name={entry.display_name}
+        color={agent?.color ?? null}
+        type={agent?.agent_type ?? "ai"}
+        size={32}
+      />
+      <div class="grow">
+        <div class="row">
+          <a data-name class="clip strong grow" href={href("agent", { id: entry.agent_id })}>
+            {entry.display_name}
+          </a>
+          {!offline && <Age entry={entry} />}
+        </div>
+        <p class="dim small-text clip">{(offline && lastReport(entry)) || agent?.role || entry.agent_id}</p>
+        {entry.current_task_title && (
+          <div class="task">
+            <span title={entry.current_task_title}>{entry.current_task_title}</span>
+            <code>{entry.current_task_id}</code>
+          </div>
+        )}
+      </div>
+    </li>
+  );
+}
+
+function List({ entries, agents }: { entries: StatusEntry[]; agents: Map<string, Agent> }) {
+  return (
+    <div class="table-box">
+      <table class="status-table" aria-rowcount={entries.length + 1}>
+        <caption class="hidden">Status of all agents</caption>
+        <thead>
+          <tr>
+            <th scope="col">Agent</th>
+            <th scope="col">Status</th>
+            <th scope="col" class="second">
+              Task
+            </th>
+            <th scope="col" class="right second">
+              Reported
+            </th>
+          </tr>
+        </thead>
+        <Rows
+          items={entries}
+          id={(entry) => entry.agent_id}
+          columns={4}
+          heights={[44, 52]}
+          render={(entry, index) => {
+            const agent = agents.get(entry.agent_id);
+            return (
+              <tr
+                key={entry.agent_id}
+                data-row={entry.agent_id}
+                aria-rowindex={index + 2}
+                class={cx("follow")}
+                onClick={followRow}
+              >
+                <td>
+                  <div class="agent-cell">
+                    <Avatar
+                      id={entry.agent_id}
+                      name={entry.display_name}
+                      color={agent?.color ?? null}
+                      type={agent?.agent_type ?? "ai"}
+                    />
+                    <div class="names">
+                      <a data-name class="clip strong" href={href("agent", { id: entry.agent_id })}>
+                        {entry.display_name}
+                      </a>
+                      <code class="clip">{entry.agent_id}</code>
+                    </div>
+                  </div>
+                </td>
+                <td>
+                  <StatusPill status={entry.status} />
+                </td>
+                <td class="second" title={entry.current_task_title ?? undefined}>
+                  {entry.current_task_title}
+                  {entry.current_task_id && <code class="dim"> {entry.current_task_id}</code>}
+                </td>
+                <td class="right dim second">
+                  {entry.reported_at ? <Age entry={entry} /> : entry.reported_at === null ? "Never" : ""}
+                </td>
+              </tr>
+            );
+          }}
+        />
+      </table>
+    </div>
+  );
+}

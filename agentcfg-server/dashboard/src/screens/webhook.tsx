@@ -1,0 +1,291 @@
+/** One webhook: its deliveries, tests, replay, and the end of it. */
+import { useEffect, useState } from "preact/hooks";
+import { call } from "../base/api";
+import { invalidate, useResource } from "../base/cache";
+import { useWebhooks } from "../base/data";
+import { go, href, route } from "../base/route";
+import { can, workspace } from "../base/session";
+import { date, number } from "../base/text";
+import type { Delivery, Webhook } from "../base/types";
+import { Badge, Button, Empty, LinkButton, Skeleton, Time } from "../parts/base";
+import { Confirm, Menu } from "../parts/dialog";
+import { badToast, Banner, errorText, Failure, toast } from "../parts/feedback";
+import { Page } from "../parts/page";
+import { Edit, hostOf, query, showSecret, State } from "./webhooks";
+
+/** How often the deliveries are read while they are shown. */
+const AGAIN = 4_000;
+export function WebhookScreen() {
+  const hooks = useWebhooks();
+  const open = hooks.data?.find((hook) => hook.id === route.value.params.get("id"));
+  if (open) return <One hook={open} />;
+  return (
+    <Page title="Webhook" crumbs={[{ label: "Webhooks", to: href("webhooks") }]}>
+      {hooks.data || hooks.absent ? (
+        <Empty
+          icon="webhook"
+          title="There is no such webhook"
+          action={<LinkButton to={href("webhooks")}>Show all webhooks</LinkButton>}
+        />
+      ) : hooks.error !== null ? (
+        <Failure what="The webhook could not be read." error={hooks.error} retry={() => void hooks.reload()} />
+      ) : (
+        <Skeleton rows={5} tall />
+      )}
+    </Page>
+  );
+}
+
+function One({ hook }: { hook: Webhook }) {
+  const may = can("webhooks:manage");
+  const deliveries = useResource<Delivery[]>("webhooks", "api/webhooks/deliveries", query(hook));
+  const [asking, setAsking] = useState<"edit" | "delete" | "rotate" | null>(null);
+  const [replaying, setReplaying] = useState<Delivery | "all" | null>(null);
+  const [testing, setTesting] = useState(false);
+  const host = hostOf(hook.url);
+  const done = (): void => invalidate("webhooks", "audit");
+  // Deliveries are no events of the feed.
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || void deliveries.reload(), AGAIN);
+    return () => clearInterval(timer);
+  }, [hook.id]);
+
+  const test = async (): Promise<void> => {
+    setTesting(true);
+    try {
+      const { data } = await call<Delivery>("POST", "api/webhooks/test", { query: query(hook) });
+      if (data.status !== null && data.status < 300 && !data.error)
+        toast(`The test arrived: ${data.status} after ${number(data.duration_ms)} ms.`);
+      else badToast(`The test failed: ${data.error ?? `the receiver answered ${data.status}`}.`);
+      done();
+    } catch (error) {
+      badToast(`The test was not sent. ${errorText(error)}`);
+    }
+    setTesting(false);
+  };
+  const enable = async (enabled: boolean): Promise<void> => {
+    try {
+      await call("PATCH", "api/webhooks", { query: query(hook), body: { enabled } });
+      toast(`${host} is ${enabled ? "enabled" : "disabled"}.`);
+      done();
+    } catch (error) {
+      badToast(`Not changed. ${errorText(error)}`);
+    }
+  };
+  return (
+    <Page
+      title={host}
+      crumbs={[{ label: "Webhooks", to: href("webhooks") }]}
+      actions={
+        may && (
+          <>
+            <Button busy={testing} onClick={() => void test()}>
+              Send a test
+            </Button>
+            <Menu
+              label={`Actions for ${host}`}
+              items={[
+                { label: "Edit", icon: "edit", run: () => setAsking("edit") },
+                {
+                  label: hook.enabled ? "Disable" : "Enable",
+                  icon: hook.enabled ? "stop" : "play",
+                  run: () => void enable(!hook.enabled),
+                },
+                { label: "Replay all events", icon: "back", run: () => setReplaying("all") },
+                { label: "Rotate secret", icon: "key", run: () => setAsking("rotate") },
+                { label: "Delete webhook", icon: "trash", danger: true, run: () => setAsking("delete") },
+              ]}
+            />
+          </>
+        )
+      }
+    >
+      {!hook.enabled && hook.disabled_reason && (
+        <Banner
+          tone="bad"
+          title={`This webhook was disabled on ${date(Date.parse(hook.updated_at))}.`}
+          action={
+            may && (
+              <Button small onClick={() => void enable(true)}>
+                Enable
+              </Button>
+            )
+          }
+        >
+          {hook.disabled_reason === "gone" ? "The receiver answered 410 Gone." : "No delivery succeeded for five days."} Its place
+          is kept: when you enable it, it goes on from there.
+        </Banner>
+      )}
+      <dl class="facts-table">
+        <div>
+          <dt>Address</dt>
+          <dd>
+            <code>{hook.url}</code>
+          </dd>
+        </div>
+        <div>
+          <dt>Events</dt>
+          <dd>
+            <code>{hook.types.join(" ")}</code>
+          </dd>
+        </div>
+        {hook.description && (
+          <div>
+            <dt>Description</dt>
+            <dd>{hook.description}</dd>
+          </div>
+        )}
+        <div>
+          <dt>Order</dt>
+          <dd>{hook.ordered ? "One after the other" : "Several at a time"}</dd>
+        </div>
+        <div>
+          <dt>State</dt>
+          <dd>
+            <State hook={hook} />
+          </dd>
+        </div>
+      </dl>
+      <h2 class="section">Deliveries</h2>
+      {deliveries.error !== null ? (
+        <Failure what="The deliveries could not be read." error={deliveries.error} retry={() => void deliveries.reload()} />
+      ) : !deliveries.data ? (
+        <div class="card">
+          <Skeleton rows={5} />
+        </div>
+      ) : deliveries.data.length === 0 ? (
+        <div class="card">
+          <Empty icon="webhook" title="Nothing was sent yet">
+            The next event that matches is sent at once.
+          </Empty>
+        </div>
+      ) : (
+        <div class="table-box">
+          <table class="deliveries-table">
+            <caption class="hidden">The last deliveries</caption>
+            <thead>
+              <tr>
+                <th scope="col">Event</th>
+                <th scope="col" class="c-attempt second">
+                  Attempt
+                </th>
+                <th scope="col">Answer</th>
+                <th scope="col" class="third">
+                  Next attempt
+                </th>
+                <th scope="col" class="right second c-changed">
+                  When
+                </th>
+                {may && (
+                  <th class="c-act">
+                    <span class="hidden">Replay</span>
+                  </th>
+                )}
+              </tr>
+            </thead>
+            <tbody>
+              {deliveries.data.map((one) => (
+                <tr key={`${one.id} ${one.attempt} ${one.at}`}>
+                  <td>
+                    <code>{one.type}</code>
+                    {one.revision !== null && <span class="dim"> {number(one.revision)}</span>}
+                  </td>
+                  <td class="second">{one.attempt}</td>
+                  <td title={one.response ?? undefined}>
+                    {one.status !== null && <Badge tone={one.status < 300 ? "ok" : "bad"}>{one.status}</Badge>}{" "}
+                    <span class="dim">{one.error ?? `${number(one.duration_ms)} ms`}</span>
+                  </td>
+                  <td class="third dim">{one.next_attempt_at ? <Time at={one.next_attempt_at} /> : ""}</td>
+                  <td class="right dim second">
+                    <Time at={one.at} />
+                  </td>
+                  {may && (
+                    <td class="right">
+                      {one.revision !== null && (
+                        <Button small onClick={() => setReplaying(one)}>
+                          Replay
+                        </Button>
+                      )}
+                    </td>
+                  )}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {asking === "edit" && <Edit hook={hook} onClose={() => setAsking(null)} />}
+      {asking === "delete" && (
+        <Confirm
+          title={`Delete ${host}?`}
+          verb="Delete webhook"
+          onClose={() => setAsking(null)}
+          run={async () => {
+            await call("DELETE", "api/webhooks", { query: query(hook) });
+            toast(`${host} is deleted.`);
+            go(href("webhooks"));
+            // Not before this screen is gone: it would read deliveries that are no more.
+            setTimeout(done);
+          }}
+        >
+          Nothing is sent to it any more, and its list of deliveries goes. This cannot be undone.
+        </Confirm>
+      )}
+      {asking === "rotate" && (
+        <Confirm
+          title="Rotate the secret?"
+          verb="Rotate secret"
+          danger={false}
+          onClose={() => setAsking(null)}
+          run={async () => {
+            const { data } = await call<Webhook>("POST", "api/webhooks/rotate-secret", { query: query(hook) });
+            done();
+            setTimeout(() => showSecret(data, "Copy the new secret now"));
+          }}
+        >
+          You get a new secret. For 24 hours each event is signed with both, so that your server can change over.
+        </Confirm>
+      )}
+      {replaying && (
+        <Replay hook={hook} from={replaying === "all" ? null : replaying.revision} onClose={() => setReplaying(null)} />
+      )}
+    </Page>
+  );
+}
+
+/** The cursor of the feed before a revision. Cursors are opaque, so it is looked up in the feed. */
+async function cursorBefore(revision: number): Promise<string> {
+  let cursor = "start";
+  for (;;) {
+    const { data, headers } = await call<{ cursor: string; revision: number }[]>("GET", "api/changes", {
+      query: { workspace_id: workspace.value!.id, after: cursor, limit: 1000 },
+    });
+    for (const event of data) {
+      if (event.revision >= revision) return cursor;
+      cursor = event.cursor;
+    }
+    if (!data.length) return headers.get("Change-Cursor") ?? cursor;
+  }
+}
+
+function Replay({ hook, from, onClose }: { hook: Webhook; from: number | null; onClose: () => void }) {
+  return (
+    <Confirm
+      title={from === null ? "Replay all events?" : `Replay from revision ${number(from)}?`}
+      verb="Replay"
+      danger={false}
+      onClose={onClose}
+      run={async () => {
+        await call("POST", "api/webhooks/replay", {
+          query: query(hook),
+          body: { after: from === null ? "start" : await cursorBefore(from) },
+        });
+        toast("The events are sent again.");
+        invalidate("webhooks", "audit");
+      }}
+    >
+      {from === null ? "Every matching event since the workspace exists" : "This event and every matching one after it"} is sent
+      again, with the same ids, so that your server can tell that it has seen them.
+    </Confirm>
+  );
+}

@@ -1,0 +1,229 @@
+/** Webhooks: creation, the one showing of the secret, deliveries, tests, replay. */
+import { useState } from "preact/hooks";
+import { call, isStatus } from "../base/api";
+import { invalidate } from "../base/cache";
+import { useWebhooks } from "../base/data";
+import { href, route, setParams } from "../base/route";
+import { ACTIONS } from "../base/said";
+import { can, workspace } from "../base/session";
+import { plural } from "../base/text";
+import type { Webhook } from "../base/types";
+import { Badge, Button, Empty, Skeleton, Time } from "../parts/base";
+import { Dialog } from "../parts/dialog";
+import { Failure, toast } from "../parts/feedback";
+import { Area, Check, Field, Input } from "../parts/fields";
+import { Lead, Page } from "../parts/page";
+import { secret } from "../parts/secret";
+
+const MOST = 20;
+const DEFAULT_TYPES = ["agent.*", "agents.*", "label.*"];
+
+export const hostOf = (url: string): string => {
+  try {
+    return new URL(url).host;
+  } catch {
+    return url;
+  }
+};
+
+export function Webhooks() {
+  const hooks = useWebhooks();
+  const may = can("webhooks:manage") && !hooks.absent;
+  const full = (hooks.data?.length ?? 0) >= MOST;
+  return (
+    <Page
+      title="Webhooks"
+      crumbs={[{ label: "Settings" }, { label: "Integrations" }]}
+      actions={
+        may &&
+        !full && (
+          <Button kind="primary" icon="plus" onClick={() => setParams({ new: 1 }, false)}>
+            Add webhook
+          </Button>
+        )
+      }
+    >
+      <Lead>Events of this workspace, sent to your own servers and signed with a secret. Each is delivered at least once.</Lead>
+      {hooks.absent ? (
+        <div class="card">
+          <Empty icon="webhook" title="This server has no webhooks" />
+        </div>
+      ) : hooks.error !== null ? (
+        <Failure what="The webhooks could not be read." error={hooks.error} retry={() => void hooks.reload()} />
+      ) : !hooks.data ? (
+        <div class="card">
+          <Skeleton rows={3} />
+        </div>
+      ) : hooks.data.length === 0 ? (
+        <div class="card">
+          <Empty
+            icon="webhook"
+            title="No webhooks yet"
+            action={
+              may && (
+                <Button icon="plus" onClick={() => setParams({ new: 1 }, false)}>
+                  Add webhook
+                </Button>
+              )
+            }
+          >
+            A webhook tells another server about each change, such as a new version of an agent.
+          </Empty>
+        </div>
+      ) : (
+        <>
+          <div class="table-box">
+            <table class="hooks-table">
+              <caption class="hidden">Webhooks</caption>
+              <thead>
+                <tr>
+                  <th scope="col">Address</th>
+                  <th scope="col" class="third">
+                    Events
+                  </th>
+                  <th scope="col" class="second">
+                    Description
+                  </th>
+                  <th scope="col" class="c-state">
+                    State
+                  </th>
+                  <th scope="col" class="right second c-changed">
+                    Changed
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {hooks.data.map((hook) => (
+                  <tr key={hook.id}>
+                    <td>
+                      <a class="strong" href={href("webhook", { id: hook.id })} title={hook.url}>
+                        {hostOf(hook.url)}
+                      </a>
+                    </td>
+                    <td class="third">
+                      <code>{hook.types.join(" ")}</code>
+                    </td>
+                    <td class="second dim">{hook.description}</td>
+                    <td>
+                      <State hook={hook} />
+                    </td>
+                    <td class="right dim second">
+                      <Time at={hook.updated_at} />
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+          <p class="table-foot">
+            {plural(hooks.data.length, "webhook")}
+            {full && `. At most ${MOST} are possible.`}
+          </p>
+        </>
+      )}
+      {may && route.value.params.get("new") !== null && <Edit hook={null} onClose={() => setParams({ new: null })} />}
+    </Page>
+  );
+}
+
+export function State({ hook }: { hook: Webhook }) {
+  if (hook.enabled) return <Badge tone="ok">Enabled</Badge>;
+  return (
+    <Badge tone={hook.disabled_reason ? "bad" : undefined}>{hook.disabled_reason ? "Disabled by the server" : "Disabled"}</Badge>
+  );
+}
+
+export const query = (hook: Webhook) => ({ webhook_id: hook.id });
+
+export function showSecret(hook: Webhook, what: string): void {
+  secret.value = {
+    title: what,
+    text: "This is the only time it is shown. Your server checks the signatures of events with it.",
+    secret: hook.secret!,
+    what: "the secret",
+    facts: [hostOf(hook.url), ...hook.types],
+  };
+}
+
+export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => void }) {
+  const [url, setUrl] = useState(hook?.url ?? "");
+  const [types, setTypes] = useState((hook?.types ?? DEFAULT_TYPES).join("\n"));
+  const [description, setDescription] = useState(hook?.description ?? "");
+  const [ordered, setOrdered] = useState(hook?.ordered ?? false);
+  const [busy, setBusy] = useState(false);
+  const [tried, setTried] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const named = types.split(/[\s,]+/).filter(Boolean);
+  const urlFault = !url
+    ? "A webhook needs an address."
+    : URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
+      ? null
+      : "Write a whole address, such as https://example.com/hooks.";
+  const typesFault = named.length ? (named.find((type) => !ACTIONS.includes(type) && !/^[a-z_]+\.\*$/.test(type)) ?? null) : null;
+  const save = async (): Promise<void> => {
+    setTried(true);
+    if (busy || urlFault || typesFault) return;
+    setBusy(true);
+    setError(null);
+    const body = { url, types: named.length ? named : DEFAULT_TYPES, description: description || null, ordered };
+    try {
+      const { data } = hook
+        ? await call<Webhook>("PATCH", "api/webhooks", { query: query(hook), body })
+        : await call<Webhook>("POST", "api/webhooks", { body: { workspace_id: workspace.value!.id, ...body } });
+      invalidate("webhooks", "audit");
+      onClose();
+      if (data.secret) showSecret(data, "Copy the secret now");
+      else toast(`${hostOf(data.url)} is saved.`);
+    } catch (failed) {
+      setError(failed);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title={hook ? `Edit ${hostOf(hook.url)}` : "Add a webhook"}
+      onClose={() => busy || onClose()}
+      onSubmit={() => void save()}
+      foot={
+        <>
+          <Button onClick={onClose} blocked={busy}>
+            Cancel
+          </Button>
+          <Button type="submit" kind="primary" busy={busy}>
+            {hook ? "Save webhook" : "Add webhook"}
+          </Button>
+        </>
+      }
+    >
+      <Field label="Address" hint="A public https address." error={tried ? urlFault : null}>
+        {(field) => (
+          <Input {...field} mono type="url" value={url} onText={setUrl} autocomplete="off" spellcheck={false} data-first />
+        )}
+      </Field>
+      <Field
+        label="Events"
+        hint={
+          <>
+            Audit actions such as <code>agent.updated</code>, or families such as <code>agent.*</code>, one a line.
+          </>
+        }
+        error={tried && typesFault ? `${typesFault} is no event.` : null}
+      >
+        {(field) => <Area {...field} mono rows={4} value={types} onText={setTypes} spellcheck={false} />}
+      </Field>
+      <Field label="Description" hint="Optional.">
+        {(field) => <Input {...field} value={description} onText={setDescription} />}
+      </Field>
+      <Check checked={ordered} onCheck={setOrdered}>
+        Wait for each event before the next one is sent
+      </Check>
+      {error !== null && (
+        <Failure
+          what="Not saved."
+          error={error}
+          {...(isStatus(error, 422) ? { kept: `At most ${MOST} webhooks are possible.` } : {})}
+        />
+      )}
+    </Dialog>
+  );
+}

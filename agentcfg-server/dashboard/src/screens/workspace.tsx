@@ -1,0 +1,208 @@
+/** The workspace itself: name, plan, export, end. */
+import { useState } from "preact/hooks";
+import { address, call } from "../base/api";
+import { forget } from "../base/cache";
+import { useKeys } from "../base/data";
+import { go, href, shownWorkspace } from "../base/route";
+import { can, planName, refresh, workspace } from "../base/session";
+import { count, now, number, plural } from "../base/text";
+import type { Workspace } from "../base/types";
+import { Button } from "../parts/base";
+import { Confirm, Dialog } from "../parts/dialog";
+import { Failure, toast } from "../parts/feedback";
+import { Field, Input } from "../parts/fields";
+import { Page } from "../parts/page";
+import { CopyButton } from "../parts/secret";
+import { isLive } from "./keys";
+
+const LIMIT = 100;
+const nameFault = (name: string): string | null =>
+  !/\P{White_Space}/u.test(name)
+    ? "A workspace needs a name."
+    : count(name) > LIMIT
+      ? `${plural(count(name) - LIMIT, "character")} too many. The limit is ${LIMIT}.`
+      : null;
+
+export function WorkspaceScreen() {
+  const { id, plan, active_agents: active, agent_limit: limit, role } = workspace.value!;
+  const may = can("workspace:manage");
+  const [erasing, setErasing] = useState(false);
+  return (
+    <Page title="Workspace" crumbs={[{ label: "Settings" }]} width="form">
+      <Rename key={id} />
+      <section class="group">
+        <h2>Plan</h2>
+        <p class="prose">
+          {planName(plan)}
+          {active !== undefined &&
+            `, ${limit ? `${number(active)} of ${number(limit)} agents in use` : `${plural(active, "agent")}, without a limit`}`}
+          . An operator of this server can change the plan.
+        </p>
+      </section>
+      <section class="group">
+        <h2>Id</h2>
+        <div class="row">
+          <code class="clip">{id}</code>
+          <CopyButton text={id} what="Copy id" />
+        </div>
+        {role && <p class="hint">Your role is {role}.</p>}
+      </section>
+      {may && (
+        <section class="group">
+          <h2>Export</h2>
+          <p class="prose">
+            All that the workspace holds, one record a line: agents, versions, labels, members, keys and webhooks without their
+            secrets, the whole audit log.
+          </p>
+          <div>
+            <Export />
+          </div>
+        </section>
+      )}
+      {may && (
+        <section class="group">
+          <h2>Erase</h2>
+          <p class="prose">Ends the workspace and removes what it holds, for good.</p>
+          <div>
+            <Button kind="quiet danger" class="outlined" onClick={() => setErasing(true)}>
+              Erase workspace
+            </Button>
+          </div>
+        </section>
+      )}
+      {erasing && <Erase onClose={() => setErasing(false)} />}
+    </Page>
+  );
+}
+
+function Export() {
+  const { id, name } = workspace.value!;
+  const file = `${name.replace(/[^\p{L}\p{N}_-]+/gu, "-")}-${new Date().toISOString().slice(0, 10)}.ndjson`;
+  return (
+    <a class="button" href={address("api/workspaces/export", { workspace_id: id }).href} download={file}>
+      Export workspace
+    </a>
+  );
+}
+
+function Rename() {
+  const current = workspace.value!;
+  const [name, setName] = useState(current.name);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const may = can("workspace:manage");
+  const fault = nameFault(name);
+  const save = async (): Promise<void> => {
+    if (fault || busy || name === current.name) return;
+    setBusy(true);
+    setError(null);
+    try {
+      await call("PATCH", "api/workspaces", { query: { workspace_id: current.id }, body: { name } });
+      await refresh();
+      toast("The name is saved.");
+    } catch (failed) {
+      setError(failed);
+    }
+    setBusy(false);
+  };
+  return (
+    <form
+      class="group"
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save();
+      }}
+    >
+      <Field label="Name" error={fault} {...(name.length > 80 ? { counted: { text: name, limit: LIMIT } } : {})}>
+        {(field) => (
+          <div class="row">
+            <Input {...field} value={name} onText={setName} readOnly={!may} />
+            {may && (
+              <Button type="submit" kind="primary" busy={busy} blocked={fault !== null || name === current.name}>
+                Save
+              </Button>
+            )}
+          </div>
+        )}
+      </Field>
+      {error !== null && <Failure what="Not saved." error={error} />}
+    </form>
+  );
+}
+
+function Erase({ onClose }: { onClose: () => void }) {
+  const { id, name } = workspace.value!;
+  const keys = useKeys().data?.filter((key) => isLive(key, now.value)).length ?? 0;
+  const run = async (): Promise<void> => {
+    await call("DELETE", "api/workspaces", { query: { workspace_id: id, confirm: name } });
+    forget();
+    shownWorkspace.value = null;
+    go(new URL(href("overview"), location.origin).pathname, true);
+    await refresh();
+    toast(`${name} is erased.`);
+  };
+  return (
+    <Confirm
+      title={`Erase ${name}?`}
+      verb="Erase workspace"
+      run={run}
+      onClose={onClose}
+      extra={<Export />}
+      typed={{ text: name, why: `Type ${name} to erase it.` }}
+    >
+      {keys > 0 ? (keys === 1 ? "Its key stops working" : `All ${number(keys)} keys stop working`) : "Its keys stop working"}, all
+      members lose access and webhooks stop, at once. Agents, versions and audit log are then removed for good. Export first: it
+      cannot be brought back.
+    </Confirm>
+  );
+}
+
+export function NewWorkspace({ onClose }: { onClose: () => void }) {
+  const [name, setName] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [tried, setTried] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const fault = nameFault(name);
+  const create = async (): Promise<void> => {
+    setTried(true);
+    if (fault || busy) return;
+    setBusy(true);
+    setError(null);
+    try {
+      const { data } = await call<Workspace>("POST", "api/workspaces", { body: { name } });
+      await refresh();
+      onClose();
+      const url = new URL(href("overview"), location.origin);
+      url.searchParams.set("workspace", data.id);
+      go(url.pathname + url.search);
+      toast(`${data.name} is created.`);
+    } catch (failed) {
+      setError(failed);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      narrow
+      title="New workspace"
+      onClose={() => busy || onClose()}
+      onSubmit={() => void create()}
+      foot={
+        <>
+          <Button onClick={onClose} blocked={busy}>
+            Cancel
+          </Button>
+          <Button type="submit" kind="primary" busy={busy}>
+            Create workspace
+          </Button>
+        </>
+      }
+    >
+      <Field label="Name" hint="You become its owner." error={tried ? fault : null}>
+        {(field) => <Input {...field} value={name} onText={setName} autocomplete="off" data-first />}
+      </Field>
+      {error !== null && <Failure what="Not created." error={error} />}
+    </Dialog>
+  );
+}

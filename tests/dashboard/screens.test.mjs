@@ -1,0 +1,98 @@
+// Every screen, light and dark, wide and narrow, empty and full: rules of accessibility, no sideways scrolling, one heading.
+import AxeBuilder from "@axe-core/playwright";
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { fill, launch, open, Server } from "./harness.mjs";
+
+const SCREENS = ["overview", "agents", "agents?show=deleted", "new-agent", "status", "status?view=list", "audit-log", "connect", "api-keys", "members", "workspace", "ai-providers", "webhooks", "nothing-here"];
+const OF_AGENT = ["agents/writer", "agents/writer/history", "agents/writer/history?from=1&to=2&view=inline", "agents/writer/labels", "agents/writer/try", "agents/newsletter"];
+const DIALOGS = ["api-keys?new=1", "members?new=1"];
+const SIZES = { wide: { width: 1280, height: 800 }, middle: { width: 900, height: 800 }, narrow: { width: 360, height: 740 } };
+
+let browser;
+let server;
+
+before(async () => {
+  browser = await launch();
+  server = await Server.start();
+  await fill(server, "full");
+  await server.workspace("empty", "Empty");
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+/** The violations of a screen. */
+async function faults(page, where) {
+  await page.until(() => !document.querySelector("[aria-busy=true]"));
+  const said = [];
+  const sideways = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  if (sideways > 0) said.push(`${where} scrolls sideways by ${sideways} px`);
+  const headings = await page.locator("h1").count();
+  if (headings !== 1) said.push(`${where} has ${headings} headings of the first level`);
+  const found = await new AxeBuilder({ page }).withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]).analyze();
+  for (const { id, help, nodes } of found.violations) {
+    said.push(`${where}: ${id}: ${help}\n${nodes.slice(0, 3).map(({ html, failureSummary }) => `    ${html.slice(0, 200)}\n    ${failureSummary}`).join("\n")}`);
+  }
+  return said;
+}
+
+const check = async (page, where) => assert.deepEqual(await faults(page, where), []);
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const [size, viewport] of Object.entries(SIZES)) {
+    test(`screens, ${colorScheme}, ${size}`, { timeout: 280_000 }, async () => {
+      const said = [];
+      for (const user of ["full", "empty"]) {
+        const page = await open(browser, server, { colorScheme, viewport, reducedMotion: "reduce" });
+        await page.goto(`${server.url}/`);
+        await page.getByRole("heading", { name: "Sign in to agentcfg" }).waitFor();
+        said.push(...(await faults(page, "sign-in")));
+        await page.signIn(user);
+        const screens = [...SCREENS, ...(user === "full" ? [...OF_AGENT, ...DIALOGS] : [])];
+        for (const screen of screens) {
+          await page.show(screen);
+          said.push(...(await faults(page, `${screen}, ${user}`)));
+        }
+        page.faults();
+        await page.context().close();
+      }
+      assert.deepEqual(said, []);
+    });
+  }
+}
+
+test("the review, the merge, the menu of the narrow window and the shown key are accessible", async () => {
+  const page = await open(browser, server, { reducedMotion: "reduce" });
+  await page.signIn("full");
+  await page.show("agents/writer");
+  await page.getByLabel("Role").fill("Essayist");
+  await check(page, "changed");
+  await page.getByRole("button", { name: "Review changes" }).click();
+  await check(page, "review");
+  const [{ workspace_id: id }] = await server.call("full", "GET", `/api/agents/configs?workspace_id=${(await server.call("full", "GET", "/api/workspaces"))[0].id}&agent_id=writer`);
+  await server.call("full", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=writer`, { role: "Poet" });
+  page.expect(412, "/api/agents/configs");
+  await page.getByRole("dialog").getByRole("button", { name: /^Save/ }).click();
+  await page.getByText("0 of 1 conflict decided").waitFor();
+  await page.locator("label", { hasText: "Mine" }).click();
+  await check(page, "merge");
+  await page.getByRole("button", { name: "Back to editing" }).click();
+  await page.getByRole("button", { name: "Discard" }).click();
+  await page.show("api-keys?new=1");
+  await page.getByLabel("Name").fill("shown");
+  await page.getByRole("button", { name: "Create key" }).last().click();
+  await page.getByRole("heading", { name: "Copy your new key now" }).waitFor();
+  await check(page, "key");
+  await page.getByLabel("I have stored the key in a safe place").check();
+  await page.getByRole("button", { name: "Done" }).click();
+  await page.setViewportSize(SIZES.narrow);
+  await page.getByRole("button", { name: "Open menu" }).click();
+  await page.getByRole("dialog").waitFor();
+  await check(page, "menu");
+  await page.getByRole("dialog").getByRole("link", { name: "Members" }).click();
+  await page.getByRole("heading", { level: 1, name: "Members" }).waitFor();
+  assert.equal(await page.getByRole("dialog").count(), 0);
+  page.faults();
+});

@@ -1,0 +1,124 @@
+// Signing in and out, workspaces, lost connections, ended sessions, and proxies.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { below, fill, open, prepare, visit } from "./harness.mjs";
+
+const stage = prepare();
+
+const stored = (page) => page.evaluate(() => [localStorage.length, sessionStorage.length, document.cookie]);
+
+test("a login link names its user, works once, and leaves nothing in the browser but the cookie", async () => {
+  await stage.server.workspace("ines", "Ines");
+  const link = stage.server.link("ines");
+  const page = await open(stage.browser, stage.server);
+  await page.goto(stage.server.url + link);
+  await page.getByRole("heading", { name: "Sign in as ines" }).waitFor();
+  assert.equal(await page.evaluate(() => location.hash), "");
+  await page.getByRole("button", { name: "Continue as ines" }).click();
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+  assert.deepEqual(await stored(page), [0, 0, ""]);
+
+  await page.getByRole("button", { name: "ines", exact: true }).click();
+  await page.getByRole("menuitem", { name: "Sign out" }).click();
+  await page.getByRole("heading", { name: "Sign in to agentcfg" }).waitFor();
+  assert.equal(await page.evaluate(async () => (await fetch("api/whoami")).status), 401);
+
+  page.expect(401, "/api/sessions");
+  await page.goto(`${stage.server.url}/ui/overview`);
+  await page.goto(stage.server.url + link);
+  await page.getByRole("button", { name: "Continue as ines" }).click();
+  await page.getByText("This link was used or is too old.").waitFor();
+  page.faults();
+});
+
+test("a session token signs in, and a wrong one says so", async () => {
+  await stage.server.workspace("tove", "Tove");
+  const page = await open(stage.browser, stage.server);
+  page.expect(401, "/api/sessions");
+  await page.goto(`${stage.server.url}/ui/agents`);
+  await page.getByLabel("Session token").fill("no.token.atall");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("This token is not valid.").waitFor();
+  await page.getByLabel("Session token").fill(stage.server.token("tove"));
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { level: 1, name: "Agents" }).waitFor();
+  await page.getByText("No agents yet").waitFor();
+  assert.deepEqual(await stored(page), [0, 0, ""]);
+  page.faults();
+});
+
+test("a user without a workspace creates one, and the address names it from the second on", async () => {
+  const page = await open(stage.browser, stage.server);
+  await page.signIn("noor");
+  for (const name of ["First", "Second"]) {
+    if (name === "Second") await page.getByRole("button", { name: "First" }).click();
+    await page.getByRole(name === "First" ? "button" : "menuitem", { name: "New workspace" }).click();
+    await page.getByLabel("Name").fill(name);
+    await page.getByRole("button", { name: "Create workspace" }).click();
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+  }
+  await page.getByText("Second is created.").waitFor();
+  assert.match(page.url(), /workspace=/);
+  await page.getByRole("button", { name: "Second" }).click();
+  await page.getByRole("menuitem", { name: "First" }).click();
+  await page.getByRole("button", { name: "First" }).waitFor();
+  await page.goBack();
+  await page.getByRole("button", { name: "Second" }).waitFor();
+  page.faults();
+});
+
+test("a lost connection keeps the text and says how old the page is", async () => {
+  const { page } = await stage.studio("frida");
+  await page.show("agents/writer");
+  await page.getByLabel("Role").fill("Typed before the line broke");
+  page.mayLose = true;
+  await page.context().setOffline(true);
+  await page.getByText("Connection lost.").waitFor();
+  assert.equal(await page.getByLabel("Role").inputValue(), "Typed before the line broke");
+  await page.getByRole("button", { name: "Review changes" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: /^Save/ }).click();
+  await page.getByRole("dialog").getByText("Your text is still here.").waitFor();
+  await page.context().setOffline(false);
+  await page.getByRole("dialog").getByRole("button", { name: /^Save/ }).click();
+  await page.getByText(/Writer is saved/).waitFor();
+  await page.getByText("Connection lost.").waitFor({ state: "detached" });
+  page.faults();
+});
+
+test("an ended session keeps the text until the user is back", async () => {
+  const { page } = await stage.studio("greta");
+  await page.show("agents/writer");
+  await page.getByLabel("Role").fill("Typed in an old session");
+  const other = await visit(page.context(), stage.server);
+  await other.show("overview");
+  await other.getByRole("button", { name: "greta", exact: true }).click();
+  await other.getByRole("menuitem", { name: "Sign out" }).click();
+  await other.getByRole("heading", { name: "Sign in to agentcfg" }).waitFor();
+  for (const path of ["configs", "status", "versions", "labels"]) page.expect(401, `/api/agents/${path}`);
+  for (const path of ["models", "api-keys", "audit-log", "changes"]) page.expect(401, `/api/${path}`);
+  await page.getByText("Your session has ended.").waitFor();
+  assert.equal(await page.getByLabel("Role").inputValue(), "Typed in an old session");
+  await other.signIn("greta");
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByText("Your session has ended.").waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Review changes" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: /^Save/ }).click();
+  await page.getByText(/Writer is saved/).waitFor();
+  page.faults();
+});
+
+test("it works below a path prefix", async () => {
+  await fill(stage.server, "disa");
+  const proxy = await below("/team/agents/", stage.server.url);
+  const page = await visit(await stage.browser.newContext(), stage.server, proxy.url);
+  await page.signIn("disa");
+  await page.getByRole("link", { name: "Agents" }).first().click();
+  await page.getByRole("link", { name: "Writer", exact: true }).click();
+  await page.getByRole("heading", { level: 1, name: "Writer" }).waitFor();
+  assert.match(page.url(), /\/team\/agents\/ui\/agents\/writer$/);
+  await page.reload();
+  await page.getByLabel("Persona prompt").waitFor();
+  page.faults();
+  await page.context().close();
+  proxy.stop();
+});
