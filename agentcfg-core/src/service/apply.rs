@@ -132,14 +132,13 @@ impl AgentCfg {
             active,
             set,
             named,
-            others: others
-                .into_iter()
-                .zip(rest)
-                .map(|(id, (agent, member))| (id, agent, member))
-                .collect(),
+            others: others.into_iter().zip(rest).collect(),
         })
     }
 }
+
+/// An agent, and the set that it belongs to.
+type AgentAndSet = (Option<Stored<Agent>>, Option<Stored<SetMember>>);
 
 /// The records that an apply is decided on.
 struct State {
@@ -151,16 +150,16 @@ struct State {
     active: u64,
     set: Option<Stored<AgentSet>>,
     /// The agents of the body, in its order.
-    named: Vec<(Option<Stored<Agent>>, Option<Stored<SetMember>>)>,
+    named: Vec<AgentAndSet>,
     /// The other agents of the set, where they were read.
-    others: Vec<(AgentId, Option<Stored<Agent>>, Option<Stored<SetMember>>)>,
+    others: Vec<(AgentId, AgentAndSet)>,
 }
 
 impl State {
     /// The time of the change: now, but after the last change of each agent.
     fn time(&self, now: Timestamp) -> Timestamp {
         let named = self.named.iter().filter_map(|(agent, _)| agent.as_ref());
-        let others = self.others.iter().filter_map(|(_, agent, _)| agent.as_ref());
+        let others = self.others.iter().filter_map(|(_, (agent, _))| agent.as_ref());
         let changes = named.chain(others).map(|agent| agent.value.updated_at.plus_millis(1));
         changes.fold(now, Timestamp::max)
     }

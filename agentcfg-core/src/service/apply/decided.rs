@@ -47,20 +47,20 @@ impl AgentCfg {
             decided.agents.push(match found {
                 None => {
                     let agent = spec.to_agent(workspace, (self.new_id(at)?, at, at));
-                    OneDecided::Change(ApplyAction::Create, AgentChange::new(None, agent))
+                    OneDecided::Change(ApplyAction::Create, Box::new(AgentChange::new(None, agent)))
                 }
                 Some(found) => wanted(spec, found, at)?,
             });
         }
         if body.prune {
-            for (agent_id, found, member) in state.others {
+            for (agent_id, (found, member)) in state.others {
                 if let Some(found) = found.filter(|found| found.value.is_active) {
                     let agent = Agent {
                         is_active: false,
                         updated_at: at,
                         ..found.value.clone()
                     };
-                    let change = AgentChange::new(Some(found), agent);
+                    let change = Box::new(AgentChange::new(Some(found), agent));
                     decided.agents.push(OneDecided::Change(ApplyAction::Deactivate, change));
                 }
                 decided.left.push((agent_id, member));
@@ -72,8 +72,8 @@ impl AgentCfg {
 
 /// What happens to one agent.
 enum OneDecided {
-    Change(ApplyAction, AgentChange),
-    Keep(Stored<Agent>),
+    Change(ApplyAction, Box<AgentChange>),
+    Keep(Box<Stored<Agent>>),
 }
 
 /// Decides how an agent that exists comes to its wanted state.
@@ -88,11 +88,11 @@ fn wanted(spec: &AgentSpec, found: Stored<Agent>, at: Timestamp) -> Result<OneDe
         };
         return Ok(OneDecided::Change(
             ApplyAction::Restore,
-            AgentChange::new(Some(found), agent),
+            Box::new(AgentChange::new(Some(found), agent)),
         ));
     }
     if !diff::differ(before, &agent)? {
-        return Ok(OneDecided::Keep(found));
+        return Ok(OneDecided::Keep(Box::new(found)));
     }
     let agent = Agent {
         updated_at: at,
@@ -100,7 +100,7 @@ fn wanted(spec: &AgentSpec, found: Stored<Agent>, at: Timestamp) -> Result<OneDe
     };
     Ok(OneDecided::Change(
         ApplyAction::Update,
-        AgentChange::new(Some(found), agent),
+        Box::new(AgentChange::new(Some(found), agent)),
     ))
 }
 
