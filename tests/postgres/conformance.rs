@@ -89,6 +89,26 @@ async fn tables_are_created_once_and_newer_formats_are_refused() {
     assert_eq!(agents, "t", "a refused database is left as it is");
 }
 
+/// A database of an earlier release lacks the tables of newer kinds of records, which the next start creates.
+#[tokio::test]
+async fn tables_that_an_earlier_release_did_not_have_are_created() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let options = PostgresOptions {
+        schema: cluster.schema(),
+        ..PostgresOptions::new(cluster.url())
+    };
+    PostgresStore::connect(&options).await.unwrap();
+    let schema = &options.schema;
+    cluster.sql(&format!(
+        "DROP TABLE {schema}.sets; DROP TABLE {schema}.set_members; DROP TABLE {schema}.removals"
+    ));
+    let store = PostgresStore::connect(&options).await.unwrap();
+    let key = Key::in_workspace(WorkspaceId::new(Uuid::from_u128(1)), Kind::Set, "docs");
+    let writes = vec![Write::Put(key.clone(), b"1".to_vec())];
+    store.commit(Batch { checks: vec![], writes }).await.unwrap();
+    assert!(store.get(&[key]).await.unwrap()[0].is_some());
+}
+
 /// A database of an earlier release has one more table. It opens as before while that table holds no record.
 #[tokio::test]
 async fn the_table_of_other_records_may_stay_while_it_is_empty() {

@@ -7,6 +7,7 @@ mod access;
 mod agents;
 mod api_keys;
 mod apply;
+mod apply_properties;
 mod audit;
 mod changes;
 mod conditions;

@@ -90,6 +90,7 @@ macro_rules! for_all_tests {
                 a_put_replaces,
                 an_empty_batch_succeeds,
                 numbers_answer_each_write,
+                the_end_of_a_removal_takes_its_marker_and_nothing_of_others,
                 values_come_back_as_written,
                 versions_check_one_write,
                 versions_never_return;

@@ -54,6 +54,35 @@ pub async fn numbers_answer_each_write(store: Arc<dyn Store>) {
     assert_eq!(numbers, [2, put_versions.0, 0, 42, put_versions.1]);
 }
 
+/// The end of a removal deletes its marker, and can be repeated. Records and versions of other workspaces stay.
+pub async fn the_end_of_a_removal_takes_its_marker_and_nothing_of_others(store: Arc<dyn Store>) {
+    let marker = |number| Key::global("removals", Kind::Removal, workspace(number).to_string());
+    let other = |item: &str| Key::in_workspace(workspace(2), Kind::Agent, item);
+    let writes = [
+        put(&agent("a"), 1),
+        put(&other("a"), 2),
+        put(&other("b"), 3),
+        put(&marker(1), 4),
+        put(&marker(2), 5),
+    ];
+    let last = write(&store, writes).await[2];
+    write(&store, [Write::Delete(agent("a")), Write::Delete(other("b"))]).await;
+    for _ in 0..2 {
+        store
+            .end_removal(workspace(1), marker(1))
+            .await
+            .expect("a removal ends");
+        assert_eq!(read(&store, &marker(1)).await, None);
+        assert_eq!(value(&store, &other("a")).await, 2);
+        assert_eq!(value(&store, &marker(2)).await, 5);
+    }
+    let next = write(&store, [put(&other("b"), 6)]).await[0];
+    assert!(
+        next > last,
+        "the version of a deleted record of another workspace is kept"
+    );
+}
+
 /// A value reads back as an equal JSON value, of any type and length.
 pub async fn values_come_back_as_written(store: Arc<dyn Store>) {
     let long = "ä\u{1f600}\"\\\n".repeat(20_000);

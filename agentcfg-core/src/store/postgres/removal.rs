@@ -58,7 +58,7 @@ fn outside(sql: &Sql, table: &Table) -> Option<String> {
     match table.kind {
         Kind::Membership => index(Kind::Member).map(|of| format!("{i} = $1::uuid::text AND {of}")),
         Kind::ApiKey | Kind::KeyUse => index(Kind::WorkspaceApiKey),
-        Kind::SealedKey => Some(format!("starts_with({i}, $1::uuid::text || '/')")),
+        Kind::SealedKey => Some(format!("left({i}, 37) = $1::uuid::text || '/'")),
         _ => None,
     }
 }

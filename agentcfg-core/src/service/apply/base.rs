@@ -1,0 +1,105 @@
+//! The base of an apply: whether one of its agents has changed since.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::State;
+use crate::error::{Error, ErrorKind};
+use crate::model::{Action, ApplyAgents, Cursor, CursorError, Target, TargetType, WorkspaceId};
+use crate::service::pieces::Pieces;
+use crate::service::records::{self, Entity, Entries};
+use crate::service::{AgentCfg, diff};
+use crate::store::Kind;
+use crate::validate::Invalid;
+
+/// The greatest number of identifiers in a message.
+const SHOWN: usize = 10;
+
+impl AgentCfg {
+    /// Refuses the change when one of its agents has changed since the base.
+    pub(super) async fn require_unchanged(
+        &self,
+        base: Cursor,
+        state: &State,
+        body: &ApplyAgents,
+        workspace: WorkspaceId,
+    ) -> Result<(), Error> {
+        let last = state.last_revision;
+        let since = match base.revision_in(workspace, self.epoch().await?, last) {
+            Ok(revision) => revision,
+            Err(error @ CursorError::OtherWorkspace) => return Err(Invalid::new("base", error).into()),
+            Err(error) => return Err(Error::new(ErrorKind::Precondition, format!("base {error}"))),
+        };
+        let agents = body.agents.iter().map(|spec| &*spec.agent_id);
+        let agents: HashSet<&str> = agents.chain(state.others.iter().map(|(id, ..)| &**id)).collect();
+        let changed = self.changed_agents(workspace, since, last, &agents).await?;
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let mut message = format!("since base {} of these agents have changed: ", changed.len());
+        message += &changed
+            .iter()
+            .take(SHOWN)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", ");
+        if changed.len() > SHOWN {
+            message += " and others";
+        }
+        Err(Error::new(ErrorKind::Precondition, message))
+    }
+
+    /// Which of these agents the log changes after one entry and up to another.
+    async fn changed_agents(
+        &self,
+        workspace: WorkspaceId,
+        mut since: u64,
+        last: u64,
+        agents: &HashSet<&str>,
+    ) -> Result<BTreeSet<String>, Error> {
+        let (mut changed, mut pieces) = (BTreeSet::new(), Pieces::default());
+        while since < last {
+            let after = records::audit_entry(workspace, since);
+            let entries = Entries::<LogSubject>::in_workspace(workspace).after(&after);
+            let found = self.scan(entries.limit(pieces.limit())).await?;
+            if found.is_empty() {
+                return Err(Error::new(ErrorKind::Internal, "the log ends before its last entry"));
+            }
+            pieces.note(found.len(), found.bytes());
+            for entry in found {
+                since += 1;
+                let of_entry = entry.value()?.agents();
+                changed.extend(of_entry.into_iter().filter(|agent_id| agents.contains(&**agent_id)));
+            }
+        }
+        Ok(changed)
+    }
+}
+
+/// The part of a log entry that says what it is about.
+#[derive(Deserialize)]
+struct LogSubject {
+    action: Action,
+    target: Target,
+    changes: HashMap<String, IgnoredAny>,
+}
+
+impl Entity for LogSubject {
+    const KIND: Kind = Kind::LogEntry;
+}
+
+impl LogSubject {
+    /// The agents that the entry changes. A label points at an agent and does not change it.
+    fn agents(self) -> BTreeSet<String> {
+        match (self.action, self.target.kind) {
+            (Action::AgentsApplied, _) => {
+                let paths = self.changes.keys().filter_map(|path| diff::agent_field(path));
+                paths.map(|(agent_id, _)| agent_id.to_owned()).collect()
+            }
+            (action, TargetType::Agent) if action.as_str().starts_with("agent.") => [self.target.id].into(),
+            _ => BTreeSet::new(),
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! An apply that is decided: what happens to each agent, and the commit of all of it.
+
+use std::collections::BTreeSet;
+
+use super::State;
+use crate::error::{Error, ErrorKind};
+use crate::model::{
+    Action, Agent, AgentId, AgentSet, AgentSpec, AppliedAgent, ApplyAction, ApplyAgents, SetName, StoredAgent,
+    TargetType, Timestamp, WorkspaceId,
+};
+use crate::service::access::Access;
+use crate::service::agent_change::AgentChange;
+use crate::service::agents::over_limit;
+use crate::service::change::Change;
+use crate::service::records::{self, SetMember, Stored, WorkspacePlan};
+use crate::service::{AgentCfg, diff};
+
+/// After how many agents other tasks get a turn.
+const TURN: usize = 32;
+
+impl AgentCfg {
+    /// Decides what happens to each agent.
+    pub(super) async fn decide_apply(
+        &self,
+        body: &ApplyAgents,
+        state: State,
+        at: Timestamp,
+        workspace: WorkspaceId,
+    ) -> Result<Decided, Error> {
+        let mut decided = Decided {
+            plan: state.plan,
+            revision: state.revision,
+            active: state.active,
+            set: state.set,
+            set_name: body.set.clone(),
+            agents: Vec::with_capacity(body.agents.len()),
+            joined: Vec::new(),
+            left: Vec::new(),
+        };
+        for (i, (spec, (found, member))) in body.agents.iter().zip(state.named).enumerate() {
+            if i % TURN == TURN - 1 {
+                tokio::task::yield_now().await;
+            }
+            if decided.set_name.is_some() && member.is_none() {
+                decided.joined.push(spec.agent_id.clone());
+            }
+            decided.agents.push(match found {
+                None => {
+                    let agent = spec.to_agent(workspace, (self.new_id(at)?, at, at));
+                    OneDecided::Change(ApplyAction::Create, Box::new(AgentChange::new(None, agent)))
+                }
+                Some(found) => wanted(spec, found, at)?,
+            });
+        }
+        if body.prune {
+            for (agent_id, (found, member)) in state.others {
+                if let Some(found) = found.filter(|found| found.value.agent.is_active) {
+                    let agent = Agent {
+                        is_active: false,
+                        updated_at: at,
+                        ..found.value.agent.clone()
+                    };
+                    let change = Box::new(AgentChange::new(Some(found), agent));
+                    decided.agents.push(OneDecided::Change(ApplyAction::Deactivate, change));
+                }
+                decided.left.push((agent_id, member));
+            }
+        }
+        Ok(decided)
+    }
+}
+
+/// What happens to one agent.
+enum OneDecided {
+    Change(ApplyAction, Box<AgentChange>),
+    Keep(Box<Stored<StoredAgent>>),
+}
+
+/// Decides how an agent that exists comes to its wanted state.
+fn wanted(spec: &AgentSpec, found: Stored<StoredAgent>, at: Timestamp) -> Result<OneDecided, Error> {
+    let before = &found.value.agent;
+    let same_time = (before.id, before.created_at, before.updated_at);
+    let agent = spec.to_agent(before.workspace_id, same_time);
+    if !before.is_active {
+        let agent = Agent {
+            updated_at: at,
+            ..agent
+        };
+        return Ok(OneDecided::Change(
+            ApplyAction::Restore,
+            Box::new(AgentChange::new(Some(found), agent)),
+        ));
+    }
+    if agent.has_content_of(before) {
+        return Ok(OneDecided::Keep(Box::new(found)));
+    }
+    let agent = Agent {
+        updated_at: at,
+        ..agent
+    };
+    Ok(OneDecided::Change(
+        ApplyAction::Update,
+        Box::new(AgentChange::new(Some(found), agent)),
+    ))
+}
+
+/// An apply that is decided.
+pub(super) struct Decided {
+    plan: Stored<WorkspacePlan>,
+    pub(super) revision: u64,
+    active: u64,
+    set: Option<Stored<AgentSet>>,
+    set_name: Option<SetName>,
+    /// The agents of the body in its order, and then the pruned ones that were active.
+    agents: Vec<OneDecided>,
+    /// The agents that the set gets.
+    joined: Vec<AgentId>,
+    /// The agents that the set loses, each with the record that says so.
+    left: Vec<(AgentId, Option<Stored<SetMember>>)>,
+}
+
+impl Decided {
+    /// How many more agents are active after the change.
+    fn growth(&self) -> i64 {
+        let changes = self.agents.iter().map(|agent| match agent {
+            OneDecided::Change(_, change) => change.growth(),
+            OneDecided::Keep(_) => 0,
+        });
+        changes.sum()
+    }
+
+    pub(super) fn within_plan(&self, limit: Option<u32>) -> Result<(), Error> {
+        let growth = self.growth();
+        let outcome = self.active.saturating_add_signed(growth);
+        match limit {
+            Some(limit) if growth > 0 && outcome > u64::from(limit) => {
+                let plan = self.plan.value.plan;
+                Err(match growth {
+                    1 => over_limit(plan, Some(limit)),
+                    _ => Error::new(
+                        ErrorKind::PlanLimit,
+                        format!(
+                            "the plan {plan} of this workspace allows {limit} active agents, and there would be {outcome}; an \
+                             operator of this service can change the plan"
+                        ),
+                    ),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether no agent and no membership changes.
+    pub(super) fn is_nothing(&self) -> bool {
+        let keeps = |agent: &OneDecided| matches!(agent, OneDecided::Keep(_));
+        self.joined.is_empty() && self.left.is_empty() && self.agents.iter().all(keeps)
+    }
+
+    /// What happens to each agent, without a commit.
+    pub(super) fn results(&self) -> Result<Vec<AppliedAgent>, Error> {
+        let results = self.agents.iter().map(|agent| match agent {
+            OneDecided::Change(action, change) => applied(*action, change.after(), &change.changes()?),
+            OneDecided::Keep(found) => applied(ApplyAction::Keep, &found.value, b"{}"),
+        });
+        results.collect()
+    }
+
+    /// The change with all of its checks and writes, and what happens to each agent.
+    pub(super) async fn write<'a>(
+        self,
+        access: &'a Access,
+        at: Timestamp,
+        limit: Option<u32>,
+    ) -> Result<(Change<'a>, Vec<AppliedAgent>), Error> {
+        let (workspace, growth) = (access.workspace(), self.growth());
+        let id = workspace.to_string();
+        let mut change = Change::new(access, at, Action::AgentsApplied, TargetType::Workspace, id);
+        if growth > 0 {
+            change = change.check(self.plan.unchanged());
+        }
+        if growth != 0 {
+            let max = limit.map(u64::from).filter(|_| growth > 0);
+            change = change.add(records::active_agents(workspace), growth, max);
+        }
+        change = write_set(change, workspace, self.set_name, self.set, self.joined, self.left)?;
+        let mut results = Vec::with_capacity(self.agents.len());
+        let (mut told, mut rebuilt) = (diff::OfAgents::default(), diff::OfAgents::default());
+        for (i, agent) in self.agents.into_iter().enumerate() {
+            if i % TURN == TURN - 1 {
+                tokio::task::yield_now().await;
+            }
+            match agent {
+                OneDecided::Change(action, decided) => {
+                    let (with, changes, rebuilding) = change.one_agent(&decided)?;
+                    change = with;
+                    let agent_id = &decided.after().agent.agent_id;
+                    told.add(agent_id, &changes)?;
+                    rebuilt.add(agent_id, &rebuilding)?;
+                    results.push(applied(action, decided.after(), &changes)?);
+                }
+                OneDecided::Keep(found) => {
+                    results.push(applied(ApplyAction::Keep, &found.value, b"{}")?);
+                    change = change.check(found.unchanged());
+                }
+            }
+        }
+        Ok((change.tell_text(told.into_text(), rebuilt.into_text()), results))
+    }
+}
+
+/// Writes who belongs to a set from now on. An apply of a set checks the set's record in any case, so that two of one set
+/// never interleave.
+fn write_set<'a>(
+    mut change: Change<'a>,
+    workspace: WorkspaceId,
+    name: Option<SetName>,
+    found: Option<Stored<AgentSet>>,
+    joined: Vec<AgentId>,
+    left: Vec<(AgentId, Option<Stored<SetMember>>)>,
+) -> Result<Change<'a>, Error> {
+    let Some(name) = name else { return Ok(change) };
+    let key = records::agent_set(workspace, &name);
+    change = change.check(key.unchanged(found.as_ref()));
+    if joined.is_empty() && left.is_empty() {
+        return Ok(change);
+    }
+    let mut agents: BTreeSet<AgentId> = found.map(|found| found.value.agents).into_iter().flatten().collect();
+    for agent_id in &joined {
+        let member = records::set_member(workspace, agent_id);
+        change = change
+            .check(member.absent())
+            .put(member, &SetMember { set: name.clone() })?;
+    }
+    for (agent_id, member) in &left {
+        agents.remove(agent_id);
+        if let Some(member) = member {
+            change = change.check(member.unchanged()).delete(member.key.clone());
+        }
+    }
+    agents.extend(joined);
+    if agents.is_empty() {
+        return Ok(change.delete(key));
+    }
+    let agents = agents.into_iter().collect();
+    change.put(key, &AgentSet { set: name, agents })
+}
+
+fn applied(action: ApplyAction, stored: &StoredAgent, changes: &[u8]) -> Result<AppliedAgent, Error> {
+    Ok(AppliedAgent {
+        agent_id: stored.agent.agent_id.clone(),
+        action,
+        version: stored.version(),
+        changes: serde_json::from_slice(changes).map_err(records::not_written)?,
+    })
+}
