@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::{Agent, AgentId, AgentSet, ApiKey, AuditEntry, LiveStatus, Member, ProviderKeyInfo, Timestamp, Workspace};
+use super::{
+    Actor, Agent, AgentConfig, AgentId, AgentLabel, AgentSet, ApiKey, AuditEntry, LiveStatus, Member, Message,
+    ProviderKeyInfo, Timestamp, Webhook, Workspace,
+};
 use crate::body::record;
 use crate::rules;
 use crate::validate::{MAX_NAME, MAX_TASK_TITLE};
@@ -35,6 +38,53 @@ record! {
         "current_task_id": "TASK-118",
         "current_task_title": "Draft the notes for 2.4",
         "reported_at": "2026-11-20T10:05:41.007Z",
+    }],
+}
+
+record! {
+    /// A version of an agent, as an export has it.
+    ///
+    /// ```
+    /// use agentcfg_core::model::ExportedVersion;
+    /// fn line(version: &ExportedVersion) -> String {
+    ///     format!("{} {}: {}", version.agent_id, version.version, version.config.display_name)
+    /// }
+    /// ```
+    #[derive(Debug, Clone, PartialEq)]
+    ExportedVersion {
+        /// Identifier within the workspace, fixed at creation.
+        agent_id: required AgentId,
+        /// The number of the version: 1, 2, 3, … for each agent.
+        version: required u64,
+        /// When the version was made.
+        created_at: required Timestamp,
+        /// Who made it. Null for a version from before versions were kept.
+        actor: nullable Actor,
+        /// Why, as the request gave it.
+        message: nullable Message,
+        /// The number of the version whose content a rollback restored.
+        restored_from: nullable u64,
+        /// The content.
+        config: required AgentConfig,
+    }
+    examples: [{
+        "agent_id": "release-writer",
+        "version": 1,
+        "created_at": "2026-11-20T10:05:41.007Z",
+        "actor": { "type": "user", "id": "user_71" },
+        "message": null,
+        "restored_from": null,
+        "config": {
+            "display_name": "Release writer",
+            "role": null,
+            "description": null,
+            "agent_type": "ai",
+            "model": "gpt-5",
+            "color": null,
+            "persona_prompt": "You write short, factual release notes.",
+            "capabilities": [],
+            "parameters": {},
+        },
     }],
 }
 
@@ -105,6 +155,10 @@ export_lines! {
     Member(Member) = "member",
     /// An agent, active or not.
     Agent(Agent) = "agent",
+    /// A version of an agent.
+    Version(ExportedVersion) = "version",
+    /// A label of an agent.
+    Label(AgentLabel) = "label",
     /// A set of agents.
     Set(AgentSet) = "set",
     /// The last report of an agent.
@@ -113,6 +167,8 @@ export_lines! {
     ApiKey(ApiKey) = "api_key",
     /// That a provider key is saved.
     ProviderKey(ProviderKeyInfo) = "provider_key",
+    /// A webhook, without its secret.
+    Webhook(Webhook) = "webhook",
     /// An entry of the audit log.
     Audit(AuditEntry) = "audit",
 }

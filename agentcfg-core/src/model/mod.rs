@@ -43,7 +43,7 @@ pub use audit::{Action, Actor, ActorType, AuditEntry, AuditFilter, Change, Chang
 pub use change_event::{After, ChangeEvent, StatusEvent};
 pub use cursor::{Cursor, CursorError};
 pub use epoch::{Epoch, InvalidEpoch};
-pub use export::{ExportLine, ReportedStatus};
+pub use export::{ExportLine, ExportedVersion, ReportedStatus};
 pub use ids::{InvalidId, WebhookId, WorkspaceId, parse_uuid};
 pub use label::{AgentLabel, LabelFilter, LabelTarget, PromotedLabel, Promotion};
 pub use named::UnknownWord;

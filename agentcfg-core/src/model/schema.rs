@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Agent, AgentDiff, AgentId, AgentLabel, AgentSet, AgentVersion, AgentVersionDetail, ApiKey, ApiKeyId, ExportLine,
-    Label, Member, ReportedStatus, SetName,
+    ExportedVersion, Label, Member, ReportedStatus, SetName,
 };
 use super::{
     AgentPatch, AgentSpec, AgentStatus, AppliedAgents, ApplyAgents, AuditEntry, CreatedApiKey, ErrorBody, ModelInfo,
@@ -104,6 +104,7 @@ pub fn definitions() -> Map<String, Value> {
         AppliedAgents,
         AgentSet,
         ReportedStatus,
+        ExportedVersion,
         ExportLine,
         Webhook,
         NewWebhook,

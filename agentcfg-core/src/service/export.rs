@@ -5,17 +5,22 @@
 //! while the reader takes them, and [`LogSince`] takes back the later changes of each piece. Entries of the log never change,
 //! and reports of a status belong to no revision.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::change::Change;
-use super::log_since::LogSince;
+use super::log_since::{LABELS, LogSince};
 use super::pieces::Pieces;
-use super::records::{self, Entity, Entries, Scanned, StoredEntry, StoredProviderKey, StoredStatus, WorkspaceApiKey};
+use super::records::{
+    self, Entity, Entries, LoggedEvent, Scanned, StoredEntry, StoredLabel, StoredLabels, StoredProviderKey,
+    StoredStatus, StoredVersion, StoredWebhook, WebhookState, WorkspaceApiKey,
+};
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, AgentId, AgentSet, ExportLine, Member, Permission, ProviderKeyInfo, ReportedStatus, StoredAgent,
-    TargetType, TextId, Workspace, WorkspaceId,
+    Action, Agent, AgentConfig, AgentId, AgentSet, ExportLine, ExportedVersion, Label, Member, Permission,
+    ProviderKeyInfo, ReportedStatus, StoredAgent, TargetType, TextId, Webhook, Workspace, WorkspaceId,
 };
 
 /// How often the first records are read at most. Each further time, another writer has changed one of them in between.
@@ -45,6 +50,7 @@ struct First {
     members: Vec<Member>,
     sets: Vec<AgentSet>,
     provider_keys: Vec<ProviderKeyInfo>,
+    webhooks: Vec<Webhook>,
 }
 
 /// The kinds of lines, in their order.
@@ -52,10 +58,13 @@ struct First {
 enum Stage {
     Workspace,
     Agents,
+    Versions,
+    Labels,
     Sets,
     Statuses,
     ApiKeys,
     ProviderKeys,
+    Webhooks,
     Audit,
     Done,
 }
@@ -64,11 +73,14 @@ impl Stage {
     fn next(self) -> Self {
         match self {
             Self::Workspace => Self::Agents,
-            Self::Agents => Self::Sets,
+            Self::Agents => Self::Versions,
+            Self::Versions => Self::Labels,
+            Self::Labels => Self::Sets,
             Self::Sets => Self::Statuses,
             Self::Statuses => Self::ApiKeys,
             Self::ApiKeys => Self::ProviderKeys,
-            Self::ProviderKeys => Self::Audit,
+            Self::ProviderKeys => Self::Webhooks,
+            Self::Webhooks => Self::Audit,
             Self::Audit | Self::Done => Self::Done,
         }
     }
@@ -130,8 +142,14 @@ impl AgentCfg {
         let query = (records::workspace(workspace), head());
         let (members, (found, revision)) = self.scan_with(Entries::in_workspace(workspace), query).await?;
         let (sets, _) = self.scan_with(Entries::in_workspace(workspace), head()).await?;
-        let (keys, last) = self
+        let (keys, _) = self
             .scan_with(Entries::<StoredProviderKey>::in_workspace(workspace), head())
+            .await?;
+        let (hooks, _) = self
+            .scan_with(Entries::<StoredWebhook>::in_workspace(workspace), head())
+            .await?;
+        let (states, last) = self
+            .scan_with(Entries::<WebhookState>::in_workspace(workspace), head())
             .await?;
         let mut since = LogSince::new(workspace, revision);
         since.read_to(self, last).await?;
@@ -141,11 +159,15 @@ impl AgentCfg {
         let mut members: Vec<Member> = members.into_values()?;
         members.sort_by(|a, b| (a.created_at, &a.user_id).cmp(&(b.created_at, &b.user_id)));
         let found = found.ok_or_else(|| not_found("workspace", &workspace.to_string()))?;
+        let epoch = self.epoch().await?;
+        // The records of webhooks and of their states have the same items, so they are in the same order.
+        let webhooks = hooks.into_values()?.into_iter().zip(states.into_values()?);
         let first = First {
             workspace: found.value,
             members,
             sets: sets.into_values()?,
             provider_keys: keys.into_values()?.iter().map(StoredProviderKey::listed).collect(),
+            webhooks: webhooks.map(|(webhook, state)| webhook.listed(epoch, &state)).collect(),
         };
         Ok(Some((first, since, revision)))
     }
@@ -204,6 +226,8 @@ impl Export {
                 Ok(false)
             }
             Stage::Agents => self.agents(lines).await,
+            Stage::Versions => self.versions(lines).await,
+            Stage::Labels => self.labels(lines).await,
             Stage::Sets => {
                 for set in std::mem::take(&mut self.first.sets) {
                     write(lines, &ExportLine::Set(set))?;
@@ -215,6 +239,12 @@ impl Export {
             Stage::ProviderKeys => {
                 for key in std::mem::take(&mut self.first.provider_keys) {
                     write(lines, &ExportLine::ProviderKey(key))?;
+                }
+                Ok(false)
+            }
+            Stage::Webhooks => {
+                for webhook in std::mem::take(&mut self.first.webhooks) {
+                    write(lines, &ExportLine::Webhook(webhook))?;
                 }
                 Ok(false)
             }
@@ -240,11 +270,110 @@ impl Export {
         let found = self.read::<StoredAgent>().await?;
         let is_some = !found.is_empty();
         for agent in found {
-            if let Some(agent) = self.since.agent(agent.value()?.agent)? {
-                write(lines, &ExportLine::Agent(agent))?;
+            let stored = agent.value()?;
+            let has_history = stored.history.is_some();
+            let Some(agent) = self.since.agent(stored.agent)? else {
+                continue;
+            };
+            // An agent from before versions were kept has no record of its version 1 at the revision of the export.
+            let version_1 = match has_history {
+                false => Some(first_version(&agent)),
+                true if self.since.has_changed(&agent.agent_id) => self.version_recorded_since(&agent).await?,
+                true => None,
+            };
+            write(lines, &ExportLine::Agent(agent))?;
+            if let Some(version) = version_1 {
+                write(lines, &ExportLine::Version(version))?;
             }
         }
         Ok(is_some)
+    }
+
+    /// The version 1 that the first change of an agent since the revision has recorded, if the agent had none.
+    async fn version_recorded_since(&self, agent: &Agent) -> Result<Option<ExportedVersion>, Error> {
+        let key = records::version::<AgentConfig>(self.workspace, &agent.agent_id, 1);
+        let found = self.service.read(key).await?;
+        let found = found.filter(|found| found.value.was_active.is_some() && found.value.revision > self.revision);
+        Ok(found.map(|found| exported(agent.agent_id.clone(), found.value)))
+    }
+
+    async fn versions(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
+        let found = self.read::<StoredVersion>().await?;
+        let is_some = !found.is_empty();
+        for version in found {
+            let agent_id = version.key().agent_id().to_owned();
+            let version = version.value()?;
+            if version.revision <= self.revision {
+                // The identifier in a key is that of a record, which was checked.
+                let version = exported(AgentId::wrap(agent_id.into()), version);
+                write(lines, &ExportLine::Version(version))?;
+            }
+        }
+        Ok(is_some)
+    }
+
+    async fn labels(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
+        let before = self.after.clone();
+        let found = self.read::<StoredLabels>().await?;
+        let is_some = !found.is_empty();
+        let mut agents = BTreeMap::new();
+        for labels in found {
+            agents.insert(labels.key().item().to_owned(), labels.value()?);
+        }
+        // Labels that were removed since may have left no record.
+        for agent_id in self
+            .since
+            .agents_of_moved_labels(before.as_deref(), self.after.as_deref())
+        {
+            agents.entry(agent_id).or_default();
+        }
+        for (agent_id, StoredLabels { mut labels }) in agents {
+            for (label, version) in self.since.moved_labels(&agent_id).cloned().unwrap_or_default() {
+                let label: Label = label.parse()?;
+                labels.remove(&label);
+                if version.is_some()
+                    && let Some(was) = self.label_at_revision(&agent_id, &label).await?
+                {
+                    labels.insert(label, was);
+                }
+            }
+            let agent_id = AgentId::wrap(agent_id.into());
+            for (label, stored) in labels {
+                write(lines, &ExportLine::Label(stored.shown(&agent_id, &label)))?;
+            }
+        }
+        Ok(is_some)
+    }
+
+    /// A label as it was at the revision, from the last entry up to then that moved it.
+    async fn label_at_revision(&self, agent_id: &str, label: &Label) -> Result<Option<StoredLabel>, Error> {
+        let (mut next, mut pieces) = (self.revision + 1, Pieces::default());
+        while next > 1 {
+            let after = records::audit_entry::<LoggedEvent>(self.workspace, next);
+            let entries = Entries::in_workspace(self.workspace).after(&after).descending();
+            let found = self.service.scan::<LoggedEvent>(entries.limit(pieces.limit())).await?;
+            if found.is_empty() {
+                break;
+            }
+            pieces.note(found.len(), found.bytes());
+            for entry in found {
+                next -= 1;
+                let entry = entry.value()?;
+                let path = match entry.action {
+                    Action::LabelSet if entry.target.id == agent_id => format!("{LABELS}{label}"),
+                    Action::LabelPromoted => format!("agents/{agent_id}/{LABELS}{label}"),
+                    _ => continue,
+                };
+                if let Some(version) = entry.changes.get(&path).and_then(|change| change.to.as_u64()) {
+                    return Ok(Some(StoredLabel {
+                        version,
+                        updated_at: entry.created_at,
+                        actor: entry.actor,
+                    }));
+                }
+            }
+        }
+        Ok(None)
     }
 
     async fn statuses(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
@@ -292,6 +421,31 @@ impl Export {
             }
         }
         Ok(true)
+    }
+}
+
+/// The version 1 of an agent from before versions were kept.
+fn first_version(agent: &Agent) -> ExportedVersion {
+    ExportedVersion {
+        agent_id: agent.agent_id.clone(),
+        version: 1,
+        created_at: agent.updated_at,
+        actor: None,
+        message: None,
+        restored_from: None,
+        config: agent.config(),
+    }
+}
+
+fn exported(agent_id: AgentId, version: StoredVersion) -> ExportedVersion {
+    ExportedVersion {
+        agent_id,
+        version: version.version,
+        created_at: version.created_at,
+        actor: version.actor,
+        message: version.message,
+        restored_from: version.restored_from,
+        config: version.config,
     }
 }
 

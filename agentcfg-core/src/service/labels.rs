@@ -131,7 +131,7 @@ impl AgentCfg {
             ));
         }
         if let Some(found) = labels.label(label).filter(|found| found.version == target.version) {
-            return Ok(Attempt::Done(shown(&agent_id, label, found.clone())));
+            return Ok(Attempt::Done(found.clone().shown(&agent_id, label)));
         }
         if present.is_none() && labels.count() >= MAX_LABELS {
             return Err(too_many(&agent_id));
@@ -142,7 +142,7 @@ impl AgentCfg {
         let change = Change::new(&access, now, Action::LabelSet, TargetType::Agent, agent_id.as_str());
         let change = change.tell_changes(&changes)?.about_version(target.version);
         let change = labels.set(label, &stored).put_into(change)?;
-        Ok(self.apply(change).await?.attempt(shown(&agent_id, label, stored)))
+        Ok(self.apply(change).await?.attempt(stored.shown(&agent_id, label)))
     }
 
     /// Removes a label of an agent. The version that it points at stays.
@@ -447,18 +447,8 @@ fn list(
     let agent_id = AgentId::try_from(key.item())?;
     let labels = found.labels.into_iter();
     let labels = labels.filter(|(label, _)| wanted.is_none_or(|wanted| label == wanted));
-    rows.extend(labels.map(|(label, found)| shown(&agent_id, &label, found)));
+    rows.extend(labels.map(|(label, found)| found.shown(&agent_id, &label)));
     Ok(())
-}
-
-fn shown(agent_id: &AgentId, label: &Label, stored: StoredLabel) -> AgentLabel {
-    AgentLabel {
-        agent_id: agent_id.clone(),
-        label: label.clone(),
-        version: stored.version,
-        updated_at: stored.updated_at,
-        actor: stored.actor,
-    }
 }
 
 fn no_label(agent_id: &str, label: &Label) -> Error {

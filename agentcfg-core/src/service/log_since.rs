@@ -5,16 +5,20 @@
 //! revision that it is to show.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::pieces::Pieces;
-use super::records::{self, Entries, StoredEntry};
+use super::records::{self, Entries, LoggedEvent};
 use super::{AgentCfg, diff};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Action, Agent, ApiKey, AuditEntry, TargetType, WorkspaceId};
+use crate::model::{Action, Agent, ApiKey, TargetType, WorkspaceId};
+
+/// The prefix of the names of labels in the changes of an entry.
+pub(super) const LABELS: &str = "labels/";
 
 /// What the log since a revision has changed, as far as it was read.
 pub(super) struct LogSince {
@@ -23,6 +27,8 @@ pub(super) struct LogSince {
     read: u64,
     agents: HashMap<String, Undo>,
     api_keys: HashMap<String, Undo>,
+    /// By agent and label: the version at the revision.
+    labels: BTreeMap<String, BTreeMap<String, Option<u64>>>,
     /// Whether a record has changed whose change cannot be taken back.
     others: bool,
 }
@@ -44,6 +50,7 @@ impl LogSince {
             read: revision,
             agents: HashMap::new(),
             api_keys: HashMap::new(),
+            labels: BTreeMap::new(),
             others: false,
         }
     }
@@ -52,24 +59,25 @@ impl LogSince {
     pub(super) async fn read_to(&mut self, service: &AgentCfg, last: u64) -> Result<(), Error> {
         let mut pieces = Pieces::default();
         while self.read < last {
-            let after = records::audit_entry::<StoredEntry>(self.workspace, self.read);
+            let after = records::audit_entry::<LoggedEvent>(self.workspace, self.read);
             let entries = Entries::in_workspace(self.workspace)
                 .after(&after)
                 .limit(pieces.limit());
-            let found = service.scan::<StoredEntry>(entries).await?;
+            let found = service.scan::<LoggedEvent>(entries).await?;
             if found.is_empty() {
                 return Err(Error::new(ErrorKind::Internal, "the log ends before its last entry"));
             }
             pieces.note(found.len(), found.bytes());
             for entry in found {
                 self.read += 1;
-                self.note(entry.value()?.shown(self.read));
+                self.note(entry.value()?);
             }
         }
         Ok(())
     }
 
-    fn note(&mut self, entry: AuditEntry) {
+    fn note(&mut self, mut entry: LoggedEvent) {
+        entry.changes.append(&mut entry.rebuilding);
         match (entry.action, entry.target.kind) {
             (Action::AgentsApplied, _) => {
                 self.others = true;
@@ -82,7 +90,22 @@ impl LogSince {
                     }
                 }
             }
-            (Action::LabelSet | Action::LabelRemoved | Action::LabelPromoted, _) => {}
+            (Action::LabelSet | Action::LabelRemoved, _) => {
+                for (path, change) in entry.changes {
+                    if let Some(label) = path.strip_prefix(LABELS) {
+                        self.note_label(&entry.target.id, label, &change.from);
+                    }
+                }
+            }
+            (Action::LabelPromoted, _) => {
+                for (path, change) in entry.changes {
+                    if let Some((agent_id, field)) = diff::agent_field(&path)
+                        && let Some(label) = field.strip_prefix(LABELS)
+                    {
+                        self.note_label(agent_id, label, &change.from);
+                    }
+                }
+            }
             (_, TargetType::Agent) => {
                 let undo = self.agents.entry(entry.target.id).or_default();
                 for (field, change) in entry.changes {
@@ -98,6 +121,31 @@ impl LogSince {
             (Action::WorkspaceExported, _) => {}
             _ => self.others = true,
         }
+    }
+
+    fn note_label(&mut self, agent_id: &str, label: &str, from: &Value) {
+        let labels = self.labels.entry(agent_id.to_owned()).or_default();
+        labels.entry(label.to_owned()).or_insert_with(|| from.as_u64());
+    }
+
+    /// The labels of an agent that were moved since: the version that each had at the revision, `None` where it did not exist.
+    pub(super) fn moved_labels(&self, agent_id: &str) -> Option<&BTreeMap<String, Option<u64>>> {
+        self.labels.get(agent_id)
+    }
+
+    /// The agents behind one identifier and up to another whose labels were moved since.
+    pub(super) fn agents_of_moved_labels(&self, after: Option<&str>, last: Option<&str>) -> Vec<String> {
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let last = last.map_or(Bound::Unbounded, Bound::Included);
+        self.labels
+            .range::<str, _>((after, last))
+            .map(|(id, _)| id.clone())
+            .collect()
+    }
+
+    /// Whether the record of an agent has changed since.
+    pub(super) fn has_changed(&self, agent_id: &str) -> bool {
+        self.agents.contains_key(agent_id)
     }
 
     /// Whether the workspace itself, its members, its provider keys or its sets may have changed.

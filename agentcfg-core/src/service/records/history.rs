@@ -9,7 +9,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use super::entity::{Entity, EntityKey};
-use crate::model::{Actor, AgentConfig, Label, Message, Timestamp, WorkspaceId};
+use crate::model::{Actor, AgentConfig, AgentId, AgentLabel, Label, Message, Timestamp, WorkspaceId};
 use crate::store::Kind;
 
 /// Stands between an agent's identifier and what follows it in a key. It sorts before each character of an identifier, so
@@ -87,6 +87,14 @@ pub(in crate::service) fn version<C: DeserializeOwned + 'static>(
     EntityKey::in_workspace(workspace, item(agent_id, number))
 }
 
+impl<C: DeserializeOwned + 'static> EntityKey<StoredVersion<C>> {
+    /// The identifier of the agent that the key names.
+    pub(in crate::service) fn agent_id(&self) -> &str {
+        let item = self.item();
+        item.split_once(SEPARATOR).map_or(item, |(agent_id, _)| agent_id)
+    }
+}
+
 pub(in crate::service) fn touch(workspace: WorkspaceId, agent_id: &str, number: u64) -> EntityKey<StoredTouch> {
     EntityKey::in_workspace(workspace, item(agent_id, number))
 }
@@ -97,6 +105,19 @@ pub(in crate::service) struct StoredLabel {
     pub(in crate::service) version: u64,
     pub(in crate::service) updated_at: Timestamp,
     pub(in crate::service) actor: Actor,
+}
+
+impl StoredLabel {
+    /// The label as it is shown.
+    pub(in crate::service) fn shown(self, agent_id: &AgentId, label: &Label) -> AgentLabel {
+        AgentLabel {
+            agent_id: agent_id.clone(),
+            label: label.clone(),
+            version: self.version,
+            updated_at: self.updated_at,
+            actor: self.actor,
+        }
+    }
 }
 
 /// All labels of an agent. They are one record, so that the check of its version guards a label and their number.
