@@ -222,7 +222,7 @@ fn measure(target: &Target) -> Result<(Figures, f64), Failure> {
             std::thread::spawn(move || write_changes(address, &mine, number, base, time, is_product))
         })
         .collect();
-    runtime.block_on(local.run_until(tokio::time::sleep(time + Duration::from_secs(1))));
+    runtime.block_on(local.run_until(async { tokio::time::sleep(time + Duration::from_secs(1)).await }));
     let cpu = target.server.cpu_seconds() - cpu;
     let (mut expected, mut answers) = (0, Vec::new());
     for writer in writers {
