@@ -1,5 +1,7 @@
 //! Who the caller is and what it may do.
 
+use std::fmt;
+
 use super::named::named;
 use super::{Permission, Plan, Role, Scope, Timestamp, WorkspaceId};
 use crate::body::{body, record};
@@ -108,4 +110,11 @@ body! {
     }
     read_only: &[],
     examples: [{ "code": "not-a-code-but-an-example" }],
+}
+
+/// The code is a secret until it is used.
+impl fmt::Debug for SignIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignIn").field("code", &"[redacted]").finish()
+    }
 }
