@@ -39,7 +39,9 @@ impl Client {
         body: &ApplyAgents,
         dry_run: bool,
     ) -> Result<AppliedAgents, Error> {
-        let call = Call::post("/api/agents/apply").query("workspace_id", workspace);
+        let call = Call::post("/api/agents/apply")
+            .query("workspace_id", workspace)
+            .message(self.message());
         let call = match dry_run {
             true => call.query("dry_run", true).idempotent(),
             false => call,

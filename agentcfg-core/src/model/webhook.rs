@@ -152,7 +152,7 @@ record! {
         "ordered": false,
         "enabled": true,
         "disabled_reason": null,
-        "cursor": "k3j9x0ab.118.0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+        "cursor": "k3j9x0ab-0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05-c118",
         "created_at": "2026-11-20T09:30:00.123Z",
         "updated_at": "2026-11-20T09:30:00.123Z",
     }],
@@ -304,7 +304,7 @@ body! {
         after: required ReplayFrom,
     }
     read_only: &[],
-    examples: [{ "after": "k3j9x0ab.7.0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05" }, { "after": "start" }],
+    examples: [{ "after": "k3j9x0ab-0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05-c7" }, { "after": "start" }],
 }
 
 record! {

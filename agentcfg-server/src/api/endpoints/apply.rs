@@ -6,7 +6,7 @@ use agentcfg_core::validate::Valid;
 use super::tags::AGENTS;
 use crate::api::answer::Json;
 use crate::api::call::Call;
-use crate::api::call::parameters::{DryRun, WorkspaceId};
+use crate::api::call::parameters::{DryRun, Message, WorkspaceId};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
@@ -63,12 +63,14 @@ impl Endpoint for Apply {
                     {
                         "agent_id": "release-writer",
                         "action": "update",
+                        "version": 4,
                         "changes": {"model": {"from": null, "to": "gpt-5"}}
                     },
-                    {"agent_id": "reviewer_2", "action": "none", "changes": {}},
+                    {"agent_id": "reviewer_2", "action": "none", "version": 1, "changes": {}},
                     {
                         "agent_id": "translator",
                         "action": "deactivate",
+                        "version": 2,
                         "changes": {"is_active": {"from": true, "to": false}}
                     }
                 ]
@@ -77,22 +79,23 @@ impl Endpoint for Apply {
     )
     .failures(&[409, 412, 422]);
 
-    type Input = (WorkspaceId, DryRun);
+    type Input = (WorkspaceId, DryRun, Message);
     type Body = Valid<ApplyAgents>;
     type Answer = Json<AppliedAgents>;
 
     async fn run(
         call: &Call<'_>,
-        (workspace, dry_run): Values<'_, Self>,
+        (workspace, dry_run, message): Values<'_, Self>,
         body: Valid<ApplyAgents>,
     ) -> Result<Self::Answer, Failure> {
-        let applied = call.service.apply_agents(call.caller, workspace, body, dry_run);
+        let caller = call.caller.with_message(message);
+        let applied = call.service.apply_agents(&caller, workspace, body, dry_run);
         Ok(Json(applied.await?))
     }
 }
 
 impl Guarded for Apply {
-    async fn guard(call: &Call<'_>, (workspace, _): Values<'_, Self>) -> Result<(), Failure> {
+    async fn guard(call: &Call<'_>, (workspace, ..): Values<'_, Self>) -> Result<(), Failure> {
         let permission = Permission::AgentsConfigure;
         Ok(call.service.authorize(call.caller, workspace, permission).await?)
     }

@@ -38,7 +38,7 @@ const EXAMPLE: &str = r#"{
     "ordered": false,
     "enabled": true,
     "disabled_reason": null,
-    "cursor": "k3j9x0ab.118.0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+    "cursor": "k3j9x0ab-0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05-c118",
     "created_at": "2026-11-20T09:30:00.123Z",
     "updated_at": "2026-11-20T09:30:00.123Z"
 }"#;
@@ -52,7 +52,7 @@ const EXAMPLE_WITH_SECRET: &str = r#"{
     "ordered": false,
     "enabled": true,
     "disabled_reason": null,
-    "cursor": "k3j9x0ab.118.0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+    "cursor": "k3j9x0ab-0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05-c118",
     "created_at": "2026-11-20T09:30:00.123Z",
     "updated_at": "2026-11-20T09:30:00.123Z",
     "secret": "whsec_RVhBTVBMRWV4YW1wbGVFWEFNUExFZXhhbXBsZTAwMDA="
@@ -84,7 +84,7 @@ impl Endpoint for List {
                     "ordered": false,
                     "enabled": false,
                     "disabled_reason": "gone",
-                    "cursor": "k3j9x0ab.118.0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                    "cursor": "k3j9x0ab-0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05-c118",
                     "created_at": "2026-11-20T09:30:00.123Z",
                     "updated_at": "2026-11-20T10:05:41.007Z"
                 }
@@ -265,7 +265,7 @@ impl Endpoint for Replay {
     .bodies(&[
         Example(
             "cursor",
-            r#"{"after": "k3j9x0ab.7.0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05"}"#,
+            r#"{"after": "k3j9x0ab-0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05-c7"}"#,
         ),
         Example("all", r#"{"after": "start"}"#),
     ])
