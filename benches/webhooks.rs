@@ -1,4 +1,5 @@
 //! Deliveries of webhooks a second to a local receiver, alone and beside a receiver that never answers.
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};

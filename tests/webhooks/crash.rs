@@ -69,7 +69,7 @@ fn no_event_is_lost_when_the_server_is_killed() {
     };
     eventually("the cursor is at the end", || {
         let cursor = list(&studio)[0]["cursor"].as_str().unwrap().to_owned();
-        let revision: usize = cursor.split('.').nth(1).unwrap().parse().unwrap();
+        let revision: usize = cursor.rsplit_once("-c").unwrap().1.parse().unwrap();
         revision == studio.audit().len()
     });
     // A message that comes twice is the same.

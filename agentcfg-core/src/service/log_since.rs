@@ -113,6 +113,10 @@ impl LogSince {
                 }
             }
             (_, TargetType::ApiKey) => {
+                // A rotation makes a key, which has no entry of its own.
+                if let Some(Value::String(made)) = entry.changes.get("replaced_by").map(|change| &change.to) {
+                    self.api_keys.entry(made.clone()).or_default().is_new = true;
+                }
                 let undo = self.api_keys.entry(entry.target.id).or_default();
                 for (field, change) in entry.changes {
                     undo.note(field, change.from);

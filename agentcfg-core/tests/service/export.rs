@@ -2,8 +2,8 @@
 
 use agentcfg_core::clock::SystemEntropy;
 use agentcfg_core::model::{
-    Action, Agent, AgentFilter, AgentPatch, AgentState, ExportLine, NewAgent, Patch, Plan, Provider, Role, Scope,
-    StatusReport, WorkspaceId,
+    Action, Agent, AgentFilter, AgentLabel, AgentPatch, AgentState, ExportLine, ExportedVersion, LabelFilter,
+    LabelTarget, NewAgent, NewWebhook, Patch, Plan, Provider, Role, RotateApiKey, Scope, StatusReport, WorkspaceId,
 };
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::service::Export;
@@ -26,24 +26,17 @@ async fn rest(export: &mut Export) -> Result<Vec<ExportLine>, Error> {
     Ok(lines)
 }
 
-/// The agents among lines, in the order of their identifiers, without the time of the last change.
+/// The agents among lines, in the order of their identifiers.
 fn agents<'a>(lines: impl IntoIterator<Item = &'a ExportLine>) -> Vec<Agent> {
     let mut agents: Vec<_> = lines
         .into_iter()
         .filter_map(|line| match line {
-            ExportLine::Agent(agent) => Some(without_time(agent)),
+            ExportLine::Agent(agent) => Some(agent.clone()),
             _ => None,
         })
         .collect();
     agents.sort_by(|a, b| a.agent_id.cmp(&b.agent_id));
     agents
-}
-
-fn without_time(agent: &Agent) -> Agent {
-    Agent {
-        updated_at: agent.created_at,
-        ..agent.clone()
-    }
 }
 
 /// All agents of a workspace as a list shows them.
@@ -57,7 +50,7 @@ async fn listed(world: &World, workspace: WorkspaceId) -> Vec<Agent> {
         .list_agents(&world.user("ada"), workspace, &filter)
         .await
         .unwrap();
-    let mut agents: Vec<_> = list.value.agents().unwrap().iter().map(without_time).collect();
+    let mut agents: Vec<_> = list.value.agents().unwrap().to_vec();
     agents.sort_by(|a, b| a.agent_id.cmp(&b.agent_id));
     agents
 }
@@ -100,6 +93,13 @@ async fn an_export_has_every_kind_and_no_secret() {
         .report_status(&caller, None, "writer", report)
         .await
         .unwrap();
+    let target = LabelTarget::new(1);
+    let labelled = world
+        .service
+        .set_label(&ada, Some(workspace), "writer", "production", target);
+    labelled.await.unwrap();
+    let hook = NewWebhook::new(workspace, "https://hooks.example.com/");
+    let hook = world.service.create_webhook(&ada, hook).await.unwrap();
     let credential = ProviderCredential::new("sk-secret-0123456789").unwrap();
     world
         .service
@@ -115,7 +115,7 @@ async fn an_export_has_every_kind_and_no_secret() {
     }
     let lines = read(&text);
     let text = String::from_utf8(text).unwrap();
-    for secret in ["argon2", "sk-secret", &key.key, "sealed"] {
+    for secret in ["argon2", "sk-secret", &key.key, "sealed", &hook.secret, "whsec_"] {
         assert!(!text.contains(secret), "{secret}");
     }
     let kinds: Vec<_> = text.lines().map(|line| line.split('"').nth(3).unwrap()).collect();
@@ -125,13 +125,17 @@ async fn an_export_has_every_kind_and_no_secret() {
         "member",
         "agent",
         "agent",
+        "version",
+        "version",
+        "label",
         "status",
         "api_key",
         "api_key",
         "provider_key",
+        "webhook",
     ];
-    assert_eq!(kinds[..9], expected);
-    assert!(kinds[9..].iter().all(|kind| *kind == "audit"));
+    assert_eq!(kinds[..13], expected);
+    assert!(kinds[13..].iter().all(|kind| *kind == "audit"));
     assert_eq!(agents(&lines), listed(&world, workspace).await);
     let log: Vec<_> = lines
         .iter()
@@ -164,6 +168,15 @@ async fn an_export_shows_one_revision_while_others_change_the_workspace() {
         world.key(workspace, "ada", Scope::Read).await,
         world.key(workspace, "ada", Scope::Read).await,
     ];
+    for (agent_id, label) in [("agent-010", "kept"), ("agent-040", "moved"), ("agent-079", "removed")] {
+        let target = LabelTarget::new(1);
+        let set = service.set_label(&ada, Some(workspace), agent_id, label, target);
+        set.await.unwrap();
+    }
+    let labels_before = service
+        .list_labels(&ada, workspace, LabelFilter::default())
+        .await
+        .unwrap();
     let before = listed(&world, workspace).await;
     let keys_before = service.list_api_keys(&ada, workspace).await.unwrap();
 
@@ -196,6 +209,16 @@ async fn an_export_shows_one_revision_while_others_change_the_workspace() {
                 .await
                 .unwrap();
             service.revoke_api_key(&ada, &keys[1].record.id).await.unwrap();
+            service
+                .rotate_api_key(&ada, &keys[0].record.id, RotateApiKey::default())
+                .await
+                .unwrap();
+            let moved = service.set_label(&ada, Some(workspace), "agent-040", "moved", LabelTarget::new(2));
+            moved.await.unwrap();
+            let removed = service.remove_label(&ada, Some(workspace), "agent-079", "removed");
+            removed.await.unwrap();
+            let new = service.set_label(&ada, Some(workspace), "agent-079", "new", LabelTarget::new(1));
+            new.await.unwrap();
         }
         world.agent(workspace, "ada", &format!("agent-07-{round}")).await;
         world.key(workspace, "ada", Scope::Read).await;
@@ -213,6 +236,23 @@ async fn an_export_shows_one_revision_while_others_change_the_workspace() {
     assert_eq!(exported, keys_before);
     let entries = lines.iter().filter(|line| matches!(line, ExportLine::Audit(_)));
     assert_eq!(entries.count() as u64, export.revision());
+    let labels: Vec<&AgentLabel> = lines
+        .iter()
+        .filter_map(|line| match line {
+            ExportLine::Label(label) => Some(label),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(labels, labels_before.iter().collect::<Vec<_>>());
+    let versions: Vec<&ExportedVersion> = lines
+        .iter()
+        .filter_map(|line| match line {
+            ExportLine::Version(version) => Some(version),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(versions.len(), before.len(), "each agent had one version");
+    assert!(versions.iter().all(|version| version.version == 1));
 }
 
 #[tokio::test]

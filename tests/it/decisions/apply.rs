@@ -131,7 +131,7 @@ fn bad_bodies_name_the_field_and_the_rule() {
         ),
         (
             json!({"agents": named(&["a"]), "prune": "yes"}),
-            "prune must be a boolean, got a string",
+            "prune must be true or false, got a string",
         ),
         (
             json!({"agents": named(&["a", "b", "a"])}),

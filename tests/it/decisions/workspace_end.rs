@@ -132,8 +132,8 @@ fn the_client_streams_an_export() {
     assert_eq!(agents, listed);
     assert_eq!(
         others,
-        1 + 1 + 153,
-        "the workspace, its owner, and the log with the export and a change of plan"
+        1 + 1 + 150 + 153,
+        "the workspace, its owner, a version of each agent, and the log with the export and a change of plan"
     );
 }
 

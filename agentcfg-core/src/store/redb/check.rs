@@ -290,7 +290,7 @@ impl Owners {
 
 /// The workspace that a record belongs to; `None` where it belongs to none, or does not say.
 fn owner(key: &Key, record: Option<&Record>) -> Option<WorkspaceId> {
-    /// An API key's record, of which nothing else is read.
+    /// The record of an API key or of the place of a webhook, of which nothing else is read.
     #[derive(serde::Deserialize)]
     struct Owned {
         workspace_id: WorkspaceId,
@@ -299,7 +299,7 @@ fn owner(key: &Key, record: Option<&Record>) -> Option<WorkspaceId> {
     match (key.partition(), key.kind()) {
         (Partition::Workspace(id), _) => Some(*id),
         (Partition::Global(_), Kind::Membership | Kind::SealedKey) => item.parse().ok(),
-        (Partition::Global(_), Kind::ApiKey) => {
+        (Partition::Global(_), Kind::ApiKey | Kind::WebhookPlace) => {
             let owned = serde_json::from_slice::<Owned>(&record?.value).ok()?;
             Some(owned.workspace_id)
         }
