@@ -17,9 +17,9 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] unless one version is named, [`ErrorKind::Forbidden`] without `agents:configure`,
-    /// [`ErrorKind::NotFound`] for an unknown or deleted agent and for an unknown version or label,
-    /// [`ErrorKind::Precondition`] when the condition is not met.
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) unless one version is named, [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:configure`,
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown or deleted agent and for an unknown version or label,
+    /// [`ErrorKind::Precondition`](crate::ErrorKind::Precondition) when the condition is not met.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

@@ -309,7 +309,7 @@ impl AgentCfg {
     /// # service.set_vault(Vault::new(vec![MasterKey::generate(&agentcfg_core::clock::SystemEntropy)?])?);
     /// # let webhook = service.create_webhook(&ada, NewWebhook::new(studio, "https://example.com/")).await?.webhook;
     /// let from = WebhookReplay { after: ReplayFrom::Start };
-    /// assert_eq!(service.replay_webhook(&ada, webhook.id, from).await?.cursor.revision, 0);
+    /// assert_eq!(service.replay_webhook(&ada, webhook.id, from).await?.cursor.revision(), 0);
     /// # Ok(()) }) }
     /// ```
     pub async fn replay_webhook(
