@@ -156,6 +156,9 @@ const MOVED: &str = "updated_at";
 /// What the name of a changed field begins with in an event of many agents, before the agent's identifier.
 const MANY: &str = "agents/";
 
+/// What the name of a label that moved begins with. A label is no field of an agent's record.
+const LABELS: &str = "labels/";
+
 /// The changed fields of one agent.
 type Fields<'a> = Vec<(&'a str, &'a Change)>;
 
@@ -173,6 +176,9 @@ fn changes_by_agent(event: &ChangeEvent) -> Option<BTreeMap<AgentId, Fields<'_>>
             for (path, change) in &event.changes {
                 if let Some(path) = path.strip_prefix(MANY) {
                     let (agent_id, name) = path.split_once('/')?;
+                    if name.starts_with(LABELS) {
+                        continue;
+                    }
                     agents.entry(agent_id.parse().ok()?).or_default().push((name, change));
                 }
             }

@@ -96,6 +96,9 @@ enum Step {
     Change(u8, Box<AgentPatch>),
     Delete(u8),
     Restore(u8),
+    RollBack(u8),
+    Apply(Vec<u8>, bool),
+    Promote,
     Member,
     List,
 }
@@ -124,7 +127,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => agent.clone().prop_map(Step::Create),
         5 => (agent.clone(), patch).prop_map(|(agent, patch)| Step::Change(agent, Box::new(patch))),
         2 => agent.clone().prop_map(Step::Delete),
-        2 => agent.prop_map(Step::Restore),
+        2 => agent.clone().prop_map(Step::Restore),
+        2 => agent.clone().prop_map(Step::RollBack),
+        3 => (proptest::collection::vec(agent, 0..4), any::<bool>()).prop_map(|(agents, prune)| Step::Apply(agents, prune)),
+        1 => Just(Step::Promote),
         1 => Just(Step::Member),
         2 => Just(Step::List),
     ];
@@ -163,6 +169,23 @@ proptest! {
                     }
                     Step::Restore(agent) => {
                         let _ = service.restore_agent(ada, studio, name(agent).as_str(), &none).await;
+                    }
+                    Step::RollBack(agent) => {
+                        let first = Rollback::to_version(1);
+                        let _ = service.roll_back_agent(ada, studio, name(agent).as_str(), first, &none).await;
+                    }
+                    Step::Apply(agents, prune) => {
+                        let specs = agents.iter().map(|agent| AgentSpec::new(name(*agent).parse().unwrap(), "Set"));
+                        let body = ApplyAgents {
+                            set: Some("docs".parse().unwrap()),
+                            prune,
+                            ..ApplyAgents::of(specs.collect())
+                        };
+                        let _ = service.apply_agents(ada, stage.studio, body, false).await;
+                    }
+                    Step::Promote => {
+                        let promotion = Promotion::new("latest".parse().unwrap(), "live".parse().unwrap());
+                        let _ = service.promote_labels(ada, stage.studio, promotion).await;
                     }
                     Step::Member => drop(stage.member("bob", Role::Viewer).await),
                     Step::List => lists.push(stage.list(AgentState::All).await),
