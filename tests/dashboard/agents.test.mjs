@@ -152,7 +152,7 @@ test("filters and sorting are in the address, and the keyboard moves through the
   await page.locator("[data-name]").first().focus();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("End");
-  assert.equal(await page.evaluate(() => document.activeElement.textContent), names.at(-1));
+  await page.until((name) => document.activeElement.textContent === name, names.at(-1));
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { level: 1, name: names.at(-1) }).waitFor();
   await page.until(() => document.activeElement.tagName === "H1");

@@ -106,11 +106,12 @@ test("a key in use is revoked only after its name is typed, and rotated with an 
   assert.equal(await status(keys["analytics-read"].key), 401);
 
   // The last use of a key may lag, so the page is shown what the stage.server will answer a minute later.
-  await page.route("**/api/api-keys?*", async (route) => {
+  // Each reading is: the feed makes the page read again when its stream opens.
+  await page.route("**/api/api-keys?workspace_id=*", async (route) => {
     const answer = await route.fetch();
     const all = (await answer.json()).map((key) => (key.name === "pipeline" ? { ...key, last_used_at: new Date(Date.now() - 7_200_000).toISOString() } : key));
     await route.fulfill({ response: answer, json: all });
-  }, { times: 1 });
+  });
   await page.show("api-keys");
   await menu("pipeline", "Revoke key");
   const button = page.getByRole("dialog").getByRole("button", { name: "Revoke key" });
@@ -119,6 +120,7 @@ test("a key in use is revoked only after its name is typed, and rotated with an 
   await page.keyboard.type("e");
   await button.click();
   await page.getByText("pipeline is revoked.").waitFor();
+  await page.unrouteAll({ behavior: "wait" });
   assert.equal(await status(keys.pipeline.key), 401);
   page.faults();
 });
@@ -233,7 +235,9 @@ test("a workspace is renamed, exported, and erased after its name is typed", asy
   await page.getByLabel("Type Atelier to erase it.").fill("atelier");
   assert.equal(await erase.getAttribute("aria-disabled"), "true");
   await page.getByLabel("Type Atelier to erase it.").fill("Atelier");
-  for (const path of ["agents/configs", "agents/status", "agents/versions", "agents/labels", "api-keys", "changes", "workspaces/members"]) page.expect(403, `/api/${path}`);
+  // The members are refused at once: what the page reads until it knows that the workspace is no more.
+  for (const path of ["agents/configs", "agents/status", "agents/versions", "agents/labels"]) page.expect(403, `/api/${path}`);
+  for (const path of ["api-keys", "audit-log", "changes", "models", "provider-keys", "webhooks", "workspaces/members"]) page.expect(403, `/api/${path}`);
   await erase.click();
   await page.getByRole("heading", { name: "No workspace yet" }).waitFor();
   assert.equal((await stage.server.raw(keys.pipeline.key, "GET", "/api/whoami")).status, 401);

@@ -96,7 +96,10 @@ test("an ended session keeps the text until the user is back", async () => {
   await other.getByRole("heading", { name: "Sign in to agentcfg" }).waitFor();
   for (const path of ["configs", "status", "versions", "labels"]) page.expect(401, `/api/agents/${path}`);
   for (const path of ["models", "api-keys", "audit-log", "changes"]) page.expect(401, `/api/${path}`);
-  await page.getByText("Your session has ended.").waitFor();
+  // The stream of the feed ends with its next bookmark, of which there is one each 15 s.
+  // After it the page would come back by itself with the next stream, so there is none before the button is pressed.
+  await page.route("**/api/changes?*", (route) => route.fulfill({ status: 401, json: { error: "invalid credentials" } }));
+  await page.getByText("Your session has ended.").waitFor({ timeout: 25_000 });
   assert.equal(await page.getByLabel("Role").inputValue(), "Typed in an old session");
   await other.signIn("greta");
   await page.getByRole("button", { name: "Continue" }).click();

@@ -1,6 +1,6 @@
 /** What was read from the server: shared by the screens, shown at once when it is visited again, and read again when it changes. */
 import { signal, type Signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { call, isStatus, lostSince, type Query } from "./api";
 
 /** What a change on the server can touch. */
@@ -37,7 +37,8 @@ export interface Resource<T> extends State<T> {
 export function useResource<T>(topic: Topic, path: string | null, query: Query = {}): Resource<T> {
   const key = path === null ? "" : `${path}?${JSON.stringify(query)}`;
   const entry = path === null ? null : find(key, topic, path, query);
-  useEffect(() => {
+  // Preact runs the cleanup of other effects only after the next paint: until then a screen that is gone would still read.
+  useLayoutEffect(() => {
     if (!entry) return;
     entry.users += 1;
     if (entry.stale) void load(entry);
