@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{Agent, AgentId, Change, ChangeEvent, Cursor, TargetType, WorkspaceId};
+use super::{Agent, AgentId, Change, ChangeEvent, Cursor, TargetType, WorkspaceId, change_path};
 
 /// The agents of a workspace at a cursor, deleted ones included, to which events are applied.
 ///
@@ -153,12 +153,6 @@ impl AgentMirror {
 /// The field that every change of an agent's record moves.
 const MOVED: &str = "updated_at";
 
-/// What the name of a changed field begins with in an event of many agents, before the agent's identifier.
-const MANY: &str = "agents/";
-
-/// What the name of a label that moved begins with. A label is no field of an agent's record.
-const LABELS: &str = "labels/";
-
 /// The changed fields of one agent.
 type Fields<'a> = Vec<(&'a str, &'a Change)>;
 
@@ -174,9 +168,10 @@ fn changes_by_agent(event: &ChangeEvent) -> Option<BTreeMap<AgentId, Fields<'_>>
         // An event of many agents has a path in place of each name.
         TargetType::Workspace => {
             for (path, change) in &event.changes {
-                if let Some(path) = path.strip_prefix(MANY) {
-                    let (agent_id, name) = path.split_once('/')?;
-                    if name.starts_with(LABELS) {
+                if change_path::is_of_agent(path) {
+                    let (agent_id, name) = change_path::agent_and_name(path)?;
+                    // A label is no field of an agent's record.
+                    if change_path::label(name).is_some() {
                         continue;
                     }
                     agents.entry(agent_id.parse().ok()?).or_default().push((name, change));

@@ -9,6 +9,7 @@ mod agent_mirror;
 mod api_key;
 mod audit;
 mod change_event;
+pub(crate) mod change_path;
 mod cursor;
 mod epoch;
 mod export;

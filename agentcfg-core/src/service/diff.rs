@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use super::records;
 use super::written::Written;
 use crate::error::Error;
+use crate::model::change_path;
 
 /// Fields that are left out: identifiers and times, because the entry has them itself, the hash of a secret, and what the
 /// service notes about an agent's history.
@@ -66,9 +67,6 @@ fn changes_of(from: Option<&Written>, to: Option<&Written>, shows: impl Fn(&str)
     Ok(text)
 }
 
-/// The prefix of the paths of fields where an entry lists the changes of several agents.
-const AGENTS: &str = "agents/";
-
 /// The changes of several agents in one entry, under paths such as `agents/writer/role`.
 pub(super) struct OfAgents {
     text: Vec<u8>,
@@ -88,7 +86,7 @@ impl OfAgents {
             if self.text.len() > 1 {
                 self.text.push(b',');
             }
-            let path = format!("{AGENTS}{agent_id}/{field}");
+            let path = change_path::of_agent(agent_id, field);
             serde_json::to_writer(&mut self.text, &path).map_err(records::not_written)?;
             self.text.push(b':');
             self.text.extend_from_slice(change.get().as_bytes());
@@ -101,11 +99,6 @@ impl OfAgents {
         self.text.push(b'}');
         self.text
     }
-}
-
-/// The agent and the field that a path names in the entry of an apply.
-pub(super) fn agent_field(path: &str) -> Option<(&str, &str)> {
-    path.strip_prefix(AGENTS)?.split_once('/')
 }
 
 #[cfg(test)]

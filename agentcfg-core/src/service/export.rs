@@ -10,14 +10,16 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::change::Change;
-use super::log_since::{LABELS, LogSince};
+use super::log_since::LogSince;
 use super::pieces::Pieces;
 use super::records::{
-    self, Entity, Entries, LoggedEvent, Scanned, StoredEntry, StoredLabel, StoredLabels, StoredProviderKey,
-    StoredStatus, StoredVersion, StoredWebhook, WebhookState, WorkspaceApiKey,
+    self, Entity, Entries, Scanned, StoredEntry, StoredLabel, StoredLabels, StoredProviderKey, StoredStatus,
+    StoredVersion, StoredWebhook, WebhookState, WorkspaceApiKey,
 };
+use super::versions::first_version;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
+use crate::model::change_path;
 use crate::model::{
     Action, Agent, AgentConfig, AgentId, AgentSet, ExportLine, ExportedVersion, Label, Member, Permission,
     ProviderKeyInfo, ReportedStatus, StoredAgent, TargetType, TextId, Webhook, Workspace, WorkspaceId,
@@ -277,7 +279,10 @@ impl Export {
             };
             // An agent from before versions were kept has no record of its version 1 at the revision of the export.
             let version_1 = match has_history {
-                false => Some(first_version(&agent)),
+                false => Some(exported(
+                    agent.agent_id.clone(),
+                    first_version(&agent).with_content(agent.config()),
+                )),
                 true if self.since.has_changed(&agent.agent_id) => self.version_recorded_since(&agent).await?,
                 true => None,
             };
@@ -349,9 +354,9 @@ impl Export {
     async fn label_at_revision(&self, agent_id: &str, label: &Label) -> Result<Option<StoredLabel>, Error> {
         let (mut next, mut pieces) = (self.revision + 1, Pieces::default());
         while next > 1 {
-            let after = records::audit_entry::<LoggedEvent>(self.workspace, next);
+            let after = records::audit_entry::<StoredEntry>(self.workspace, next);
             let entries = Entries::in_workspace(self.workspace).after(&after).descending();
-            let found = self.service.scan::<LoggedEvent>(entries.limit(pieces.limit())).await?;
+            let found = self.service.scan::<StoredEntry>(entries.limit(pieces.limit())).await?;
             if found.is_empty() {
                 break;
             }
@@ -360,8 +365,8 @@ impl Export {
                 next -= 1;
                 let entry = entry.value()?;
                 let path = match entry.action {
-                    Action::LabelSet if entry.target.id == agent_id => format!("{LABELS}{label}"),
-                    Action::LabelPromoted => format!("agents/{agent_id}/{LABELS}{label}"),
+                    Action::LabelSet if entry.target.id == agent_id => change_path::of_label(label),
+                    Action::LabelPromoted => change_path::of_agent(agent_id, &change_path::of_label(label)),
                     _ => continue,
                 };
                 if let Some(version) = entry.changes.get(&path).and_then(|change| change.to.as_u64()) {
@@ -421,19 +426,6 @@ impl Export {
             }
         }
         Ok(true)
-    }
-}
-
-/// The version 1 of an agent from before versions were kept.
-fn first_version(agent: &Agent) -> ExportedVersion {
-    ExportedVersion {
-        agent_id: agent.agent_id.clone(),
-        version: 1,
-        created_at: agent.updated_at,
-        actor: None,
-        message: None,
-        restored_from: None,
-        config: agent.config(),
     }
 }
 

@@ -12,6 +12,7 @@ use super::records::{self, EntityKey, Entries, Stored, StoredLabel, StoredLabels
 use super::versions::is_version;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
+use crate::model::change_path;
 use crate::model::{
     Action, AgentId, AgentLabel, Change as FieldChange, Changes, IdRef, Label, LabelFilter, LabelTarget, Patch,
     Permission, PromotedLabel, Promotion, StoredAgent, Success, TargetType, Timestamp, WorkspaceId,
@@ -138,7 +139,7 @@ impl AgentCfg {
         }
         let now = self.now();
         let stored = label_at(&access, target.version, now);
-        let changes = Changes::from([moved(format!("labels/{label}"), present, Some(target.version))]);
+        let changes = Changes::from([moved(change_path::of_label(label), present, Some(target.version))]);
         let change = Change::new(&access, now, Action::LabelSet, TargetType::Agent, agent_id.as_str());
         let change = change.tell_changes(&changes)?.about_version(target.version);
         let change = labels.set(label, &stored).put_into(change)?;
@@ -174,7 +175,7 @@ impl AgentCfg {
             let (agent, labels) = self.labels_of(&access, agent_id).await?;
             let agent_id = agent.agent.agent_id.as_str();
             let version = labels.version(&label).ok_or_else(|| no_label(agent_id, &label))?;
-            let changes = Changes::from([moved(format!("labels/{label}"), Some(version), None)]);
+            let changes = Changes::from([moved(change_path::of_label(&label), Some(version), None)]);
             let change = Change::new(&access, self.now(), Action::LabelRemoved, TargetType::Agent, agent_id);
             let change = labels.without(&label).put_into(change.tell_changes(&changes)?)?;
             Ok(self.apply(change).await?.attempt(Success::OK))
@@ -240,7 +241,7 @@ impl AgentCfg {
                 if previous_version.is_none() && labels.count() >= MAX_LABELS {
                     return Err(too_many(&agent_id));
                 }
-                let name = format!("agents/{agent_id}/labels/{to}");
+                let name = change_path::of_agent(&agent_id, &change_path::of_label(to));
                 changes.extend([moved(name, previous_version, Some(version))]);
                 change = labels.set(to, &label_at(&access, version, now)).put_into(change)?;
             }

@@ -11,14 +11,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::pieces::Pieces;
-use super::records::{self, Entries, LoggedEvent};
-use super::{AgentCfg, diff};
-use crate::error::{Error, ErrorKind};
-use crate::model::{Action, Agent, ApiKey, TargetType, WorkspaceId};
-
-/// The prefix of the names of labels in the changes of an entry.
-pub(super) const LABELS: &str = "labels/";
+use super::AgentCfg;
+use super::records::{self, StoredEntry};
+use crate::error::Error;
+use crate::model::{Action, Agent, ApiKey, TargetType, WorkspaceId, change_path};
 
 /// What the log since a revision has changed, as far as it was read.
 pub(super) struct LogSince {
@@ -57,32 +53,20 @@ impl LogSince {
 
     /// Reads the entries up to this one, the last entry in the snapshot of a piece.
     pub(super) async fn read_to(&mut self, service: &AgentCfg, last: u64) -> Result<(), Error> {
-        let mut pieces = Pieces::default();
-        while self.read < last {
-            let after = records::audit_entry::<LoggedEvent>(self.workspace, self.read);
-            let entries = Entries::in_workspace(self.workspace)
-                .after(&after)
-                .limit(pieces.limit());
-            let found = service.scan::<LoggedEvent>(entries).await?;
-            if found.is_empty() {
-                return Err(Error::new(ErrorKind::Internal, "the log ends before its last entry"));
-            }
-            pieces.note(found.len(), found.bytes());
-            for entry in found {
-                self.read += 1;
-                self.note(entry.value()?);
-            }
-        }
+        let (workspace, read) = (self.workspace, self.read);
+        self.read = service
+            .log_between(workspace, read, last, |entry| self.note(entry))
+            .await?;
         Ok(())
     }
 
-    fn note(&mut self, mut entry: LoggedEvent) {
+    fn note(&mut self, mut entry: StoredEntry) {
         entry.changes.append(&mut entry.rebuilding);
         match (entry.action, entry.target.kind) {
             (Action::AgentsApplied, _) => {
                 self.others = true;
                 for (path, change) in entry.changes {
-                    if let Some((agent_id, field)) = diff::agent_field(&path) {
+                    if let Some((agent_id, field)) = change_path::agent_and_name(&path) {
                         self.agents
                             .entry(agent_id.to_owned())
                             .or_default()
@@ -92,15 +76,15 @@ impl LogSince {
             }
             (Action::LabelSet | Action::LabelRemoved, _) => {
                 for (path, change) in entry.changes {
-                    if let Some(label) = path.strip_prefix(LABELS) {
+                    if let Some(label) = change_path::label(&path) {
                         self.note_label(&entry.target.id, label, &change.from);
                     }
                 }
             }
             (Action::LabelPromoted, _) => {
                 for (path, change) in entry.changes {
-                    if let Some((agent_id, field)) = diff::agent_field(&path)
-                        && let Some(label) = field.strip_prefix(LABELS)
+                    if let Some((agent_id, field)) = change_path::agent_and_name(&path)
+                        && let Some(label) = change_path::label(field)
                     {
                         self.note_label(agent_id, label, &change.from);
                     }

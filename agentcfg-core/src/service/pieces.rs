@@ -1,5 +1,10 @@
 //! Reading many records in pieces of bounded size.
 
+use super::AgentCfg;
+use super::records::{self, Entity, Entries};
+use crate::error::{Error, ErrorKind};
+use crate::model::WorkspaceId;
+
 /// The bytes that a piece is meant to have at most.
 const BYTES: usize = 512 << 10;
 /// The greatest number of records in a piece.
@@ -29,6 +34,33 @@ impl Pieces {
     pub(super) fn note(&mut self, records: usize, bytes: usize) {
         let each = bytes.div_ceil(records.max(1)).max(1);
         self.records = (self.records * 2).min(BYTES / each).clamp(1, RECORDS);
+    }
+}
+
+impl AgentCfg {
+    /// Reads the entries of a log after a revision, up to another one at least, and returns the last that was read.
+    pub(super) async fn log_between<T: Entity>(
+        &self,
+        workspace: WorkspaceId,
+        mut read: u64,
+        last: u64,
+        mut visit: impl FnMut(T),
+    ) -> Result<u64, Error> {
+        let mut pieces = Pieces::default();
+        while read < last {
+            let after = records::audit_entry::<T>(workspace, read);
+            let entries = Entries::in_workspace(workspace).after(&after).limit(pieces.limit());
+            let found = self.scan::<T>(entries).await?;
+            if found.is_empty() {
+                return Err(Error::new(ErrorKind::Internal, "the log ends before its last entry"));
+            }
+            pieces.note(found.len(), found.bytes());
+            for entry in found {
+                read += 1;
+                visit(entry.value()?);
+            }
+        }
+        Ok(read)
     }
 }
 

@@ -13,8 +13,8 @@ use super::written::Written;
 use super::{AgentCfg, Caller, diff, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Label, Permission, StoredAgent,
-    VersionPage, VersionSelector, WorkspaceId,
+    Agent, AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Label, Permission,
+    StoredAgent, VersionPage, VersionSelector, WorkspaceId,
 };
 
 /// The number of versions in a list that names no limit.
@@ -67,7 +67,7 @@ impl AgentCfg {
         let first = last.saturating_sub(limit) + 1;
         let mut versions = Vec::new();
         if found.agent.history.is_none() && last == 1 {
-            versions.push(found.labelled(&first_version(&found.agent)));
+            versions.push(found.labelled(&first_version(&found.agent.agent)));
             return Ok(versions);
         }
         while last >= first {
@@ -162,7 +162,7 @@ impl AgentCfg {
         let pairs = agents.into_iter().zip(found).map(|(agent, found)| {
             let version = match found {
                 Some(found) => found.value,
-                None if agent.history.is_none() => first_version(&agent),
+                None if agent.history.is_none() => first_version(&agent.agent),
                 None => return Err(missing()),
             };
             Ok((agent, version))
@@ -335,7 +335,7 @@ impl AgentCfg {
             // The agent may have got its first change between the two reads, but its content was this one.
             None if agent.history.is_none() => {
                 let config = agent.agent.config();
-                Ok(first_version(agent).with_content(config))
+                Ok(first_version(&agent.agent).with_content(config))
             }
             None => Err(missing()),
         }
@@ -389,15 +389,15 @@ pub(super) fn is_version(number: u64, current: u64, agent_id: &AgentId) -> Resul
 }
 
 /// Version 1 of an agent from before versions were kept that has not changed since.
-fn first_version(agent: &StoredAgent) -> VersionHead {
+pub(super) fn first_version(agent: &Agent) -> VersionHead {
     VersionHead {
         revision: 0,
         version: 1,
-        created_at: agent.agent.updated_at,
+        created_at: agent.updated_at,
         actor: None,
         message: None,
         restored_from: None,
-        was_active: Some(agent.agent.is_active),
+        was_active: Some(agent.is_active),
         config: serde::de::IgnoredAny,
     }
 }

@@ -7,7 +7,7 @@ use crate::model::{Actor, Target, Timestamp, WorkspaceId};
 
 /// What a message tells of an entry of the log. The entry's changes are not read: a message never has prompts or secrets.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct LoggedEvent {
+pub(crate) struct EventHead {
     /// The action. It is kept as a text, so that one of a later release is delivered too.
     pub(crate) action: String,
     pub(crate) created_at: Timestamp,
@@ -67,7 +67,7 @@ pub(crate) fn body(
     workspace_id: WorkspaceId,
     revision: u64,
     previous_revision: Option<u64>,
-    event: &LoggedEvent,
+    event: &EventHead,
 ) -> Result<Vec<u8>, Error> {
     encode(&Message {
         kind: &event.action,
@@ -123,7 +123,7 @@ mod tests {
     fn the_longest_message_is_shorter_than_two_kibibytes() {
         // The longest identifier is a user's of 200 characters. Quotes double, and control characters are refused.
         let long = "\u{1f600}".repeat(crate::validate::MAX_USER_ID);
-        let event = LoggedEvent {
+        let event = EventHead {
             action: "member.removed".into(),
             created_at: "2026-11-20T09:30:00Z".parse().unwrap(),
             actor: Party {
@@ -146,7 +146,7 @@ mod tests {
         let entry = r#"{"id":"0192f0a4-10bc-7044-b1d7-9e2c4a6f8b10","workspace_id":"0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
             "actor":{"type":"robot","id":"r"},"action":"agent.renamed","target":{"type":"agent","id":"writer"},
             "created_at":"2026-11-20T10:05:41.007Z","changes":{"persona_prompt":{"from":null,"to":"secret prompt"}}}"#;
-        let event: LoggedEvent = serde_json::from_str(entry).unwrap();
+        let event: EventHead = serde_json::from_str(entry).unwrap();
         let workspace = "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05".parse().unwrap();
         let body = body(workspace, 7, None, &event).unwrap();
         assert_eq!(

@@ -7,10 +7,9 @@ use serde::de::IgnoredAny;
 
 use super::State;
 use crate::error::{Error, ErrorKind};
-use crate::model::{Action, ApplyAgents, Cursor, CursorError, Target, TargetType, WorkspaceId};
-use crate::service::pieces::Pieces;
-use crate::service::records::{self, Entity, Entries};
-use crate::service::{AgentCfg, diff};
+use crate::model::{Action, ApplyAgents, Cursor, CursorError, Target, TargetType, WorkspaceId, change_path};
+use crate::service::AgentCfg;
+use crate::service::records::Entity;
 use crate::store::Kind;
 use crate::validate::Invalid;
 
@@ -55,25 +54,20 @@ impl AgentCfg {
     async fn changed_agents(
         &self,
         workspace: WorkspaceId,
-        mut since: u64,
+        since: u64,
         last: u64,
         agents: &HashSet<&str>,
     ) -> Result<BTreeSet<String>, Error> {
-        let (mut changed, mut pieces) = (BTreeSet::new(), Pieces::default());
-        while since < last {
-            let after = records::audit_entry(workspace, since);
-            let entries = Entries::<LogSubject>::in_workspace(workspace).after(&after);
-            let found = self.scan(entries.limit(pieces.limit())).await?;
-            if found.is_empty() {
-                return Err(Error::new(ErrorKind::Internal, "the log ends before its last entry"));
-            }
-            pieces.note(found.len(), found.bytes());
-            for entry in found {
-                since += 1;
-                let of_entry = entry.value()?.agents();
-                changed.extend(of_entry.into_iter().filter(|agent_id| agents.contains(&**agent_id)));
-            }
-        }
+        let mut changed = BTreeSet::new();
+        let note = |entry: LogSubject| {
+            changed.extend(
+                entry
+                    .agents()
+                    .into_iter()
+                    .filter(|agent_id| agents.contains(&**agent_id)),
+            );
+        };
+        self.log_between(workspace, since, last, note).await?;
         Ok(changed)
     }
 }
@@ -95,7 +89,7 @@ impl LogSubject {
     fn agents(self) -> BTreeSet<String> {
         match (self.action, self.target.kind) {
             (Action::AgentsApplied, _) => {
-                let paths = self.changes.keys().filter_map(|path| diff::agent_field(path));
+                let paths = self.changes.keys().filter_map(|path| change_path::agent_and_name(path));
                 paths.map(|(agent_id, _)| agent_id.to_owned()).collect()
             }
             (action, TargetType::Agent) if action.as_str().starts_with("agent.") => [self.target.id].into(),

@@ -7,7 +7,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::super::access::Access;
 use super::super::entry::{Kind as CallerKind, unauthorized};
-use super::super::records::{self, Encoded, Entries, LoggedEvent};
+use super::super::records::{self, Encoded, Entries, StoredEntry};
 use super::super::{AgentCfg, Caller};
 use crate::error::{Error, ErrorKind};
 use crate::model::{After, ChangeEvent, Cursor, CursorError, Permission, PermissionSet, WorkspaceId};
@@ -236,13 +236,13 @@ impl AgentCfg {
 
 /// A part of the log, in one snapshot with the rest.
 struct Part {
-    entries: Vec<Encoded<LoggedEvent>>,
+    entries: Vec<Encoded<StoredEntry>>,
     bytes: usize,
     head: u64,
     access: Access,
 }
 
-fn event(cursor: Cursor, logged: LoggedEvent) -> ChangeEvent {
+fn event(cursor: Cursor, logged: StoredEntry) -> ChangeEvent {
     let mut changes = logged.changes;
     changes.extend(logged.rebuilding);
     ChangeEvent {

@@ -80,17 +80,26 @@ impl Entity for StoredEntryHead {
     const KIND: Kind = Kind::LogEntry;
 }
 
-/// An audit entry as it is stored: its number is in its key.
+/// An entry of a workspace's log as it is stored: its number is in its key.
+///
+/// Entries of earlier releases have fewer fields.
 #[derive(Deserialize)]
 pub(in crate::service) struct StoredEntry {
-    id: Uuid,
-    workspace_id: WorkspaceId,
-    actor: Actor,
-    action: Action,
-    target: Target,
-    created_at: Timestamp,
+    pub(in crate::service) id: Uuid,
+    pub(in crate::service) workspace_id: WorkspaceId,
+    pub(in crate::service) actor: Actor,
+    pub(in crate::service) action: Action,
+    pub(in crate::service) target: Target,
+    pub(in crate::service) created_at: Timestamp,
     pub(in crate::service) changes: Changes,
-    message: Option<Message>,
+    #[serde(default)]
+    pub(in crate::service) message: Option<Message>,
+    /// The version of the agent that the change made or is about, if the entry names it. Only the change feed shows it.
+    #[serde(default)]
+    pub(in crate::service) version: Option<u64>,
+    /// The identifier and the times of an agent, where they changed. Only the change feed shows them.
+    #[serde(default)]
+    pub(in crate::service) rebuilding: Changes,
 }
 
 impl Entity for StoredEntry {
@@ -98,7 +107,7 @@ impl Entity for StoredEntry {
 }
 
 impl StoredEntry {
-    /// The entry as it is shown.
+    /// The entry as the audit log shows it.
     pub(in crate::service) fn shown(self, revision: u64) -> AuditEntry {
         AuditEntry {
             id: self.id,
@@ -118,31 +127,6 @@ impl StoredEntry {
 pub(in crate::service) fn audit_entry<T: Entity>(workspace: WorkspaceId, number: u64) -> EntityKey<T> {
     const { assert!(matches!(T::KIND, Kind::LogEntry)) };
     EntityKey::of(Key::log_entry(workspace, number))
-}
-
-/// An entry of a workspace's log with all that the change feed shows of it.
-///
-/// Entries of earlier releases have fewer fields.
-#[derive(Deserialize)]
-pub(in crate::service) struct LoggedEvent {
-    pub(in crate::service) id: Uuid,
-    pub(in crate::service) actor: Actor,
-    pub(in crate::service) action: Action,
-    pub(in crate::service) target: Target,
-    pub(in crate::service) created_at: Timestamp,
-    #[serde(default)]
-    pub(in crate::service) message: Option<Message>,
-    /// The version of the agent that the change made or is about, if the entry names it.
-    #[serde(default)]
-    pub(in crate::service) version: Option<u64>,
-    pub(in crate::service) changes: Changes,
-    /// The identifier and the times of an agent, where they changed.
-    #[serde(default)]
-    pub(in crate::service) rebuilding: Changes,
-}
-
-impl Entity for LoggedEvent {
-    const KIND: Kind = Kind::LogEntry;
 }
 
 impl<T: Entity> EntityKey<T> {

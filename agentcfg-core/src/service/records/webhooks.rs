@@ -9,7 +9,7 @@ use crate::model::{
 };
 use crate::store::{Key, Kind, Partition};
 use crate::vault::Sealed;
-use crate::webhook::LoggedEvent;
+use crate::webhook::EventHead;
 
 /// A webhook as it is stored: what its managers chose. How far its deliveries have come is in [`WebhookState`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -252,22 +252,6 @@ impl EntityKey<WebhookDelivery> {
     }
 }
 
-impl Entity for LoggedEvent {
+impl Entity for EventHead {
     const KIND: Kind = Kind::LogEntry;
-}
-
-/// An entry of a workspace's log as messages show it, by its number.
-pub(in crate::service) fn logged_event(workspace: WorkspaceId, number: u64) -> EntityKey<LoggedEvent> {
-    EntityKey::of(Key::log_entry(workspace, number))
-}
-
-impl EntityKey<LoggedEvent> {
-    /// The number of the entry that the key names.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
-    pub(in crate::service) fn number(&self) -> Result<u64, crate::Error> {
-        self.item().parse().map_err(|error| self.unreadable(error))
-    }
 }

@@ -22,7 +22,7 @@ use crate::service::records::{
     self, Encoded, EncodedKey, Entries, Outcome, Pending, Previous, Scanned, Stored, StoredWebhook, Transaction,
     WebhookState, encode,
 };
-use crate::webhook::{self, LoggedEvent, Transport};
+use crate::webhook::{self, EventHead, Transport};
 
 /// How many entries of the log are read at a time.
 const PAGE: usize = 16;
@@ -64,7 +64,7 @@ pub(super) struct Session {
     secrets: Arc<Secrets>,
     queue: Queue,
     /// Entries of the log after the queue's position, in order.
-    page: VecDeque<(u64, LoggedEvent)>,
+    page: VecDeque<(u64, EventHead)>,
     in_flight: JoinSet<Delivered>,
     /// Attempts that are not recorded yet, with their numbers.
     unrecorded: Vec<(u64, WebhookDelivery)>,
@@ -210,7 +210,7 @@ impl Session {
             let (now, ordered) = (self.service().now(), self.webhook.value.ordered);
             let Some(slot) = self.slot() else { break };
             if let Some(due) = self.queue.first_due(ordered, now) {
-                let key = records::logged_event(self.webhook.value.workspace_id, due.revision);
+                let key = records::audit_entry(self.webhook.value.workspace_id, due.revision);
                 let (found, webhook) = self.service().read((key, self.webhook_key())).await?;
                 if !self.follow(webhook.as_ref()).await? {
                     return Ok(false);
@@ -275,7 +275,7 @@ impl Session {
     }
 
     /// Sends an event, which holds its place until the attempt has ended.
-    fn send(&mut self, event: Pending, logged: &LoggedEvent, slot: Option<OwnedSemaphorePermit>) -> Result<(), Error> {
+    fn send(&mut self, event: Pending, logged: &EventHead, slot: Option<OwnedSemaphorePermit>) -> Result<(), Error> {
         self.queue.take(event.revision);
         let webhook = &self.webhook.value;
         let message = Prepared {
@@ -454,16 +454,16 @@ fn panicked(error: tokio::task::JoinError) -> Error {
 }
 
 /// The entries of a log after a revision, some at a time.
-fn log_after(workspace: WorkspaceId, revision: u64) -> Entries<LoggedEvent> {
-    let after = records::logged_event(workspace, revision);
+fn log_after(workspace: WorkspaceId, revision: u64) -> Entries<EventHead> {
+    let after = records::audit_entry(workspace, revision);
     Entries::in_workspace(workspace).after(&after).limit(PAGE)
 }
 
 /// Entries with their numbers.
-fn numbered(page: Scanned<LoggedEvent>) -> Result<VecDeque<(u64, LoggedEvent)>, Error> {
+fn numbered(page: Scanned<EventHead>) -> Result<VecDeque<(u64, EventHead)>, Error> {
     let entries = page.into_iter();
     entries
-        .map(|entry| Ok((entry.key().number()?, entry.value()?)))
+        .map(|entry| Ok((entry.key().entry_number()?, entry.value()?)))
         .collect()
 }
 
@@ -473,8 +473,8 @@ impl AgentCfg {
         let (webhook, created) = (&found.webhook.value, found.state.value.created);
         let mut before = position.saturating_add(1);
         loop {
-            let key = records::logged_event(webhook.workspace_id, before);
-            let entries = Entries::<LoggedEvent>::in_workspace(webhook.workspace_id)
+            let key = records::audit_entry(webhook.workspace_id, before);
+            let entries = Entries::<EventHead>::in_workspace(webhook.workspace_id)
                 .after(&key)
                 .descending()
                 .limit(PAGE);
@@ -483,7 +483,7 @@ impl AgentCfg {
                 return Ok(Previous::None);
             }
             for entry in page {
-                before = entry.key().number()?;
+                before = entry.key().entry_number()?;
                 if before <= created {
                     return Ok(Previous::None);
                 }

@@ -1,0 +1,34 @@
+//! The names of changes in a log entry that are no plain fields: labels, and the changes of several agents.
+//!
+//! A label is `labels/<label>`. In an entry about several agents, the name of each change is `agents/<agent_id>/` and then
+//! the name that it has in an entry about that agent.
+
+const AGENTS: &str = "agents/";
+const LABELS: &str = "labels/";
+
+/// The name of a change of this agent in an entry about several.
+#[cfg(feature = "engine")]
+pub(crate) fn of_agent(agent_id: &str, name: &str) -> String {
+    format!("{AGENTS}{agent_id}/{name}")
+}
+
+/// The agent and the name of its change in an entry about several.
+pub(crate) fn agent_and_name(path: &str) -> Option<(&str, &str)> {
+    path.strip_prefix(AGENTS)?.split_once('/')
+}
+
+/// The name of the move of a label.
+#[cfg(feature = "engine")]
+pub(crate) fn of_label(label: &str) -> String {
+    format!("{LABELS}{label}")
+}
+
+/// The label whose move has this name.
+pub(crate) fn label(name: &str) -> Option<&str> {
+    name.strip_prefix(LABELS)
+}
+
+/// Whether the name is that of a change of an agent in an entry about several.
+pub(crate) fn is_of_agent(path: &str) -> bool {
+    path.starts_with(AGENTS)
+}
