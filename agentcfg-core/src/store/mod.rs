@@ -54,6 +54,7 @@ mod plan;
 pub mod postgres;
 #[cfg(feature = "redb")]
 pub mod redb;
+mod scan;
 #[cfg(any(feature = "redb", feature = "postgres"))]
 mod stream;
 #[cfg(all(test, feature = "conformance"))]
@@ -68,6 +69,7 @@ use async_trait::async_trait;
 pub use self::batch::{Batch, Check, CommitError, Committed, Write, with_revision};
 pub use self::key::{Key, Kind, Partition, PartitionKind};
 pub use self::memory::MemoryStore;
+pub use self::scan::{Direction, Scan, Scanned};
 #[cfg(any(feature = "redb", feature = "postgres"))]
 pub use self::stream::{Digest, Digesting};
 pub use self::watch::{Notifier, Watcher};
@@ -113,119 +115,6 @@ pub struct Stamp {
     pub slot: NonZeroU32,
     /// The value that the number must have.
     pub mark: u64,
-}
-
-/// A bounded, ordered read of the records of one kind in one partition.
-///
-/// ```
-/// use agentcfg_core::model::WorkspaceId;
-/// use agentcfg_core::store::{Direction, Kind, Partition, Scan};
-/// let workspace: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse()?;
-/// let last_ten = Scan {
-///     direction: Direction::Descending,
-///     limit: 10,
-///     ..Scan::all(Partition::Workspace(workspace), Kind::LogEntry)
-/// };
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scan {
-    /// The partition to read.
-    pub partition: Partition,
-    /// The kind of record to read.
-    pub kind: Kind,
-    /// Start after the record of this item, in the direction of the scan; `None` starts at the first record in that
-    /// direction.
-    pub after: Option<Box<str>>,
-    /// The direction.
-    pub direction: Direction,
-    /// At most this many records.
-    pub limit: usize,
-    /// Keys to read in the same snapshot, such as the log head that says which revision was read.
-    pub with: Vec<Key>,
-}
-
-impl Scan {
-    /// Reads everything of one kind in one partition, in ascending order.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use agentcfg_core::store::{Kind, MemoryStore, Partition, Scan, Store};
-    /// let store = MemoryStore::new();
-    /// let everything = Scan::all(Partition::Global("store".into()), Kind::Meta);
-    /// assert!(store.scan(&everything).await?.entries.is_empty());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn all(partition: Partition, kind: Kind) -> Self {
-        Self {
-            partition,
-            kind,
-            after: None,
-            direction: Direction::Ascending,
-            limit: usize::MAX,
-            with: Vec::new(),
-        }
-    }
-
-    /// Reads these keys in the same snapshot.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use agentcfg_core::model::WorkspaceId;
-    /// # use agentcfg_core::store::{Key, Kind, MemoryStore, Partition, Scan, Store};
-    /// # let store = MemoryStore::new();
-    /// # let workspace: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse()?;
-    /// let agents = Scan::all(Partition::Workspace(workspace), Kind::Agent).with([Key::log_head(workspace)]);
-    /// let found = store.scan(&agents).await?;
-    /// assert_eq!(found.with, [None], "nothing was committed in this workspace");
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn with(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
-        self.with.extend(keys);
-        self
-    }
-}
-
-/// The direction of a [`Scan`].
-///
-/// ```
-/// use agentcfg_core::store::{Direction, Kind, Partition, Scan};
-/// let members = Scan::all(Partition::Global("ada".into()), Kind::Membership);
-/// let backwards = Scan { direction: Direction::Descending, ..members };
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// From the smallest item to the greatest.
-    Ascending,
-    /// From the greatest item to the smallest.
-    Descending,
-}
-
-/// The result of a [`Scan`].
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use agentcfg_core::store::{Kind, MemoryStore, Partition, Scan, Store};
-/// # let store = MemoryStore::new();
-/// # let scan = Scan::all(Partition::Global("store".into()), Kind::Meta);
-/// for (key, record) in store.scan(&scan).await?.entries {
-///     println!("{key:?} has version {}", record.version);
-/// }
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scanned {
-    /// The records in the order of the scan.
-    pub entries: Vec<(Key, Record)>,
-    /// The records of [`Scan::with`], in that order.
-    pub with: Vec<Option<Record>>,
 }
 
 /// The failure of a store. The text is for logs, never for clients.

@@ -1,38 +1,35 @@
 //! One request from its head to its response, top to bottom.
 
+mod parts;
+
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use agentcfg_core::AgentCfg;
 use agentcfg_core::model::RateStatus;
 use agentcfg_core::service::EntryError;
-use agentcfg_core::webhook::Transport;
 use bytes::Bytes;
 use hyper::body::Body as HttpBody;
 use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
+use self::parts::Shared;
 use crate::api::call::{Call, Content, Received};
 use crate::api::credential::{Credential, check_needs, check_no_page};
 use crate::api::endpoint::Run;
 use crate::api::endpoints::{self, Proof, sign_in};
-use crate::api::feed::Streams;
-use crate::api::model_calls::ModelCalls;
-use crate::api::observer::{Answered, Observer, Stopwatch};
+use crate::api::observer::{Answered, Stopwatch};
 use crate::api::receive::{budget_name, read_body, read_optional_json};
 use crate::api::route::Needs;
 use crate::api::routes::{self, Place};
-#[cfg(feature = "dashboard")]
-use crate::api::ui::{self, Dashboard};
 use crate::http::errors::Failure;
 use crate::http::query::Query;
 use crate::http::request::{self, Fields};
-use crate::http::request_id::{REQUEST_ID, RequestIds};
+use crate::http::request_id::REQUEST_ID;
 use crate::http::response::add_rate;
-use crate::http::{Body, BodyBudget, Browser, Compression, Cors, Disconnect};
+use crate::http::{Body, Cors, Disconnect};
 
 /// The API as a function from requests to responses; clones share everything.
 ///
@@ -54,236 +51,7 @@ pub struct App {
     shared: Arc<Shared>,
 }
 
-struct Shared {
-    service: AgentCfg,
-    cors: Cors,
-    compression: Compression,
-    request_ids: RequestIds,
-    model_calls: Option<ModelCalls>,
-    webhooks: Option<Arc<dyn Transport>>,
-    body_budget: BodyBudget,
-    streams: Streams,
-    browser: Browser,
-    #[cfg(feature = "dashboard")]
-    dashboard: Option<Dashboard>,
-    observer: Option<Arc<dyn Observer>>,
-}
-
-impl Shared {
-    /// The same parts for another app, with a sequence of request ids of its own.
-    fn again(&self) -> Self {
-        Self {
-            service: self.service.clone(),
-            cors: self.cors.clone(),
-            compression: self.compression.clone(),
-            request_ids: RequestIds::new(),
-            model_calls: self.model_calls.clone(),
-            webhooks: self.webhooks.clone(),
-            body_budget: self.body_budget.clone(),
-            streams: self.streams.clone(),
-            browser: self.browser.clone(),
-            #[cfg(feature = "dashboard")]
-            dashboard: self.dashboard.clone(),
-            observer: self.observer.clone(),
-        }
-    }
-
-    /// The answer of the dashboard, if it has one for this path.
-    #[cfg(feature = "dashboard")]
-    async fn page(&self, place: Option<&Place>, head: &Parts) -> Option<Result<Response<Body>, Failure>> {
-        let dashboard = self.dashboard.as_ref().filter(|_| place.is_none())?;
-        let answer = dashboard.answer(head, &self.service, &self.browser, &self.compression);
-        Box::pin(answer).await
-    }
-
-    #[cfg(not(feature = "dashboard"))]
-    async fn page(&self, _: Option<&Place>, _: &Parts) -> Option<Result<Response<Body>, Failure>> {
-        None
-    }
-
-    /// The label in metrics of a path that no endpoint has.
-    #[cfg(feature = "dashboard")]
-    fn label(&self, path: &str) -> &'static str {
-        let is_page = self.dashboard.is_some() && ui::has(path);
-        if is_page { ui::ROUTE } else { "none" }
-    }
-
-    #[cfg(not(feature = "dashboard"))]
-    fn label(&self, _: &str) -> &'static str {
-        "none"
-    }
-}
-
 impl App {
-    /// The API of a service. Answers are compressed for clients that accept gzip. Model calls are refused until [a proxy is
-    /// set](Self::with_model_calls).
-    ///
-    /// ```
-    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{App, Cors};
-    /// let service = AgentCfg::builder(MemoryStore::new()).build();
-    /// let app = App::new(service, Cors::new(vec!["https://dashboard.example.com".into()]));
-    /// ```
-    pub fn new(service: AgentCfg, cors: Cors) -> Self {
-        Self::make(Shared {
-            service,
-            cors,
-            compression: Compression::on(),
-            request_ids: RequestIds::new(),
-            model_calls: None,
-            webhooks: None,
-            body_budget: BodyBudget::default(),
-            streams: Streams::default(),
-            browser: Browser::default(),
-            #[cfg(feature = "dashboard")]
-            dashboard: None,
-            observer: None,
-        })
-    }
-
-    /// The same API, with model calls through this proxy.
-    ///
-    /// ```
-    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{App, Cors, ModelCalls, CallTimeouts};
-    /// use std::time::Duration;
-    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let patience = CallTimeouts { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) };
-    /// let app = app.with_model_calls(ModelCalls::new(patience)?);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    #[must_use]
-    pub fn with_model_calls(&self, model_calls: ModelCalls) -> Self {
-        Self::make(Shared {
-            model_calls: Some(model_calls),
-            ..self.shared.again()
-        })
-    }
-
-    /// The same API, with tests of webhooks by this transport. Without one they are refused.
-    ///
-    /// The events themselves are sent by a [`WebhookSender`](agentcfg_core::service::WebhookSender).
-    ///
-    /// ```
-    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{App, Cors, WebhookTransport};
-    /// use std::sync::Arc;
-    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let app = app.with_webhooks(Arc::new(WebhookTransport::new(&[])?));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    #[must_use]
-    pub fn with_webhooks(&self, transport: Arc<dyn Transport>) -> Self {
-        Self::make(Shared {
-            webhooks: Some(transport),
-            ..self.shared.again()
-        })
-    }
-
-    /// The same API, with another budget of request bodies in flight.
-    #[must_use]
-    pub fn with_body_budget(&self, body_budget: BodyBudget) -> Self {
-        Self::make(Shared {
-            body_budget,
-            ..self.shared.again()
-        })
-    }
-
-    /// The same API, with other limits of streams of changes. Keep a clone to [close](Streams::close) them at shutdown.
-    ///
-    /// ```
-    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{App, Cors, Streams};
-    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let streams = Streams::new(200);
-    /// let app = app.with_streams(streams.clone());
-    /// // At shutdown:
-    /// streams.close();
-    /// ```
-    #[must_use]
-    pub fn with_streams(&self, streams: Streams) -> Self {
-        Self::make(Shared {
-            streams,
-            ..self.shared.again()
-        })
-    }
-
-    /// The same API, as browsers see it: their cookies and the origin of its pages follow from that.
-    ///
-    /// ```
-    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{App, Browser, Cors};
-    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let app = app.with_browser(Browser::default().public_url("https://agents.example.com")?);
-    /// # Ok::<(), agentcfg_server::InvalidPublicUrl>(())
-    /// ```
-    #[must_use]
-    pub fn with_browser(&self, browser: Browser) -> Self {
-        Self::make(Shared {
-            browser,
-            ..self.shared.again()
-        })
-    }
-
-    /// The same API, with the web dashboard at `/` and below `/ui/`.
-    #[cfg(feature = "dashboard")]
-    #[must_use]
-    pub fn with_dashboard(&self, dashboard: Dashboard) -> Self {
-        Self::make(Shared {
-            dashboard: Some(dashboard),
-            ..self.shared.again()
-        })
-    }
-
-    /// The same API, with answers compressed or not.
-    ///
-    /// ```
-    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{App, Compression, Cors};
-    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// // A proxy in front compresses.
-    /// let app = app.with_compression(Compression::off());
-    /// ```
-    #[must_use]
-    pub fn with_compression(&self, compression: Compression) -> Self {
-        Self::make(Shared {
-            compression,
-            ..self.shared.again()
-        })
-    }
-
-    /// The same API, with an observer of every answer.
-    ///
-    /// ```
-    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{Answered, App, Cors, Observer};
-    /// use std::sync::Arc;
-    ///
-    /// struct Print;
-    ///
-    /// impl Observer for Print {
-    ///     fn answered(&self, answered: &Answered<'_>) {
-    ///         println!("{} {}: {}", answered.method, answered.route, answered.status);
-    ///     }
-    /// }
-    ///
-    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let app = app.with_observer(Arc::new(Print));
-    /// ```
-    #[must_use]
-    pub fn with_observer(&self, observer: Arc<dyn Observer>) -> Self {
-        Self::make(Shared {
-            observer: Some(observer),
-            ..self.shared.again()
-        })
-    }
-
-    fn make(shared: Shared) -> Self {
-        Self {
-            shared: Arc::new(shared),
-        }
-    }
-
     /// Answers one request.
     ///
     /// ```

@@ -1,5 +1,7 @@
 //! The credential of a request, and what an endpoint needs of it.
 
+use std::borrow::Cow;
+
 use agentcfg_core::{AgentCfg, Caller, Error};
 use hyper::header::{self, HeaderMap};
 
@@ -24,8 +26,8 @@ impl<'a> Credential<'a> {
     /// The credential of a user's session, which this is for every caller but an API key.
     pub(super) fn session(self) -> Option<Session<'a>> {
         match self {
-            Self::Bearer(token) => Some(Session::Token(token)),
-            Self::Cookie(cookie) => Some(Session::Cookie(cookie)),
+            Self::Bearer(token) => Some(Session::Token(token.into())),
+            Self::Cookie(cookie) => Some(Session::Cookie(cookie.into())),
             Self::Code => None,
         }
     }
@@ -42,52 +44,33 @@ impl<'a> Credential<'a> {
 }
 
 /// The credential of a user's session, which can end while a request lasts.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub enum Session<'a> {
     /// A session token.
-    Token(&'a str),
+    Token(Cow<'a, str>),
     /// The cookie of a browser session.
-    Cookie(&'a str),
+    Cookie(Cow<'a, str>),
 }
 
 impl Session<'_> {
+    /// The same credential, for a stream that outlives its request.
+    pub fn into_owned(self) -> Session<'static> {
+        match self {
+            Self::Token(token) => Session::Token(token.into_owned().into()),
+            Self::Cookie(cookie) => Session::Cookie(cookie.into_owned().into()),
+        }
+    }
+
     /// Verifies the credential again. This counts no request.
     ///
     /// # Errors
     ///
     /// As [`AgentCfg::authenticate`].
-    pub async fn verify(self, service: &AgentCfg) -> Result<Caller, Error> {
+    pub async fn verify(&self, service: &AgentCfg) -> Result<Caller, Error> {
         match self {
             Self::Token(token) => service.authenticate(token).await,
             Self::Cookie(cookie) => service.authenticate_browser_session(cookie).await,
         }
-    }
-}
-
-/// As [`Session`], kept by a stream.
-pub struct KeptSession(Kept);
-
-enum Kept {
-    Token(Box<str>),
-    Cookie(Box<str>),
-}
-
-impl KeptSession {
-    /// The credential.
-    pub fn as_session(&self) -> Session<'_> {
-        match &self.0 {
-            Kept::Token(token) => Session::Token(token),
-            Kept::Cookie(cookie) => Session::Cookie(cookie),
-        }
-    }
-}
-
-impl From<Session<'_>> for KeptSession {
-    fn from(session: Session<'_>) -> Self {
-        Self(match session {
-            Session::Token(token) => Kept::Token(token.into()),
-            Session::Cookie(cookie) => Kept::Cookie(cookie.into()),
-        })
     }
 }
 

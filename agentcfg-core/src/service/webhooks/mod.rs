@@ -1,6 +1,7 @@
 //! Webhooks: create, list, change, delete, replay.
 
 mod deliveries;
+mod log;
 mod queue;
 mod secrets;
 mod sender;

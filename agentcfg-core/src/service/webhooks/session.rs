@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinSet;
 
 use super::deliveries::{Attempted, Prepared, Secrets, kept_attempts, message_id};
+use super::log::{log_after, numbered};
 use super::queue::Queue;
 use super::sender::{Kept, Lanes, Signal};
 use super::{Found, changed};
@@ -19,13 +20,9 @@ use crate::model::{Action, Actor, ActorType, DisabledReason, Epoch, WebhookDeliv
 use crate::service::AgentCfg;
 use crate::service::access::Access;
 use crate::service::records::{
-    self, Encoded, EncodedKey, Entries, Outcome, Pending, Previous, Scanned, Stored, StoredWebhook, Transaction,
-    WebhookState, encode,
+    self, Encoded, EncodedKey, Outcome, Pending, Stored, StoredWebhook, Transaction, WebhookState, encode,
 };
 use crate::webhook::{self, EventHead, Transport};
-
-/// How many entries of the log are read at a time.
-const PAGE: usize = 16;
 
 /// After how many entries that are no events of the webhook its position is stored without a delivery.
 const STORED_AFTER: u64 = 1000;
@@ -453,47 +450,7 @@ fn panicked(error: tokio::task::JoinError) -> Error {
     Error::new(ErrorKind::Internal, "an attempt to deliver ended by itself").because(error)
 }
 
-/// The entries of a log after a revision, some at a time.
-fn log_after(workspace: WorkspaceId, revision: u64) -> Entries<EventHead> {
-    let after = records::audit_entry(workspace, revision);
-    Entries::in_workspace(workspace).after(&after).limit(PAGE)
-}
-
-/// Entries with their numbers.
-fn numbered(page: Scanned<EventHead>) -> Result<VecDeque<(u64, EventHead)>, Error> {
-    let entries = page.into_iter();
-    entries
-        .map(|entry| Ok((entry.key().entry_number()?, entry.value()?)))
-        .collect()
-}
-
 impl AgentCfg {
-    /// The last event of a webhook's types up to a position, searched backwards to the webhook's creation.
-    async fn previous_event(&self, found: &Found, position: u64) -> Result<Previous, Error> {
-        let (webhook, created) = (&found.webhook.value, found.state.value.created);
-        let mut before = position.saturating_add(1);
-        loop {
-            let key = records::audit_entry(webhook.workspace_id, before);
-            let entries = Entries::<EventHead>::in_workspace(webhook.workspace_id)
-                .after(&key)
-                .descending()
-                .limit(PAGE);
-            let page = self.scan(entries).await?;
-            if page.is_empty() {
-                return Ok(Previous::None);
-            }
-            for entry in page {
-                before = entry.key().entry_number()?;
-                if before <= created {
-                    return Ok(Previous::None);
-                }
-                if webhook.types.include(&entry.value()?.action) {
-                    return Ok(Previous::Revision(before));
-                }
-            }
-        }
-    }
-
     /// Ends a session that has found no event. The position is stored only when it has moved far.
     async fn end_without_events(&self, found: Found, queue: &Queue) -> Result<End, Error> {
         let before = &found.state.value;

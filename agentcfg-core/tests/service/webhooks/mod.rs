@@ -1,5 +1,6 @@
 //! Webhooks: their rules, and what a sender does with them, on a clock that the test moves.
 
+mod changes;
 mod delivery;
 mod leases;
 mod rules;

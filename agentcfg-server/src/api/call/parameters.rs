@@ -2,6 +2,7 @@
 
 mod changes;
 mod history;
+mod pages;
 
 use std::borrow::Cow;
 
@@ -11,6 +12,7 @@ use hyper::header::HeaderMap;
 
 pub use self::changes::*;
 pub use self::history::*;
+pub use self::pages::*;
 use super::{Parameter, ParameterDoc, Received, Shape};
 use crate::api::model_calls::Target;
 use crate::http::errors::Failure;
@@ -195,86 +197,6 @@ impl Parameter for State {
 }
 
 /// The limit of a list.
-const LIMIT: &str = "limit";
-const LIMIT_EXAMPLE: &str = "50";
-const MAX_LIMIT: u64 = 1000;
-
-/// The limit of the list of agents.
-pub struct Limit;
-
-impl Parameter for Limit {
-    type Value<'a> = Option<u32>;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "Limit",
-        LIMIT,
-        Shape::Number {
-            minimum: 1,
-            maximum: Some(MAX_LIMIT),
-            default: None,
-        },
-        "The greatest number of agents to return. Left out, all are returned.",
-    )
-    .example(LIMIT_EXAMPLE);
-
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<u32>, Failure> {
-        let limit = request.number(&Self::DOC, faults);
-        Ok(limit.and_then(|limit| u32::try_from(limit).ok()))
-    }
-}
-
-/// The limit of the audit log.
-pub struct AuditLimit;
-
-impl AuditLimit {
-    const DEFAULT: u64 = 100;
-}
-
-impl Parameter for AuditLimit {
-    type Value<'a> = usize;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "AuditLimit",
-        LIMIT,
-        Shape::Number {
-            minimum: 1,
-            maximum: Some(MAX_LIMIT),
-            default: Some(Self::DEFAULT),
-        },
-        "Most entries to return.",
-    )
-    .example(LIMIT_EXAMPLE);
-
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<usize, Failure> {
-        let limit = request.number(&Self::DOC, faults).unwrap_or(Self::DEFAULT);
-        Ok(usize::try_from(limit).unwrap_or(usize::MAX))
-    }
-}
-
-/// How many elements of a list to skip.
-pub struct Offset;
-
-impl Parameter for Offset {
-    type Value<'a> = u64;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "Offset",
-        "offset",
-        Shape::Number {
-            minimum: 0,
-            maximum: None,
-            default: Some(0),
-        },
-        "How many elements to skip at the start. An offset beyond the last element gives an empty array; one that \
-         does not fit into 64 bits is refused.",
-    )
-    .example("0");
-
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<u64, Failure> {
-        Ok(request.number(&Self::DOC, faults).unwrap_or(0))
-    }
-}
-
 /// The user to act on.
 pub struct UserId;
 

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::slots::{Slot, Streams};
 use super::stream::EventStream;
 use super::text::Text;
-use crate::api::credential::{self, KeptSession};
+use crate::api::credential;
 use crate::api::observer::Observer;
 use crate::http::Disconnect;
 use crate::http::errors::Failure;
@@ -57,7 +57,7 @@ impl Opening<'_> {
         let now = Instant::now();
         let session = Session {
             service: self.service.clone(),
-            user: self.session.map(|session| (self.caller.clone(), session.into())),
+            user: self.session.map(|session| (self.caller.clone(), session.into_owned())),
             watch,
             phase: Phase::New,
             closing: self.streams.closing(),
@@ -74,7 +74,7 @@ impl Opening<'_> {
 pub(super) struct Session {
     service: AgentCfg,
     /// The user and the session token, for callers who have one.
-    user: Option<(Caller, KeptSession)>,
+    user: Option<(Caller, credential::Session<'static>)>,
     watch: Watch,
     phase: Phase,
     closing: watch::Receiver<bool>,
@@ -168,7 +168,7 @@ impl Session {
         if let Some((caller, session)) = &self.user {
             // A user can sign out, and a token can end before its time where the identity provider is asked about it. This
             // comes after the read: a session that is valid now was valid when the events were committed.
-            let now = session.as_session().verify(&self.service).await?;
+            let now = session.verify(&self.service).await?;
             if now.actor() != caller.actor() {
                 return Err(Error::new(ErrorKind::Unauthorized, "invalid credentials"));
             }
