@@ -1,5 +1,5 @@
-//! The history of agents: versions written over HTTP, a version read by a label in a long and in a short history, and the list
-//! of a revision in the middle of a long log.
+//! The history of agents: versions written over HTTP, a version read by a label in a long and in a short history, the list
+//! of a revision in the middle of a long log, and the memory of an export.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
 use std::process::Command;
@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use agentcfg_benches::fixture::{self, Fixture};
 use agentcfg_benches::process::Server;
+use agentcfg_benches::product::Product;
 use agentcfg_benches::stats::{Series, rounds, seconds, setting};
-use agentcfg_benches::{Failure, load, runtime};
+use agentcfg_benches::{Failure, load, request, runtime};
 use agentcfg_core::AgentCfg;
 use agentcfg_core::model::{
     AgentFilter, AgentPatch, AgentState, AsOf, LabelTarget, Patch, Precondition, VersionSelector,
@@ -25,7 +26,57 @@ const LONG: usize = 10_000;
 fn main() -> Result<(), Failure> {
     written()?;
     let runtime = tokio::runtime::Runtime::new()?;
-    runtime.block_on(read())
+    runtime.block_on(read())?;
+    exported()
+}
+
+/// The export of a large workspace by a server that has just started.
+fn exported() -> Result<(), Failure> {
+    let agents: usize = setting("AGENTS", 100_000);
+    let product = Product::build()?;
+    let data = tempfile::tempdir()?;
+    let server = product.serve(data.path())?;
+    let made = product.send(server.address, "POST", "/api/workspaces", r#"{"name":"bench"}"#)?;
+    let workspace = request::field(&made, "id").ok_or(made)?;
+    let persona = "You read carefully, you cite what you found, and you say what you do not know. ".repeat(6);
+    for first in (0..agents).step_by(1000) {
+        let named = (first..agents.min(first + 1000)).map(|number| {
+            format!(
+                r#"{{"agent_id":"agent-{number}","display_name":"Agent {number}","persona_prompt":"{number}: {persona}"}}"#
+            )
+        });
+        let body = format!(r#"{{"agents":[{}]}}"#, named.collect::<Vec<_>>().join(","));
+        let path = format!("/api/agents/apply?workspace_id={workspace}");
+        let answer = product.send(server.address, "POST", &path, &body)?;
+        if !answer.starts_with("HTTP/1.1 200") {
+            return Err(answer.into());
+        }
+    }
+    server.stop()?;
+    let (mut took, mut idle, mut growth) = (Series::new(), Series::new(), Series::new());
+    let mut bytes = 0;
+    for _ in 0..rounds(5) {
+        let server = product.serve(data.path())?;
+        product.send(server.address, "GET", "/api/workspaces", "")?;
+        server.forget_peak()?;
+        let resident = server.resident_mib();
+        idle.push(resident);
+        let started = Instant::now();
+        let path = format!("/api/workspaces/export?workspace_id={workspace}");
+        bytes = product.send(server.address, "GET", &path, "")?.len();
+        took.push(started.elapsed().as_secs_f64());
+        growth.push(server.peak_mib() - resident);
+        server.stop()?;
+    }
+    println!();
+    println!("| agents exported | MiB sent | s | resident when idle, MiB | more at the peak, MiB | less than 50 |");
+    println!("|---|---|---|---|---|---|");
+    let is_less = if growth.median() < 50.0 { "yes" } else { "no" };
+    println!(
+        "| {agents} | {} | {took} | {idle} | {growth} | {is_less} |",
+        bytes >> 20
+    );
+    Ok(())
 }
 
 /// Changes over HTTP that make a version, against changes that make none.

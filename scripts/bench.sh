@@ -52,8 +52,10 @@ section lists "Long lists with many readers" \
     "One workspace of 5,000 agents, 200 readers at a time. Stalled: every reader stops when its response has begun, so that all bodies are in flight. Reading: every other reader is slow, and an agent changes every quarter of a second, so that lists of several revisions are in flight. Growth is the peak minus the resident memory after one reader, divided by the size of a plain list."
 section feed "Streams of changes" \
     "5,000 streams of server-sent events, 10 or 100 of each workspace, while 100 changes a second are made in turn in all workspaces. Latencies count from the time that a change was due, its durable commit included. The baseline is bare hyper with a channel for each stream, which sends the same events without a commit. Memory is that of a stream that waits, connection included. \`STREAMS\` sets another number."
+section crowd "Reads beside streams" \
+    "1,000 lists a second of one workspace, while 5,000 streams are open in others: alone (no streams), while the streams get 10,000 events a second, and while all streams break off and connect again at once. Latencies count from the time that a request was due and include those of the load generator, which holds the streams on the same two cores. A stream is refused with 429 while the server has not yet noticed the end of the one before."
 section history "The history of agents" \
-    "Changes that make a version against changes that make none, over HTTP with 64 clients. Then in process: an agent's version by a label, in a short and in a long history; and lists of all agents at revisions of a long log, against the present list read from the store. \`ENTRIES\` sets the length of the log."
+    "Changes that make a version against changes that make none, over HTTP with 64 clients. Then in process: an agent's version by a label, in a short and in a long history; and lists of all agents at revisions of a long log, against the present list read from the store. Last, the export of a large workspace by a release binary that has just started. \`ENTRIES\` and \`AGENTS\` set the length of the log and the size of that workspace."
 if wanted peers || wanted postgres; then
     if [ -z "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" ]; then
         need pg_ctlcluster postgresql

@@ -16,6 +16,7 @@ pub mod product;
 pub mod request;
 pub mod response;
 pub mod stats;
+pub mod streams;
 pub mod target;
 pub mod wire;
 pub mod wrk;

@@ -63,6 +63,15 @@ impl Product {
         Server::start(self.command().env("AGENTCFG_DATABASE_URL", url))
     }
 
+    /// Sends one request with the session token that owns the workspaces; returns the whole response.
+    ///
+    /// # Errors
+    ///
+    /// If the connection breaks.
+    pub fn send(&self, address: SocketAddr, method: &str, path: &str, body: &str) -> std::io::Result<String> {
+        send(address, method, path, &self.token, body)
+    }
+
     /// Creates a workspace with keys of scope `write`.
     pub fn workspace(&self, address: SocketAddr) -> Result<Workspace, Failure> {
         let made = send(address, "POST", "/api/workspaces", &self.token, r#"{"name":"bench"}"#)?;

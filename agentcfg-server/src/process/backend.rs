@@ -260,9 +260,30 @@ pub async fn connect(config: &Config, url: &Secret) -> Result<PostgresStore, Bac
     Ok(PostgresStore::connect(&options).await?)
 }
 
-/// The bytes of each of the three caches: pages of the file, records that are read often, and lists of agents.
-pub fn cache_share(cache_mb: u64) -> u64 {
-    (cache_mb << 20) / 3
+/// The bytes of each cache of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheShares {
+    /// Pages of the file. A small share: the operating system caches the file too, and a read of many pages, such as an
+    /// export, must not fill the memory of the process.
+    pub pages: u64,
+    /// Records that are read often.
+    pub records: u64,
+    /// Lists of agents.
+    pub lists: u64,
+}
+
+impl CacheShares {
+    /// The shares of the setting `cache_mb`.
+    pub fn of(cache_mb: u64) -> Self {
+        let all = cache_mb << 20;
+        let pages = all / 8;
+        let records = (all - pages) / 2;
+        Self {
+            pages,
+            records,
+            lists: all - pages - records,
+        }
+    }
 }
 
 /// Opens the store in a data directory that this process holds.
@@ -271,10 +292,11 @@ pub fn cache_share(cache_mb: u64) -> u64 {
 ///
 /// [`BackendError::Store`] with the way out.
 pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, BackendError> {
-    let share = usize::try_from(cache_share(cache_mb)).unwrap_or(usize::MAX);
+    let shares = CacheShares::of(cache_mb);
+    let bytes = |share| usize::try_from(share).unwrap_or(usize::MAX);
     let options = RedbOptions {
-        cache_bytes: share,
-        hot_bytes: share,
+        cache_bytes: bytes(shares.pages),
+        hot_bytes: bytes(shares.records),
         ..RedbOptions::default()
     };
     RedbStore::open(lock.dir().store_path(), options).map_err(|source| BackendError::Store {
@@ -368,7 +390,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_cache_setting_bounds_the_lists_too() {
-        assert_eq!(3 * cache_share(192), 192 << 20);
+        let CacheShares { pages, records, lists } = CacheShares::of(192);
+        assert_eq!(pages + records + lists, 192 << 20);
         assert!(keeps_a_long_list(192).await);
         assert!(!keeps_a_long_list(1).await);
     }

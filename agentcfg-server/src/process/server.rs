@@ -102,7 +102,7 @@ impl Server {
         let identity = identity(&config, backend.dir())?;
         let mut builder = AgentCfg::builder(backend.store())
             .settings(settings(&config))
-            .list_cache_bytes(backend::cache_share(config.cache_mb))
+            .list_cache_bytes(backend::CacheShares::of(config.cache_mb).lists)
             .sessions(identity.verifier())
             .catalogue(catalogue(&config)?);
         for (provider, credential) in managed_credentials(&config)? {
