@@ -17,11 +17,12 @@ const BROWSER = process.env.AGENTCFG_TEST_BROWSER ?? ["/usr/bin/chromium", "/usr
 const clean = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("AGENTCFG_")));
 
 export class Server {
-  static async start(settings = {}) {
+  /** Starts a server. With `local: false` the settings name another identity provider, which issues the tokens. */
+  static async start(settings = {}, { local = true } = {}) {
     const server = new Server();
     server.data = await mkdtemp(join(tmpdir(), "agentcfg-dashboard-"));
     server.env = { ...clean(), AGENTCFG_SESSION_RATE_LIMIT: "1000000", AGENTCFG_DEFAULT_PLAN: "pro", ...settings };
-    server.command(["token", "--user", "ada"]);
+    if (local) server.command(["token", "--user", "ada"]);
     server.process = spawn(BINARY, ["serve", "--data", server.data, "--listen", "127.0.0.1:0"], { env: server.env, stdio: ["ignore", "pipe", "inherit"] });
     const lines = createInterface({ input: server.process.stdout });
     server.url = await new Promise((resolve, reject) => {
@@ -115,6 +116,7 @@ export async function visit(context, server, base = server.url) {
   });
   page.on("request", (request) => {
     const url = new URL(request.url());
+    if (page.mayVisit === url.origin && request.isNavigationRequest()) return;
     if (!["data:", "blob:"].includes(url.protocol) && url.origin !== new URL(base).origin) found.push(`foreign request: ${request.url()}`);
   });
   // Playwright's own waitForFunction evaluates text in the page, which the policy refuses.
@@ -158,6 +160,28 @@ export async function provider() {
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   return { url: `http://127.0.0.1:${server.address().port}`, asked, stop: () => server.close() };
+}
+
+/** A receiver of webhooks on this machine: it takes what comes at /in, and fails at every other path. */
+export async function receiver() {
+  const server = http.createServer((request, response) => {
+    request.resume();
+    request.on("end", () => response.writeHead(request.url === "/in" ? 204 : 500).end(request.url === "/in" ? undefined : "not today"));
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { host: `127.0.0.1:${server.address().port}`, stop: () => server.close() };
+}
+
+/** The OpenID Connect provider of the tests of identity, in a process of its own. */
+export async function identityProvider() {
+  const program = new URL("../identity/provider/provider.mjs", import.meta.url).pathname;
+  const child = spawn(process.execPath, [program, "0", "browser"], { stdio: ["pipe", "pipe", "inherit"] });
+  const ready = await new Promise((resolve, reject) => {
+    createInterface({ input: child.stdout }).once("line", (line) => resolve(JSON.parse(line)));
+    child.on("exit", () => reject(new Error("the identity provider ended: run npm ci in tests/identity/provider")));
+  });
+  child.removeAllListeners("exit");
+  return { issuer: ready.issuer, stop: () => child.kill() };
 }
 
 /** A proxy that serves the server below a path. */
@@ -207,8 +231,11 @@ Never
 const DAY = 86_400_000;
 const WORKING = { current_task_id: "task-2291", current_task_title: "Draft the autumn release post" };
 
-/** Fills a workspace with something of each kind; gives its id and the plaintext of a key of scope admin. */
-export async function fill(server, user, name = "Studio") {
+/**
+ * Fills a workspace with something of each kind; gives its id and the plaintext of a key of scope admin. Webhooks are among it
+ * when there is a receiver.
+ */
+export async function fill(server, user, { name = "Studio", hooks = null } = {}) {
   const id = await server.workspace(user, name);
   const at = (path, query = "") => `${path}?workspace_id=${id}${query}`;
   for (const [agent_id, display_name, role, model, color] of AGENTS) {
@@ -235,7 +262,13 @@ export async function fill(server, user, name = "Studio") {
     await server.call(user, "PUT", at("/api/agents/labels", "&agent_id=writer&label=production"), { version: 1 });
     await server.call(user, "PUT", at("/api/agents/labels", "&agent_id=writer&label=staging"), { version: 2 });
   }
-  return { id, keys };
+  const webhooks = [];
+  for (const path of hooks ? ["in", "failing"] : []) {
+    const hook = await server.call(user, "POST", "/api/webhooks", { workspace_id: id, url: `http://${hooks.host}/${path}`, description: "Tells the site that an agent has changed" });
+    await server.call(user, "POST", `/api/webhooks/test?webhook_id=${hook.id}`);
+    webhooks.push(hook);
+  }
+  return { id, keys, webhooks };
 }
 
 /** A server, a provider of models and a browser for all tests of a file. */

@@ -2,7 +2,7 @@
 import AxeBuilder from "@axe-core/playwright";
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { fill, launch, open, Server } from "./harness.mjs";
+import { fill, launch, open, receiver, Server } from "./harness.mjs";
 
 const SCREENS = ["overview", "agents", "agents?show=deleted", "new-agent", "status", "status?view=list", "audit-log", "connect", "api-keys", "members", "workspace", "ai-providers", "webhooks", "nothing-here"];
 const OF_AGENT = ["agents/writer", "agents/writer/history", "agents/writer/history?from=1&to=2&view=inline", "agents/writer/labels", "agents/writer/try", "agents/newsletter"];
@@ -11,16 +11,20 @@ const SIZES = { wide: { width: 1280, height: 800 }, middle: { width: 900, height
 
 let browser;
 let server;
+let hooks;
+let webhooks;
 
 before(async () => {
   browser = await launch();
-  server = await Server.start();
-  await fill(server, "full");
+  hooks = await receiver();
+  server = await Server.start({ AGENTCFG_WEBHOOK_ALLOWED_HOSTS: hooks.host });
+  ({ webhooks } = await fill(server, "full", { hooks }));
   await server.workspace("empty", "Empty");
 });
 after(async () => {
   await browser?.close();
   await server?.stop();
+  hooks?.stop();
 });
 
 /** The violations of a screen. */
@@ -50,7 +54,8 @@ for (const colorScheme of ["light", "dark"]) {
         await page.getByRole("heading", { name: "Sign in to agentcfg" }).waitFor();
         said.push(...(await faults(page, "sign-in")));
         await page.signIn(user);
-        const screens = [...SCREENS, ...(user === "full" ? [...OF_AGENT, ...DIALOGS] : [])];
+        const of_webhook = webhooks.map(({ id }) => `webhooks/${id}`);
+        const screens = [...SCREENS, ...(user === "full" ? [...OF_AGENT, ...of_webhook, ...DIALOGS] : [])];
         for (const screen of screens) {
           await page.show(screen);
           said.push(...(await faults(page, `${screen}, ${user}`)));
@@ -61,6 +66,28 @@ for (const colorScheme of ["light", "dark"]) {
       assert.deepEqual(said, []);
     });
   }
+}
+
+for (const colorScheme of ["light", "dark"]) {
+  test(`screens while storage fails, ${colorScheme}`, { timeout: 280_000 }, async () => {
+    const page = await open(browser, server, { colorScheme, reducedMotion: "reduce" });
+    await page.signIn("full");
+    // Everything but the question who is signed in fails, as when the disk of the server has gone.
+    await page.route(/\/api\/(?!whoami)/, (route) => route.fulfill({ status: 503, headers: { "Retry-After": "60" }, json: { error: "storage is unavailable, try again later" } }));
+    page.expect(503, "");
+    const said = [];
+    for (const screen of [...SCREENS, "agents/writer", "agents/writer/history", "agents/writer/labels"].filter((name) => !["nothing-here", "connect"].includes(name))) {
+      await page.show(screen);
+      said.push(...(await faults(page, `${screen}, failing`)));
+      // A screen that needs data says what failed, and offers to try again.
+      if (["new-agent", "workspace"].includes(screen)) continue;
+      const tries = await page.getByRole("button", { name: /Try again|Retry/ }).count();
+      if (tries === 0) said.push(`${screen} does not offer to try again`);
+    }
+    assert.deepEqual(said, []);
+    page.faults();
+    await page.context().close();
+  });
 }
 
 test("the review, the merge, the menu of the narrow window and the shown key are accessible", async () => {

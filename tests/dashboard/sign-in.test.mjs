@@ -1,7 +1,7 @@
 // Signing in and out, workspaces, lost connections, ended sessions, and proxies.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { below, fill, open, prepare, visit } from "./harness.mjs";
+import { below, fill, identityProvider, open, prepare, Server, visit } from "./harness.mjs";
 
 const stage = prepare();
 
@@ -124,4 +124,37 @@ test("it works below a path prefix", async () => {
   page.faults();
   await page.context().close();
   proxy.stop();
+});
+
+test("a user signs in with the identity provider, and signs out", async () => {
+  const provider = await identityProvider();
+  const server = await Server.start(
+    { AGENTCFG_SESSION_PROVIDER: "jwks", AGENTCFG_OIDC_ISSUER: provider.issuer, AGENTCFG_OIDC_AUDIENCE: "dashboard", AGENTCFG_OIDC_CLIENT_ID: "dashboard" },
+    { local: false },
+  );
+  const page = await open(stage.browser, server);
+  page.mayVisit = provider.issuer;
+  await page.goto(`${server.url}/ui/agents`);
+  const link = page.getByRole("link", { name: "Continue with your identity provider" });
+  await link.waitFor();
+  assert.equal(await page.getByText("login-link").count(), 0);
+  await link.click();
+  await page.getByLabel("Name").fill("sigrid");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("No workspace yet").waitFor();
+  assert.equal(new URL(page.url()).origin, server.url);
+  assert.equal(await page.evaluate(async () => (await (await fetch("/api/whoami")).json()).id), "sigrid");
+  assert.deepEqual(await stored(page), [0, 0, ""]);
+  await page.getByRole("button", { name: "New workspace" }).click();
+  await page.getByLabel("Name").fill("North");
+  await page.getByRole("button", { name: "Create workspace" }).click();
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+  await page.getByRole("button", { name: "sigrid", exact: true }).click();
+  await page.getByRole("menuitem", { name: "Sign out" }).click();
+  await page.getByRole("heading", { name: "Sign in to agentcfg" }).waitFor();
+  assert.equal(await page.evaluate(async () => (await fetch("/api/whoami")).status), 401);
+  page.faults();
+  await page.context().close();
+  await server.stop();
+  provider.stop();
 });

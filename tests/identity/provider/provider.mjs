@@ -115,10 +115,16 @@ server.on('request', async (request, response) => {
       const { alg, header, claims } = JSON.parse(await body(request));
       response.end(signAnything(alg, header, claims));
     } else if (path.startsWith('/interaction/')) {
-      // A user would type a name and a password here; the test sent the name with the request.
+      // A user would type a name and a password here. A test sends the name with the request; a browser is asked for it.
       const { params, prompt } = await provider.interactionDetails(request, response);
+      const name = params.login_hint ?? new URLSearchParams(await body(request)).get('name');
+      if (prompt.name === 'login' && !name) {
+        response.writeHead(200, { 'Content-Type': 'text/html' });
+        response.end('<!doctype html><title>Provider</title><form method="post"><label>Name <input name="name"></label><button>Sign in</button></form>');
+        return;
+      }
       // The provider asks for consent for each sign-in of a native client.
-      const given = prompt.name === 'login' ? { login: { accountId: params.login_hint } } : { consent: {} };
+      const given = prompt.name === 'login' ? { login: { accountId: name } } : { consent: {} };
       await provider.interactionFinished(request, response, given);
     } else {
       handle(request, response);

@@ -116,15 +116,16 @@ export function SignIn() {
           </>
         ) : (
           <>
-            {provider && (
+            {provider ? (
               <a class="button primary" href={new URL("ui/sign-in", root).href} data-leave>
                 Continue with your identity provider
               </a>
+            ) : (
+              <p class="prose">
+                With a link: run <code>agentcfg-server login-link --user ada</code> on the server and open what it prints. It
+                works once, for 5 minutes.
+              </p>
             )}
-            <p class="prose">
-              {provider ? "Or with a link" : "With a link"}: run <code>agentcfg-server login-link --user ada</code> on the server
-              and open what it prints. It works once, for 5 minutes.
-            </p>
             <form
               class="stack"
               noValidate
@@ -137,8 +138,8 @@ export function SignIn() {
                 label="Session token"
                 hint={
                   <>
-                    From <code>agentcfg-server token --user ada</code>, or from your app. It is sent once and kept nowhere in this
-                    browser.
+                    From {provider ? "your identity provider" : <code>agentcfg-server token --user ada</code>}, or from your app.
+                    It is sent once and kept nowhere in this browser.
                   </>
                 }
               >

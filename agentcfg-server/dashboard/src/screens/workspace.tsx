@@ -1,10 +1,11 @@
 /** The workspace itself: name, plan, export, end. */
+import { batch } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { address, call } from "../base/api";
 import { forget } from "../base/cache";
 import { useKeys } from "../base/data";
 import { go, href, shownWorkspace } from "../base/route";
-import { can, planName, refresh, workspace } from "../base/session";
+import { can, planName, refresh, without, workspace } from "../base/session";
 import { count, now, number, plural } from "../base/text";
 import type { Workspace } from "../base/types";
 import { Button } from "../parts/base";
@@ -136,9 +137,12 @@ function Erase({ onClose }: { onClose: () => void }) {
   const keys = useKeys().data?.filter((key) => isLive(key, now.value)).length ?? 0;
   const run = async (): Promise<void> => {
     await call("DELETE", "api/workspaces", { query: { workspace_id: id, confirm: name } });
-    forget();
-    shownWorkspace.value = null;
-    go(new URL(href("overview"), location.origin).pathname, true);
+    batch(() => {
+      without(id);
+      forget();
+      shownWorkspace.value = null;
+      go(new URL(href("overview"), location.origin).pathname, true);
+    });
     await refresh();
     toast(`${name} is erased.`);
   };
