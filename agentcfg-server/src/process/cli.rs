@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use crate::process::config::Flags;
 
@@ -46,6 +47,11 @@ pub enum Command {
     Migrate(MigrateArgs),
     /// Make a new master key and seal every saved provider key and webhook secret under it, also while a server runs
     RotateMasterKey(RotateArgs),
+    /// Print the script with which a shell completes this command line
+    Completions(CompletionsArgs),
+    /// Write the manual pages of the commands
+    #[command(hide = true)]
+    Man(ManArgs),
 }
 
 /// `agentcfg-server dev`
@@ -244,6 +250,29 @@ pub struct RotateArgs {
     pub drop_old: bool,
 }
 
+/// `agentcfg-server completions`
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Prints a completion script to standard output. The Debian package installs those of bash, zsh and fish.",
+    after_help = "Examples:\n  \
+                  agentcfg-server completions bash > /usr/share/bash-completion/completions/agentcfg-server\n  \
+                  agentcfg-server completions fish > ~/.config/fish/completions/agentcfg-server.fish"
+)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// `agentcfg-server man`
+#[derive(Debug, Args)]
+#[command(after_help = "Example: agentcfg-server man --out /usr/local/share/man/man1")]
+pub struct ManArgs {
+    /// Directory to write into; created when it does not exist
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+}
+
 impl From<&LoginLinkArgs> for Flags {
     fn from(args: &LoginLinkArgs) -> Self {
         Self {
@@ -336,6 +365,10 @@ mod tests {
             "agentcfg-server check --data d",
             "agentcfg-server migrate --from d --to postgres://h/d",
             "agentcfg-server serve --wait-for 30",
+            "agentcfg-server completions bash",
+            "agentcfg-server completions zsh",
+            "agentcfg-server completions fish",
+            "agentcfg-server man --out d",
             "agentcfg-server rotate-master-key --data d",
             "agentcfg-server rotate-master-key --data d --config a.toml --drop-old",
         ] {
@@ -369,6 +402,9 @@ mod tests {
             "x restore --data d",
             "x check",
             "x serve extra",
+            "x completions",
+            "x completions ksh",
+            "x man",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
