@@ -7,7 +7,7 @@
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # The release of cargo-deb that makes the Debian package. Other releases may give other bytes.
 cargo_deb_version=3.8.0
-work=target/package
+work=target/packaging
 
 # The time of everything in an archive: that of the last commit.
 if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then

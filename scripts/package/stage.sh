@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Gathers what a package installs below target/package/stage: programs, manual pages, completions, documents.
+# Gathers what a package installs below target/packaging/stage: programs, manual pages, completions, documents.
 # The argument is the folder with the programs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -5,6 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/package/common.sh
 . scripts/package/common.sh
+# shellcheck source=scripts/package/installed.sh
+. scripts/package/installed.sh
 
 [ $# = 2 ] || fail "usage: $0 PACKAGE LATER_PACKAGE"
 [ "$(id -u)" = 0 ] || fail "only root can install packages into another root"
@@ -12,17 +14,6 @@ need debootstrap debootstrap
 need lintian lintian
 need curl curl
 need systemd-analyze systemd
-
-check() { # what, command…
-    local what=$1
-    shift
-    "$@" >"$work/check.log" 2>&1 || {
-        cat "$work/check.log" >&2
-        fail "$what"
-    }
-    echo "ok: $what"
-}
-equal() { [ "$1" = "$2" ] || { echo "expected: $2"; echo "found:    $1"; return 1; }; }
 
 check "lintian finds no error and no warning" \
     lintian --fail-on error,warning --allow-root "$1"
@@ -45,34 +36,12 @@ fi
 rm -rf "$root"
 cp -a "$base" "$root"
 
-server=
-stop() { # the server, if one runs
-    [ -n "$server" ] || return 0
-    kill "$server"
-    wait "$server" || { cat "$work/stderr" >&2; fail "the server did not end with exit status 0"; }
-    server=
-}
-trap 'if [ -n "$server" ]; then kill -9 "$server"; fi' EXIT
-
 in_root=(chroot --userspec=agentcfg:agentcfg "$root" /usr/bin/env -i)
-start() { # runs the command of the unit as the user of the unit; sets url
-    local line command
-    command=$(sed -n 's/^ExecStart=//p' "$root/usr/lib/systemd/system/agentcfg.service")
-    : >"$work/stdout"
-    # `exec`, so that the signals reach the server.
-    # shellcheck disable=SC2086 # the command is words
-    (exec "${in_root[@]}" AGENTCFG_LISTEN=127.0.0.1:0 $command >"$work/stdout" 2>"$work/stderr") &
-    server=$!
-    for _ in $(seq 200); do
-        line=$(head -1 "$work/stdout")
-        case $line in "listening on "*) url=${line#listening on }; return ;; esac
-        kill -0 "$server" 2>/dev/null || break
-        sleep 0.1
-    done
-    cat "$work/stderr" >&2
-    fail "the installed server did not start"
+start_unit() { # runs the command of the unit as its user
+    local command
+    read -ra command < <(sed -n 's/^ExecStart=//p' "$root/usr/lib/systemd/system/agentcfg.service")
+    start "${in_root[@]}" AGENTCFG_LISTEN=127.0.0.1:0 "${command[@]}"
 }
-status() { curl -s -o "$work/body" -w '%{http_code}' "$@"; }
 workspaces() { curl -s -H "Authorization: Bearer $token" "$url/api/workspaces"; }
 install() { dpkg --root="$root" --force-confdef --force-confold -i "$1" >"$work/dpkg.log" 2>&1 || { cat "$work/dpkg.log" >&2; return 1; }; }
 mode() { chroot "$root" stat -c '%a %U:%G' "$1"; }
@@ -89,7 +58,7 @@ for program in $(programs); do
     done
 done
 
-start
+start_unit
 check "the server is ready as the user of the unit" equal "$(status "$url/readyz")" 200
 token=$("${in_root[@]}" agentcfg-server token --user ada --data /var/lib/agentcfg)
 check "a workspace can be made" equal \
@@ -101,7 +70,7 @@ echo 'default_plan = "team"' >>"$root/etc/agentcfg/config.toml"
 check "an upgrade installs" install "$2"
 check "the upgrade keeps the configuration" grep -q '^default_plan = "team"' "$root/etc/agentcfg/config.toml"
 check "the upgrade keeps the rights of the configuration" equal "$(mode /etc/agentcfg/config.toml)" "640 root:agentcfg"
-start
+start_unit
 check "the upgrade keeps the data" grep -q Studio <(workspaces)
 stop
 
@@ -110,7 +79,7 @@ check "the program is gone" test ! -e "$root/usr/bin/agentcfg-server"
 check "the configuration stays" test -f "$root/etc/agentcfg/config.toml"
 check "the data stays" test -f "$root/var/lib/agentcfg/store.redb"
 check "it installs again" install "$2"
-start
+start_unit
 check "the data is served again" grep -q Studio <(workspaces)
 stop
 
