@@ -182,6 +182,13 @@ impl Builder {
         self
     }
 
+    /// Sets a variable of the environment that is no setting.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.settings.push((name.to_owned(), value.into()));
+        self
+    }
+
     /// Adds an argument to the command line.
     #[must_use]
     pub fn argument(mut self, argument: impl Into<OsString>) -> Self {

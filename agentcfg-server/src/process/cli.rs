@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use crate::process::config::Flags;
 
@@ -27,34 +28,84 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Try it out: one command gives a workspace, a key, a token and a running server
+    #[command(
+        long_about = "Creates ./agentcfg-data with a workspace, an admin key and a session token, prints them once with \
+                      curl lines to copy, and serves on 127.0.0.1:7420."
+    )]
     Dev(DevArgs),
     /// Run the server
+    #[command(
+        long_about = "Runs the server. Prints one line `listening on http://HOST:PORT` to standard output once it answers; \
+                      logs go to standard error. After SIGTERM or Ctrl-C it finishes requests in flight and exits; a second signal exits at once."
+    )]
     Serve(ServeArgs),
     /// Print a session token of the local identity provider
+    #[command(
+        long_about = "Prints a session token for a user of the local identity provider. Works while a server runs on the \
+                      directory, and before its first start."
+    )]
     Token(TokenArgs),
     /// Print a link that signs a user in to the dashboard once
+    #[command(
+        long_about = "Prints a link that signs a user in to the dashboard: it works once, within 5 minutes. A server that runs on the \
+                      data directory makes it, through a socket that only the owner of the directory can open; without one, and \
+                      with a database, the store is opened. For the local identity provider alone."
+    )]
     LoginLink(LoginLinkArgs),
     /// Print the lines that connect an AI client to the server by the Model Context Protocol
+    #[command(
+        long_about = "Prints what to run or to write into which file, so that an AI client finds the server's tools. The client \
+                      reads the API key from the environment variable AGENTCFG_API_KEY, so that it is in no file; VS Code asks for it."
+    )]
     McpConfig(McpConfigArgs),
     /// Write one consistent copy of the store to a file, also while a server runs on it
+    #[command(
+        long_about = "Writes one consistent copy of the store. When a server runs on the directory, it writes the copy and sends it \
+                      through a socket that only the owner of the directory can open. Keys are not part of the copy. Back \
+                      up a store in PostgreSQL with the database's own tools."
+    )]
     Backup(BackupArgs),
     /// Put a backup into a directory that has no store yet
+    #[command(
+        long_about = "Puts a backup into a directory that has no store. A store that exists already is never changed. A backup \
+                      does not hold the master key: when provider keys or webhooks are saved in it, the file master.key of the old directory \
+                      must be copied into the new one."
+    )]
     Restore(RestoreArgs),
     /// Verify the structure of the store and the checksum of every record
+    #[command(
+        long_about = "Verifies the structure of the store and the checksum of every record. Exits 0 when no fault is found, else 1. Check \
+                      a store in PostgreSQL with the database's own tools."
+    )]
     Check(CheckArgs),
     /// Move a store from a data directory into PostgreSQL, or back
+    #[command(
+        long_about = "Copies all records atomically, verifies the copy, and leaves the source unchanged. An interrupted \
+                      run changes nothing: run it again. A run after a finished one reports that. A target that holds other \
+                      records is refused. No server may run on either store."
+    )]
     Migrate(MigrateArgs),
     /// Make a new master key and seal every saved provider key and webhook secret under it, also while a server runs
+    #[command(
+        long_about = "Puts a new master key before the others in the file master.key and seals every saved provider key and \
+                      webhook secret under it. A server that runs on the directory does this itself, without a pause, and uses the new key at once. \
+                      The old keys stay in the file until everything is sealed under the new one, so this can be stopped \
+                      at any point: run it again to finish."
+    )]
     RotateMasterKey(RotateArgs),
+    /// Print the script with which a shell completes this command line
+    #[command(
+        long_about = "Prints a completion script to standard output. The Debian package installs those of bash, zsh and fish."
+    )]
+    Completions(CompletionsArgs),
+    /// Write the manual pages of the commands
+    #[command(hide = true)]
+    Man(ManArgs),
 }
 
 /// `agentcfg-server dev`
 #[derive(Debug, Args)]
-#[command(
-    long_about = "Creates ./agentcfg-data with a workspace, an admin key and a session token, prints them once with \
-                  curl lines to copy, and serves on 127.0.0.1:7420.",
-    after_help = "Examples:\n  agentcfg-server dev\n  agentcfg-server dev --listen 127.0.0.1:0"
-)]
+#[command(after_help = "Examples:\n  agentcfg-server dev\n  agentcfg-server dev --listen 127.0.0.1:0")]
 pub struct DevArgs {
     /// Address to listen on; port 0 picks a free one [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDR")]
@@ -63,13 +114,9 @@ pub struct DevArgs {
 
 /// `agentcfg-server serve`
 #[derive(Debug, Args)]
-#[command(
-    long_about = "Runs the server. Prints one line `listening on http://HOST:PORT` to standard output once it answers; \
-                  logs go to standard error. After SIGTERM or Ctrl-C it finishes requests in flight and exits; a second signal exits at once.",
-    after_help = "Examples:\n  agentcfg-server serve --config /etc/agentcfg.toml\n  \
+#[command(after_help = "Examples:\n  agentcfg-server serve --config /etc/agentcfg.toml\n  \
                   agentcfg-server serve --data /var/lib/agentcfg --listen 0.0.0.0:7420\n  \
-                  AGENTCFG_LOG=debug agentcfg-server serve --listen 127.0.0.1:0"
-)]
+                  AGENTCFG_LOG=debug agentcfg-server serve --listen 127.0.0.1:0")]
 pub struct ServeArgs {
     /// TOML file with settings
     #[arg(long, value_name = "FILE")]
@@ -87,12 +134,8 @@ pub struct ServeArgs {
 
 /// `agentcfg-server token`
 #[derive(Debug, Args)]
-#[command(
-    long_about = "Prints a session token for a user of the local identity provider. Works while a server runs on the \
-                  directory, and before its first start.",
-    after_help = "Examples:\n  agentcfg-server token --user alice\n  \
-                  agentcfg-server token --user alice --data /var/lib/agentcfg --ttl 600"
-)]
+#[command(after_help = "Examples:\n  agentcfg-server token --user alice\n  \
+                  agentcfg-server token --user alice --data /var/lib/agentcfg --ttl 600")]
 pub struct TokenArgs {
     /// Id of the user that the token is issued for
     #[arg(long, value_name = "ID", value_parser = clap::builder::NonEmptyStringValueParser::new())]
@@ -107,12 +150,7 @@ pub struct TokenArgs {
 
 /// `agentcfg-server login-link`
 #[derive(Debug, Args)]
-#[command(
-    long_about = "Prints a link that signs a user in to the dashboard: it works once, within 5 minutes. A server that runs on the \
-                  data directory makes it, through a socket that only the owner of the directory can open; without one, and \
-                  with a database, the store is opened. For the local identity provider alone.",
-    after_help = "Example: agentcfg-server login-link --user alice --data /var/lib/agentcfg"
-)]
+#[command(after_help = "Example: agentcfg-server login-link --user alice --data /var/lib/agentcfg")]
 pub struct LoginLinkArgs {
     /// Id of the user whom the link signs in
     #[arg(long, value_name = "ID", value_parser = clap::builder::NonEmptyStringValueParser::new())]
@@ -127,11 +165,7 @@ pub struct LoginLinkArgs {
 
 /// `agentcfg-server mcp-config`
 #[derive(Debug, Args)]
-#[command(
-    long_about = "Prints what to run or to write into which file, so that an AI client finds the server's tools. The client \
-                  reads the API key from the environment variable AGENTCFG_API_KEY, so that it is in no file; VS Code asks for it.",
-    after_help = "Example: agentcfg-server mcp-config claude-code"
-)]
+#[command(after_help = "Example: agentcfg-server mcp-config claude-code")]
 pub struct McpConfigArgs {
     /// The client
     #[arg(value_enum)]
@@ -157,9 +191,6 @@ pub enum McpClient {
 /// `agentcfg-server backup`
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Writes one consistent copy of the store. When a server runs on the directory, it writes the copy and sends it \
-                  through a socket that only the owner of the directory can open. Keys are not part of the copy. Back \
-                  up a store in PostgreSQL with the database's own tools.",
     after_help = "Example:\n  agentcfg-server backup --data /var/lib/agentcfg --out /backups/agentcfg-$(date +%F)"
 )]
 pub struct BackupArgs {
@@ -174,9 +205,6 @@ pub struct BackupArgs {
 /// `agentcfg-server restore`
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Puts a backup into a directory that has no store. A store that exists already is never changed. A backup \
-                  does not hold the master key: when provider keys or webhooks are saved in it, the file master.key of the old directory \
-                  must be copied into the new one.",
     after_help = "Example:\n  agentcfg-server restore --from /backups/agentcfg-2026-11-20 --data /var/lib/agentcfg"
 )]
 pub struct RestoreArgs {
@@ -193,11 +221,7 @@ pub struct RestoreArgs {
 
 /// `agentcfg-server check`
 #[derive(Debug, Args)]
-#[command(
-    long_about = "Verifies the structure of the store and the checksum of every record. Exits 0 when no fault is found, else 1. Check \
-                  a store in PostgreSQL with the database's own tools.",
-    after_help = "Example:\n  agentcfg-server check --data /var/lib/agentcfg"
-)]
+#[command(after_help = "Example:\n  agentcfg-server check --data /var/lib/agentcfg")]
 pub struct CheckArgs {
     /// Data directory to verify; no server may run on it
     #[arg(long, value_name = "DIR")]
@@ -207,9 +231,6 @@ pub struct CheckArgs {
 /// `agentcfg-server migrate`
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Copies all records atomically, verifies the copy, and leaves the source unchanged. An interrupted \
-                  run changes nothing: run it again. A run after a finished one reports that. A target that holds other \
-                  records is refused. No server may run on either store.",
     after_help = "Examples:\n  agentcfg-server migrate --from /var/lib/agentcfg --to postgres://agentcfg@db/agentcfg\n  \
                   AGENTCFG_DATABASE_URL_FILE=/run/secrets/url agentcfg-server migrate --from postgres --to /var/lib/agentcfg"
 )]
@@ -225,10 +246,6 @@ pub struct MigrateArgs {
 /// `agentcfg-server rotate-master-key`
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Puts a new master key before the others in the file master.key and seals every saved provider key and \
-                  webhook secret under it. A server that runs on the directory does this itself, without a pause, and uses the new key at once. \
-                  The old keys stay in the file until everything is sealed under the new one, so this can be stopped \
-                  at any point: run it again to finish.",
     after_help = "Examples:\n  agentcfg-server rotate-master-key --data /var/lib/agentcfg\n  \
                   agentcfg-server rotate-master-key --data /var/lib/agentcfg --drop-old"
 )]
@@ -242,6 +259,26 @@ pub struct RotateArgs {
     /// Remove the old keys from the file at the end; earlier backups need a copy of the old file to restore provider keys
     #[arg(long)]
     pub drop_old: bool,
+}
+
+/// `agentcfg-server completions`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                  agentcfg-server completions bash > /usr/share/bash-completion/completions/agentcfg-server\n  \
+                  agentcfg-server completions fish > ~/.config/fish/completions/agentcfg-server.fish")]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// `agentcfg-server man`
+#[derive(Debug, Args)]
+#[command(after_help = "Example: agentcfg-server man --out /usr/local/share/man/man1")]
+pub struct ManArgs {
+    /// Directory to write into; created when it does not exist
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
 }
 
 impl From<&LoginLinkArgs> for Flags {
@@ -318,6 +355,16 @@ mod tests {
     }
 
     #[test]
+    fn help_has_the_description_of_each_command() {
+        for command in Cli::command()
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+        {
+            assert!(command.get_long_about().is_some(), "{}", command.get_name());
+        }
+    }
+
+    #[test]
     fn the_documented_lines_parse() {
         for line in [
             "agentcfg-server dev",
@@ -336,6 +383,10 @@ mod tests {
             "agentcfg-server check --data d",
             "agentcfg-server migrate --from d --to postgres://h/d",
             "agentcfg-server serve --wait-for 30",
+            "agentcfg-server completions bash",
+            "agentcfg-server completions zsh",
+            "agentcfg-server completions fish",
+            "agentcfg-server man --out d",
             "agentcfg-server rotate-master-key --data d",
             "agentcfg-server rotate-master-key --data d --config a.toml --drop-old",
         ] {
@@ -369,6 +420,9 @@ mod tests {
             "x restore --data d",
             "x check",
             "x serve extra",
+            "x completions",
+            "x completions ksh",
+            "x man",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -9,6 +9,7 @@ mod datadir;
 mod maintenance;
 mod master_keys;
 mod server;
+mod service_manager;
 #[cfg(feature = "dashboard")]
 mod sign_in;
 mod signals;

@@ -1,6 +1,7 @@
 //! The commands of the binary.
 
 mod dev;
+mod installed;
 mod login_link;
 mod mcp_config;
 mod migrate;
@@ -64,6 +65,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Check(args) => store::check(&args),
         Command::Migrate(args) => migrate::run(&args),
         Command::RotateMasterKey(args) => rotate::run(&args),
+        Command::Completions(args) => installed::completions(&args),
+        Command::Man(args) => installed::man(&args),
     }
 }
 

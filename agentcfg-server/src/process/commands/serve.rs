@@ -4,11 +4,13 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use super::{CommandError, program};
 use crate::process::cli::ServeArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::server::{self, Server};
+use crate::process::service_manager::ServiceManager;
 use crate::process::{signals, telemetry};
 
 pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
@@ -17,13 +19,33 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
     runtime()?.block_on(async {
         let listener = server::bind(config.listen, "--listen").await?;
         let shutdown = signals::shutdown()?;
+        let manager = Arc::new(ServiceManager::from_env(|name| std::env::var_os(name)));
+        let living = tokio::spawn({
+            let manager = Arc::clone(&manager);
+            async move { manager.keep_alive().await }
+        });
+        manager.opening(config.database_wait);
         let server = Server::open(config).await?;
         match server.dir() {
             Some(dir) if server.is_new() => introduce(&server, dir.path()),
             Some(dir) => tracing::info!(data = %dir.path().display(), "using the data directory"),
             None => tracing::info!("using the database"),
         }
-        server.run(listener, announce, shutdown).await?;
+        let (service, address) = (server.service().clone(), listener.local_addr()?);
+        let timeout = server.config().shutdown_timeout;
+        let ready = |address| {
+            announce(address);
+            manager.ready(address);
+        };
+        let shutdown = async {
+            tokio::select! {
+                () = shutdown => {}
+                never = manager.follow_storage(service, address) => match never {}
+            }
+            manager.stopping(timeout);
+        };
+        server.run(listener, ready, shutdown).await?;
+        living.abort();
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Makes the crates as they would be published, builds each from its own archive alone, and checks what is in it. The argument is
+# the folder to write into.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+# shellcheck source=scripts/package/common.sh
+. scripts/package/common.sh
+
+[ $# = 1 ] || fail "usage: $0 FOLDER"
+crates=(agentcfg-core agentcfg-client agentcfg-server)
+# Uncommitted changes are refused for a release, and are what a developer tests.
+changed=()
+[ -n "${AGENTCFG_RELEASE:-}" ] || changed=(--allow-dirty)
+cargo package --locked "${changed[@]}" "${crates[@]/#/--package=}"
+
+largest=$((1 << 20))
+for crate in "${crates[@]}"; do
+    archive=target/package/$crate-$version.crate
+    list=$(tar -tzf "$archive" | sed "s|^$crate-$version/||")
+    [ "$(stat -c %s "$archive")" -le "$largest" ] || fail "$archive has more than $largest bytes"
+    for file in Cargo.toml Cargo.lock README.md LICENSE-MIT LICENSE-APACHE src/lib.rs; do
+        grep -qx "$file" <<<"$list" || fail "$archive has no $file"
+    done
+    if grep -E '(^|/)(node_modules|target)/|^dashboard/src/' <<<"$list"; then
+        fail "$archive has files that nothing is built from"
+    fi
+    echo "ok: $crate: $(wc -l <<<"$list") files, $(stat -c %s "$archive") bytes"
+done
+for file in app.css app.js icon.svg index.html; do
+    tar -tzf "target/package/agentcfg-server-$version.crate" | grep -q "/dashboard/dist/$file$" ||
+        fail "agentcfg-server has no dashboard/dist/$file"
+done
+mkdir -p "$1"
+for crate in "${crates[@]}"; do
+    install -m 644 "target/package/$crate-$version.crate" "$1"
+done
