@@ -23,7 +23,10 @@ pub(super) fn refused(fault: Fault, headers: &HeaderMap) -> Response<Body> {
 
 /// The response to a request without TLS where TLS is spoken.
 pub(super) fn without_tls(headers: &HeaderMap) -> Response<Body> {
-    let mut response = bad_request("this address speaks TLS: call it with https:// in place of http://", headers);
+    let mut response = bad_request(
+        "this address speaks TLS: call it with https:// in place of http://",
+        headers,
+    );
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(header::CONNECTION, close);
     response

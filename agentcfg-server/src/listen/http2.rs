@@ -31,10 +31,10 @@ use tower_service::Service;
 pub use self::body::{StreamBody, StreamBodyError};
 use self::streams::{Activity, Follower, Streams};
 use super::answer::{Follow, answer};
+use super::answers;
 use super::connection::shutdown;
 use super::framing::{Fault, is_host};
 use super::limits::Limits;
-use super::answers;
 
 /// Requests that a client may have in flight on one connection.
 const MAX_STREAMS: u32 = 128;
@@ -80,7 +80,8 @@ where
             let follower = Follower::of_this_stream();
             match prepare(request) {
                 Ok(request) => {
-                    let request = request.map(|incoming| StreamBody::new(incoming, pace));
+                    let leftover = follower.leftover();
+                    let request = request.map(|incoming| StreamBody::new(incoming, pace, leftover));
                     answer(service, request, follower).await
                 }
                 Err((fault, headers)) => {
@@ -201,7 +202,10 @@ mod tests {
 
     #[test]
     fn a_request_names_one_host() {
-        assert_eq!(named(Some("a.example:8443"), &[]), Ok(Some("a.example:8443".to_owned())));
+        assert_eq!(
+            named(Some("a.example:8443"), &[]),
+            Ok(Some("a.example:8443".to_owned()))
+        );
         assert_eq!(named(Some("[::1]:8443"), &[]), Ok(Some("[::1]:8443".to_owned())));
         assert_eq!(named(Some("a.example"), &["A.example"]), Ok(None));
         assert_eq!(named(None, &["a.example"]), Ok(None));

@@ -5,6 +5,14 @@ use std::time::Duration;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::Instant;
 
+/// The time limit of a lingering close: the rest of a request is read and discarded after the response. Closing a
+/// socket with unread input makes the system reset the connection, and the reset can discard the response. Some clients discard
+/// the response as well when an HTTP/2 stream is reset behind it.
+pub(super) const LINGER_TOTAL: Duration = Duration::from_secs(3);
+
+/// A lingering close ends early if the client sends nothing for this long.
+pub(super) const LINGER_IDLE: Duration = Duration::from_millis(500);
+
 /// How much one listener serves, and how patient it is.
 ///
 /// ```

@@ -95,8 +95,7 @@ where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let connect =
-        |stream, closing| connection::run(stream, service.clone(), limits.clone(), closing);
+    let connect = |stream, closing| connection::run(stream, service.clone(), limits.clone(), closing);
     accept_until(listener, &limits, shutdown, connect).await
 }
 

@@ -21,11 +21,7 @@ impl WriteTimeout {
     }
 
     /// Applies the limit to the result of a write.
-    pub(super) fn apply(
-        &mut self,
-        cx: &mut Context<'_>,
-        written: Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
+    pub(super) fn apply(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if written.is_ready() {
             self.timer = None;
             return written;

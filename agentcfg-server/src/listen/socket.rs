@@ -16,16 +16,9 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::answers;
 use super::exchange::{Exchange, Phase};
 use super::framing::Framing;
-use super::limits::{BodyPace, Limits};
+use super::limits::{BodyPace, LINGER_IDLE, LINGER_TOTAL, Limits};
 use super::patience::WriteTimeout;
 use crate::http::BodyTimeout;
-
-/// The time limit of a lingering close: the rest of the request is read and discarded after the response. Closing a
-/// socket with unread input makes the system reset the connection, and the reset can discard the response.
-const LINGER_MA: Duration = Duration::from_secs(3);
-
-/// A lingering close ends early if the client sends nothing for this long.
-const LINGER_IDLE: Duration = Duration::from_millis(500);
 
 /// See the module's text.
 pub(super) struct Socket<T: Peer> {
@@ -345,7 +338,7 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
             }
             self.closing = Some(LingeringClose {
                 idle: Box::pin(sleep(LINGER_IDLE)),
-                end: Instant::now() + LINGER_MA,
+                end: Instant::now() + LINGER_TOTAL,
             });
         }
         ready!(self.poll_linger(cx));

@@ -64,7 +64,7 @@ pub struct DevArgs {
 /// `agentcfg-server serve`
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Runs the server. Prints one line `listening on http://HOST:PORT` to standard output once it answers; \
+    long_about = "Runs the server. Prints one line `listening on http://HOST:PORT` (https with tls_cert) to standard output once it answers; \
                   logs go to standard error. After SIGTERM or Ctrl-C it finishes requests in flight and exits; a second signal exits at once.",
     after_help = "Examples:\n  agentcfg-server serve --config /etc/agentcfg.toml\n  \
                   agentcfg-server serve --data /var/lib/agentcfg --listen 0.0.0.0:7420\n  \

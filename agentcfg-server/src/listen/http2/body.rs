@@ -1,6 +1,7 @@
 //! The body of a request on an HTTP/2 stream, with its time limits.
 
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -10,11 +11,16 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::http::BodyTimeout;
 use crate::listen::limits::BodyPace;
 
+/// The place where a body that was not read to its end is left.
+pub(super) type Leftover<B> = Arc<Mutex<Option<B>>>;
+
 /// The body of a request on an HTTP/2 stream. One that arrives too slowly fails with
 /// [`BodyTimeout`](StreamBodyError::TooSlow).
 #[derive(Debug)]
-pub struct StreamBody<B = Incoming> {
-    body: B,
+pub struct StreamBody<B: Body = Incoming> {
+    /// Present until it is dropped.
+    body: Option<B>,
+    leftover: Leftover<B>,
     pace: BodyPace,
     received: u64,
     /// The time limit of the whole body, from the first wait for it, and its timer.
@@ -39,14 +45,22 @@ impl From<hyper::Error> for StreamBodyError {
     }
 }
 
-impl<B> StreamBody<B> {
-    pub(super) fn new(body: B, pace: BodyPace) -> Self {
+impl<B: Body> StreamBody<B> {
+    pub(super) fn new(body: B, pace: BodyPace, leftover: Leftover<B>) -> Self {
         Self {
-            body,
+            body: Some(body),
+            leftover,
             pace,
             received: 0,
             wait: None,
         }
+    }
+}
+
+impl<B: Body> Drop for StreamBody<B> {
+    fn drop(&mut self) {
+        let unread = self.body.take().filter(|body| !body.is_end_stream());
+        *self.leftover.lock().unwrap_or_else(PoisonError::into_inner) = unread;
     }
 }
 
@@ -60,7 +74,10 @@ where
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = &mut *self;
-        if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
+        let Some(body) = &mut this.body else {
+            return Poll::Ready(None);
+        };
+        if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
             if let Some(Ok(frame)) = &frame {
                 this.received += frame.data_ref().map_or(0, |data| data.len() as u64);
             }
@@ -79,11 +96,11 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.as_ref().map_or_else(SizeHint::default, Body::size_hint)
     }
 }
 
@@ -115,7 +132,10 @@ mod tests {
         type Data = Bytes;
         type Error = Infallible;
 
-        fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
             if self.left == 0 {
                 return Poll::Ready(None);
             }
@@ -132,7 +152,9 @@ mod tests {
             size,
             left: seconds,
         };
-        let received = StreamBody::new(body, Limits::default().body_pace()).collect().await;
+        let received = StreamBody::new(body, Limits::default().body_pace(), Leftover::default())
+            .collect()
+            .await;
         received
             .map(|body| body.to_bytes().len())
             .map_err(|error| (error, begin.elapsed()))

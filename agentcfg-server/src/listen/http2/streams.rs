@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::body::{Body, Frame, SizeHint};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::rt::Executor;
 use pin_project_lite::pin_project;
 use tokio::sync::Notify;
@@ -15,7 +15,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::Follow;
-use crate::listen::limits::Limits;
+use super::body::Leftover;
+use crate::listen::limits::{LINGER_IDLE, LINGER_TOTAL, Limits};
 
 /// The longest piece of a response that is given to the connection at a time. The client must take all but the last one within
 /// the write timeout, so a short piece bounds what a client can leave in the server.
@@ -38,6 +39,8 @@ struct Progress {
     awaits_client: AtomicBool,
     /// Whether the response has come to its end.
     is_complete: AtomicBool,
+    /// The body of the request, if the service has not read all of it.
+    leftover: Leftover<Incoming>,
 }
 
 /// What happens on one connection.
@@ -136,6 +139,7 @@ where
         let progress = Arc::new(Progress::default());
         let task = StreamTask {
             exchange,
+            rest: None,
             stall: None,
             write_timeout: self.write_timeout,
             _open: OpenStream {
@@ -165,10 +169,13 @@ impl Drop for OpenStream {
 }
 
 pin_project! {
-    /// One stream, which ends when the client leaves its response unread for too long. hyper resets it then.
+    /// One stream, which ends when the client leaves its response unread for too long. hyper resets it then. After the response,
+    /// what the client still sends is read and discarded for a while.
     struct StreamTask<F> {
         #[pin]
         exchange: F,
+        // After the response: the reading of the rest of the request.
+        rest: Option<Pin<Box<Discard>>>,
         progress: Arc<Progress>,
         // The piece that waits for the client, and how long it still may.
         stall: Option<(u64, Pin<Box<Sleep>>)>,
@@ -182,9 +189,19 @@ impl<F: Future<Output = ()>> Future for StreamTask<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.project();
+        if let Some(rest) = this.rest {
+            return rest.as_mut().poll(cx);
+        }
         let exchange = this.exchange;
-        if PROGRESS.sync_scope(Arc::clone(this.progress), || exchange.poll(cx)).is_ready() {
-            return Poll::Ready(());
+        if PROGRESS
+            .sync_scope(Arc::clone(this.progress), || exchange.poll(cx))
+            .is_ready()
+        {
+            let leftover = this.progress.leftover.lock();
+            let Some(unread) = leftover.unwrap_or_else(PoisonError::into_inner).take() else {
+                return Poll::Ready(());
+            };
+            return this.rest.insert(Box::pin(Discard::new(unread))).as_mut().poll(cx);
         }
         if !this.progress.awaits_client.load(Relaxed) {
             *this.stall = None;
@@ -201,14 +218,57 @@ impl<F: Future<Output = ()>> Future for StreamTask<F> {
     }
 }
 
+/// Reads and discards a body, until its end or for a limited time.
+#[derive(Debug)]
+struct Discard {
+    body: Incoming,
+    idle: Pin<Box<Sleep>>,
+    end: Instant,
+}
+
+impl Discard {
+    fn new(body: Incoming) -> Self {
+        Self {
+            body,
+            idle: Box::pin(sleep(LINGER_IDLE)),
+            end: Instant::now() + LINGER_TOTAL,
+        }
+    }
+}
+
+impl Future for Discard {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        // A limited number, so that other tasks run as well.
+        for _ in 0..32 {
+            if this.idle.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+                Some(Ok(_)) => this.idle.as_mut().reset(this.end.min(Instant::now() + LINGER_IDLE)),
+                Some(Err(_)) | None => return Poll::Ready(()),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
 /// Follows the response of a stream.
 #[derive(Debug)]
-pub(super) struct Follower(Option<Arc<Progress>>);
+pub(super) struct Follower(Arc<Progress>);
 
 impl Follower {
     /// Of the stream whose task runs.
     pub(super) fn of_this_stream() -> Self {
-        Self(PROGRESS.try_with(Arc::clone).ok())
+        Self(PROGRESS.try_with(Arc::clone).unwrap_or_default())
+    }
+
+    /// Where the body of the request is left if the service does not read all of it.
+    pub(super) fn leftover(&self) -> Leftover<Incoming> {
+        Arc::clone(&self.0.leftover)
     }
 }
 
@@ -219,7 +279,7 @@ impl Follow for Follower {
         Pieces {
             body,
             rest: Bytes::new(),
-            progress: guard.and_then(|follower| follower.0).unwrap_or_default(),
+            progress: guard.map(|follower| follower.0).unwrap_or_default(),
         }
     }
 }

@@ -23,16 +23,19 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
             Some(dir) => tracing::info!(data = %dir.path().display(), "using the data directory"),
             None => tracing::info!("using the database"),
         }
-        server.run(listener, announce, shutdown).await?;
+        let scheme = server.config().scheme();
+        server
+            .run(listener, |address| announce(scheme, address), shutdown)
+            .await?;
         Ok(ExitCode::SUCCESS)
     })
 }
 
 /// The one line on standard output that says the server is ready.
-pub(super) fn announce(address: SocketAddr) {
+pub(super) fn announce(scheme: &str, address: SocketAddr) {
     // The parent process may have closed the pipe. That does not stop the server.
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "listening on http://{address}").and_then(|()| out.flush());
+    let _ = writeln!(out, "listening on {scheme}://{address}").and_then(|()| out.flush());
 }
 
 /// The hints that are printed at the first start.
