@@ -67,7 +67,12 @@ impl Server {
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.stdout().contains("listening on https://") {
+            "https"
+        } else {
+            "http"
+        };
+        format!("{scheme}://{}", self.address)
     }
 
     pub fn data(&self) -> &Path {
@@ -121,6 +126,14 @@ impl Server {
             builder.session_token(credential)
         };
         builder.build().expect("the client's settings are good")
+    }
+
+    /// The memory of the process in RAM, in MiB.
+    pub fn memory_mib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the server runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kib.expect("the memory in KiB") >> 10
     }
 
     pub fn pid(&self) -> u32 {
@@ -273,7 +286,10 @@ fn listen_for_address(child: &mut Child, stdout: Arc<Mutex<String>>) -> Receiver
     thread::spawn(move || {
         for line in BufReader::new(pipe).lines() {
             let Ok(line) = line else { break };
-            let address = line.strip_prefix("listening on http://").map(str::parse);
+            let url = line.strip_prefix("listening on ");
+            let address = url
+                .and_then(|url| url.split_once("://"))
+                .map(|(_, address)| address.parse());
             let mut all = stdout.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             *all += &line;
             all.push('\n');

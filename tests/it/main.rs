@@ -15,3 +15,4 @@ mod mcp;
 mod races;
 mod secrets;
 mod specification;
+mod tls;

@@ -25,6 +25,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 pub struct Browser {
     public: Option<Public>,
     listens_on_loopback: bool,
+    speaks_tls: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -118,9 +119,31 @@ impl Browser {
         }
     }
 
+    /// The server speaks TLS itself.
+    ///
+    /// ```
+    /// use agentcfg_server::Browser;
+    /// let browser = Browser::default().over_tls(true);
+    /// ```
+    #[must_use]
+    pub fn over_tls(self, speaks_tls: bool) -> Self {
+        Self { speaks_tls, ..self }
+    }
+
+    /// Whether browsers are known to reach the server by https alone, under a name that is not a loopback name: then they may be
+    /// told to keep to it. A browser keeps that for all ports of a name, so it is not said of `localhost`.
+    #[cfg(feature = "dashboard")]
+    pub fn is_always_https(&self, headers: &HeaderMap) -> bool {
+        match &self.public {
+            Some(public) => public.origin.starts_with("https://"),
+            None => self.speaks_tls && host(headers).is_some_and(|host| !is_loopback(name_of(host))),
+        }
+    }
+
     /// Whether the browser is on this machine and uses no TLS: then cookies cannot have `Secure` everywhere.
     fn is_plain_loopback(&self, headers: &HeaderMap) -> bool {
         self.public.is_none()
+            && !self.speaks_tls
             && self.listens_on_loopback
             && host(headers).is_some_and(|host| is_loopback(name_of(host)))
     }
@@ -250,9 +273,16 @@ impl Browser {
             Some(public) => origin.eq_ignore_ascii_case(&public.origin),
             // A proxy that ends TLS leaves the host as it is; the scheme that the browser sees is not known here.
             None => host(headers).is_some_and(|host| {
-                let rest = origin
-                    .strip_prefix("https://")
-                    .or_else(|| origin.strip_prefix("http://"));
+                let rest = origin.strip_prefix("https://");
+                let rest = match self.speaks_tls {
+                    true => rest,
+                    false => rest.or_else(|| origin.strip_prefix("http://")),
+                };
+                let host = match self.speaks_tls {
+                    // A browser leaves the default port of a scheme out of an origin.
+                    true => host.strip_suffix(":443").unwrap_or(host),
+                    false => host,
+                };
                 rest.is_some_and(|rest| rest.eq_ignore_ascii_case(host))
             }),
         })
@@ -335,6 +365,7 @@ mod tests {
             (here(), "localhost.example.com"),
             (here(), "10.0.0.1:7420"),
             (here().public_url("https://example.com").unwrap(), "127.0.0.1:7420"),
+            (here().over_tls(true), "localhost:7420"),
         ] {
             assert_eq!(set(&browser, host), secure, "{host}");
         }
@@ -391,6 +422,8 @@ mod tests {
                 false,
             ),
             (here(), vec![], false),
+            (here().over_tls(true), vec![("origin", "https://localhost:7420")], true),
+            (here().over_tls(true), vec![("origin", "http://localhost:7420")], false),
             (public.clone(), vec![("origin", "https://example.com")], true),
             (public.clone(), vec![("origin", "http://example.com")], false),
             (public.clone(), vec![("origin", "http://localhost:7420")], false),

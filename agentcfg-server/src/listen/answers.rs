@@ -2,16 +2,40 @@
 
 use bytes::Bytes;
 use hyper::Response;
-use hyper::header::HeaderValue;
+use hyper::header::{self, HeaderMap, HeaderValue};
 
 use super::framing::Fault;
 use crate::http::Body;
 use crate::http::errors::Failure;
-use crate::http::request_id::{REQUEST_ID, RequestIds};
+use crate::http::request_id::{self, REQUEST_ID, RequestIds};
 
 /// The response to a request whose service call panicked.
 pub(super) fn panicked(id: HeaderValue) -> Response<Body> {
     let mut response = Failure::internal("a service call panicked").to_response();
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
+}
+
+/// The response to a request that breaks a rule of HTTP beyond what hyper checks.
+pub(super) fn refused(fault: Fault, headers: &HeaderMap) -> Response<Body> {
+    bad_request(fault.message(), headers)
+}
+
+/// The response to a request without TLS where TLS is spoken.
+pub(super) fn without_tls(headers: &HeaderMap) -> Response<Body> {
+    let mut response = bad_request(
+        "this address speaks TLS: call it with https:// in place of http://",
+        headers,
+    );
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
+    response
+}
+
+fn bad_request(message: &'static str, headers: &HeaderMap) -> Response<Body> {
+    let mut response = Failure::bad_request(message).to_response();
+    let id = request_id::sent(headers).cloned();
+    let id = id.unwrap_or_else(|| RequestIds::new().next());
     response.headers_mut().insert(REQUEST_ID, id);
     response
 }

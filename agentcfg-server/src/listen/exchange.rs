@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 
 use hyper::body::{Body, Frame, SizeHint};
 
+use super::answer::Follow;
 use crate::http::{Disconnect, WatchClient};
 
 /// The state of one connection, shared by its socket and its service.
@@ -104,6 +105,14 @@ impl Drop for ResponseGuard {
     }
 }
 
+impl Follow for ResponseGuard {
+    type Followed<B> = Tracked<B>;
+
+    fn follow<B>(guard: Option<Self>, body: B) -> Tracked<B> {
+        Tracked { body, _guard: guard }
+    }
+}
+
 impl WatchClient for State {
     fn poll_disconnected(&self, _: &mut Context<'_>) -> Poll<()> {
         self.watched.store(true, Relaxed);
@@ -120,12 +129,6 @@ impl WatchClient for State {
 pub(super) struct Tracked<B> {
     body: B,
     _guard: Option<ResponseGuard>,
-}
-
-impl<B> Tracked<B> {
-    pub(super) fn new(body: B, guard: Option<ResponseGuard>) -> Self {
-        Self { body, _guard: guard }
-    }
 }
 
 impl<B: Body + Unpin> Body for Tracked<B> {

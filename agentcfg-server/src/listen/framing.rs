@@ -55,6 +55,8 @@ pub(super) enum Fault {
     BareLf,
     Target,
     NoHost,
+    NoAuthority,
+    OtherHost,
     TwoHosts,
     Host,
     Length,
@@ -70,6 +72,8 @@ impl Fault {
             Self::BareLf => "lines of a request head must end in CRLF",
             Self::Target => "the request target must be a path or a URL",
             Self::NoHost => "the header Host is required in HTTP/1.1",
+            Self::NoAuthority => "the request must name its host in :authority",
+            Self::OtherHost => "the header Host must not differ from :authority",
             Self::TwoHosts => "the header Host must be sent once",
             Self::Host => "the header Host must be a host name or an address, with or without a port",
             Self::Length => "Content-Length must be a number of bytes below 2^64 - 2",
@@ -239,7 +243,7 @@ fn chunk_size(line: &[u8]) -> Option<u64> {
 }
 
 /// Whether a value is `uri-host [ ":" port ]`. An empty one is refused: there is no http URI without a host.
-fn is_host(value: &[u8]) -> bool {
+pub(super) fn is_host(value: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(value) else {
         return false;
     };

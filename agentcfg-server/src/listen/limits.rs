@@ -3,6 +3,15 @@
 use std::time::Duration;
 
 use prometheus_client::metrics::gauge::Gauge;
+use tokio::time::Instant;
+
+/// The time limit of a lingering close: the rest of a request is read and discarded after the response. Closing a
+/// socket with unread input makes the system reset the connection, and the reset can discard the response. Some clients discard
+/// the response as well when an HTTP/2 stream is reset behind it.
+pub(super) const LINGER_TOTAL: Duration = Duration::from_secs(3);
+
+/// A lingering close ends early if the client sends nothing for this long.
+pub(super) const LINGER_IDLE: Duration = Duration::from_millis(500);
 
 /// How much one listener serves, and how patient it is.
 ///
@@ -45,6 +54,37 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(75),
             shutdown_timeout: Duration::from_secs(30),
             open_connections: Gauge::default(),
+        }
+    }
+}
+
+/// How slowly the body of a request may arrive.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BodyPace {
+    /// Time for the whole body.
+    pub(super) time: Duration,
+    grace: Duration,
+    min_rate: u64,
+}
+
+impl BodyPace {
+    /// The time at which a body is too slow that must be complete at `end`: that time, or the moment when the bytes that have
+    /// arrived fall below the minimal rate.
+    pub(super) fn deadline(&self, end: Instant, received: u64) -> Instant {
+        if self.min_rate == 0 || self.time <= self.grace {
+            return end;
+        }
+        let earned = Duration::from_millis(received.saturating_mul(1000) / self.min_rate);
+        end - (self.time - self.grace).saturating_sub(earned)
+    }
+}
+
+impl Limits {
+    pub(super) fn body_pace(&self) -> BodyPace {
+        BodyPace {
+            time: self.body_timeout,
+            grace: self.body_grace,
+            min_rate: self.min_body_rate,
         }
     }
 }

@@ -1,18 +1,22 @@
-//! The HTTP/1 listener: accepting, timeouts, connection limits and draining.
+//! The listener: accepting, TLS, timeouts, connection limits and draining.
 //!
 //! This module knows no route. It generates only the responses that cannot come from the service: those to malformed
 //! HTTP, and those to calls that panicked.
 
 mod accept;
+mod answer;
 mod answers;
 mod connection;
 mod exchange;
 mod files;
 mod framing;
+mod http2;
 mod limits;
+mod patience;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -23,13 +27,15 @@ use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use hyper::{Request, Response};
 use prometheus_client::metrics::gauge::Gauge;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tower_service::Service;
 
 pub use files::fit_to_open_files;
+pub use http2::{StreamBody, StreamBodyError};
 pub use limits::Limits;
+pub use tls::Tls;
 
 /// The result of draining a listener.
 ///
@@ -89,6 +95,59 @@ where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
+    let connect = |stream, closing| connection::run(stream, service.clone(), limits.clone(), closing);
+    accept_until(listener, &limits, shutdown, connect).await
+}
+
+/// Serves HTTP/1.1 and HTTP/2 over TLS on `listener`, as [`serve`] does it without TLS: `http1` answers the requests of the one,
+/// `http2` those of the other. The client chooses by ALPN.
+///
+/// A call on an HTTP/2 stream is dropped when the client resets the stream.
+///
+/// ```no_run
+/// # async fn example(app: agentcfg_server::App, tls: agentcfg_server::listen::Tls) -> std::io::Result<()> {
+/// use agentcfg_server::listen::{self, Limits};
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:7420").await?;
+/// let end = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
+/// listen::serve_tls(listener, &tls, (app.clone(), app), Limits::default(), end).await;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn serve_tls<S1, B1, S2, B2>(
+    listener: TcpListener,
+    tls: &Tls,
+    (http1, http2): (S1, S2),
+    limits: Limits,
+    shutdown: impl Future<Output = ()>,
+) -> Drained
+where
+    S1: Service<Request<Incoming>, Response = Response<B1>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S1::Future: Send,
+    B1: Body<Data = Bytes> + Send + Unpin + 'static,
+    B1::Error: Into<Box<dyn Error + Send + Sync>>,
+    S2: Service<Request<StreamBody>, Response = Response<B2>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S2::Future: Send + 'static,
+    B2: Body<Data = Bytes> + Send + Unpin + 'static,
+    B2::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let connect = |stream, closing| {
+        let services = (http1.clone(), http2.clone());
+        tls::run(stream, tls.clone(), services, limits.clone(), closing)
+    };
+    accept_until(listener, &limits, shutdown, connect).await
+}
+
+/// Accepts connections until `shutdown` resolves, then waits for those that are open.
+async fn accept_until<C, F>(
+    listener: TcpListener,
+    limits: &Limits,
+    shutdown: impl Future<Output = ()>,
+    connect: C,
+) -> Drained
+where
+    C: Fn(TcpStream, watch::Receiver<bool>) -> F,
+    F: Future<Output = ()> + Send + 'static,
+{
     let (closing, watched) = watch::channel(false);
     let mut connections = JoinSet::new();
     let mut backoff = accept::Backoff::default();
@@ -101,7 +160,7 @@ where
             Some(ended) = connections.join_next(), if !connections.is_empty() => report(ended),
             accepted = accept::next(&listener, &mut backoff), if free => {
                 let open = Open::new(&limits.open_connections);
-                let connection = connection::run(accepted, service.clone(), limits.clone(), watched.clone());
+                let connection = connect(accepted, watched.clone());
                 connections.spawn(async move {
                     let _open = open;
                     connection.await;

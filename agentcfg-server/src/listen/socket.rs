@@ -16,15 +16,9 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::answers;
 use super::exchange::{Exchange, Phase};
 use super::framing::Framing;
-use super::limits::Limits;
+use super::limits::{BodyPace, LINGER_IDLE, LINGER_TOTAL, Limits};
+use super::patience::WriteTimeout;
 use crate::http::BodyTimeout;
-
-/// The time limit of a lingering close: the rest of the request is read and discarded after the response. Closing a
-/// socket with unread input makes the system reset the connection, and the reset can discard the response.
-const LINGER_MA: Duration = Duration::from_secs(3);
-
-/// A lingering close ends early if the client sends nothing for this long.
-const LINGER_IDLE: Duration = Duration::from_millis(500);
 
 /// See the module's text.
 pub(super) struct Socket<T: Peer> {
@@ -38,7 +32,7 @@ pub(super) struct Socket<T: Peer> {
     read_timer: Pin<Box<Sleep>>,
     /// The waker that is registered with the read timer.
     read_waker: Option<Waker>,
-    write_timer: Option<Pin<Box<Sleep>>>,
+    write_timeout: WriteTimeout,
     head: Head,
     framing: Framing,
     /// The unsent part of the response that replaces hyper's. While it is set, hyper's writes are discarded.
@@ -51,14 +45,14 @@ pub(super) struct Socket<T: Peer> {
 pub(super) trait Peer {
     /// Ready when the peer has closed or half-closed the connection. It only peeks: unread input stays unread, and hides
     /// a close behind it.
-    fn poll_disconnect(&self, cx: &mut Context<'_>) -> Poll<()>;
+    fn poll_disconnect(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 
     /// Makes the close of this socket a reset, which the peer sees as an error.
     fn reset_on_close(&self);
 }
 
 impl Peer for TcpStream {
-    fn poll_disconnect(&self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_disconnect(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut byte = [0];
         match self.poll_peek(cx, &mut ReadBuf::new(&mut byte)) {
             Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
@@ -90,11 +84,8 @@ struct LingeringClose {
 
 struct Timeouts {
     head: Duration,
-    body: Duration,
-    body_grace: Duration,
-    min_body_rate: u64,
+    body: BodyPace,
     idle: Duration,
-    write: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,11 +107,8 @@ impl<T: Peer> Socket<T> {
     pub(super) fn new(io: T, exchange: Exchange, limits: &Limits) -> Self {
         let timeouts = Timeouts {
             head: limits.header_timeout,
-            body: limits.body_timeout,
-            body_grace: limits.body_grace,
-            min_body_rate: limits.min_body_rate,
+            body: limits.body_pace(),
             idle: limits.idle_timeout,
-            write: limits.write_timeout,
         };
         // The first request has no request before it, so the header timeout applies instead of the idle timeout.
         let first = Instant::now() + timeouts.head;
@@ -132,7 +120,7 @@ impl<T: Peer> Socket<T> {
             body_received: 0,
             read_timer: Box::pin(sleep_until(first)),
             read_waker: None,
-            write_timer: None,
+            write_timeout: WriteTimeout::new(limits.write_timeout),
             head: Head::Nothing,
             framing: Framing::default(),
             replacement: None,
@@ -163,22 +151,6 @@ impl<T: Peer> Socket<T> {
         }
     }
 
-    /// The time at which the body is too slow: the end of its time limit, or the moment when what has arrived falls below the
-    /// minimal rate.
-    fn body_deadline(&self, end: Instant) -> Instant {
-        let Timeouts {
-            body,
-            body_grace,
-            min_body_rate,
-            ..
-        } = self.timeouts;
-        if min_body_rate == 0 || body <= body_grace {
-            return end;
-        }
-        let earned = Duration::from_millis(self.body_received.saturating_mul(1000) / min_body_rate);
-        end - (body - body_grace).saturating_sub(earned)
-    }
-
     /// Ready when the pending read has passed its deadline.
     fn poll_read_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let awaited = match (self.exchange.phase(), self.head) {
@@ -192,7 +164,7 @@ impl<T: Peer> Socket<T> {
                 let time = match awaited {
                     Awaited::Request => self.timeouts.idle,
                     Awaited::Head => self.timeouts.head,
-                    Awaited::Body => self.timeouts.body,
+                    Awaited::Body => self.timeouts.body.time,
                 };
                 let deadline = Instant::now() + time;
                 self.deadline = Some((awaited, deadline));
@@ -201,7 +173,7 @@ impl<T: Peer> Socket<T> {
             }
         };
         let deadline = match awaited {
-            Awaited::Body => self.body_deadline(deadline),
+            Awaited::Body => self.timeouts.body.deadline(deadline, self.body_received),
             _ => deadline,
         };
         // The timer is moved only to an earlier deadline. A later deadline is set when the timer fires: that happens
@@ -231,22 +203,6 @@ impl<T: Peer> Socket<T> {
         }
     }
 
-    /// Applies the write timeout to the result of a write.
-    fn with_write_timeout(
-        &mut self,
-        cx: &mut Context<'_>,
-        written: Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
-        if written.is_ready() {
-            self.write_timer = None;
-            return written;
-        }
-        let time = self.timeouts.write;
-        let timer = self.write_timer.get_or_insert_with(|| Box::pin(sleep(time)));
-        ready!(timer.as_mut().poll(cx));
-        Poll::Ready(Err(timed_out("the client does not read its response")))
-    }
-
     /// Whether a write that starts with `start` is a refusal by hyper, which is then replaced.
     fn intercept(&mut self, start: &[u8]) -> bool {
         if self.replacement.is_none() && self.exchange.phase() == Phase::AwaitingRequest {
@@ -260,7 +216,7 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> Socket<T> {
     fn poll_replacement(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(rest) = self.replacement.as_ref().filter(|rest| !rest.is_empty()) {
             let written = Pin::new(&mut self.io).poll_write(cx, rest);
-            match ready!(self.with_write_timeout(cx, written))? {
+            match ready!(self.write_timeout.apply(cx, written))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 n => {
                     if let Some(rest) = &mut self.replacement {
@@ -329,7 +285,7 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
             return Poll::Ready(Ok(bytes.len()));
         }
         let written = Pin::new(&mut self.io).poll_write(cx, bytes);
-        self.with_write_timeout(cx, written)
+        self.write_timeout.apply(cx, written)
     }
 
     fn poll_write_vectored(
@@ -345,7 +301,7 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
             return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
         }
         let written = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
-        self.with_write_timeout(cx, written)
+        self.write_timeout.apply(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -382,14 +338,10 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
             }
             self.closing = Some(LingeringClose {
                 idle: Box::pin(sleep(LINGER_IDLE)),
-                end: Instant::now() + LINGER_MA,
+                end: Instant::now() + LINGER_TOTAL,
             });
         }
         ready!(self.poll_linger(cx));
         Poll::Ready(Ok(()))
     }
-}
-
-fn timed_out(message: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, message)
 }

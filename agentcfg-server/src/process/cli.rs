@@ -35,7 +35,7 @@ pub enum Command {
     Dev(DevArgs),
     /// Run the server
     #[command(
-        long_about = "Runs the server. Prints one line `listening on http://HOST:PORT` to standard output once it answers; \
+        long_about = "Runs the server. Prints one line `listening on http://HOST:PORT` (https with tls_cert) to standard output once it answers; \
                       logs go to standard error. After SIGTERM or Ctrl-C it finishes requests in flight and exits; a second signal exits at once."
     )]
     Serve(ServeArgs),

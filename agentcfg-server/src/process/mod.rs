@@ -1,6 +1,7 @@
 //! The server as a process: command line, settings, data directory, engines, logs, metrics and signals.
 
 mod backend;
+mod certificate;
 mod cli;
 mod commands;
 mod config;

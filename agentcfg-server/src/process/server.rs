@@ -19,9 +19,10 @@ use crate::api::Dashboard;
 use crate::api::{App, CallTimeouts, ModelCalls, Streams};
 use crate::http::{BodyBudget, Browser, Compression, Cors};
 use crate::identity::Identity;
-use crate::listen::{self, Drained, Limits};
+use crate::listen::{self, Drained, Limits, Tls};
 use crate::outbound::WebhookTransport;
 use crate::process::backend::{self, Backend};
+use crate::process::certificate::{self, Certificate};
 use crate::process::config::Config;
 use crate::process::datadir::DataDir;
 use crate::process::maintenance::{finish_rotation, maintain, remove_deleted_workspaces, send_webhooks};
@@ -76,6 +77,7 @@ pub struct Server {
     backend: Backend,
     service: AgentCfg,
     identity: Identity,
+    certificate: Option<Arc<Certificate>>,
 }
 
 impl Server {
@@ -98,6 +100,8 @@ impl Server {
         if is_local && config.database_url.is_some() && config.session_secret.is_none() {
             return Err(StartError::NoSessionSecret);
         }
+        // Before anything is made on disk.
+        let certificate = Certificate::load(&config)?;
         let mut backend = Backend::open(&config).await?;
         let identity = identity(&config, backend.dir())?;
         let mut builder = AgentCfg::builder(backend.store())
@@ -121,6 +125,7 @@ impl Server {
             backend,
             service,
             identity,
+            certificate,
         })
     }
 
@@ -164,6 +169,11 @@ impl Server {
     ) -> Result<Drained, StartError> {
         let address = listener.local_addr()?;
         self.backend.announce(address, &self.service, &self.config)?;
+        if self.certificate.is_none() && self.config.public_url.is_none() && !address.ip().is_loopback() {
+            tracing::info!(
+                "{address} is open to other machines without TLS: set tls_cert and tls_key, or put a proxy with TLS in front"
+            );
+        }
         let metrics = Arc::new(Metrics::new());
         if let Some(state) = self.backend.shared_state() {
             metrics.follow(state);
@@ -216,6 +226,20 @@ impl Server {
         if master_keys::is_pending(&self.service).await? {
             tokio::spawn(finish_rotation(self.service.clone()));
         }
+        let tls = match &self.certificate {
+            Some(certificate) => {
+                let tls = Tls::new(Arc::clone(certificate) as _)?;
+                Some(tls.counting_failures(metrics.failed_handshakes.clone()))
+            }
+            None => None,
+        };
+        let renewing = self.certificate.take().map(|certificate| {
+            tokio::spawn(certificate::renew(
+                certificate,
+                Arc::clone(&metrics),
+                until(stopped.clone()),
+            ))
+        });
         let maintenance = tokio::spawn(maintain(
             self.service.clone(),
             self.backend.keeper(),
@@ -227,19 +251,27 @@ impl Server {
         let sending = tokio::spawn(send_webhooks(sender, until(stopped.clone())));
         let keeping_keys = tokio::spawn(self.identity.clone().keep(until(stopped.clone())));
         ready(address);
+        // Calls of HTTP/2 are `tower` calls of the app, whose futures are boxed.
+        let http2 = app.clone();
         let answering = listen::service_fn(move |request| app.exchange(request));
         let shutdown = async {
             shutdown.await;
             // A stream would otherwise last as long as the shutdown may take.
             streams.close();
         };
-        let drained = listen::serve(listener, answering, limits, shutdown).await;
+        let drained = match tls {
+            Some(tls) => listen::serve_tls(listener, &tls, (answering, http2), limits, shutdown).await,
+            None => listen::serve(listener, answering, limits, shutdown).await,
+        };
 
         let _ = stop.send(true);
         let _ = maintenance.await;
         let _ = removing.await;
         let _ = keeping_keys.await;
         let _ = sending.await;
+        if let Some(renewing) = renewing {
+            let _ = renewing.await;
+        }
         if let Some(server) = metrics_server {
             let _ = server.await;
         }
@@ -253,7 +285,9 @@ impl Server {
 
 /// What browsers see of a server that listens here.
 fn browser(config: &Config, address: SocketAddr) -> Result<Browser, StartError> {
-    let browser = Browser::default().listening_on_loopback(address.ip().is_loopback());
+    let browser = Browser::default()
+        .listening_on_loopback(address.ip().is_loopback())
+        .over_tls(config.tls_cert.is_some());
     Ok(match &config.public_url {
         Some(url) => browser.public_url(url).map_err(std::io::Error::other)?,
         None => browser,

@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
 use std::time::Duration;
@@ -53,8 +52,8 @@ impl ServiceManager {
     }
 
     /// Requests are answered.
-    pub fn ready(&self, address: SocketAddr) {
-        self.send(&format!("READY=1\nSTATUS=serving on http://{address}"));
+    pub fn ready(&self, url: &str) {
+        self.send(&format!("READY=1\nSTATUS=serving on {url}"));
     }
 
     /// Requests in flight are finished, which may take this long.
@@ -82,7 +81,7 @@ impl ServiceManager {
     }
 
     /// Writes into the status line when storage stops to answer, and when it answers again, for ever.
-    pub async fn follow_storage(&self, service: AgentCfg, address: SocketAddr) -> Infallible {
+    pub async fn follow_storage(&self, service: AgentCfg, url: &str) -> Infallible {
         if self.socket.is_none() {
             drop(service);
             return std::future::pending().await;
@@ -93,7 +92,7 @@ impl ServiceManager {
             let is_ready = service.ready().await.is_ok();
             if is_ready != was_ready {
                 let note = if is_ready { "" } else { ", but storage does not answer" };
-                self.send(&format!("STATUS=serving on http://{address}{note}"));
+                self.send(&format!("STATUS=serving on {url}{note}"));
             }
             was_ready = is_ready;
         }
@@ -198,9 +197,7 @@ mod tests {
         Manager::at(UnixDatagram::bind(&path).unwrap(), path)
     }
 
-    fn address() -> SocketAddr {
-        SocketAddr::from(([127, 0, 0, 1], 7420))
-    }
+    const URL: &str = "http://127.0.0.1:7420";
 
     #[test]
     fn messages_have_the_words_of_the_protocol() {
@@ -212,7 +209,7 @@ mod tests {
             manager.message().unwrap(),
             "STATUS=opening the store\nEXTEND_TIMEOUT_USEC=90000000"
         );
-        started.ready(address());
+        started.ready(URL);
         assert_eq!(
             manager.message().unwrap(),
             "READY=1\nSTATUS=serving on http://127.0.0.1:7420"
@@ -231,7 +228,7 @@ mod tests {
         let name = format!("agentcfg-test-{}", std::process::id());
         let socket = UnixDatagram::bind_addr(&abstract_address(name.as_bytes()).unwrap()).unwrap();
         let manager = Manager::at(socket, format!("@{name}"));
-        manager.started().ready(address());
+        manager.started().ready(URL);
         assert!(manager.message().unwrap().starts_with("READY=1\n"));
     }
 
@@ -241,10 +238,10 @@ mod tests {
         for name in ["", "notify", "vsock:2:1", "/nul\0l"] {
             let none = from(&[("NOTIFY_SOCKET", name.into())]);
             assert!(none.socket.is_none(), "{name:?}");
-            none.ready(address());
+            none.ready(URL);
         }
         let gone = from(&[("NOTIFY_SOCKET", "/nonexistent/notify".into())]);
-        gone.ready(address());
+        gone.ready(URL);
     }
 
     #[test]
@@ -256,9 +253,9 @@ mod tests {
         socket.set_nonblocking(true).unwrap();
         while socket.send_to_addr(b"X", to).is_ok() {}
         socket.set_nonblocking(false).unwrap();
-        started.ready(address());
+        started.ready(URL);
         while manager.message().as_deref() == Some("X") {}
-        started.ready(address());
+        started.ready(URL);
         assert!(manager.message().unwrap().starts_with("READY=1\n"));
     }
 
@@ -286,7 +283,7 @@ mod tests {
         };
         let backend = Backend::open(&config).await.unwrap();
         let service = AgentCfg::builder(backend.store()).build();
-        let following = started.follow_storage(service, address());
+        let following = started.follow_storage(service, URL);
         let mut following = std::pin::pin!(following);
         let mut seconds = async |seconds| {
             let passed = tokio::time::timeout(Duration::from_secs(seconds), &mut following).await;

@@ -7,6 +7,7 @@ use agentcfg_core::routing::InvalidCatalogue;
 use agentcfg_core::session::ShortSecret;
 
 use crate::process::backend::BackendError;
+use crate::process::certificate::CertificateError;
 use crate::process::config::ConfigError;
 use crate::process::datadir::DataDirError;
 use crate::process::master_keys::MasterKeyFault;
@@ -30,6 +31,12 @@ pub enum StartError {
          random bytes or more to a file, the same for every server, and name it in AGENTCFG_SESSION_SECRET_FILE"
     )]
     NoSessionSecret,
+    /// The certificate and its key cannot be used.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// TLS cannot be set up.
+    #[error("cannot set up TLS: {0}")]
+    Tls(#[from] rustls::Error),
     /// The secret of session tokens is too short.
     #[error(transparent)]
     ShortSecret(#[from] ShortSecret),

@@ -83,14 +83,14 @@ impl Dashboard {
             }
             _ => {
                 let mut response = file.response(&head.headers, compression);
-                guard(response.headers_mut());
+                guard(response.headers_mut(), browser.is_always_https(&head.headers));
                 return Some(Ok(response));
             }
         };
         let mut response = answer.unwrap_or_else(|failure| refusal(&failure));
         let fields = response.headers_mut();
         fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        guard(fields);
+        guard(fields, browser.is_always_https(&head.headers));
         Some(Ok(response))
     }
 }
@@ -152,7 +152,7 @@ fn is_plain(segment: &str) -> bool {
 }
 
 /// Adds the fields that keep a page from loading, leaking or being framed by anything else.
-fn guard(headers: &mut HeaderMap) {
+fn guard(headers: &mut HeaderMap, is_always_https: bool) {
     const FIELDS: [(HeaderName, &str); 5] = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -162,6 +162,10 @@ fn guard(headers: &mut HeaderMap) {
     ];
     for (name, value) in FIELDS {
         headers.insert(name, HeaderValue::from_static(value));
+    }
+    if is_always_https {
+        let year = HeaderValue::from_static("max-age=31536000");
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, year);
     }
 }
 

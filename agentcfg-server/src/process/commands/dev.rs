@@ -39,12 +39,13 @@ pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
             .map_or_else(|| "the database".into(), |dir| dir.path().to_owned());
         let ready = move |address: SocketAddr| {
             let data = std::fs::canonicalize(&data).unwrap_or(data).display().to_string();
+            let base = format!("{}://{address}", config.scheme());
             let link = login.map(|code| config.login_link(address, &code));
             print!(
                 "{}",
-                welcome(address, &workspace, key.as_deref(), &token, link.as_deref(), &data)
+                welcome(&base, &workspace, key.as_deref(), &token, link.as_deref(), &data)
             );
-            announce(address);
+            announce(&format!("{}://{address}", config.scheme()));
         };
         server.run(listener, ready, shutdown).await?;
         Ok(ExitCode::SUCCESS)
@@ -87,7 +88,7 @@ async fn login(server: &Server) -> Result<Option<Zeroizing<String>>, CommandErro
 }
 
 fn welcome(
-    address: SocketAddr,
+    base: &str,
     workspace: &Workspace,
     key: Option<&str>,
     token: &str,
@@ -104,7 +105,7 @@ fn welcome(
         |key| format!("{key}\n                 admin; shown this once, only a hash of it is stored"),
     );
     let program = program();
-    let configs = format!("http://{address}/api/agents/configs");
+    let configs = format!("{base}/api/agents/configs");
     let auth = format!("-H 'Authorization: Bearer {credential}'");
     let json = "-H 'Content-Type: application/json'";
     format!(
@@ -128,9 +129,9 @@ curl -X PATCH '{configs}?agent_id=writer' {auth} {json} -d '{{"persona_prompt":"
 curl -X DELETE '{configs}?agent_id=writer' {auth}
 
 # make another API key
-curl -X POST 'http://{address}/api/api-keys' -H 'Authorization: Bearer {token}' {json} -d '{{"workspace_id":"{id}","name":"another","environment":"development","scope":"write"}}'
+curl -X POST '{base}/api/api-keys' -H 'Authorization: Bearer {token}' {json} -d '{{"workspace_id":"{id}","name":"another","environment":"development","scope":"write"}}'
 
-Everything else: http://{address}/openapi.json
+Everything else: {base}/openapi.json
 Stop: Ctrl-C. Start over: remove {data}
 
 "#

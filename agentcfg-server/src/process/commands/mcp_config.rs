@@ -10,7 +10,7 @@ use crate::process::config::{Config, Flags};
 
 pub(super) fn run(args: &McpConfigArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
-    let base = config.public_url.unwrap_or_else(|| format!("http://{}", config.listen));
+    let base = config.base_url(config.listen);
     print!("{}", lines(args.client, &format!("{base}/mcp")));
     Ok(ExitCode::SUCCESS)
 }

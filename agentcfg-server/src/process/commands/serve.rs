@@ -1,7 +1,6 @@
 //! `serve`: the server in production.
 
 use std::io::Write;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,14 +32,15 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
         }
         let (service, address) = (server.service().clone(), listener.local_addr()?);
         let timeout = server.config().shutdown_timeout;
-        let ready = |address| {
-            announce(address);
-            manager.ready(address);
+        let url = format!("{}://{address}", server.config().scheme());
+        let ready = |_| {
+            announce(&url);
+            manager.ready(&url);
         };
         let shutdown = async {
             tokio::select! {
                 () = shutdown => {}
-                never = manager.follow_storage(service, address) => match never {}
+                never = manager.follow_storage(service, &url) => match never {}
             }
             manager.stopping(timeout);
         };
@@ -51,10 +51,10 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
 }
 
 /// The one line on standard output that says the server is ready.
-pub(super) fn announce(address: SocketAddr) {
+pub(super) fn announce(url: &str) {
     // The parent process may have closed the pipe. That does not stop the server.
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "listening on http://{address}").and_then(|()| out.flush());
+    let _ = writeln!(out, "listening on {url}").and_then(|()| out.flush());
 }
 
 /// The hints that are printed at the first start.

@@ -23,6 +23,9 @@ pub(super) fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsStri
     }
     layers.environment(env);
     layers.flags(&flags);
+    if layers.problems.is_empty() {
+        layers.problems = layers.config.contradictions();
+    }
     if layers.problems.is_empty()
         && let Err(error) = layers.config.provider()
     {

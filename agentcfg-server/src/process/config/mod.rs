@@ -38,6 +38,10 @@ pub const DEFAULT_TOML: &str = include_str!("../config.default.toml");
 pub struct Config {
     /// Address of the API.
     pub listen: SocketAddr,
+    /// PEM file of the certificate chain; with it the server speaks TLS.
+    pub tls_cert: Option<PathBuf>,
+    /// PEM file of the key of that certificate.
+    pub tls_key: Option<PathBuf>,
     /// Data directory.
     pub data: PathBuf,
     /// `postgres://` URL of the database that holds the store, instead of the data directory.
@@ -154,6 +158,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
+            tls_cert: None,
+            tls_key: None,
             data: PathBuf::from("./agentcfg-data"),
             database_url: None,
             database_pool_size: 16,
@@ -231,10 +237,29 @@ impl Config {
         layers::load(flags, env)
     }
 
+    /// The scheme of the server's URLs.
+    pub(super) fn scheme(&self) -> &'static str {
+        if self.tls_cert.is_some() { "https" } else { "http" }
+    }
+
+    /// The URL of the server as browsers see it, or else of this address.
+    pub(super) fn base_url(&self, address: SocketAddr) -> String {
+        let own = || format!("{}://{address}", self.scheme());
+        self.public_url.clone().unwrap_or_else(own)
+    }
+
+    /// The faults of settings that belong together.
+    fn contradictions(&self) -> Vec<String> {
+        match (&self.tls_cert, &self.tls_key) {
+            (Some(_), None) => vec!["tls_cert is set, which needs tls_key, the file of its key".to_owned()],
+            (None, Some(_)) => vec!["tls_key is set, which needs tls_cert, the file of its certificate".to_owned()],
+            _ => Vec::new(),
+        }
+    }
+
     /// The link that signs a user in with this code, at a server that listens on this address.
     pub(super) fn login_link(&self, address: SocketAddr, code: &str) -> String {
-        let base = self.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
-        format!("{base}/#login={code}")
+        format!("{}/#login={code}", self.base_url(address))
     }
 }
 

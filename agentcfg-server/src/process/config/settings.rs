@@ -50,6 +50,14 @@ pub const SETTINGS: &[Setting] = &[
     setting("listen", "address of the API; port 0 picks a free one", |c, v| {
         put(&mut c.listen, v.address())
     }),
+    setting(
+        "tls_cert",
+        "PEM file of the certificate and those of its issuers; with it the server speaks TLS",
+        |c, v| put(&mut c.tls_cert, v.path().map(Some)),
+    ),
+    setting("tls_key", "PEM file of the key of that certificate", |c, v| {
+        put(&mut c.tls_key, v.path().map(Some))
+    }),
     setting("data", "data directory", |c, v| put(&mut c.data, v.path())),
     secret(
         "database_url",

@@ -23,6 +23,10 @@ pub struct Metrics {
     pub open_connections: Gauge,
     /// Requests that were answered 429.
     pub rate_limited: Counter,
+    /// TLS handshakes that failed.
+    pub failed_handshakes: Counter,
+    certificates: Family<CertificateLabels, Counter>,
+    is_certificate_refused: Gauge,
     /// 1 while the store answers, else 0.
     pub storage_ready: Gauge,
     /// The state of the shared rate counters, if requests are counted together with other servers.
@@ -56,6 +60,11 @@ struct RequestLabels {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct DeliveryLabels {
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CertificateLabels {
     result: &'static str,
 }
 
@@ -130,6 +139,24 @@ impl Metrics {
             "Revisions that the enabled webhooks have not read yet, added up",
             webhook_lag.clone(),
         );
+        let failed_handshakes = Counter::default();
+        let certificates = Family::default();
+        let is_certificate_refused = Gauge::default();
+        registry.register(
+            "tls_handshakes_failed",
+            "TLS handshakes that failed",
+            failed_handshakes.clone(),
+        );
+        registry.register(
+            "tls_certificate_renewals",
+            "Changes of the files of the certificate",
+            certificates.clone(),
+        );
+        registry.register(
+            "tls_certificate_refused",
+            "1 while the files of the certificate cannot be used and an earlier one stays in use, else 0",
+            is_certificate_refused.clone(),
+        );
         registry.register("http_requests", "Requests answered", requests.clone());
         registry.register_with_unit(
             "http_request_duration",
@@ -140,6 +167,9 @@ impl Metrics {
         Self {
             open_connections,
             rate_limited,
+            failed_handshakes,
+            certificates,
+            is_certificate_refused,
             storage_ready,
             shared: OnceLock::new(),
             counted_alone,
@@ -167,6 +197,26 @@ impl Metrics {
     pub fn follow_webhooks(&self, numbers: SenderNumbers) {
         // A server has one sender; a second one is ignored.
         let _ = self.webhooks.set(numbers);
+    }
+
+    /// The files hold the certificate that is in use.
+    pub fn certificate_in_use(&self) {
+        self.is_certificate_refused.set(0);
+    }
+
+    /// The files of the certificate have changed, and the server uses them.
+    pub fn certificate_taken(&self) {
+        self.certificate_changed("taken", false);
+    }
+
+    /// The files of the certificate have changed and cannot be used.
+    pub fn certificate_refused(&self) {
+        self.certificate_changed("refused", true);
+    }
+
+    fn certificate_changed(&self, result: &'static str, is_refused: bool) {
+        self.certificates.get_or_create(&CertificateLabels { result }).inc();
+        self.is_certificate_refused.set(i64::from(is_refused));
     }
 
     /// All metrics in the OpenMetrics text format.
@@ -265,6 +315,8 @@ mod tests {
         metrics.storage_ready.set(1);
         metrics.open_connections.clone().inc();
         metrics.follow_webhooks(SenderNumbers::default());
+        metrics.certificate_taken();
+        metrics.certificate_refused();
         let text = metrics.render();
         for line in [
             r#"agentcfg_http_requests_total{method="GET",route="/api/agents/configs",status="200"} 1"#,
@@ -278,6 +330,9 @@ mod tests {
             r#"agentcfg_webhook_deliveries_total{result="failed"} 0"#,
             "agentcfg_webhook_events_given_up_total 0",
             "agentcfg_webhook_lag_revisions 0",
+            r#"agentcfg_tls_certificate_renewals_total{result="taken"} 1"#,
+            "agentcfg_tls_certificate_refused 1",
+            "agentcfg_tls_handshakes_failed_total 0",
             "agentcfg_rate_limited_requests_total 0",
             "# EOF",
         ] {

@@ -1,0 +1,218 @@
+//! Serving one HTTP/2 connection.
+//!
+//! hyper and h2 parse the frames and bound what a client may make them keep. This module adds what they leave to a server:
+//! the host of a request, time limits for bodies and for responses that a client does not take, the end of idle connections,
+//! and of those whose client resets its requests.
+
+mod body;
+mod streams;
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::pending;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Either;
+use hyper::body::{Body, Incoming};
+use hyper::header::{self, HeaderValue};
+use hyper::http::uri::PathAndQuery;
+use hyper::server::conn::http2;
+use hyper::{Method, Request, Response, Uri};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use tower_service::Service;
+
+pub use self::body::{StreamBody, StreamBodyError};
+use self::streams::{Activity, Follower, Streams};
+use super::answer::{Follow, answer};
+use super::answers;
+use super::connection::shutdown;
+use super::framing::{Fault, is_host};
+use super::limits::Limits;
+
+/// Requests that a client may have in flight on one connection.
+const MAX_STREAMS: u32 = 128;
+
+/// Bytes that a client may send of one body, and of all bodies of a connection, before the service reads them. A client
+/// with many connections can make the server keep so much for each.
+const STREAM_WINDOW: u32 = 64 << 10;
+const CONNECTION_WINDOW: u32 = 128 << 10;
+
+/// Bytes of one response that wait for the client.
+const SEND_BUFFER: usize = 64 << 10;
+
+/// The greatest size of the header fields as HPACK counts them, 32 bytes more for each than on the wire. It is well above the
+/// limits of the service, so that the service refuses with its own message.
+const MAX_HEADER_LIST: u32 = 64 << 10;
+
+/// Requests that a client resets before the server has accepted them, and frames for streams that the server has reset.
+/// Beyond it the connection is closed (rapid reset, CVE-2023-44487 and CVE-2025-8671).
+const MAX_PENDING_RESETS: usize = 20;
+const MAX_LOCAL_RESETS: usize = 256;
+
+/// The interval of pings, which find connections whose client is gone, and the time for their answer.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Serves `io` until either side closes it. `closing` turns true at shutdown.
+pub(super) async fn run<T, S, B>(io: T, service: S, limits: Limits, closing: watch::Receiver<bool>)
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+    S: Service<Request<StreamBody>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let activity = Arc::new(Activity::new(&limits));
+    // The tasks of the streams end with the connection.
+    let tasks = Arc::new(Mutex::new(JoinSet::new()));
+    let streams = Streams::new(&tasks, &activity, limits.write_timeout);
+    let pace = limits.body_pace();
+    let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+        let service = service.clone();
+        async move {
+            let follower = Follower::of_this_stream();
+            match prepare(request) {
+                Ok(request) => {
+                    let leftover = follower.leftover();
+                    let request = request.map(|incoming| StreamBody::new(incoming, pace, leftover));
+                    answer(service, request, follower).await
+                }
+                Err((fault, headers)) => {
+                    let refusal = answers::refused(fault, &headers);
+                    let refusal = refusal.map(|body| Follower::follow(Some(follower), Either::Right(body)));
+                    Ok(refusal)
+                }
+            }
+        }
+    });
+    let connection = http2::Builder::new(streams)
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(SEND_BUFFER)
+        .max_header_list_size(MAX_HEADER_LIST)
+        .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
+        .max_local_error_reset_streams(MAX_LOCAL_RESETS)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT)
+        .serve_connection(TokioIo::new(io), service);
+    let mut connection = pin!(connection);
+    let mut alarm = pin!(sleep_until(activity.deadline().unwrap_or_else(Instant::now)));
+    let mut closing = pin!(shutdown(closing));
+    let mut is_closing = false;
+    let mut is_idle = false;
+    loop {
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(error = &error as &dyn Error, "connection ended early");
+                }
+                return;
+            }
+            () = async { if is_closing { pending().await } else { closing.as_mut().await } } => {
+                is_closing = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            () = activity.abused() => {
+                tracing::info!("closing an HTTP/2 connection whose client resets its requests");
+                return;
+            }
+            () = alarm.as_mut() => {
+                let now = Instant::now();
+                match activity.deadline() {
+                    None => alarm.as_mut().reset(now + limits.idle_timeout),
+                    Some(deadline) if deadline > now => alarm.as_mut().reset(deadline),
+                    Some(_) if is_idle => {
+                        tracing::debug!("closing an HTTP/2 connection that is idle and does not end");
+                        return;
+                    }
+                    Some(_) => {
+                        is_idle = true;
+                        connection.as_mut().graceful_shutdown();
+                        alarm.as_mut().reset(now + limits.write_timeout);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Gives a request the form that it has in HTTP/1.1: the host in `Host`, the path alone in the URI. What the framing of
+/// HTTP/1.1 is refused for is refused here too.
+fn prepare(mut request: Request<Incoming>) -> Result<Request<Incoming>, (Fault, Box<header::HeaderMap>)> {
+    match host(&request) {
+        Ok(named) => {
+            if let Some(host) = named {
+                request.headers_mut().insert(header::HOST, host);
+            }
+            if request.method() != Method::CONNECT {
+                let path = request.uri().path_and_query().cloned();
+                *request.uri_mut() = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+            }
+            Ok(request)
+        }
+        Err(fault) => Err((fault, Box::new(std::mem::take(request.headers_mut())))),
+    }
+}
+
+/// The host that `:authority` names, if there is no field `Host`.
+fn host<B>(request: &Request<B>) -> Result<Option<HeaderValue>, Fault> {
+    let mut fields = request.headers().get_all(header::HOST).iter();
+    let (field, more) = (fields.next(), fields.next());
+    if more.is_some() {
+        return Err(Fault::TwoHosts);
+    }
+    let authority = request.uri().authority().map(|authority| authority.as_str().as_bytes());
+    let name = match (authority, field.map(HeaderValue::as_bytes)) {
+        (Some(authority), Some(field)) if !authority.eq_ignore_ascii_case(field) => return Err(Fault::OtherHost),
+        (Some(name), _) | (None, Some(name)) => name,
+        (None, None) => return Err(Fault::NoAuthority),
+    };
+    if !is_host(name) {
+        return Err(Fault::Host);
+    }
+    if field.is_some() {
+        return Ok(None);
+    }
+    HeaderValue::from_bytes(name).map(Some).map_err(|_| Fault::Host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(authority: Option<&str>, fields: &[&str]) -> Result<Option<String>, Fault> {
+        let uri = authority.map_or_else(|| "/x".to_owned(), |authority| format!("https://{authority}/x"));
+        let mut request = Request::builder().uri(uri);
+        for field in fields {
+            request = request.header(header::HOST, *field);
+        }
+        let host = host(&request.body(()).unwrap())?;
+        Ok(host.map(|host| host.to_str().unwrap().to_owned()))
+    }
+
+    #[test]
+    fn a_request_names_one_host() {
+        assert_eq!(
+            named(Some("a.example:8443"), &[]),
+            Ok(Some("a.example:8443".to_owned()))
+        );
+        assert_eq!(named(Some("[::1]:8443"), &[]), Ok(Some("[::1]:8443".to_owned())));
+        assert_eq!(named(Some("a.example"), &["A.example"]), Ok(None));
+        assert_eq!(named(None, &["a.example"]), Ok(None));
+        assert_eq!(named(None, &[]), Err(Fault::NoAuthority));
+        assert_eq!(named(Some("a.example"), &["b.example"]), Err(Fault::OtherHost));
+        assert_eq!(named(None, &["a.example", "a.example"]), Err(Fault::TwoHosts));
+        assert_eq!(named(Some("u:p@a.example"), &[]), Err(Fault::Host));
+        assert_eq!(named(None, &["a b"]), Err(Fault::Host));
+    }
+}

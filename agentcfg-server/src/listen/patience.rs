@@ -1,0 +1,114 @@
+//! Writes that end when the client does not read.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+/// The time limit of a pending write. Each write that succeeds starts it again.
+#[derive(Debug)]
+pub(super) struct WriteTimeout {
+    time: Duration,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl WriteTimeout {
+    pub(super) fn new(time: Duration) -> Self {
+        Self { time, timer: None }
+    }
+
+    /// Applies the limit to the result of a write.
+    pub(super) fn apply(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.timer = None;
+            return written;
+        }
+        let time = self.time;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(time)));
+        ready!(timer.as_mut().poll(cx));
+        let message = "the client does not read its response";
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
+    }
+}
+
+/// A stream whose writes have a time limit. It lies beneath TLS, which buffers writes: above it, a write that the client
+/// does not read looks finished.
+#[derive(Debug)]
+pub(super) struct Patient<T> {
+    io: T,
+    timeout: WriteTimeout,
+}
+
+impl<T> Patient<T> {
+    pub(super) fn new(io: T, time: Duration) -> Self {
+        Self {
+            io,
+            timeout: WriteTimeout::new(time),
+        }
+    }
+
+    pub(super) fn get_ref(&self) -> &T {
+        &self.io
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Patient<T> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buffer)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Patient<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
+        self.timeout.apply(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
+        self.timeout.apply(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_client_that_reads_nothing_times_out() {
+        let (near, mut far) = duplex(8);
+        let mut near = Patient::new(near, Duration::from_secs(30));
+        let slow = tokio::spawn(async move {
+            for _ in 0..10 {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                far.read_exact(&mut [0; 8]).await.unwrap();
+            }
+            far
+        });
+        near.write_all(&[0; 88]).await.unwrap();
+        let _far = slow.await.unwrap();
+        let error = near.write_all(&[0; 8]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}
