@@ -55,6 +55,21 @@ fn a_default_is_in_the_description_alone() {
     }
 }
 
+#[test]
+fn an_enumeration_that_may_be_null_names_null() {
+    fn check(value: &Value) -> usize {
+        let Value::Object(members) = value else {
+            return value.as_array().into_iter().flatten().map(check).sum();
+        };
+        let types = members.get("type").and_then(Value::as_array);
+        let is_nullable = types.is_some_and(|types| types.contains(&json!("null")));
+        let words = members.get("enum").and_then(Value::as_array).filter(|_| is_nullable);
+        assert!(words.is_none_or(|words| words.contains(&Value::Null)), "{value}");
+        usize::from(words.is_some()) + members.values().map(check).sum::<usize>()
+    }
+    assert!(definitions().values().map(check).sum::<usize>() > 0);
+}
+
 #[cfg(feature = "engine")]
 #[test]
 fn the_plaintext_of_a_key_has_its_length() {

@@ -4,10 +4,10 @@ use agentcfg_core::model::{ErrorBody, schema};
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
 
-use super::node::Node;
 use crate::api::answer::Shown;
 use crate::api::call::Shape;
 use crate::api::endpoints;
+use crate::api::node::Node;
 use crate::api::schema::Schema;
 
 /// The schemas of the document, and references to them.
@@ -60,7 +60,8 @@ impl Schemas {
             Shape::Field(name, field) => {
                 let field = self.definitions[name]["properties"].get(field);
                 let field = field.unwrap_or_else(|| panic!("a parameter refers to a field that {name} lacks"));
-                Node::schema(field).without("description")
+                // A parameter that is left out is absent: its text is never null.
+                Node::schema(field).without("description").not_null()
             }
             Shape::Number {
                 minimum,
@@ -148,6 +149,23 @@ impl Node {
             (name.clone(), value)
         };
         Self::Object(members.into_iter().map(member).collect())
+    }
+
+    /// The schema of a text that is there, given that of a field that may be null.
+    fn not_null(mut self) -> Self {
+        if let Self::Object(members) = &mut self {
+            for (name, value) in members {
+                if name == "type"
+                    && let Self::Array(types) = value
+                {
+                    types.retain(|kind| kind.as_str() != Some("null"));
+                    if let [kind] = types.as_slice() {
+                        *value = kind.clone();
+                    }
+                }
+            }
+        }
+        self
     }
 
     /// A value, with the members of objects in the order of these names as far as they are among them.
