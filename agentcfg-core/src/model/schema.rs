@@ -53,10 +53,7 @@ pub fn generator() -> SchemaGenerator {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
     });
-    settings
-        .with_transform(Summaries)
-        .with_transform(NullableWords)
-        .into_generator()
+    settings.with_transform(Summaries).into_generator()
 }
 
 /// The schema of every type that the API takes or shows, by its name.
@@ -126,23 +123,6 @@ impl Transform for Summaries {
     fn transform(&mut self, schema: &mut Schema) {
         if let Some(Value::String(text)) = schema.get_mut("description") {
             *text = summary(text);
-        }
-        transform_subschemas(self, schema);
-    }
-}
-
-/// Adds null to the values of an enumeration whose type allows null: `enum` names all values that there are.
-#[derive(Debug, Clone)]
-struct NullableWords;
-
-impl Transform for NullableWords {
-    fn transform(&mut self, schema: &mut Schema) {
-        let types = schema.get("type").and_then(Value::as_array);
-        let is_nullable = types.is_some_and(|types| types.iter().any(|name| name == "null"));
-        if let Some(Value::Array(words)) = schema.get_mut("enum").filter(|_| is_nullable)
-            && !words.contains(&Value::Null)
-        {
-            words.push(Value::Null);
         }
         transform_subschemas(self, schema);
     }

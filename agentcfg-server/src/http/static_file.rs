@@ -86,13 +86,13 @@ impl StaticFile {
     }
 
     /// The content in its plain form.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "dashboard"))]
     pub(crate) fn plain(&self) -> &[u8] {
         &self.plain
     }
 
     /// The content in gzip.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "dashboard"))]
     pub(crate) fn gzip(&self) -> &[u8] {
         &self.gzip
     }

@@ -409,7 +409,7 @@ fn describe_types(document: &Node, text: &mut Text) {
         if schema.get("properties").is_some() {
             fields_table(document, schema, text);
         } else if let Some(kinds) = schema.get("oneOf") {
-            let rows: Vec<_> = kinds.items().iter().map(|kind| kind_row(kind)).collect();
+            let rows: Vec<_> = kinds.items().iter().map(kind_row).collect();
             text.table(["kind", "record"], &rows);
         } else {
             let limits = limits(document, schema);

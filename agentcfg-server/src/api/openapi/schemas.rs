@@ -151,21 +151,22 @@ impl Node {
         Self::Object(members.into_iter().map(member).collect())
     }
 
-    /// The schema of a text that is there, given that of a field that may be null.
-    fn not_null(mut self) -> Self {
-        if let Self::Object(members) = &mut self {
-            for (name, value) in members {
-                if name == "type"
-                    && let Self::Array(types) = value
-                {
-                    types.retain(|kind| kind.as_str() != Some("null"));
-                    if let [kind] = types.as_slice() {
-                        *value = kind.clone();
-                    }
-                }
-            }
+    /// The schema of a value that is there, given that of a field that may be null.
+    fn not_null(self) -> Self {
+        if let Some([referred, _]) = self.get("anyOf").map(Self::items) {
+            return referred.clone();
         }
-        self
+        let Some([kind, null]) = self.get("type").map(Self::items) else {
+            return self;
+        };
+        let (kind, is_nullable) = (kind.clone(), null.as_str() == Some("null"));
+        let Self::Object(mut members) = self else {
+            return self;
+        };
+        for (_, value) in members.iter_mut().filter(|(name, _)| is_nullable && name == "type") {
+            *value = kind.clone();
+        }
+        Self::Object(members)
     }
 
     /// A value, with the members of objects in the order of these names as far as they are among them.
