@@ -60,6 +60,7 @@ npm ci --no-fund --no-audit --prefix tests/identity/provider
 
 step "SDKs for the tests"
 npm ci --no-fund --no-audit --prefix tests/sdk
+scripts/python.sh
 
 step "tests"
 export AGENTCFG_TEST_BINARY="$PWD/target/release/agentcfg-server"

@@ -43,7 +43,7 @@ pub fn example(name: &str) -> PathBuf {
 }
 
 /// The target directory of the workspace.
-fn target() -> PathBuf {
+pub(super) fn target() -> PathBuf {
     match env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => dir.into(),
         None => workspace().join("target"),

@@ -7,6 +7,7 @@ mod authorisation;
 mod browser;
 mod command_line;
 mod decisions;
+mod documentation;
 mod durability;
 mod examples;
 mod feed;

@@ -1,12 +1,15 @@
 //! The fields of bodies and records as JSON Schema, by their presence.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::model::schema::{Property, summary};
 use crate::rules::Rule;
 
-/// The schema of a type that may be null. A reference cannot be, so the type's own keywords stand in place of one.
+/// The schema of a type that may be null: a type with a name is referred to, of another one the keywords are extended.
 fn or_null<R: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    if !R::inline_schema() {
+        return json_schema!({ "anyOf": [generator.subschema_for::<R>(), { "type": "null" }] });
+    }
     let mut schema = R::json_schema(generator);
     schema.remove("examples");
     if let Some(one) = schema.remove("type") {

@@ -116,6 +116,24 @@ pub struct Doc {
     pub answers: &'static [Example],
     /// Statuses of failures beyond those that follow from the route, the parameters and the body.
     pub failures: &'static [u16],
+    /// Paths below the prefix of the route that are described as operations of their own.
+    pub paths: &'static [KnownPath],
+}
+
+/// A path that an endpoint with a prefix serves. Generators of clients encode the slashes of a parameter, so that a known
+/// path is an operation without one.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownPath {
+    /// What follows the prefix.
+    pub rest: &'static str,
+    /// The `operationId`.
+    pub id: &'static str,
+    /// What it does, in a few words.
+    pub summary: &'static str,
+    /// What it does, in Markdown.
+    pub description: &'static str,
+    /// An example of a body, as JSON.
+    pub body: &'static str,
 }
 
 /// A group of endpoints.
@@ -143,7 +161,14 @@ impl Doc {
             bodies: &[],
             answers: &[],
             failures: &[],
+            paths: &[],
         }
+    }
+
+    /// Describes paths below the prefix of the route as operations of their own.
+    #[must_use]
+    pub const fn paths(self, paths: &'static [KnownPath]) -> Self {
+        Self { paths, ..self }
     }
 
     /// Says what the successful answer is, with examples.

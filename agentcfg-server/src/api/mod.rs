@@ -4,11 +4,13 @@ mod answer;
 mod app;
 mod call;
 mod credential;
+mod docs;
 mod endpoint;
 mod endpoints;
 mod feed;
 mod mcp;
 mod model_calls;
+mod node;
 mod observer;
 #[cfg(test)]
 mod openapi;

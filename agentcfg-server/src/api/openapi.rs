@@ -9,7 +9,6 @@
 
 mod document;
 mod failures;
-mod node;
 mod schemas;
 #[cfg(test)]
 mod tests;

@@ -23,6 +23,9 @@ const MAX_INLINE: usize = 32 << 10;
 /// The gzip level. A higher one makes a list a few per cent shorter and takes up to three times as long.
 const LEVEL: flate2::Compression = flate2::Compression::new(3);
 
+/// The gzip level of what is compressed once and sent for as long as the process runs.
+const BEST: flate2::Compression = flate2::Compression::best();
+
 /// What the entity tag of a compressed form ends in, within its quotes: forms that differ in their bytes have different
 /// strong entity tags (RFC 9110, section 8.8.3).
 pub(crate) const IN_GZIP: &str = "-gzip";
@@ -79,7 +82,6 @@ impl Compression {
     }
 
     /// Whether answers may be compressed.
-    #[cfg(feature = "dashboard")]
     pub(crate) fn is_on(&self) -> bool {
         self.shared.is_some()
     }
@@ -112,20 +114,25 @@ impl Shared {
 
     async fn compress(&self, parts: Vec<Bytes>) -> Result<Bytes, Failed> {
         if parts.iter().map(Bytes::len).sum::<usize>() <= MAX_INLINE {
-            return gzip(&parts);
+            return gzip(&parts, LEVEL);
         }
         // Each compressor takes a few hundred KiB while it works, so their number is bounded.
         let turn = Arc::clone(&self.turns).acquire_owned().await?;
         let work = move || {
             let _turn = turn;
-            gzip(&parts)
+            gzip(&parts, LEVEL)
         };
         tokio::task::spawn_blocking(work).await?
     }
 }
 
-fn gzip(parts: &[Bytes]) -> Result<Bytes, Failed> {
-    let mut encoder = GzEncoder::new(Vec::new(), LEVEL);
+/// The gzip form of a content that never changes.
+pub(crate) fn packed(content: &Bytes) -> Result<Bytes, Failed> {
+    gzip(std::slice::from_ref(content), BEST)
+}
+
+fn gzip(parts: &[Bytes], level: flate2::Compression) -> Result<Bytes, Failed> {
+    let mut encoder = GzEncoder::new(Vec::new(), level);
     for part in parts {
         encoder.write_all(part)?;
     }

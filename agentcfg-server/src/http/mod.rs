@@ -17,6 +17,7 @@ pub mod received_body;
 pub mod request;
 pub mod request_id;
 pub mod response;
+pub mod static_file;
 
 pub use body::{Body, BodyError};
 pub use body_budget::BodyBudget;

@@ -165,7 +165,6 @@ pub fn if_none_match(headers: &HeaderMap, current: Tag) -> bool {
 }
 
 /// Whether `If-None-Match` names this text between quotes, compared weakly.
-#[cfg(feature = "dashboard")]
 pub fn names_tag(headers: &HeaderMap, current: &str) -> bool {
     let is_current = |tag: &String| {
         let tag = tag.strip_prefix("W/").unwrap_or(tag);

@@ -37,7 +37,7 @@ const STATUS_CODES: &[(&str, &[&str])] = &[
     ("http/cors.rs", &["NO_CONTENT"]),
     ("api/app.rs", &["NOT_MODIFIED"]),
     ("api/mcp/message.rs", &["OK", "ACCEPTED", "BAD_REQUEST", "NOT_FOUND"]),
-    ("api/ui/files.rs", &["NOT_MODIFIED"]),
+    ("http/static_file.rs", &["NOT_MODIFIED"]),
     ("api/ui/sign_in.rs", &["SEE_OTHER"]),
     ("identity/asked.rs", &["OK", "BAD_REQUEST", "UNAUTHORIZED", "FORBIDDEN"]),
     ("identity/discovery.rs", &["OK"]),

@@ -55,6 +55,26 @@ fn a_default_is_in_the_description_alone() {
     }
 }
 
+#[test]
+fn a_type_with_a_name_that_may_be_null_is_referred_to() {
+    let role = &definitions()["WorkspaceView"]["properties"]["role"];
+    let reference = json!({"$ref": "#/components/schemas/Role"});
+    assert_eq!(role["anyOf"], json!([reference, {"type": "null"}]), "{role}");
+    // Else an enumeration would have to name null too.
+    fn check(value: &Value) {
+        match value {
+            Value::Object(members) => {
+                let types = members.get("type").and_then(Value::as_array);
+                assert!(types.is_none() || !members.contains_key("enum"), "{value}");
+                members.values().for_each(check);
+            }
+            Value::Array(items) => items.iter().for_each(check),
+            _ => {}
+        }
+    }
+    definitions().values().for_each(check);
+}
+
 #[cfg(feature = "engine")]
 #[test]
 fn the_plaintext_of_a_key_has_its_length() {

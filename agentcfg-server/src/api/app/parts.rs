@@ -8,6 +8,8 @@ use hyper::Response;
 use hyper::http::request::Parts;
 
 use super::App;
+
+use crate::api::docs;
 use crate::api::feed::Streams;
 use crate::api::model_calls::ModelCalls;
 use crate::api::observer::Observer;
@@ -53,28 +55,38 @@ impl Shared {
         }
     }
 
-    /// The answer of the dashboard, if it has one for this path.
-    #[cfg(feature = "dashboard")]
+    /// The answer of a page, if there is one at this path: the documentation, or the dashboard.
     pub(super) async fn page(&self, place: Option<&Place>, head: &Parts) -> Option<Result<Response<Body>, Failure>> {
-        let dashboard = self.dashboard.as_ref().filter(|_| place.is_none())?;
+        if place.is_some() {
+            return None;
+        }
+        match docs::answer(head, &self.compression).await {
+            Some(answer) => Some(answer),
+            None => self.screen(head).await,
+        }
+    }
+
+    #[cfg(feature = "dashboard")]
+    async fn screen(&self, head: &Parts) -> Option<Result<Response<Body>, Failure>> {
+        let dashboard = self.dashboard.as_ref()?;
         let answer = dashboard.answer(head, &self.service, &self.browser, &self.compression);
         Box::pin(answer).await
     }
 
     #[cfg(not(feature = "dashboard"))]
-    pub(super) async fn page(&self, _: Option<&Place>, _: &Parts) -> Option<Result<Response<Body>, Failure>> {
+    async fn screen(&self, _: &Parts) -> Option<Result<Response<Body>, Failure>> {
         None
     }
 
     /// The label in metrics of a path that no endpoint has.
-    #[cfg(feature = "dashboard")]
     pub(super) fn label(&self, path: &str) -> &'static str {
-        let is_page = self.dashboard.is_some() && ui::has(path);
-        if is_page { ui::ROUTE } else { "none" }
-    }
-
-    #[cfg(not(feature = "dashboard"))]
-    pub(super) fn label(&self, _: &str) -> &'static str {
+        if docs::has(path) {
+            return docs::ROUTE;
+        }
+        #[cfg(feature = "dashboard")]
+        if self.dashboard.is_some() && ui::has(path) {
+            return ui::ROUTE;
+        }
         "none"
     }
 }

@@ -21,7 +21,6 @@ mod webhooks;
 mod workspaces;
 
 pub(super) use self::sessions::{Proof, sign_in};
-#[cfg(test)]
 pub(super) use self::system::DOCUMENT;
 use crate::api::call::{Call, Received};
 use crate::api::endpoint::{Definition, Run, serve};

@@ -11,13 +11,55 @@ use crate::api::call::parameters::{
     AgentId, CalledPath, CalledProvider, SelectedLabel, VersionNumber, WorkspaceIdOptional, selector,
 };
 use crate::api::call::{Call, Input, Passed};
-use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, Values};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, KnownPath, Values};
 use crate::api::model_calls::{Draft, Format, Sent, Target};
 use crate::api::route::{Needs, Prefix, Route};
 use crate::http::errors::Failure;
 
 /// The endpoints of this module.
 pub(super) const ENDPOINTS: &[Definition] = &[Definition::guarded::<CallModel>()];
+
+/// The paths that the document describes one by one.
+const KNOWN: &[KnownPath] = &[
+    KnownPath {
+        rest: "openai/v1/chat/completions",
+        id: "callChatCompletions",
+        summary: "Call OpenAI's chat completions as an agent",
+        description: "The model call of OpenAI's `chat/completions`. Where the body has no `model`, it gets the agent's; where it \
+                      has neither a system nor a developer message, the agent's persona becomes the first system message.",
+        body: r#"{"messages": [{"role": "user", "content": "Draft the notes for 2.4."}]}"#,
+    },
+    KnownPath {
+        rest: "openai/v1/responses",
+        id: "callResponses",
+        summary: "Call OpenAI's responses as an agent",
+        description: "The model call of OpenAI's `responses`. Where the body has no `model` or no `instructions`, it gets the \
+                      agent's model or persona.",
+        body: r#"{"input": "Draft the notes for 2.4."}"#,
+    },
+    KnownPath {
+        rest: "openai/v1/embeddings",
+        id: "callEmbeddings",
+        summary: "Call OpenAI's embeddings as an agent",
+        description: "The model call of OpenAI's `embeddings`. The body is forwarded unchanged, so it names the model.",
+        body: r#"{"model": "text-embedding-3-small", "input": "The notes for 2.4."}"#,
+    },
+    KnownPath {
+        rest: "anthropic/v1/messages",
+        id: "callMessages",
+        summary: "Call Anthropic's messages as an agent",
+        description: "The model call of Anthropic's `messages`. Where the body has no `model` or no `system`, it gets the agent's \
+                      model or persona.",
+        body: r#"{"max_tokens": 200, "messages": [{"role": "user", "content": "Draft the notes for 2.4."}]}"#,
+    },
+    KnownPath {
+        rest: "anthropic/v1/messages/count_tokens",
+        id: "callCountTokens",
+        summary: "Count tokens at Anthropic as an agent",
+        description: "The model call of Anthropic's `messages/count_tokens`. The body is forwarded unchanged, so it names the model.",
+        body: r#"{"model": "claude-haiku-4-5", "messages": [{"role": "user", "content": "Draft the notes for 2.4."}]}"#,
+    },
+];
 
 /// `POST /api/agents/model-calls/{provider}/{path}`
 pub struct CallModel;
@@ -43,6 +85,7 @@ impl Endpoint for CallModel {
          message, unless there is a system or developer message; in `responses` as `instructions`; in `messages` as \
          `system`. Nothing else of the body changes; at other paths the body is forwarded unchanged. With `version` or `label` \
          the model and the persona are those of that version of the agent.\n\n\
+         The usual paths are operations of their own; this one describes all others too. \
          The path is appended to the provider's address, and so are the other query parameters. Segments of the path \
          consist of letters, digits and `-._~`; any other path is answered with 404. Of the header fields `Accept`, \
          `Accept-Encoding`, `Content-Type`, `User-Agent`, `Anthropic-Version`, `Anthropic-Beta`, `OpenAI-Beta`, \
@@ -50,13 +93,14 @@ impl Endpoint for CallModel {
          The provider's status, body, content type and `Retry-After` are returned unchanged; its \
          `X-Request-Id` and `X-RateLimit-*` are returned as `X-Provider-Request-Id` and `X-Provider-RateLimit-*`. An answer \
          that the provider breaks off ends in a broken connection. When the caller closes the connection, the call is cancelled.\n\n\
-         A model that is coming soon, or one of the other provider, is 400. No credential for the provider is 503 \
-         without `Retry-After`. A workspace key that is saved and does not open is 500, never a call with another \
+         A model that is coming soon, or one of the other provider, is 400. No credential for the provider is 503 with \
+         `X-Should-Retry: false` and without `Retry-After`. A workspace key that is saved and does not open is 500, never a call with another \
          credential.",
     )
     .bodies(&[Example("chat", r#"{"messages": [{"role": "user", "content": "Draft the notes for 2.4."}], "stream": true}"#)])
     .answer("The answer of the provider; redirects and refusals keep the provider's status. The header fields of this service are added.", &[])
-    .failures(&[502, 504]);
+    .failures(&[502, 504])
+    .paths(KNOWN);
 
     type Input = (
         CalledProvider,

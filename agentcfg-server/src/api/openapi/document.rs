@@ -3,18 +3,22 @@
 use agentcfg_core::model::{Permission, Role, Scope};
 
 use super::failures::{self, FAILURES, headers};
-use super::node::Node;
+
 use super::schemas::Schemas;
 use crate::api::answer::Shown;
 use crate::api::call::{Content, ParameterDoc, Place, Shape};
-use crate::api::endpoint::{Definition, Example};
+use crate::api::endpoint::{Definition, Example, KnownPath};
 use crate::api::endpoints;
+use crate::api::node::Node;
 use crate::api::route::Needs;
 
 /// What does not follow from the definitions: version of the specification, title, servers, header fields.
 const FRAME: &str = include_str!("frame.json");
 const INFO: &str = include_str!("info.md");
 const CREDENTIALS: &str = include_str!("credentials.md");
+/// What the description of a known path ends with.
+const KNOWN_PATH: &str =
+    "What is forwarded, and what is answered, is described at `/api/agents/model-calls/{provider}/{path}`.";
 
 /// A parameter of every endpoint.
 const REQUEST_ID: ParameterDoc = ParameterDoc::header(
@@ -68,8 +72,19 @@ fn paths(schemas: &mut Schemas) -> Node {
     let mut paths = Node::object();
     for endpoint in endpoints::all() {
         let new = || Node::object().with("parameters", Node::Array(vec![component(&REQUEST_ID)]));
+        let method = endpoint.route.method.to_lowercase();
+        for known in endpoint.doc.paths {
+            let path = endpoint
+                .route
+                .prefix
+                .map(|prefix| format!("{}{}", prefix.text, known.rest));
+            let path = path.unwrap_or_else(|| panic!("{} has no prefix", endpoint.doc.id));
+            paths
+                .entry(&path, new)
+                .add(&method, operation(endpoint, Some(known), schemas));
+        }
         let path = paths.entry(endpoint.route.path, new);
-        path.add(&endpoint.route.method.to_lowercase(), operation(endpoint, schemas));
+        path.add(&method, operation(endpoint, None, schemas));
     }
     paths
 }
@@ -81,19 +96,26 @@ fn component(parameter: &ParameterDoc) -> Node {
     }
 }
 
-fn operation(endpoint: &Definition, schemas: &mut Schemas) -> Node {
+/// An endpoint, or one of its known paths.
+fn operation(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Schemas) -> Node {
     let doc = &endpoint.doc;
     let needs = endpoint.route.needs;
-    let parameters = endpoint.parameters.iter().map(|parameter| match parameter.component {
+    let (id, summary, description) = match known {
+        Some(known) => (known.id, known.summary, format!("{} {KNOWN_PATH}", known.description)),
+        None => (doc.id, doc.summary, doc.description.to_owned()),
+    };
+    let parameters = endpoint.parameters.iter();
+    let parameters = parameters.filter(|parameter| known.is_none() || parameter.place != Place::Path);
+    let parameters = parameters.map(|parameter| match parameter.component {
         Some(_) => component(parameter),
         None => written(parameter, schemas),
     });
     let parameters: Vec<_> = parameters.collect();
     Node::object()
-        .with("operationId", doc.id)
+        .with("operationId", id)
         .with("tags", vec![doc.tag.name])
-        .with("summary", doc.summary)
-        .with("description", format!("{}\n\n{}", doc.description, sentence(needs)))
+        .with("summary", summary)
+        .with("description", format!("{description}\n\n{}", sentence(needs)))
         .with_some(
             "x-required-permission",
             needs.permission().map(|permission| permission.as_str()),
@@ -101,7 +123,7 @@ fn operation(endpoint: &Definition, schemas: &mut Schemas) -> Node {
         .with("x-accepted-credentials", credentials(needs).to_vec())
         .with_some("security", (needs == Needs::Nothing).then(|| Node::Array(Vec::new())))
         .with_some("parameters", (!parameters.is_empty()).then_some(parameters))
-        .with_some("requestBody", request_body(endpoint, schemas))
+        .with_some("requestBody", request_body(endpoint, known, schemas))
         .with("responses", responses(endpoint, schemas))
 }
 
@@ -150,7 +172,7 @@ fn examples(examples: &[Example]) -> Option<Node> {
     (!examples.is_empty()).then_some(all)
 }
 
-fn request_body(endpoint: &Definition, schemas: &mut Schemas) -> Option<Node> {
+fn request_body(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Schemas) -> Option<Node> {
     let json = |schema| {
         Node::object()
             .with("schema", schema)
@@ -172,16 +194,30 @@ fn request_body(endpoint: &Definition, schemas: &mut Schemas) -> Option<Node> {
         Content::Rpc => Some(body(
             true,
             "A JSON-RPC 2.0 message of the Model Context Protocol.",
-            Node::object().with("application/json", json(Node::object().with("type", "object"))),
+            Node::object().with("application/json", json(any_object())),
         )),
-        Content::ModelCall => Some(body(
-            false,
-            "The body for the provider. At the three paths above it must be a JSON object, with a JSON content type.",
-            Node::object()
-                .with("application/json", json(Node::object()))
-                .with("*/*", Node::object().with("schema", Node::object())),
-        )),
+        Content::ModelCall => Some(match known {
+            Some(known) => {
+                let example = Node::object().with("value", Node::parse(known.body));
+                let json = Node::object()
+                    .with("schema", any_object())
+                    .with("examples", Node::object().with("call", example));
+                let content = Node::object().with("application/json", json);
+                body(true, "The body for the provider, a JSON object.", content)
+            }
+            None => body(
+                false,
+                "The body for the provider. Bodies of other media types are forwarded as well, but not at the paths of \
+                 `chat/completions`, `responses` and `messages`, where it must be a JSON object.",
+                Node::object().with("application/json", json(Node::object())),
+            ),
+        }),
     }
+}
+
+/// The schema of an object with members of any name.
+fn any_object() -> Node {
+    Node::object().with("type", "object").with("additionalProperties", true)
 }
 
 fn responses(endpoint: &Definition, schemas: &mut Schemas) -> Node {

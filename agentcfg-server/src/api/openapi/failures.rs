@@ -1,8 +1,8 @@
 //! The failures that endpoints share, and which of them an endpoint answers.
 
-use super::node::Node;
 use crate::api::call::Content;
 use crate::api::endpoint::Definition;
+use crate::api::node::Node;
 use crate::api::route::Needs;
 use crate::http::request::MAX_LONG_BODY;
 
@@ -227,6 +227,21 @@ pub(super) const FAILURES: &[Failure] = &[
         ],
     },
     Failure {
+        component: "CallUnavailable",
+        description: "There is no credential for the provider, or storage or the identity provider does not answer. Without a \
+         credential the same call fails until the workspace or the deployment has one: `X-Should-Retry` is `false`, and there is no \
+         `Retry-After`.",
+        is_counted: true,
+        headers: &["Retry-After-Sometimes", "X-Should-Retry"],
+        examples: &[
+            ("storage", "storage is unavailable, try again"),
+            (
+                "credential",
+                "no credential: the workspace has saved no key for openai, and this server has no managed access to openai",
+            ),
+        ],
+    },
+    Failure {
         component: "NotReady",
         description: "Storage does not answer.",
         is_counted: false,
@@ -320,6 +335,7 @@ pub(super) fn component(endpoint: &Definition, status: u16) -> &'static str {
         500 => "InternalError",
         502 => "BadGateway",
         503 if is_open => "NotReady",
+        503 if matches!(endpoint.content, Content::ModelCall) => "CallUnavailable",
         503 => "ServiceUnavailable",
         504 => "GatewayTimeout",
         other => panic!("{} answers {other}, which no component describes", endpoint.doc.id),

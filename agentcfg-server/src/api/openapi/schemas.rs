@@ -4,10 +4,10 @@ use agentcfg_core::model::{ErrorBody, schema};
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
 
-use super::node::Node;
 use crate::api::answer::Shown;
 use crate::api::call::Shape;
 use crate::api::endpoints;
+use crate::api::node::Node;
 use crate::api::schema::Schema;
 
 /// The schemas of the document, and references to them.
@@ -60,7 +60,8 @@ impl Schemas {
             Shape::Field(name, field) => {
                 let field = self.definitions[name]["properties"].get(field);
                 let field = field.unwrap_or_else(|| panic!("a parameter refers to a field that {name} lacks"));
-                Node::schema(field).without("description")
+                // A parameter that is left out is absent: its text is never null.
+                Node::schema(field).without("description").not_null()
             }
             Shape::Number {
                 minimum,
@@ -148,6 +149,24 @@ impl Node {
             (name.clone(), value)
         };
         Self::Object(members.into_iter().map(member).collect())
+    }
+
+    /// The schema of a value that is there, given that of a field that may be null.
+    fn not_null(self) -> Self {
+        if let Some([referred, _]) = self.get("anyOf").map(Self::items) {
+            return referred.clone();
+        }
+        let Some([kind, null]) = self.get("type").map(Self::items) else {
+            return self;
+        };
+        let (kind, is_nullable) = (kind.clone(), null.as_str() == Some("null"));
+        let Self::Object(mut members) = self else {
+            return self;
+        };
+        for (_, value) in members.iter_mut().filter(|(name, _)| is_nullable && name == "type") {
+            *value = kind.clone();
+        }
+        Self::Object(members)
     }
 
     /// A value, with the members of objects in the order of these names as far as they are among them.

@@ -68,8 +68,15 @@ fn references_lead_somewhere_and_no_component_is_left_over() {
 
 #[test]
 fn operations_have_names_of_their_own_and_say_what_they_do() {
-    let ids: BTreeSet<_> = endpoints::all().map(|endpoint| endpoint.doc.id).collect();
-    assert_eq!(ids.len(), endpoints::all().count());
+    let mut ids = BTreeSet::new();
+    for endpoint in endpoints::all() {
+        assert!(ids.insert(endpoint.doc.id), "{}", endpoint.doc.id);
+        for known in endpoint.doc.paths {
+            assert!(ids.insert(known.id), "{}", known.id);
+            let prefix = endpoint.route.prefix.unwrap();
+            assert!((prefix.accepts)(known.rest), "{}", known.rest);
+        }
+    }
     for endpoint in endpoints::all() {
         let doc = endpoint.doc;
         for text in [doc.summary, doc.description, doc.answer] {

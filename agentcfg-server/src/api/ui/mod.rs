@@ -9,13 +9,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use agentcfg_core::AgentCfg;
-use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::Response;
+use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{Method, Response};
 
 use self::files::{FILES, File};
 pub use self::sign_in::{IdentityProvider, Pending, SignInError, SignedIn};
 use crate::http::errors::Failure;
+use crate::http::static_file::{check_method, guard};
 use crate::http::{Body, Browser, Compression};
 
 /// The label of the dashboard in metrics.
@@ -72,9 +73,8 @@ impl Dashboard {
     ) -> Option<Result<Response<Body>, Failure>> {
         let path = head.uri.path();
         let file = find(path)?;
-        if !matches!(head.method, Method::GET | Method::HEAD) {
-            let message = format!("{} is not allowed here, use GET, HEAD", head.method);
-            return Some(Err(Failure::method_not_allowed(message, "GET, HEAD")));
+        if let Err(failure) = check_method(&head.method) {
+            return Some(Err(failure));
         }
         let answer = match (&self.provider, path) {
             (Some(provider), "/ui/sign-in") => sign_in::begin(&**provider, service, browser, &head.headers).await,
@@ -82,15 +82,15 @@ impl Dashboard {
                 sign_in::finish(&**provider, service, browser, &head.headers, head.uri.query()).await
             }
             _ => {
-                let mut response = file.response(&head.headers, compression);
-                guard(response.headers_mut(), browser.is_always_https(&head.headers));
+                let mut response = file.content.response(&head.headers, compression);
+                protect(response.headers_mut(), browser.is_always_https(&head.headers));
                 return Some(Ok(response));
             }
         };
         let mut response = answer.unwrap_or_else(|failure| refusal(&failure));
         let fields = response.headers_mut();
         fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        guard(fields, browser.is_always_https(&head.headers));
+        protect(fields, browser.is_always_https(&head.headers));
         Some(Ok(response))
     }
 }
@@ -151,18 +151,10 @@ fn is_plain(segment: &str) -> bool {
     !segment.is_empty() && !segment.starts_with('.') && segment.bytes().all(is_plain)
 }
 
-/// Adds the fields that keep a page from loading, leaking or being framed by anything else.
-fn guard(headers: &mut HeaderMap, is_always_https: bool) {
-    const FIELDS: [(HeaderName, &str); 5] = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-    ];
-    for (name, value) in FIELDS {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
+/// Adds the fields that keep a page from loading, leaking or being framed by anything else, and from plain HTTP where the
+/// browser always comes by HTTPS.
+fn protect(headers: &mut HeaderMap, is_always_https: bool) {
+    guard(headers, POLICY);
     if is_always_https {
         let year = HeaderValue::from_static("max-age=31536000");
         headers.insert(header::STRICT_TRANSPORT_SECURITY, year);

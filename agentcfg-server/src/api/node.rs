@@ -1,45 +1,129 @@
-//! JSON whose objects keep the order in which their members were added, since a description is read from top to bottom.
+//! JSON whose objects keep the order of their members, since a description is read from top to bottom.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+#[cfg(test)]
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
 /// A JSON value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Node {
+pub enum Node {
     Object(Vec<(String, Node)>),
     Array(Vec<Node>),
     Leaf(Value),
 }
 
 impl Node {
+    /// A member of an object.
+    pub fn get(&self, name: &str) -> Option<&Self> {
+        self.members().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// The value that a reference such as `#/components/schemas/Agent` leads to.
+    pub fn resolve(&self, reference: &str) -> Option<&Self> {
+        let path = reference.strip_prefix("#/")?;
+        path.split('/').try_fold(self, |node, name| node.get(name))
+    }
+
+    /// The members of an object, in order; none where this is no object.
+    pub fn members(&self) -> impl Iterator<Item = (&str, &Self)> {
+        let members = match self {
+            Self::Object(members) => members.as_slice(),
+            _ => &[],
+        };
+        members.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// The items of an array; none where this is no array.
+    pub fn items(&self) -> &[Self] {
+        match self {
+            Self::Array(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The text of a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Leaf(Value::String(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The text of a member that is a string; empty where there is none.
+    pub fn text(&self, name: &str) -> &str {
+        self.get(name).and_then(Self::as_str).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Node {
+    /// Writes the value as JSON: on one line, or with `{:#}` with a line for each member of an object.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let indent = f.alternate().then_some(0);
+        self.write(f, indent)
+    }
+}
+
+impl Node {
+    /// Writes the value. With an indentation, each member of an object and each object in an array has a line of its own.
+    fn write(&self, f: &mut fmt::Formatter<'_>, indent: Option<usize>) -> fmt::Result {
+        let (open, close, is_spread) = match self {
+            Self::Leaf(value) => return write!(f, "{value}"),
+            Self::Object(members) => ('{', '}', !members.is_empty()),
+            Self::Array(items) => ('[', ']', items.iter().any(|item| matches!(item, Self::Object(_)))),
+        };
+        let inner = indent.filter(|_| is_spread).map(|indent| indent + 2);
+        let members = self.members().map(|(name, value)| (Some(name), value));
+        let items = self.items().iter().map(|item| (None, item));
+        write!(f, "{open}")?;
+        for (at, (name, value)) in members.chain(items).enumerate() {
+            match (at, inner) {
+                (0, None) => {}
+                (_, None) => f.write_str(", ")?,
+                (0, Some(inner)) => write!(f, "\n{:inner$}", "")?,
+                (_, Some(inner)) => write!(f, ",\n{:inner$}", "")?,
+            }
+            if let Some(name) = name {
+                write!(f, "{}: ", Value::from(name))?;
+            }
+            value.write(f, inner.or(indent))?;
+        }
+        if let (Some(_), Some(indent)) = (inner, indent) {
+            write!(f, "\n{:indent$}", "")?;
+        }
+        write!(f, "{close}")
+    }
+}
+
+#[cfg(test)]
+impl Node {
     /// An object without members.
-    pub(super) const fn object() -> Self {
+    pub const fn object() -> Self {
         Self::Object(Vec::new())
     }
 
     /// Reads a JSON text.
-    pub(super) fn parse(json: &str) -> Self {
+    pub fn parse(json: &str) -> Self {
         serde_json::from_str(json).unwrap_or_else(|error| panic!("{error} in {json}"))
     }
 
     /// A reference to a component.
-    pub(super) fn reference(kind: &str, name: &str) -> Self {
+    pub fn reference(kind: &str, name: &str) -> Self {
         Self::object().with("$ref", format!("#/components/{kind}/{name}"))
     }
 
     /// Adds a member.
     #[must_use]
-    pub(super) fn with(mut self, name: &str, value: impl Into<Node>) -> Self {
+    pub fn with(mut self, name: &str, value: impl Into<Node>) -> Self {
         self.add(name, value);
         self
     }
 
     /// Adds a member, if there is a value.
     #[must_use]
-    pub(super) fn with_some(self, name: &str, value: Option<impl Into<Node>>) -> Self {
+    pub fn with_some(self, name: &str, value: Option<impl Into<Node>>) -> Self {
         match value {
             Some(value) => self.with(name, value),
             None => self,
@@ -47,23 +131,15 @@ impl Node {
     }
 
     /// Adds a member.
-    pub(super) fn add(&mut self, name: &str, value: impl Into<Node>) {
+    pub fn add(&mut self, name: &str, value: impl Into<Node>) {
         match self {
             Self::Object(members) => members.push((name.to_owned(), value.into())),
             _ => panic!("{name} is added to what is no object"),
         }
     }
 
-    /// A member of an object.
-    pub(super) fn get(&self, name: &str) -> Option<&Self> {
-        match self {
-            Self::Object(members) => members.iter().find(|(known, _)| known == name).map(|(_, value)| value),
-            _ => None,
-        }
-    }
-
     /// A member of an object, which is made where there is none.
-    pub(super) fn entry(&mut self, name: &str, new: impl FnOnce() -> Node) -> &mut Self {
+    pub fn entry(&mut self, name: &str, new: impl FnOnce() -> Node) -> &mut Self {
         let Self::Object(members) = self else {
             panic!("{name} is looked up in what is no object")
         };
@@ -77,7 +153,7 @@ impl Node {
 
     /// The object without one member.
     #[must_use]
-    pub(super) fn without(self, name: &str) -> Self {
+    pub fn without(self, name: &str) -> Self {
         match self {
             Self::Object(members) => Self::Object(members.into_iter().filter(|(known, _)| known != name).collect()),
             other => other,
@@ -85,36 +161,42 @@ impl Node {
     }
 }
 
+#[cfg(test)]
 impl From<&str> for Node {
     fn from(text: &str) -> Self {
         Self::Leaf(text.into())
     }
 }
 
+#[cfg(test)]
 impl From<String> for Node {
     fn from(text: String) -> Self {
         Self::Leaf(text.into())
     }
 }
 
+#[cfg(test)]
 impl From<u64> for Node {
     fn from(number: u64) -> Self {
         Self::Leaf(number.into())
     }
 }
 
+#[cfg(test)]
 impl From<bool> for Node {
     fn from(value: bool) -> Self {
         Self::Leaf(value.into())
     }
 }
 
+#[cfg(test)]
 impl<T: Into<Node>> From<Vec<T>> for Node {
     fn from(items: Vec<T>) -> Self {
         Self::Array(items.into_iter().map(Into::into).collect())
     }
 }
 
+#[cfg(test)]
 impl Serialize for Node {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -179,10 +261,24 @@ impl<'de> Deserialize<'de> for Node {
             }
 
             fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-                Ok(value.into())
+                Ok(Node::Leaf(value.into()))
             }
         }
 
         deserializer.deserialize_any(Reader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_members_is_kept() {
+        let text = r#"{"b": 1, "a": [{"c": null}, {}], "d": ["x", true], "e": {}, "\"": -0.5}"#;
+        let node = Node::parse(text);
+        assert_eq!(node.to_string(), text);
+        let lines = "{\n  \"b\": 1,\n  \"a\": [\n    {\n      \"c\": null\n    },\n    {}\n  ],\n  \"d\": [\"x\", true],\n  \"e\": {},\n  \"\\\"\": -0.5\n}";
+        assert_eq!(format!("{node:#}"), lines);
     }
 }
