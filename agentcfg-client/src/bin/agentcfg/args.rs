@@ -9,10 +9,11 @@ Exit codes:
   0   done, or nothing to do
   1   error
   2   plan found differences
-  3   not signed in, or the credential may not do it (not from export, plan and apply, which exit with 1)
-  4   not found (likewise)
-  5   changed meanwhile, or exists already (likewise)
+  3   not signed in, or the credential may not do it
+  4   not found
+  5   changed meanwhile, or exists already
   64  wrong command line
+  export, plan and apply exit with 1 instead of 3, 4 and 5.
 
 Environment:
   AGENTCFG_URL        the server; wins over the one of `agentcfg login`
@@ -35,6 +36,7 @@ pub struct Arguments {
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
 pub struct Global {
     /// The workspace to work in, by its id. A credential with a single workspace needs none.
     #[arg(long, global = true, value_name = "ID", env = "AGENTCFG_WORKSPACE", hide_env = true)]
@@ -150,8 +152,9 @@ Examples:
     Watch(Watch),
     /// Write each agent to a file, DIR/<agent_id>.md.
     #[command(after_help = "\
-A file is YAML front matter with the fields, and the persona prompt as its text. The same agents always give the same files, and
-applying them changes nothing. Files that are not those of agents are never touched.
+A file is YAML front matter with the fields, and the persona prompt as its text. The same agents
+always give the same files, and applying them changes nothing. Files that are not those of agents
+are never touched.
 
 Examples:
   agentcfg export agents
@@ -172,8 +175,8 @@ Examples:
     Plan(Directory),
     /// Bring the agents to the state of the files, all in one change or none.
     #[command(after_help = "\
-On a terminal the changes are shown first and applied after a confirmation, and only if no agent has changed meanwhile. In a
-pipeline they are applied at once.
+On a terminal the changes are shown first. They are applied after a confirmation, and only if
+none of the agents has changed meanwhile. In a pipeline they are applied at once.
 
 Examples:
   agentcfg apply agents
@@ -267,14 +270,15 @@ Examples:
     /// Create an agent.
     #[command(after_help = "\
 Examples:
-  agentcfg agents create writer --display-name 'Release writer' --model gpt-5 --persona-file persona.txt
-  agentcfg agents create writer --display-name Writer --capability writing --parameter formality=70
+  agentcfg agents create writer --display-name Writer --persona-file persona.txt
+  agentcfg agents create writer --display-name Writer --parameter formality=70
   agentcfg agents create --file writer.md")]
     Create(Box<Create>),
     /// Change an agent in your editor, the one of VISUAL or EDITOR.
     #[command(after_help = "\
-The agent is shown as its file. What you change is sent; if another client has changed the agent meanwhile, the two changes are
-merged, and lines that both have changed are marked for you to choose. Whatever fails, your text is kept, and its path is printed.
+The agent is shown as its file. What you change is sent. If another client has changed the agent
+meanwhile, the two changes are merged, and lines that both have changed are marked for you to
+choose. If anything fails, your text is kept and its path is printed.
 
 Example:
   EDITOR='code --wait' agentcfg agents edit writer")]
@@ -356,9 +360,9 @@ pub struct CreateFields {
     /// The model.
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// The colour, such as '#7c3aed'.
+    /// The colour of the avatar, such as '#7c3aed'.
     #[arg(long, value_name = "COLOR")]
-    pub color: Option<String>,
+    pub avatar_color: Option<String>,
     /// The file with the persona prompt, byte for byte; `-` is standard input.
     #[arg(long, value_name = "FILE")]
     pub persona_file: Option<PathBuf>,

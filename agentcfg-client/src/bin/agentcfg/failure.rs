@@ -95,10 +95,17 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Call(error) => {
-                error.fmt(f)?;
+                f.write_str(error.message())?;
                 // The last cause is what the operating system said.
                 let cause = std::iter::successors(std::error::Error::source(error), |cause| cause.source()).last();
-                cause.map_or(Ok(()), |cause| write!(f, ": {cause}"))
+                if let Some(cause) = cause {
+                    write!(f, ": {cause}")?;
+                }
+                // What the caller cannot mend is in the server's log.
+                match error.request_id().filter(|_| error.status() >= Some(500)) {
+                    Some(id) => write!(f, " (request {id} in the log of the server)"),
+                    None => Ok(()),
+                }
             }
             Self::Files(problems) => {
                 for problem in problems {

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Stderr, Stdout, Write};
 
+use agentcfg_client::model::{Changes, Timestamp};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Row, Table, presets};
@@ -143,6 +144,22 @@ fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
         }
     }
     printable
+}
+
+/// A time in a table: to the minute, in UTC.
+pub fn minute(at: Timestamp) -> String {
+    let text = at.to_string();
+    format!("{}Z", text.get(..16).unwrap_or(&text))
+}
+
+/// The names of what changed, in a line. An apply of many agents has thousands of them.
+pub fn changed(changes: &Changes) -> String {
+    const SHOWN: usize = 8;
+    let mut names: Vec<_> = changes.keys().take(SHOWN).map(|name| printable(name)).collect();
+    if changes.len() > SHOWN {
+        names.push(format!("and {} more", changes.len() - SHOWN));
+    }
+    names.join(" ")
 }
 
 /// A value that may be absent, in a table.

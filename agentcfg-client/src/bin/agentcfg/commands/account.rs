@@ -75,7 +75,7 @@ fn server(path: &std::path::Path, named: Option<String>) -> Result<(String, Orig
         _ => (DEFAULT_URL.to_owned(), Origin::Default),
     };
     match terminal::is_attended() {
-        true => Ok((terminal::ask("Server", &known)?, Origin::Login)),
+        true => Ok((terminal::ask("Server", &known)?, Origin::CommandLine("your answer"))),
         false => Ok((known, origin)),
     }
 }

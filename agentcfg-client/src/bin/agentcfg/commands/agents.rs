@@ -13,7 +13,7 @@ use super::{Context, edit};
 use crate::args::{Agents, Create, CreateFields, Reason, Selector};
 use crate::failure::{Code, Failure, Result};
 use crate::file::{self, Fields};
-use crate::output::{or_dash, printable};
+use crate::output::{minute, or_dash, printable};
 use crate::session::parse;
 use crate::terminal;
 
@@ -58,7 +58,7 @@ async fn list(context: &mut Context, state: &str, at: Option<String>, revision: 
                 or_dash(agent.model.as_ref()),
                 or_dash(agent.role.as_ref()),
                 if agent.is_active { "active" } else { "inactive" }.to_owned(),
-                agent.updated_at.to_string(),
+                minute(agent.updated_at),
             ]
         };
         let rows = agents.iter().map(row).collect();
@@ -141,7 +141,7 @@ fn from_options(agent_id: &str, fields: CreateFields) -> Result<AgentSpec> {
         ("description", fields.description),
         ("agent_type", fields.agent_type),
         ("model", fields.model),
-        ("color", fields.color),
+        ("color", fields.avatar_color),
         (
             Fields::BODY,
             fields.persona_file.map(|path| persona(&path)).transpose()?,

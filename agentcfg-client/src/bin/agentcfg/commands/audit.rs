@@ -5,7 +5,7 @@ use agentcfg_client::model::{AuditEntry, AuditFilter};
 use super::Context;
 use crate::args::Audit;
 use crate::failure::{Code, Result};
-use crate::output::or_dash;
+use crate::output::{changed, minute, or_dash};
 use crate::session::parse;
 
 pub async fn list(context: &mut Context, filter: Audit) -> Result<Code> {
@@ -27,15 +27,14 @@ pub async fn list(context: &mut Context, filter: Audit) -> Result<Code> {
         .await?;
     context.output.show(&entries, |output| {
         let row = |entry: &AuditEntry| {
-            let changed: Vec<_> = entry.changes.keys().map(String::as_str).collect();
             vec![
                 entry.revision.to_string(),
-                entry.created_at.to_string(),
+                minute(entry.created_at),
                 entry.actor.id.clone(),
                 entry.action.to_string(),
                 entry.target.id.clone(),
                 or_dash(entry.message.as_ref()),
-                changed.join(" "),
+                changed(&entry.changes),
             ]
         };
         let header = ["REVISION", "TIME", "ACTOR", "ACTION", "TARGET", "MESSAGE", "CHANGED"];

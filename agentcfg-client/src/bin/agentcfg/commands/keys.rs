@@ -5,7 +5,7 @@ use agentcfg_client::model::{ApiKey, CreatedApiKey, NewApiKey, RotateApiKey};
 use super::Context;
 use crate::args::Keys;
 use crate::failure::{Code, Result};
-use crate::output::{Output, or_dash};
+use crate::output::{Output, minute, or_dash};
 use crate::session::{Session, parse};
 use crate::terminal;
 
@@ -67,15 +67,15 @@ async fn list(session: &Session, output: &mut Output) -> Result<()> {
     let keys = session.client.list_api_keys(session.workspace().await?).await?;
     output.show(&keys, |output| {
         let row = |key: &ApiKey| {
-            let state = key.revoked_at.map(|at| format!("revoked {at}"));
-            let state = state.or_else(|| key.expires_at.map(|at| format!("expires {at}")));
+            let state = key.revoked_at.map(|at| format!("revoked {}", minute(at)));
+            let state = state.or_else(|| key.expires_at.map(|at| format!("expires {}", minute(at))));
             vec![
                 key.id.to_string(),
                 key.name.clone(),
                 key.scope.to_string(),
                 key.environment.to_string(),
                 key.rate_limit.to_string(),
-                or_dash(key.last_used_at),
+                or_dash(key.last_used_at.map(minute)),
                 or_dash(state),
             ]
         };

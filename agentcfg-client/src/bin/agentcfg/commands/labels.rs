@@ -5,7 +5,7 @@ use agentcfg_client::model::{AgentLabel, LabelFilter, LabelTarget, Patch, Promot
 use super::Context;
 use crate::args::Label;
 use crate::failure::{Code, Result};
-use crate::output::or_dash;
+use crate::output::{minute, or_dash};
 use crate::session::parse;
 
 pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
@@ -61,7 +61,7 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
                         label.agent_id.to_string(),
                         label.label.to_string(),
                         label.version.to_string(),
-                        label.updated_at.to_string(),
+                        minute(label.updated_at),
                         label.actor.id.clone(),
                     ]
                 };

@@ -108,7 +108,8 @@ fn difference(output: &mut Output, from: &str, to: &str) -> Result<()> {
                 ChangeTag::Equal => (' ', DIM),
             };
             let line = printable(change.value().trim_end_matches('\n'));
-            output.line(format_args!("      {style}{sign} {line}{style:#}"))?;
+            let line = format!("{sign} {line}");
+            output.line(format_args!("      {style}{}{style:#}", line.trim_end()))?;
         }
     }
     Ok(())

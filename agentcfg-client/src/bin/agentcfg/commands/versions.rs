@@ -5,7 +5,7 @@ use agentcfg_client::model::{AgentVersion, Precondition, Rollback, VersionPage, 
 use super::{Context, plan};
 use crate::args::Reason;
 use crate::failure::{Code, Result};
-use crate::output::or_dash;
+use crate::output::{minute, or_dash};
 use crate::session::parse;
 
 pub async fn list(context: &mut Context, agent_id: &str, limit: Option<u32>, before: Option<u64>) -> Result<Code> {
@@ -18,7 +18,7 @@ pub async fn list(context: &mut Context, agent_id: &str, limit: Option<u32>, bef
             vec![
                 version.version.to_string(),
                 labels.join(" "),
-                version.created_at.to_string(),
+                minute(version.created_at),
                 or_dash(version.actor.as_ref().map(|actor| actor.id.as_str())),
                 message(version),
             ]

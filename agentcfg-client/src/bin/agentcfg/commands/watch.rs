@@ -11,7 +11,7 @@ use super::Context;
 use crate::args::Watch;
 use crate::failure::{Code, Failure, Result};
 use crate::file;
-use crate::output::{BOLD, DIM, Output, or_dash, printable};
+use crate::output::{BOLD, DIM, Output, changed, or_dash, printable};
 use crate::session::parse;
 
 pub async fn run(context: &mut Context, watch: Watch) -> Result<Code> {
@@ -79,13 +79,12 @@ fn show_change(output: &mut Output, event: &ChangeEvent) -> Result<()> {
         .as_ref()
         .map(|message| format!("  \"{}\"", printable(message)))
         .unwrap_or_default();
-    let fields: Vec<_> = event.changes.keys().map(|name| printable(name)).collect();
     output.line(format_args!(
         "{DIM}{} {}{DIM:#}  {BOLD}{}{BOLD:#} {target} by {actor}{message}  {DIM}{}{DIM:#}",
         event.created_at,
         event.revision,
         event.kind,
-        fields.join(" "),
+        changed(&event.changes),
     ))
 }
 
