@@ -195,8 +195,14 @@ impl Faults {
     }
 }
 
-/// A name from a caller as it can stand in a message: printable and short.
-pub(crate) fn shown(name: &str) -> impl fmt::Display {
+/// A name from a caller as it stands in a message and in the field of a [`Fault`]: printable and short.
+///
+/// ```
+/// use agentcfg_core::validate::shown;
+/// assert_eq!(shown("tone\n").to_string(), "tone\\n");
+/// assert_eq!(shown(&"x".repeat(99)).to_string(), format!("{}…", "x".repeat(60)));
+/// ```
+pub fn shown(name: &str) -> impl fmt::Display {
     Shown(name)
 }
 

@@ -12,8 +12,7 @@ mod valid;
 pub use crate::json::read_json;
 use std::fmt::Display;
 
-pub(crate) use self::faults::shown;
-pub use self::faults::{Fault, Faults, Invalid};
+pub use self::faults::{Fault, Faults, Invalid, shown};
 pub(crate) use self::valid::read;
 pub use self::valid::{IntoValid, Valid};
 use crate::rules;

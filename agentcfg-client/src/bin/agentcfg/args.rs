@@ -1,0 +1,522 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0   done, or nothing to do
+  1   error
+  2   plan found differences
+  3   not signed in, or the credential may not do it
+  4   not found
+  5   changed meanwhile, or exists already
+  64  wrong command line
+  export, plan and apply exit with 1 instead of 3, 4 and 5.
+
+Environment:
+  AGENTCFG_URL        the server; wins over the one of `agentcfg login`
+  AGENTCFG_API_KEY    an API key or a session token; wins over the one of `agentcfg login`
+  AGENTCFG_WORKSPACE  the workspace, as --workspace
+  NO_COLOR            no colours, as --color never
+  VISUAL, EDITOR      the editor of `agentcfg agents edit`";
+
+/// Configure a fleet of agents from the command line.
+///
+/// Sign in once with `agentcfg login`. Then list agents, edit one in your editor, release a version with a label, or keep all agents
+/// as files in git with `export`, `plan` and `apply`.
+#[derive(Debug, Parser)]
+#[command(name = "agentcfg", version, after_help = AFTER_HELP, max_term_width = 100)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// The workspace to work in, by its id. A credential with a single workspace needs none.
+    #[arg(long, global = true, value_name = "ID", env = "AGENTCFG_WORKSPACE", hide_env = true)]
+    pub workspace: Option<String>,
+    /// Text for people, or the JSON of the API for programs.
+    #[arg(
+        long,
+        short,
+        global = true,
+        value_enum,
+        default_value = "text",
+        value_name = "FORMAT"
+    )]
+    pub output: Format,
+    /// When to use colours. `auto`: on a terminal, unless NO_COLOR is set.
+    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    pub color: Color,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Sign in to a server. The API key or session token is read from standard input.
+    #[command(after_help = "\
+Examples:
+  agentcfg login --url https://agents.example.com
+  agentcfg login < key.txt")]
+    Login {
+        /// The server, such as http://127.0.0.1:7420.
+        #[arg(long, value_name = "URL")]
+        url: Option<String>,
+    },
+    /// Forget the server and the credential of `agentcfg login`.
+    Logout,
+    /// Show who is signed in, and what the credential may do.
+    Whoami,
+    /// List, show and change agents.
+    #[command(subcommand)]
+    Agents(Agents),
+    /// List the versions of an agent, newest first.
+    Versions {
+        #[command(flatten)]
+        agent: Agent,
+        /// Show at most this many versions, 1 to 1000.
+        #[arg(long, value_name = "NUMBER")]
+        limit: Option<u32>,
+        /// Show versions before this one.
+        #[arg(long, value_name = "VERSION")]
+        before: Option<u64>,
+    },
+    /// Compare two versions of an agent.
+    #[command(after_help = "\
+Examples:
+  agentcfg diff writer 3 4
+  agentcfg diff writer production     # with the current version")]
+    Diff {
+        #[command(flatten)]
+        agent: Agent,
+        /// A version or a label.
+        #[arg(value_name = "FROM")]
+        from: String,
+        /// A version or a label; the current version if it is left out.
+        #[arg(value_name = "TO", default_value = "latest", hide_default_value = true)]
+        to: String,
+    },
+    /// Give an agent the content of an earlier version again, as a new version.
+    #[command(after_help = "\
+Examples:
+  agentcfg rollback writer 3 --message 'Version 4 answers too long'
+  agentcfg rollback writer production")]
+    Rollback {
+        #[command(flatten)]
+        agent: Agent,
+        /// A version or a label.
+        #[arg(value_name = "TO")]
+        to: String,
+        #[command(flatten)]
+        reason: Reason,
+    },
+    /// Release versions: set, remove, list and promote labels.
+    #[command(subcommand)]
+    Label(Label),
+    /// Show what the agents are doing now.
+    Status,
+    /// List, create, rotate and revoke API keys. All but the list need a session token.
+    #[command(subcommand)]
+    Keys(Keys),
+    /// Show the audit log, newest entry first.
+    #[command(after_help = "\
+Examples:
+  agentcfg audit --limit 20
+  agentcfg audit --action 'label.*' --since 2026-11-01T00:00:00Z
+  agentcfg audit --target-type agent --target-id writer --output json")]
+    Audit(Audit),
+    /// Follow the changes of the workspace as they are made. Lost connections are resumed without a gap.
+    #[command(after_help = "\
+Examples:
+  agentcfg watch
+  agentcfg watch --after start --output json          # one JSON object a line
+  agentcfg watch --cursor-file watch.cursor           # goes on where the last run ended")]
+    Watch(Watch),
+    /// Write each agent to a file, DIR/<agent_id>.md.
+    #[command(after_help = "\
+A file is YAML front matter with the fields, and the persona prompt as its text. The same agents
+always give the same files, and applying them changes nothing. Files that are not those of agents
+are never touched.
+
+Examples:
+  agentcfg export agents
+  agentcfg export agents --prune")]
+    Export {
+        /// The directory. It is created if there is none.
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        /// Remove the files of agents that no longer exist. Without it they are only listed.
+        #[arg(long)]
+        prune: bool,
+    },
+    /// Show what `agentcfg apply` would change. Exits with 2 if there are differences.
+    #[command(after_help = "\
+Examples:
+  agentcfg plan agents
+  agentcfg plan agents --set docs --prune --output json")]
+    Plan(Directory),
+    /// Bring the agents to the state of the files, all in one change or none.
+    #[command(after_help = "\
+On a terminal the changes are shown first. They are applied after a confirmation, and only if
+none of the agents has changed meanwhile. In a pipeline they are applied at once.
+
+Examples:
+  agentcfg apply agents
+  agentcfg apply agents --set docs --prune --yes --message 'Release 12'")]
+    Apply {
+        #[command(flatten)]
+        directory: Directory,
+        #[command(flatten)]
+        reason: Reason,
+        /// Apply without asking.
+        #[arg(long, short)]
+        yes: bool,
+        /// Only show what would change. Unlike `plan`, this exits with 0 also if there are differences.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Print the completions for a shell.
+    #[command(after_help = "\
+Examples:
+  agentcfg completions bash > /etc/bash_completion.d/agentcfg
+  agentcfg completions zsh > \"${fpath[1]}/_agentcfg\"
+  agentcfg completions fish > ~/.config/fish/completions/agentcfg.fish")]
+    Completions {
+        #[arg(value_enum, value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
+    /// Write a manual page for each command.
+    #[command(hide = true)]
+    Man {
+        /// The directory. It is created if there is none.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
+}
+
+/// An agent by its identifier.
+#[derive(Debug, Args)]
+pub struct Agent {
+    /// The identifier of the agent, its `agent_id`.
+    #[arg(value_name = "AGENT")]
+    pub agent: String,
+}
+
+/// Why a change is made.
+#[derive(Debug, Args)]
+pub struct Reason {
+    /// Why: kept in the audit log and with the version. At most 500 characters.
+    #[arg(long, short, value_name = "TEXT")]
+    pub message: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Directory {
+    /// The directory with the files.
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// The set that the agents belong to. Other agents are left alone.
+    #[arg(long, value_name = "NAME")]
+    pub set: Option<String>,
+    /// Deactivate the agents of the set that have no file any more.
+    #[arg(long)]
+    pub prune: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Agents {
+    /// List the agents of the workspace.
+    List {
+        /// Which agents: `active`, `inactive` or `all`.
+        #[arg(long, value_name = "STATE", default_value = "active")]
+        state: String,
+        /// The agents as they were at this time, such as 2026-11-20T18:00:00Z.
+        #[arg(long, value_name = "TIME")]
+        at: Option<String>,
+        /// The agents as they were at this revision of the workspace.
+        #[arg(long, value_name = "NUMBER", conflicts_with = "at")]
+        revision: Option<u64>,
+    },
+    /// Show an agent as its file, or as JSON.
+    #[command(after_help = "\
+Examples:
+  agentcfg agents get writer
+  agentcfg agents get writer --label production
+  agentcfg agents get writer > writer.md")]
+    Get {
+        #[command(flatten)]
+        agent: Agent,
+        #[command(flatten)]
+        at: Selector,
+    },
+    /// Create an agent.
+    #[command(after_help = "\
+Examples:
+  agentcfg agents create writer --display-name Writer --persona-file persona.txt
+  agentcfg agents create writer --display-name Writer --parameter formality=70
+  agentcfg agents create --file writer.md")]
+    Create(Box<Create>),
+    /// Change an agent in your editor, the one of VISUAL or EDITOR.
+    #[command(after_help = "\
+The agent is shown as its file. What you change is sent. If another client has changed the agent
+meanwhile, the two changes are merged, and lines that both have changed are marked for you to
+choose. If anything fails, your text is kept and its path is printed.
+
+Example:
+  EDITOR='code --wait' agentcfg agents edit writer")]
+    Edit {
+        #[command(flatten)]
+        agent: Agent,
+        #[command(flatten)]
+        reason: Reason,
+    },
+    /// Delete an agent. Its record is kept, and `agentcfg agents restore` brings it back.
+    Delete {
+        #[command(flatten)]
+        agent: Agent,
+        #[command(flatten)]
+        reason: Reason,
+        /// Delete without asking.
+        #[arg(long, short)]
+        yes: bool,
+        /// Only check that the agent is there.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Make a deleted agent active again.
+    Restore {
+        #[command(flatten)]
+        agent: Agent,
+        #[command(flatten)]
+        reason: Reason,
+    },
+}
+
+/// Which version of an agent.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub struct Selector {
+    /// This version.
+    #[arg(long, value_name = "NUMBER")]
+    pub version: Option<u64>,
+    /// The version that this label points at.
+    #[arg(long, value_name = "LABEL")]
+    pub label: Option<String>,
+    /// As it was at this time, such as 2026-11-20T18:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<String>,
+    /// As it was at this revision of the workspace.
+    #[arg(long, value_name = "NUMBER")]
+    pub revision: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct Create {
+    /// The identifier: 1 to 50 of a-z, 0-9, - and _.
+    #[arg(value_name = "AGENT", required_unless_present = "file")]
+    pub agent: Option<String>,
+    /// Take the agent from this file, as `agentcfg export` writes it.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["agent", "fields"])]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub fields: CreateFields,
+    #[command(flatten)]
+    pub reason: Reason,
+}
+
+#[derive(Debug, Args)]
+#[group(id = "fields", multiple = true)]
+pub struct CreateFields {
+    /// The name for people.
+    #[arg(long, value_name = "TEXT")]
+    pub display_name: Option<String>,
+    /// The title of the role.
+    #[arg(long, value_name = "TEXT")]
+    pub role: Option<String>,
+    /// What the agent does.
+    #[arg(long, value_name = "TEXT")]
+    pub description: Option<String>,
+    /// `ai` or `human`.
+    #[arg(long, value_name = "TYPE")]
+    pub agent_type: Option<String>,
+    /// The model.
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// The colour of the avatar, such as '#7c3aed'.
+    #[arg(long, value_name = "COLOR")]
+    pub avatar_color: Option<String>,
+    /// The file with the persona prompt, byte for byte; `-` is standard input.
+    #[arg(long, value_name = "FILE")]
+    pub persona_file: Option<PathBuf>,
+    /// A tag of what the agent can do. May be given more than once.
+    #[arg(long = "capability", value_name = "TAG")]
+    pub capabilities: Vec<String>,
+    /// A parameter, such as formality=70. May be given more than once.
+    #[arg(long = "parameter", value_name = "NAME=NUMBER")]
+    pub parameters: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Label {
+    /// Point a label of an agent at a version.
+    #[command(after_help = "\
+Examples:
+  agentcfg label set writer production 4
+  agentcfg label set writer production 4 --expected 3     # only if it points at 3 now")]
+    Set {
+        #[command(flatten)]
+        agent: Agent,
+        #[arg(value_name = "LABEL")]
+        label: String,
+        #[arg(value_name = "VERSION")]
+        version: u64,
+        /// Only if the label points at this version now; `none`: only if there is no such label.
+        #[arg(long, value_name = "VERSION")]
+        expected: Option<String>,
+        #[command(flatten)]
+        reason: Reason,
+    },
+    /// Remove a label of an agent. The version stays.
+    Remove {
+        #[command(flatten)]
+        agent: Agent,
+        #[arg(value_name = "LABEL")]
+        label: String,
+        #[command(flatten)]
+        reason: Reason,
+    },
+    /// List the labels of the workspace.
+    List {
+        /// Those of this agent.
+        #[arg(long, value_name = "AGENT")]
+        agent: Option<String>,
+        /// Those of this name.
+        #[arg(long, value_name = "LABEL")]
+        label: Option<String>,
+    },
+    /// Point one label at the versions of another, for all agents that have it, in one change.
+    #[command(after_help = "\
+Example:
+  agentcfg label promote staging production")]
+    Promote {
+        #[arg(value_name = "FROM")]
+        from: String,
+        #[arg(value_name = "TO")]
+        to: String,
+        /// Only this agent. May be given more than once.
+        #[arg(long = "agent", value_name = "AGENT")]
+        agents: Vec<String>,
+        #[command(flatten)]
+        reason: Reason,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Keys {
+    /// List the API keys of the workspace, without their secrets.
+    List,
+    /// Create an API key. The key alone goes to standard output, and is never shown again.
+    #[command(after_help = "\
+Example:
+  KEY=$(agentcfg keys create 'Nightly build' --scope write --environment production)")]
+    Create {
+        /// A descriptive name.
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// `read`, `write` or `admin`.
+        #[arg(long, value_name = "SCOPE")]
+        scope: String,
+        /// `development` or `production`.
+        #[arg(long, value_name = "ENVIRONMENT", default_value = "development")]
+        environment: String,
+        /// When the key expires, such as 2027-01-31T18:00:00Z; never if it is left out.
+        #[arg(long, value_name = "TIME")]
+        expires_at: Option<String>,
+        /// Requests per minute.
+        #[arg(long, value_name = "NUMBER")]
+        rate_limit: Option<u32>,
+    },
+    /// Replace an API key by a new one. The new key alone goes to standard output, and is never shown again.
+    #[command(after_help = "\
+Example:
+  KEY=$(agentcfg keys rotate 4fQ8mZr2LkV7xN0bTy6W --overlap 3600)")]
+    Rotate {
+        /// The identifier of the key, as `agentcfg keys list` shows it; not the key itself.
+        #[arg(value_name = "KEY_ID")]
+        key: String,
+        /// How many seconds the old key still works.
+        #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+        overlap: u32,
+    },
+    /// Revoke an API key, at once.
+    Revoke {
+        /// The identifier of the key, as `agentcfg keys list` shows it; not the key itself.
+        #[arg(value_name = "KEY_ID")]
+        key: String,
+        /// Revoke without asking.
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Audit {
+    /// Entries of this actor, a user id or the id of a key.
+    #[arg(long, value_name = "ID")]
+    pub actor: Option<String>,
+    /// Entries of this action, such as agent.updated or 'agent.*'.
+    #[arg(long, value_name = "ACTION")]
+    pub action: Option<String>,
+    /// Entries about this kind of target, such as agent.
+    #[arg(long, value_name = "TYPE")]
+    pub target_type: Option<String>,
+    /// Entries about the target with this id.
+    #[arg(long, value_name = "ID")]
+    pub target_id: Option<String>,
+    /// Entries from this time on.
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Entries before this time.
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Entries before this revision.
+    #[arg(long, value_name = "NUMBER")]
+    pub before: Option<u64>,
+    /// At most this many entries, 1 to 1000.
+    #[arg(long, value_name = "NUMBER")]
+    pub limit: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub struct Watch {
+    /// Where to begin: `now`, `start` (of the workspace), or a cursor. [default: now]
+    #[arg(long, value_name = "POSITION")]
+    pub after: Option<String>,
+    /// Also show what the agents are doing.
+    #[arg(long)]
+    pub status: bool,
+    /// Keep the position in this file, and go on from there if it exists.
+    #[arg(long, value_name = "FILE")]
+    pub cursor_file: Option<PathBuf>,
+    /// End after this many events.
+    #[arg(long, value_name = "NUMBER")]
+    pub limit: Option<u64>,
+}

@@ -1,0 +1,234 @@
+//! Listing, showing and changing agents.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+use agentcfg_client::AgentFilter;
+use agentcfg_client::model::WorkspaceId;
+use agentcfg_client::model::{Agent, AgentConfig, AgentSpec, AsOf, NewAgent, Precondition, VersionSelector};
+use serde_json::{Map, Value};
+
+use super::{Context, edit};
+use crate::args::{Agents, Create, CreateFields, Reason, Selector};
+use crate::failure::{Code, Failure, Result};
+use crate::file::{self, Fields};
+use crate::output::{minute, or_dash, printable};
+use crate::session::parse;
+use crate::terminal;
+
+pub async fn run(context: &mut Context, command: Agents) -> Result<Code> {
+    match command {
+        Agents::List { state, at, revision } => list(context, &state, at, revision).await,
+        Agents::Get { agent, at } => get(context, &agent.agent, &at).await,
+        Agents::Create(create) => self::create(context, *create).await,
+        Agents::Edit { agent, reason } => edit::run(context, &agent.agent, &reason).await,
+        Agents::Delete {
+            agent,
+            reason,
+            yes,
+            dry_run,
+        } => delete(context, &agent.agent, &reason, yes, dry_run).await,
+        Agents::Restore { agent, reason } => restore(context, &agent.agent, &reason).await,
+    }
+}
+
+async fn list(context: &mut Context, state: &str, at: Option<String>, revision: Option<u64>) -> Result<Code> {
+    let as_of = match at {
+        Some(at) => Some(AsOf::At(parse("at", &at)?)),
+        None => revision.map(AsOf::Revision),
+    };
+    let filter = AgentFilter {
+        state: parse("state", state)?,
+        as_of,
+        ..AgentFilter::default()
+    };
+    let session = context.session()?;
+    let agents = session
+        .client
+        .list_agents(session.workspace().await?, &filter)
+        .await?
+        .value;
+    context.output.show(&agents, |output| {
+        let row = |agent: &Agent| {
+            vec![
+                agent.agent_id.to_string(),
+                agent.display_name.clone(),
+                agent.agent_type.to_string(),
+                or_dash(agent.model.as_ref()),
+                or_dash(agent.role.as_ref()),
+                if agent.is_active { "active" } else { "inactive" }.to_owned(),
+                minute(agent.updated_at),
+            ]
+        };
+        let rows = agents.iter().map(row).collect();
+        output.table(&["AGENT", "NAME", "TYPE", "MODEL", "ROLE", "STATE", "UPDATED"], rows)
+    })?;
+    if agents.is_empty() && !context.output.is_json() {
+        context
+            .output
+            .note("There are no agents. Create one with `agentcfg agents create`.");
+    }
+    Ok(Code::Done)
+}
+
+async fn get(context: &mut Context, agent_id: &str, selector: &Selector) -> Result<Code> {
+    let selector = match selector {
+        Selector {
+            version: Some(version), ..
+        } => VersionSelector::Version(*version),
+        Selector { label: Some(label), .. } => VersionSelector::Label(label),
+        Selector { at: Some(at), .. } => VersionSelector::At(parse("at", at)?),
+        Selector {
+            revision: Some(revision),
+            ..
+        } => VersionSelector::Revision(*revision),
+        _ => VersionSelector::Current,
+    };
+    let session = context.session()?;
+    let output = &mut context.output;
+    if selector == VersionSelector::Current {
+        let agent = session
+            .client
+            .get_agent(session.workspace().await?, agent_id)
+            .await?
+            .value;
+        output.show(&agent, |output| output.text(&text(&agent.agent_id, &agent.config())?))?;
+    } else {
+        let version = session.client.get_version(session.named, agent_id, selector).await?;
+        output.show(&version, |output| {
+            output.text(&text(&version.agent_id, &version.config)?)
+        })?;
+    }
+    Ok(Code::Done)
+}
+
+fn text(agent_id: &str, config: &AgentConfig) -> Result<String> {
+    Ok(file::write(agent_id, &Fields::of(config)?))
+}
+
+async fn create(context: &mut Context, create: Create) -> Result<Code> {
+    let spec = match (&create.file, &create.agent) {
+        (Some(path), _) => from_file(path)?,
+        (None, Some(agent_id)) => from_options(agent_id, create.fields)?,
+        (None, None) => return Err(Failure::with_code(Code::Usage, "an agent or --file is required")),
+    };
+    let session = context.session()?;
+    let client = session.because(&create.reason)?;
+    let new = new_agent(session.workspace().await?, &spec)?;
+    let agent = client.create_agent(&new).await?;
+    context.output.show(&agent.value, |output| {
+        output.line(format_args!(
+            "created {}, version {}",
+            agent.value.agent_id, agent.version
+        ))
+    })?;
+    Ok(Code::Done)
+}
+
+fn from_file(path: &Path) -> Result<AgentSpec> {
+    let bytes = fs::read(path).map_err(|error| Failure::io(path.display(), &error))?;
+    file::read(path, &bytes).map_err(Failure::Files)
+}
+
+/// An agent of the options, checked by the rules of the API: the fields of an agent are named as the options are.
+fn from_options(agent_id: &str, fields: CreateFields) -> Result<AgentSpec> {
+    let mut body = Map::new();
+    body.insert("agent_id".into(), agent_id.into());
+    let texts = [
+        ("display_name", fields.display_name),
+        ("role", fields.role),
+        ("description", fields.description),
+        ("agent_type", fields.agent_type),
+        ("model", fields.model),
+        ("color", fields.avatar_color),
+        (
+            Fields::BODY,
+            fields.persona_file.map(|path| persona(&path)).transpose()?,
+        ),
+    ];
+    body.extend(
+        texts
+            .into_iter()
+            .filter_map(|(name, text)| Some((name.to_owned(), text?.into()))),
+    );
+    body.insert("capabilities".into(), fields.capabilities.into());
+    let mut parameters = Map::new();
+    for parameter in &fields.parameters {
+        let wrong = || {
+            Failure::error(format_args!(
+                "--parameter must be NAME=NUMBER, got {}",
+                printable(parameter)
+            ))
+        };
+        let (name, number) = parameter.split_once('=').ok_or_else(wrong)?;
+        let number: Value = serde_json::from_str(number).map_err(|_| wrong())?;
+        if parameters.insert(name.to_owned(), number).is_some() {
+            return Err(Failure::error(format_args!(
+                "--parameter must name {} once",
+                printable(name)
+            )));
+        }
+    }
+    body.insert("parameters".into(), parameters.into());
+    let spec = AgentSpec::from_json(&serde_json::to_vec(&body)?);
+    Ok(spec.map_err(Failure::error)?.into_inner())
+}
+
+/// The persona in a file, or on standard input.
+fn persona(path: &Path) -> Result<String> {
+    if path == Path::new("-") {
+        let mut text = String::new();
+        io::stdin()
+            .lock()
+            .read_to_string(&mut text)
+            .map_err(|error| Failure::io("standard input", &error))?;
+        return Ok(text);
+    }
+    fs::read_to_string(path).map_err(|error| Failure::io(path.display(), &error))
+}
+
+fn new_agent(workspace: WorkspaceId, spec: &AgentSpec) -> Result<NewAgent> {
+    let Value::Object(mut body) = serde_json::to_value(spec)? else {
+        return Err(Failure::error("an agent must be an object"));
+    };
+    body.insert("workspace_id".into(), workspace.to_string().into());
+    let new = NewAgent::from_json(&serde_json::to_vec(&body)?);
+    Ok(new.map_err(Failure::error)?.into_inner())
+}
+
+async fn delete(context: &mut Context, agent_id: &str, reason: &Reason, yes: bool, dry_run: bool) -> Result<Code> {
+    let session = context.session()?;
+    let client = session.because(reason)?;
+    let workspace = session.workspace().await?;
+    let mut condition = Precondition::None;
+    if dry_run || (!yes && terminal::is_attended()) {
+        let agent = client.get_agent(workspace, agent_id).await?;
+        if dry_run {
+            context.output.note(format_args!("{agent_id} would be deleted"));
+            return Ok(Code::Done);
+        }
+        let name = printable(&agent.value.display_name);
+        terminal::confirm(&format!("Delete {agent_id} ({name}), which can be restored?"))?;
+        // What the user saw is what is deleted.
+        condition = Precondition::matches(agent.tag);
+    }
+    client.delete_agent(Some(workspace), agent_id, &condition).await?;
+    let done = serde_json::json!({"success": true});
+    context
+        .output
+        .show(&done, |output| output.line(format_args!("deleted {agent_id}")))?;
+    Ok(Code::Done)
+}
+
+async fn restore(context: &mut Context, agent_id: &str, reason: &Reason) -> Result<Code> {
+    let session = context.session()?;
+    let client = session.because(reason)?;
+    let agent = client
+        .restore_agent(session.named, agent_id, &Precondition::None)
+        .await?;
+    context.output.show(&agent.value, |output| {
+        output.line(format_args!("restored {agent_id}, version {}", agent.version))
+    })?;
+    Ok(Code::Done)
+}

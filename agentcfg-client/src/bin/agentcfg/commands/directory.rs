@@ -1,0 +1,224 @@
+//! Agents as files: export, plan and apply. (Decisions, chapter 19.)
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use agentcfg_client::AgentFilter;
+use agentcfg_client::model::{AppliedAgents, ApplyAgents, WorkspaceId};
+use serde::Serialize;
+
+use super::{Context, plan};
+use crate::args::{self, Reason};
+use crate::failure::{Code, Failure, Result, count};
+use crate::file::{self, Directory, Fields, is_agent_file};
+use crate::session::{Session, parse};
+use crate::terminal::{self, Progress};
+
+/// What an export did, by the paths of files.
+#[derive(Debug, Default, Serialize)]
+struct Exported {
+    written: Vec<PathBuf>,
+    unchanged: Vec<PathBuf>,
+    /// Files of agents that no longer exist.
+    stale: Vec<PathBuf>,
+    /// Those of them that were removed.
+    removed: Vec<PathBuf>,
+}
+
+pub async fn export(context: &mut Context, path: &Path, prune: bool) -> Result<Code> {
+    let session = context.session()?;
+    let progress = Progress::spinner("Reading the agents");
+    let agents = session
+        .client
+        .list_agents(session.workspace().await?, &AgentFilter::default())
+        .await?
+        .value;
+    drop(progress);
+    fs::create_dir_all(path).map_err(|error| Failure::io(path.display(), &error))?;
+    let directory = Directory::open(path)?;
+
+    let mut files = Vec::new();
+    for agent in &agents {
+        let path = directory.file_of(&agent.agent_id);
+        let text = file::write(&agent.agent_id, &Fields::of(&agent.config())?);
+        files.push((path, text));
+    }
+    let (mut exported, mut changed) = (Exported::default(), Vec::new());
+    // All files are checked before the first is written.
+    for (path, text) in files {
+        match fs::read(&path) {
+            Ok(bytes) if bytes == text.as_bytes() => exported.unchanged.push(path),
+            Ok(bytes) if !is_agent_file(&path, &bytes) => {
+                let message = format!("{} is not the file of an agent, and is not overwritten", path.display());
+                return Err(Failure::error(message).hint("Move it, or export to another directory."));
+            }
+            Ok(_) => changed.push((path, text)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => changed.push((path, text)),
+            Err(error) => return Err(Failure::io(path.display(), &error)),
+        }
+    }
+    let progress = Progress::steps("Writing files", changed.len());
+    for (path, text) in changed {
+        file::write_file(&path, text.as_bytes())?;
+        exported.written.push(path);
+        progress.step();
+    }
+    drop(progress);
+
+    let kept: BTreeSet<&str> = agents.iter().map(|agent| agent.agent_id.as_str()).collect();
+    exported.stale = directory.others(|agent_id| kept.contains(agent_id));
+    if prune {
+        for path in std::mem::take(&mut exported.stale) {
+            fs::remove_file(&path).map_err(|error| Failure::io(path.display(), &error))?;
+            exported.removed.push(path);
+        }
+    }
+    report(context, &exported)?;
+    Ok(Code::Done)
+}
+
+fn report(context: &mut Context, exported: &Exported) -> Result<()> {
+    context.output.show(exported, |output| {
+        for (what, paths) in [
+            ("written", &exported.written),
+            ("removed", &exported.removed),
+            ("stale", &exported.stale),
+        ] {
+            for path in paths {
+                output.line(format_args!("{what:8} {}", path.display()))?;
+            }
+        }
+        Ok(())
+    })?;
+    if context.output.is_json() {
+        return Ok(());
+    }
+    let Exported {
+        written,
+        unchanged,
+        stale,
+        removed,
+    } = exported;
+    let removed = if removed.is_empty() {
+        String::new()
+    } else {
+        format!(", {} removed", removed.len())
+    };
+    context.output.note(format_args!(
+        "{} written, {} unchanged{removed}.",
+        count(written.len(), "file"),
+        unchanged.len()
+    ));
+    if !stale.is_empty() {
+        let files = count(stale.len(), "file");
+        context.output.note(format_args!(
+            "{files} of agents that no longer exist; `--prune` removes them."
+        ));
+    }
+    Ok(())
+}
+
+/// The agents of a directory as the body of an apply. `None`: there are none, and nothing is pruned.
+fn body(arguments: &args::Directory) -> Result<Option<ApplyAgents>> {
+    let directory = Directory::open(&arguments.dir)?;
+    let body = ApplyAgents {
+        set: arguments.set.as_deref().map(|set| parse("set", set)).transpose()?,
+        prune: arguments.prune,
+        ..ApplyAgents::of(directory.read()?)
+    };
+    if directory.is_empty() && !body.prune {
+        return Ok(None);
+    }
+    body.validate().map_err(Failure::error)?;
+    Ok(Some(body))
+}
+
+pub async fn plan(context: &mut Context, arguments: &args::Directory) -> Result<Code> {
+    let body = body(arguments)?;
+    let session = context.session()?;
+    let workspace = session.workspace().await?;
+    let planned = planned(context, &session, workspace, body.as_ref(), arguments).await?;
+    context.output.show(&planned, |output| plan::show(output, &planned))?;
+    if !context.output.is_json() {
+        context
+            .output
+            .note(format_args!("Plan: {}.", plan::summary(&planned, false)));
+    }
+    match plan::has_changes(&planned) {
+        true => Ok(Code::Differences),
+        false => Ok(Code::Done),
+    }
+}
+
+/// What an apply would do.
+async fn planned(
+    context: &mut Context,
+    session: &Session,
+    workspace: WorkspaceId,
+    body: Option<&ApplyAgents>,
+    arguments: &args::Directory,
+) -> Result<AppliedAgents> {
+    if let Some(body) = body {
+        let _progress = Progress::spinner("Comparing with the server");
+        return Ok(session.client.apply_agents(workspace, body, true).await?);
+    }
+    // The API takes no empty list, and this one changes nothing.
+    context
+        .output
+        .note(format_args!("{} has no files of agents.", arguments.dir.display()));
+    let (_, cursor) = session
+        .client
+        .list_agents_with_cursor(workspace, &AgentFilter::default())
+        .await?;
+    Ok(AppliedAgents {
+        cursor,
+        results: Vec::new(),
+    })
+}
+
+pub async fn apply(context: &mut Context, arguments: &args::Directory, reason: &Reason, yes: bool) -> Result<Code> {
+    let body = body(arguments)?;
+    let session = context.session()?;
+    let client = session.because(reason)?;
+    let workspace = session.workspace().await?;
+    let asks = !yes && !context.output.is_json() && terminal::is_attended();
+    let mut body = match body {
+        Some(body) => body,
+        None => {
+            let unchanged = planned(context, &session, workspace, None, arguments).await?;
+            context.output.show(&unchanged, |_| Ok(()))?;
+            return Ok(Code::Done);
+        }
+    };
+    if asks {
+        let planned = planned(context, &session, workspace, Some(&body), arguments).await?;
+        plan::show(&mut context.output, &planned)?;
+        context
+            .output
+            .note(format_args!("Plan: {}.", plan::summary(&planned, false)));
+        if plan::has_changes(&planned) {
+            terminal::confirm("Apply these changes?")?;
+        }
+        // What is applied is what was shown.
+        body.base = Some(planned.cursor);
+    }
+    let progress = Progress::spinner("Applying");
+    let applied = client.apply_agents(workspace, &body, false).await;
+    drop(progress);
+    let applied = applied.map_err(|error| match error.is_precondition_failed() {
+        true => Failure::with_code(Code::Conflict, "the agents have changed meanwhile; nothing was applied")
+            .hint("Run the command again to see what it would change now."),
+        false => error.into(),
+    })?;
+    context.output.show(
+        &applied,
+        |output| if asks { Ok(()) } else { plan::show(output, &applied) },
+    )?;
+    if !context.output.is_json() {
+        context
+            .output
+            .note(format_args!("Applied: {}.", plan::summary(&applied, true)));
+    }
+    Ok(Code::Done)
+}

@@ -1,0 +1,95 @@
+//! API keys.
+
+use agentcfg_client::model::{ApiKey, CreatedApiKey, NewApiKey, RotateApiKey};
+
+use super::Context;
+use crate::args::Keys;
+use crate::failure::{Code, Result};
+use crate::output::{Output, minute, or_dash};
+use crate::session::{Session, parse};
+use crate::terminal;
+
+pub async fn run(context: &mut Context, command: Keys) -> Result<Code> {
+    let session = context.session()?;
+    let output = &mut context.output;
+    match command {
+        Keys::List => list(&session, output).await?,
+        Keys::Create {
+            name,
+            scope,
+            environment,
+            expires_at,
+            rate_limit,
+        } => {
+            let new = NewApiKey {
+                workspace_id: session.workspace().await?,
+                name,
+                environment: parse("environment", &environment)?,
+                scope: parse("scope", &scope)?,
+                expires_at: expires_at.map(|at| parse("expires_at", &at)).transpose()?,
+                rate_limit,
+            };
+            let key = session.client.create_api_key(&new).await?;
+            show_once(
+                output,
+                &key,
+                &format!("Created the key {} ({}).", key.record.id, key.record.scope),
+            )?;
+        }
+        Keys::Rotate { key, overlap } => {
+            let rotate = RotateApiKey {
+                overlap_seconds: overlap,
+            };
+            let new = session.client.rotate_api_key(&key, &rotate).await?;
+            let end = match overlap {
+                0 => "no longer works".to_owned(),
+                seconds => format!("works for another {seconds} s"),
+            };
+            show_once(
+                output,
+                &new,
+                &format!("Created the key {}; the key {key} {end}.", new.record.id),
+            )?;
+        }
+        Keys::Revoke { key, yes } => {
+            if !yes && terminal::is_attended() {
+                terminal::confirm(&format!("Revoke the key {key}? This cannot be undone."))?;
+            }
+            session.client.revoke_api_key(&key).await?;
+            let done = serde_json::json!({"success": true});
+            output.show(&done, |output| output.line(format_args!("revoked {key}")))?;
+        }
+    }
+    Ok(Code::Done)
+}
+
+async fn list(session: &Session, output: &mut Output) -> Result<()> {
+    let keys = session.client.list_api_keys(session.workspace().await?).await?;
+    output.show(&keys, |output| {
+        let row = |key: &ApiKey| {
+            let state = key.revoked_at.map(|at| format!("revoked {}", minute(at)));
+            let state = state.or_else(|| key.expires_at.map(|at| format!("expires {}", minute(at))));
+            vec![
+                key.id.to_string(),
+                key.name.clone(),
+                key.scope.to_string(),
+                key.environment.to_string(),
+                key.rate_limit.to_string(),
+                or_dash(key.last_used_at.map(minute)),
+                or_dash(state),
+            ]
+        };
+        let header = ["KEY_ID", "NAME", "SCOPE", "ENVIRONMENT", "RATE", "LAST USED", "END"];
+        output.table(&header, keys.iter().map(row).collect())
+    })
+}
+
+/// Prints the plaintext of a key to standard output, and everything else of it to standard error.
+fn show_once(output: &mut Output, key: &CreatedApiKey, what: &str) -> Result<()> {
+    if output.is_json() {
+        return output.json(key);
+    }
+    output.note(what);
+    output.note("The key is shown this once:");
+    output.line(&key.key)
+}

@@ -1,0 +1,103 @@
+//! Labels: which version is released.
+
+use agentcfg_client::model::{AgentLabel, LabelFilter, LabelTarget, Patch, PromotedLabel, Promotion};
+
+use super::Context;
+use crate::args::Label;
+use crate::failure::{Code, Result};
+use crate::output::{minute, or_dash};
+use crate::session::parse;
+
+pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
+    let session = context.session()?;
+    let output = &mut context.output;
+    match command {
+        Label::Set {
+            agent,
+            label,
+            version,
+            expected,
+            reason,
+        } => {
+            let expected_version = match expected.as_deref() {
+                None => Patch::Absent,
+                Some("none") => Patch::Null,
+                Some(version) => Patch::Set(parse("expected", version)?),
+            };
+            let target = LabelTarget {
+                expected_version,
+                ..LabelTarget::new(version)
+            };
+            let client = session.because(&reason)?;
+            let label = client
+                .set_label(session.named, &agent.agent, &parse("label", &label)?, &target)
+                .await?;
+            output.show(&label, |output| {
+                output.line(format_args!(
+                    "{} of {} is version {}",
+                    label.label, label.agent_id, label.version
+                ))
+            })?;
+        }
+        Label::Remove { agent, label, reason } => {
+            let client = session.because(&reason)?;
+            client
+                .remove_label(session.named, &agent.agent, &parse("label", &label)?)
+                .await?;
+            let done = serde_json::json!({"success": true});
+            output.show(&done, |output| {
+                output.line(format_args!("removed {label} of {}", agent.agent))
+            })?;
+        }
+        Label::List { agent, label } => {
+            let filter = LabelFilter {
+                agent_id: agent.as_deref(),
+                label: label.as_deref(),
+            };
+            let labels = session.client.list_labels(session.workspace().await?, filter).await?;
+            output.show(&labels, |output| {
+                let row = |label: &AgentLabel| {
+                    vec![
+                        label.agent_id.to_string(),
+                        label.label.to_string(),
+                        label.version.to_string(),
+                        minute(label.updated_at),
+                        label.actor.id.clone(),
+                    ]
+                };
+                output.table(
+                    &["AGENT", "LABEL", "VERSION", "UPDATED", "ACTOR"],
+                    labels.iter().map(row).collect(),
+                )
+            })?;
+        }
+        Label::Promote {
+            from,
+            to,
+            agents,
+            reason,
+        } => {
+            let ids = agents
+                .iter()
+                .map(|agent| parse("agent_id", agent))
+                .collect::<Result<Vec<_>>>()?;
+            let promotion = Promotion {
+                agent_ids: (!ids.is_empty()).then_some(ids),
+                ..Promotion::new(parse("label", &from)?, parse("label", &to)?)
+            };
+            let client = session.because(&reason)?;
+            let promoted = client.promote_labels(session.workspace().await?, &promotion).await?;
+            output.show(&promoted, |output| {
+                let row = |label: &PromotedLabel| {
+                    let (agent, now) = (label.agent_id.to_string(), label.version.to_string());
+                    vec![agent, label.label.to_string(), or_dash(label.previous_version), now]
+                };
+                output.table(&["AGENT", "LABEL", "BEFORE", "NOW"], promoted.iter().map(row).collect())
+            })?;
+            if promoted.is_empty() && !output.is_json() {
+                output.note(format_args!("No active agent has the label {from}."));
+            }
+        }
+    }
+    Ok(Code::Done)
+}

@@ -1,0 +1,125 @@
+//! What an apply changes, as text.
+
+use agentcfg_client::model::{AppliedAgents, ApplyAction, Change, Changes};
+use anstyle::Style;
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+use crate::failure::Result;
+use crate::output::{ADDED, BOLD, CHANGED, DIM, Output, REMOVED, printable};
+
+/// The longest value that is shown in one line.
+const MAX_SHOWN: usize = 100;
+
+/// Whether an apply changes anything.
+pub fn has_changes(applied: &AppliedAgents) -> bool {
+    applied.results.iter().any(|agent| agent.action != ApplyAction::Keep)
+}
+
+/// Prints each agent that changes, and its changes.
+pub fn show(output: &mut Output, applied: &AppliedAgents) -> Result<()> {
+    for agent in applied.results.iter().filter(|agent| agent.action != ApplyAction::Keep) {
+        let (sign, style) = sign(agent.action);
+        output.line(format_args!(
+            "{style}{sign} {}{style:#} {BOLD}{}{BOLD:#}",
+            agent.action, agent.agent_id
+        ))?;
+        if agent.action != ApplyAction::Deactivate {
+            changes(output, &agent.changes)?;
+        }
+    }
+    Ok(())
+}
+
+fn sign(action: ApplyAction) -> (char, Style) {
+    match action {
+        ApplyAction::Create | ApplyAction::Restore => ('+', ADDED),
+        ApplyAction::Deactivate => ('-', REMOVED),
+        _ => ('~', CHANGED),
+    }
+}
+
+/// One line about all agents, such as `1 to create, 2 to deactivate, 5 unchanged`.
+pub fn summary(applied: &AppliedAgents, is_done: bool) -> String {
+    let number = |action: ApplyAction| applied.results.iter().filter(|agent| agent.action == action).count();
+    let actions = [
+        (ApplyAction::Create, "to create", "created"),
+        (ApplyAction::Update, "to update", "updated"),
+        (ApplyAction::Restore, "to restore", "restored"),
+        (ApplyAction::Deactivate, "to deactivate", "deactivated"),
+        (ApplyAction::Keep, "unchanged", "unchanged"),
+    ];
+    let parts = actions.map(|(action, before, after)| (number(action), if is_done { after } else { before }));
+    let parts: Vec<_> = parts
+        .iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| format!("{number} {what}"))
+        .collect();
+    match parts.is_empty() {
+        true => "no agents".to_owned(),
+        false => parts.join(", "),
+    }
+}
+
+/// Prints the changes of an agent's fields. Texts of several lines are compared line by line.
+pub fn changes(output: &mut Output, changes: &Changes) -> Result<()> {
+    for (name, change) in changes {
+        let name = printable(name);
+        match lines(change) {
+            Some((from, to)) => {
+                output.line(format_args!("    {name}:"))?;
+                difference(output, from, to)?;
+            }
+            None if change.from.is_null() => {
+                output.line(format_args!("    {name}: {ADDED}{}{ADDED:#}", shown(&change.to)))?
+            }
+            None => output.line(format_args!(
+                "    {name}: {REMOVED}{}{REMOVED:#} -> {ADDED}{}{ADDED:#}",
+                shown(&change.from),
+                shown(&change.to)
+            ))?,
+        }
+    }
+    Ok(())
+}
+
+/// The two sides of a change of which one has several lines.
+fn lines(change: &Change) -> Option<(&str, &str)> {
+    let (from, to) = match (&change.from, &change.to) {
+        (Value::String(from), Value::String(to)) => (from.as_str(), to.as_str()),
+        (Value::Null, Value::String(to)) => ("", to.as_str()),
+        (Value::String(from), Value::Null) => (from.as_str(), ""),
+        _ => return None,
+    };
+    (from.contains('\n') || to.contains('\n')).then_some((from, to))
+}
+
+/// The changed lines of a text with the lines around them.
+fn difference(output: &mut Output, from: &str, to: &str) -> Result<()> {
+    let diff = TextDiff::from_lines(from, to);
+    for (i, group) in diff.grouped_ops(2).iter().enumerate() {
+        if i > 0 {
+            output.line(format_args!("      {DIM}...{DIM:#}"))?;
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let (sign, style) = match change.tag() {
+                ChangeTag::Delete => ('-', REMOVED),
+                ChangeTag::Insert => ('+', ADDED),
+                ChangeTag::Equal => (' ', DIM),
+            };
+            let line = printable(change.value().trim_end_matches('\n'));
+            let line = format!("{sign} {line}");
+            output.line(format_args!("      {style}{}{style:#}", line.trim_end()))?;
+        }
+    }
+    Ok(())
+}
+
+/// A value in one line.
+fn shown(value: &Value) -> String {
+    let text = printable(&value.to_string());
+    match text.char_indices().nth(MAX_SHOWN) {
+        None => text,
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}

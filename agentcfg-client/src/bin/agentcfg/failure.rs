@@ -1,0 +1,154 @@
+//! Why a command failed: the message, the way out, and the exit code.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use crate::file::Problem;
+
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// The exit codes. `export`, `plan` and `apply` use the first three alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// Done, or nothing to do.
+    Done = 0,
+    Error = 1,
+    /// `plan` found differences.
+    Differences = 2,
+    /// Not signed in, or the credential may not do it.
+    Refused = 3,
+    NotFound = 4,
+    /// Something has changed meanwhile, or exists already.
+    Conflict = 5,
+    /// The command line itself is wrong, as in `sysexits.h`.
+    Usage = 64,
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+pub enum Failure {
+    /// A call of the API failed.
+    Call(agentcfg_client::Error),
+    /// Files of agents have problems.
+    Files(Vec<Problem>),
+    /// The reader of standard output has gone, as in `agentcfg audit | head`.
+    OutputClosed,
+    Other {
+        code: Code,
+        message: String,
+        hint: Option<String>,
+    },
+}
+
+impl Failure {
+    pub fn error(message: impl fmt::Display) -> Self {
+        Self::with_code(Code::Error, message)
+    }
+
+    pub fn with_code(code: Code, message: impl fmt::Display) -> Self {
+        Self::Other {
+            code,
+            message: message.to_string(),
+            hint: None,
+        }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(self, hint: impl fmt::Display) -> Self {
+        match self {
+            Self::Other { code, message, .. } => Self::Other {
+                code,
+                message,
+                hint: Some(hint.to_string()),
+            },
+            other => other,
+        }
+    }
+
+    /// A failure with a file or a directory.
+    pub fn io(what: impl fmt::Display, error: &io::Error) -> Self {
+        Self::error(format_args!("{what}: {error}"))
+    }
+
+    pub fn code(&self) -> Code {
+        match self {
+            Self::OutputClosed => Code::Done,
+            Self::Files(_) => Code::Error,
+            Self::Other { code, .. } => *code,
+            Self::Call(error) if error.is_unauthorized() || error.is_forbidden() => Code::Refused,
+            Self::Call(error) if error.is_not_found() => Code::NotFound,
+            Self::Call(error) if error.is_conflict() || error.is_precondition_failed() => Code::Conflict,
+            Self::Call(_) => Code::Error,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call(error) => {
+                f.write_str(error.message())?;
+                // The last cause is what the operating system said.
+                let cause = std::iter::successors(std::error::Error::source(error), |cause| cause.source()).last();
+                if let Some(cause) = cause {
+                    write!(f, ": {cause}")?;
+                }
+                // What the caller cannot mend is in the server's log.
+                match error.request_id().filter(|_| error.status() >= Some(500)) {
+                    Some(id) => write!(f, " (request {id} in the log of the server)"),
+                    None => Ok(()),
+                }
+            }
+            Self::Files(problems) => {
+                for problem in problems {
+                    writeln!(f, "{problem}")?;
+                }
+                let files = problems.iter().map(|problem| &problem.file);
+                let files: std::collections::BTreeSet<_> = files.collect();
+                let (problems, files) = (count(problems.len(), "problem"), count(files.len(), "file"));
+                write!(f, "{problems} in {files}; nothing was sent")
+            }
+            Self::OutputClosed => f.write_str("standard output is closed"),
+            Self::Other { message, .. } => f.write_str(message),
+        }
+    }
+}
+
+/// `1 file`, `2 files`.
+pub fn count(number: usize, what: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{s}")
+}
+
+impl From<agentcfg_client::Error> for Failure {
+    fn from(error: agentcfg_client::Error) -> Self {
+        Self::Call(error)
+    }
+}
+
+/// An error of writing to standard output; files have [`Failure::io`].
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::OutputClosed,
+            _ => Self::io("standard output", &error),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        match error.io_error_kind() {
+            Some(io::ErrorKind::BrokenPipe) => Self::OutputClosed,
+            _ => Self::error(format_args!("an answer cannot be written as JSON: {error}")),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The fields of an agent by name, in the order of the record.
+
+use std::fmt;
+
+use agentcfg_client::model::{AgentConfig, AgentPatch, AgentSpec};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::{Map, Value};
+
+use crate::failure::{Failure, Result};
+
+/// The configurable fields of an agent as JSON values. The names and their order are those of [`AgentConfig`], so a field that
+/// it gains is here without another line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fields(Vec<(String, Value)>);
+
+impl Fields {
+    /// The field that is the body of a file.
+    pub const BODY: &'static str = "persona_prompt";
+
+    pub fn of_spec(spec: &AgentSpec) -> Result<Self> {
+        let config: AgentConfig = serde_json::from_value(serde_json::to_value(spec)?)?;
+        Self::of(&config)
+    }
+
+    pub fn of(config: &AgentConfig) -> Result<Self> {
+        let text = serde_json::to_string(config)?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// The fields of the front matter.
+    pub fn in_front(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.iter().filter(|(name, _)| *name != Self::BODY)
+    }
+
+    pub fn get(&self, name: &str) -> &Value {
+        let field = self.0.iter().find(|(field, _)| field == name);
+        field.map_or(&Value::Null, |(_, value)| value)
+    }
+
+    pub fn set(&mut self, name: &str, value: Value) {
+        if let Some((_, field)) = self.0.iter_mut().find(|(field, _)| field == name) {
+            *field = value;
+        }
+    }
+
+    /// The patch that leads from other fields to these; `None` where they are the same.
+    pub fn patch_from(&self, before: &Self) -> Result<Option<AgentPatch>> {
+        let changed: Map<String, Value> = self
+            .0
+            .iter()
+            .filter(|(name, value)| before.get(name) != value)
+            .cloned()
+            .collect();
+        if changed.is_empty() {
+            return Ok(None);
+        }
+        let patch = AgentPatch::from_json(&serde_json::to_vec(&changed)?);
+        Ok(Some(patch.map_err(Failure::error)?.into_inner()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct InOrder;
+
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the fields of an agent")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Fields, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(InOrder)
+    }
+}

@@ -1,0 +1,113 @@
+//! From front matter to JSON, and back from the field of a fault to its place in the file.
+
+use std::fmt::Write as _;
+
+use agentcfg_core::validate::shown;
+
+use super::Place;
+use super::yaml::{Entry, Node, Yaml};
+
+/// Writes entries, and members that are JSON already, as a JSON object. Its reader in the core checks types and rules.
+pub fn json_object(entries: &[Entry], more: &[String]) -> String {
+    let member = |entry: &Entry| format!("{}:{}", json_text(&entry.key), json_value(&entry.node));
+    let members: Vec<_> = entries.iter().map(member).chain(more.iter().cloned()).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+pub fn json_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn json_value(node: &Node) -> String {
+    match &node.value {
+        Yaml::Scalar { text, is_plain: false } => json_text(text),
+        Yaml::Scalar { text, is_plain: true } => match text.as_str() {
+            "" | "~" | "null" | "Null" | "NULL" => "null".to_owned(),
+            "true" | "True" | "TRUE" => "true".to_owned(),
+            "false" | "False" | "FALSE" => "false".to_owned(),
+            _ => number(text).unwrap_or_else(|| json_text(text)),
+        },
+        Yaml::List(items) => {
+            let items: Vec<_> = items.iter().map(json_value).collect();
+            format!("[{}]", items.join(","))
+        }
+        Yaml::Map(entries) => json_object(entries, &[]),
+    }
+}
+
+/// A number of YAML 1.2 as JSON writes it; `None` for another text. Infinity and "not a number" are numbers of YAML that no
+/// parameter can have, so that they are texts here and refused by their type.
+fn number(text: &str) -> Option<String> {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    for (prefix, radix) in [("0x", 16), ("0o", 8)] {
+        if let Some(number) = text.strip_prefix(prefix) {
+            let is_number = number.chars().all(|c| c.is_digit(radix));
+            let number = u64::from_str_radix(number, radix).ok().filter(|_| is_number)?;
+            return Some(number.to_string());
+        }
+    }
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (mantissa, exponent) = match rest.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (rest, None),
+    };
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    let is_mantissa = match fraction {
+        None => digits(whole),
+        Some("") => digits(whole),
+        Some(fraction) => digits(fraction) && (whole.is_empty() || digits(whole)),
+    };
+    let unsigned = exponent.map(|exponent| exponent.strip_prefix(['+', '-']).unwrap_or(exponent));
+    if !is_mantissa || !unsigned.is_none_or(digits) {
+        return None;
+    }
+    let whole = match whole.trim_start_matches('0') {
+        "" => "0",
+        whole => whole,
+    };
+    let mut number = format!("{sign}{whole}");
+    if let Some(fraction) = fraction {
+        let fraction = if fraction.is_empty() { "0" } else { fraction };
+        let _ = write!(number, ".{fraction}");
+    }
+    if let Some(exponent) = exponent {
+        let _ = write!(number, "e{exponent}");
+    }
+    Some(number)
+}
+
+/// The place of the field that a fault names: that of the value, or of the key where the key is wrong. `None` for a field that
+/// the file does not have.
+pub fn place_of(field: &str, entries: &[Entry]) -> Option<Place> {
+    if let Some(entry) = entries.iter().find(|entry| shown(&entry.key).to_string() == field) {
+        return Some(entry.node.place);
+    }
+    if let Some(named) = field.strip_prefix("the name of ") {
+        return entry_within(named, entries).map(|entry| entry.place);
+    }
+    if let Some(entry) = entry_within(field, entries) {
+        return Some(entry.node.place);
+    }
+    let (name, index) = field.strip_suffix(']')?.split_once('[')?;
+    let list = entries.iter().find(|entry| entry.key == name)?;
+    match &list.node.value {
+        Yaml::List(items) => items.get(index.parse::<usize>().ok()?).map(|item| item.place),
+        _ => Some(list.node.place),
+    }
+}
+
+/// The entry that `field.name` names.
+fn entry_within<'a>(path: &str, entries: &'a [Entry]) -> Option<&'a Entry> {
+    let (field, name) = path.split_once('.')?;
+    let outer = entries.iter().find(|entry| entry.key == field)?;
+    let Yaml::Map(inner) = &outer.node.value else {
+        return None;
+    };
+    inner.iter().find(|entry| shown(&entry.key).to_string() == name)
+}

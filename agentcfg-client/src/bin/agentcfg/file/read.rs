@@ -1,0 +1,208 @@
+//! Reading an agent's file, with all of its problems.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use agentcfg_client::model::{AgentId, AgentSpec};
+use agentcfg_core::validate::shown;
+
+use super::locate::{json_object, json_text, place_of};
+use super::yaml::{self, Entry, Yaml};
+use super::{EXTENSION, FENCE, Fields, Place, Problem};
+
+/// Reads the file of an agent.
+///
+/// # Errors
+///
+/// Every problem of the file, in the order of the lines.
+pub fn read(path: &Path, bytes: &[u8]) -> Result<AgentSpec, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let agent_id = agent_id(path).map_err(|problem| problems.push(problem)).ok();
+    let parts = front_matter(path, bytes).map_err(|problem| problems.push(problem));
+    let spec = parts
+        .ok()
+        .and_then(|parts| content(path, agent_id.as_ref(), parts, &mut problems));
+    problems.sort_by_key(|problem| problem.place);
+    match spec {
+        Some(spec) if problems.is_empty() => Ok(spec),
+        _ => Err(problems),
+    }
+}
+
+/// Whether the file of this name and content is one of an agent: it has front matter that names no other agent.
+pub fn is_agent_file(path: &Path, bytes: &[u8]) -> bool {
+    let (Ok(agent_id), Ok(Parts { entries, .. })) = (agent_id(path), front_matter(path, bytes)) else {
+        return false;
+    };
+    !entries.is_empty()
+        && entries
+            .iter()
+            .filter(|entry| entry.key == "agent_id")
+            .all(|entry| matches!(&entry.node.value, Yaml::Scalar { text, .. } if *text == *agent_id))
+}
+
+/// The agent that the name of a file names.
+fn agent_id(path: &Path) -> Result<AgentId, Problem> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let stem = name.strip_suffix(EXTENSION).and_then(|stem| stem.strip_suffix('.'));
+    stem.and_then(|stem| stem.parse().ok()).ok_or_else(|| {
+        let rule = format!(
+            "the name of the file must be <agent_id>.{EXTENSION}, and the agent_id 1 to 50 of a-z, 0-9, - and _"
+        );
+        Problem::of(path, rule)
+    })
+}
+
+/// The two parts of a file.
+struct Parts<'a> {
+    entries: Vec<Entry>,
+    persona: Option<&'a str>,
+    /// The first line of the persona.
+    body: Place,
+}
+
+fn front_matter<'a>(path: &Path, bytes: &'a [u8]) -> Result<Parts<'a>, Problem> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+        let line = before.split('\n').next_back().unwrap_or_default();
+        let place = Place {
+            line: before.matches('\n').count() + 1,
+            column: line.chars().count() + 1,
+        };
+        Problem::new(path, place, "must be UTF-8")
+    })?;
+    if text.starts_with('\u{feff}') {
+        return Err(Problem::of(path, "must not start with a byte order mark"));
+    }
+    let mut lines = text.split_inclusive('\n');
+    let opening = lines.next().filter(|line| is_fence(line));
+    let opening =
+        opening.ok_or_else(|| Problem::of(path, "must start with a line of three hyphens and front matter"))?;
+    let (mut end, mut line) = (opening.len(), 2);
+    for next in lines {
+        if is_fence(next) {
+            let yaml = &text[opening.len()..end];
+            refuse_conflicts(path, yaml)?;
+            let entries =
+                yaml::parse(yaml, 2).map_err(|malformed| Problem::new(path, malformed.place, malformed.message))?;
+            let body = &text[end + next.len()..];
+            return Ok(Parts {
+                entries,
+                // One line feed belongs to the file.
+                persona: (!body.is_empty()).then(|| body.strip_suffix('\n').unwrap_or(body)),
+                body: Place {
+                    line: line + 1,
+                    column: 1,
+                },
+            });
+        }
+        end += next.len();
+        line += 1;
+    }
+    let last = Place { line, column: 1 };
+    Err(Problem::new(
+        path,
+        last,
+        "the front matter must end with a line of three hyphens",
+    ))
+}
+
+fn is_fence(line: &str) -> bool {
+    line.trim_end_matches(['\n', '\r', ' ', '\t']) == FENCE
+}
+
+/// Refuses front matter in which two changes of a field were left side by side, with a message that says so.
+fn refuse_conflicts(path: &Path, yaml: &str) -> Result<(), Problem> {
+    let marker =
+        |line: &str| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> ") || line.trim_end() == "=======";
+    match yaml.lines().position(marker) {
+        None => Ok(()),
+        Some(at) => {
+            let place = Place {
+                line: at + 2,
+                column: 1,
+            };
+            let message = "a conflict is not resolved: keep one of the two sides, and remove the lines of markers";
+            Err(Problem::new(path, place, message))
+        }
+    }
+}
+
+/// Checks the parts as the body of an apply is checked.
+fn content(
+    path: &Path,
+    agent_id: Option<&AgentId>,
+    parts: Parts<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<AgentSpec> {
+    let Parts { entries, persona, body } = parts;
+    let entries = without_repeated(path, "", entries, problems);
+    let entries: Vec<Entry> = entries
+        .into_iter()
+        .filter(|entry| is_field(path, entry, problems))
+        .collect();
+    // What is missing in the front matter is added behind it: the names differ, and no fault of these two has a place in it.
+    let mut more = Vec::new();
+    if entries.iter().all(|entry| entry.key != "agent_id") {
+        // A wrong name is reported already.
+        let named = agent_id.map_or("unnamed", |named| named.as_str());
+        more.push(format!("\"agent_id\":{}", json_text(named)));
+    }
+    if let Some(persona) = persona {
+        more.push(format!("{}:{}", json_text(Fields::BODY), json_text(persona)));
+    }
+    let object = json_object(&entries, &more);
+    let spec = match AgentSpec::from_json(object.as_bytes()) {
+        Ok(spec) => spec.into_inner(),
+        Err(invalid) => {
+            for fault in invalid.faults() {
+                let missing = if fault.field() == Fields::BODY {
+                    body
+                } else {
+                    Place::START
+                };
+                let place = place_of(fault.field(), &entries).unwrap_or(missing);
+                problems.push(Problem::new(path, place, fault));
+            }
+            return None;
+        }
+    };
+    if let Some(named) = agent_id.filter(|named| **named != spec.agent_id) {
+        let place = place_of("agent_id", &entries).unwrap_or(Place::START);
+        let message = format!("agent_id must be {named}, the name of the file, got {}", spec.agent_id);
+        problems.push(Problem::new(path, place, message));
+    }
+    Some(spec)
+}
+
+/// Keeps the first of the entries with the same key, in the maps within too.
+fn without_repeated(path: &Path, outer: &str, entries: Vec<Entry>, problems: &mut Vec<Problem>) -> Vec<Entry> {
+    let mut lines = HashMap::new();
+    let mut kept = Vec::new();
+    for mut entry in entries {
+        let name = format!("{outer}{}", shown(&entry.key));
+        if let Some(first) = lines.get(&entry.key) {
+            let message = format!("{name} must not appear more than once, see line {first}");
+            problems.push(Problem::new(path, entry.place, message));
+            continue;
+        }
+        lines.insert(entry.key.clone(), entry.place.line);
+        if let Yaml::Map(inner) = entry.node.value {
+            let inner = without_repeated(path, &format!("{name}."), inner, problems);
+            entry.node.value = Yaml::Map(inner);
+        }
+        kept.push(entry);
+    }
+    kept
+}
+
+/// Refuses what the API knows as fields, and a file has elsewhere or not at all.
+fn is_field(path: &Path, entry: &Entry, problems: &mut Vec<Problem>) -> bool {
+    let message = match entry.key.as_str() {
+        Fields::BODY => "persona_prompt is the text after the front matter, not a field in it",
+        "workspace_id" => "workspace_id is no field of a file: the credential or --workspace names the workspace",
+        _ => return true,
+    };
+    problems.push(Problem::new(path, entry.place, message));
+    false
+}

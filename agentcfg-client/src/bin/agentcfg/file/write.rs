@@ -1,0 +1,120 @@
+//! Writing an agent's file: the same agent always gives the same bytes.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::{FENCE, Fields};
+
+/// The file of an agent.
+pub fn write(agent_id: &str, fields: &Fields) -> String {
+    let lines: String = fields.in_front().map(|(name, value)| field(name, value)).collect();
+    compose(agent_id, &lines, fields.get(Fields::BODY).as_str())
+}
+
+/// The file with these lines of fields and this persona.
+pub fn compose(agent_id: &str, lines: &str, persona: Option<&str>) -> String {
+    let head = field("agent_id", &agent_id.into());
+    let body = persona.map(|persona| format!("{persona}\n")).unwrap_or_default();
+    format!("{FENCE}\n{head}{lines}{FENCE}\n{body}")
+}
+
+/// The lines of one field. There are none for null and for an empty list or map, which are what a field is when it is left out.
+pub fn field(name: &str, value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) if is_block(text) => block(name, text),
+        Value::Array(items) => items.iter().enumerate().fold(String::new(), |lines, (i, item)| {
+            let head = if i == 0 { format!("{name}:\n") } else { lines };
+            format!("{head}  - {}\n", scalar(item))
+        }),
+        Value::Object(entries) => entries
+            .iter()
+            .enumerate()
+            .fold(String::new(), |lines, (i, (key, value))| {
+                let head = if i == 0 { format!("{name}:\n") } else { lines };
+                format!("{head}  {}: {}\n", text(key), scalar(value))
+            }),
+        value => format!("{name}: {}\n", scalar(value)),
+    }
+}
+
+fn scalar(value: &Value) -> String {
+    match value {
+        Value::String(value) => text(value),
+        // JSON is YAML.
+        other => other.to_string(),
+    }
+}
+
+/// A text in one line, without quotes where no reader of YAML can take it for something else.
+fn text(text: &str) -> String {
+    if is_plain(text) { text.to_owned() } else { quoted(text) }
+}
+
+fn is_plain(text: &str) -> bool {
+    const WORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
+    text.starts_with(char::is_alphabetic)
+        && !text.ends_with(' ')
+        && text
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | '/' | '(' | ')' | '+' | ',' | ';'))
+        && !WORDS.contains(&text.to_lowercase().as_str())
+}
+
+fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                quoted.push('\\');
+                quoted.push(c);
+            }
+            '\n' => quoted += "\\n",
+            '\r' => quoted += "\\r",
+            '\t' => quoted += "\\t",
+            c if !is_visible(c) => {
+                let _ = match u32::from(c) {
+                    code @ ..=0xff => write!(quoted, "\\x{code:02x}"),
+                    code @ ..=0xffff => write!(quoted, "\\u{code:04x}"),
+                    code => write!(quoted, "\\U{code:08x}"),
+                };
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Whether a reader of the file sees the character. Others are escaped: YAML gives some of them a meaning of their own or
+/// forbids them, and a review must not miss them.
+fn is_visible(c: char) -> bool {
+    let is_format = matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}');
+    let is_noncharacter = u32::from(c) & 0xfffe == 0xfffe || matches!(c, '\u{fdd0}'..='\u{fdef}');
+    !c.is_control() && (c == ' ' || !c.is_whitespace()) && !is_format && !is_noncharacter
+}
+
+/// Whether a text has several lines that a literal block keeps exactly, and in which no white space is easily lost.
+fn is_block(text: &str) -> bool {
+    let mut lines = text.strip_suffix('\n').unwrap_or(text).split('\n');
+    text.trim_end_matches('\n').contains('\n')
+        && !text.ends_with("\n\n")
+        && !text.starts_with([' ', '\n'])
+        && lines.all(|line| !line.ends_with(' ') && line.chars().all(is_visible))
+}
+
+fn block(name: &str, text: &str) -> String {
+    let (head, text) = match text.strip_suffix('\n') {
+        Some(text) => ("|", text),
+        None => ("|-", text),
+    };
+    let mut lines = format!("{name}: {head}\n");
+    for line in text.split('\n') {
+        let indent = if line.is_empty() { "" } else { "  " };
+        let _ = writeln!(lines, "{indent}{line}");
+    }
+    lines
+}

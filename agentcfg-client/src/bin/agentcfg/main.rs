@@ -1,0 +1,61 @@
+//! The command `agentcfg`: agents, versions, labels and keys from the command line, and agents as files in git.
+//!
+//! `args` is the command line, `commands` runs it with the typed client, `file` is the format of agents' files, `merge` combines two
+//! changes of one agent, and `output`, `terminal` and `failure` are what the user sees.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+mod args;
+mod commands;
+mod credentials;
+mod failure;
+mod file;
+mod merge;
+mod output;
+mod session;
+mod terminal;
+mod usage;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Arguments;
+use crate::commands::Context;
+use crate::failure::{Code, Failure};
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return usage::report(&error).into(),
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: the runtime does not start: {error}");
+            return Code::Error.into();
+        }
+    };
+    let mut context = Context::new(&arguments.global);
+    let is_directory = arguments.command.is_of_directory();
+    let code = match runtime.block_on(commands::run(arguments.command, &mut context)) {
+        Ok(code) => code,
+        Err(failure) => {
+            if !matches!(failure, Failure::OutputClosed) {
+                context.report(&failure);
+            }
+            match failure.code() {
+                // These commands promise 0, 1 and 2 alone.
+                code if is_directory && code != Code::Done => Code::Error,
+                code => code,
+            }
+        }
+    };
+    // A thread that still reads standard input must not keep the process.
+    runtime.shutdown_background();
+    code.into()
+}

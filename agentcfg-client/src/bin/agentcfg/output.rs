@@ -1,0 +1,179 @@
+//! What a command prints: tables and texts for people, JSON for programs.
+
+use std::io::{self, IsTerminal, Stderr, Stdout, Write};
+
+use agentcfg_client::model::{Changes, Timestamp};
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use comfy_table::{ContentArrangement, Row, Table, presets};
+use serde::Serialize;
+
+use crate::args::{Color, Format};
+use crate::failure::Result;
+
+/// Styles for parts of texts. They are removed where the output has no colours.
+pub const BOLD: Style = Style::new().bold();
+pub const DIM: Style = Style::new().dimmed();
+pub const ADDED: Style = AnsiColor::Green.on_default();
+pub const CHANGED: Style = AnsiColor::Yellow.on_default();
+pub const REMOVED: Style = AnsiColor::Red.on_default();
+
+/// Standard output, and standard error for messages.
+pub struct Output {
+    format: Format,
+    stdout: AutoStream<Stdout>,
+    stderr: AutoStream<Stderr>,
+    /// The columns of the terminal; `None` where standard output is none.
+    width: Option<u16>,
+}
+
+impl Output {
+    pub fn new(format: Format, color: Color) -> Self {
+        let choice = match color {
+            Color::Auto => ColorChoice::Auto,
+            Color::Always => ColorChoice::Always,
+            Color::Never => ColorChoice::Never,
+        };
+        let width = || {
+            console::Term::stdout()
+                .size_checked()
+                .map_or(80, |(_, columns)| columns)
+        };
+        Self {
+            format,
+            stdout: AutoStream::new(io::stdout(), choice),
+            stderr: AutoStream::new(io::stderr(), choice),
+            width: io::stdout().is_terminal().then(width),
+        }
+    }
+
+    pub fn is_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// Whether standard output is a terminal.
+    pub fn is_terminal(&self) -> bool {
+        self.width.is_some()
+    }
+
+    /// Prints a value as JSON if the user wants that, else as text.
+    pub fn show<T: Serialize>(&mut self, value: &T, text: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        if self.is_json() { self.json(value) } else { text(self) }
+    }
+
+    pub fn json<T: Serialize>(&mut self, value: &T) -> Result<()> {
+        serde_json::to_writer_pretty(&mut self.stdout, value)?;
+        self.stdout.write_all(b"\n")?;
+        Ok(self.stdout.flush()?)
+    }
+
+    /// Prints a value as JSON in one line.
+    pub fn json_line<T: Serialize>(&mut self, value: &T) -> Result<()> {
+        let line = serde_json::to_string(value)?;
+        self.line(line)
+    }
+
+    /// Prints a line of text.
+    pub fn line(&mut self, text: impl std::fmt::Display) -> Result<()> {
+        writeln!(self.stdout, "{text}")?;
+        Ok(self.stdout.flush()?)
+    }
+
+    /// Prints a text of another origin. A file or a pipe gets it byte for byte; a terminal gets no control characters, which
+    /// could change what it shows.
+    pub fn text(&mut self, text: &str) -> Result<()> {
+        match self.is_terminal() {
+            true => self.stdout.write_all(printable_lines(text).as_bytes())?,
+            false => self.stdout.write_all(text.as_bytes())?,
+        }
+        Ok(self.stdout.flush()?)
+    }
+
+    /// Prints a message for the user to standard error.
+    pub fn note(&mut self, text: impl std::fmt::Display) {
+        // There is no other place for a message.
+        let _ = writeln!(self.stderr, "{text}");
+    }
+
+    /// Prints rows below a header. On a terminal a row has one line, and what does not fit is cut off.
+    pub fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(header.to_vec());
+        match self.width {
+            Some(width) => table
+                .set_width(width)
+                .set_content_arrangement(ContentArrangement::Dynamic),
+            None => table.set_content_arrangement(ContentArrangement::Disabled),
+        };
+        for cells in rows {
+            let mut row = Row::from(cells.iter().map(|cell| printable(cell)).collect::<Vec<_>>());
+            row.max_height(1);
+            table.add_row(row);
+        }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        for (i, line) in table.lines().enumerate() {
+            let style = if i == 0 { BOLD } else { Style::new() };
+            writeln!(self.stdout, "{style}{}{style:#}", line.trim_end())?;
+        }
+        Ok(self.stdout.flush()?)
+    }
+}
+
+/// A text in a line: control characters are escaped.
+pub fn printable(text: &str) -> String {
+    escape(text, |c| c.is_control())
+}
+
+/// A text of several lines: control characters other than line feeds and tabs are escaped.
+pub fn printable_lines(text: &str) -> String {
+    escape(text, |c| c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
+fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_escaped(c) {
+            true => printable.extend(c.escape_default()),
+            false => printable.push(c),
+        }
+    }
+    printable
+}
+
+/// A time in a table: to the minute, in UTC.
+pub fn minute(at: Timestamp) -> String {
+    let text = at.to_string();
+    format!("{}Z", text.get(..16).unwrap_or(&text))
+}
+
+/// The names of what changed, in a line. An apply of many agents has thousands of them.
+pub fn changed(changes: &Changes) -> String {
+    const SHOWN: usize = 8;
+    let mut names: Vec<_> = changes.keys().take(SHOWN).map(|name| printable(name)).collect();
+    if changes.len() > SHOWN {
+        names.push(format!("and {} more", changes.len() - SHOWN));
+    }
+    names.join(" ")
+}
+
+/// A value that may be absent, in a table.
+pub fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_no_control_characters() {
+        assert_eq!(printable("a\u{1b}[2J\n\u{9b}é"), "a\\u{1b}[2J\\n\\u{9b}é");
+        assert_eq!(printable_lines("a\u{1b}]\n\tb\r"), "a\\u{1b}]\n\tb\\r");
+    }
+}

@@ -1,0 +1,186 @@
+//! The client of a command: which server, which credential, which workspace, and where each of them comes from.
+
+use std::env;
+use std::fmt;
+use std::time::Duration;
+
+use agentcfg_client::model::{Message, WorkspaceId};
+use agentcfg_client::{Client, Timeouts};
+
+use crate::args::Reason;
+use crate::credentials::{self, Credentials};
+use crate::failure::{Code, Failure, Result};
+
+pub const URL: &str = "AGENTCFG_URL";
+pub const API_KEY: &str = "AGENTCFG_API_KEY";
+
+/// The server of `agentcfg-server dev`.
+pub const DEFAULT_URL: &str = "http://127.0.0.1:7420";
+
+/// Where a setting comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    Environment(&'static str),
+    Login,
+    CommandLine(&'static str),
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Environment(name) => write!(f, "from {name}"),
+            Self::Login => f.write_str("from `agentcfg login`"),
+            Self::CommandLine(option) => write!(f, "from {option}"),
+            Self::Default => f.write_str("the default"),
+        }
+    }
+}
+
+/// The server that was called and the origin of the credential, for the messages of failures.
+#[derive(Debug, Clone)]
+pub struct Origins {
+    pub url: String,
+    pub of_url: Origin,
+    pub of_secret: Origin,
+}
+
+/// A client, and the workspace that the user named.
+pub struct Session {
+    pub client: Client,
+    /// The workspace of the command line or the environment, else that of the login.
+    pub named: Option<WorkspaceId>,
+    pub origins: Origins,
+}
+
+impl Session {
+    /// Opens a session by the environment and the file of `agentcfg login`.
+    pub fn open(workspace: Option<&str>) -> Result<Self> {
+        let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        let (url, secret) = (variable(URL), variable(API_KEY));
+        let stored = match (&url, &secret) {
+            // The file may be missing or unreadable where the environment is complete.
+            (Some(_), Some(_)) => None,
+            _ => stored()?,
+        };
+        let of_url = if url.is_some() {
+            Origin::Environment(URL)
+        } else {
+            Origin::Login
+        };
+        let of_secret = if secret.is_some() {
+            Origin::Environment(API_KEY)
+        } else {
+            Origin::Login
+        };
+        let (stored_url, stored_secret, stored_workspace) = match stored {
+            Some(stored) => (Some(stored.url), Some(stored.secret), stored.workspace),
+            None => (None, None, None),
+        };
+        if of_url != of_secret
+            && let (Some(url), Some(stored), None) = (&url, &stored_url, &secret)
+            && url.trim_end_matches('/') != stored.trim_end_matches('/')
+        {
+            // The key of one server must not be sent to another.
+            let message = format!("{URL} names {url}, but you are signed in to {stored}");
+            let hint = format!("Set {API_KEY} too, or sign in with `agentcfg login --url {url}`.");
+            return Err(Failure::with_code(Code::Refused, message).hint(hint));
+        }
+        let (url, of_url) = match url.or(stored_url) {
+            Some(url) => (url, of_url),
+            None => (DEFAULT_URL.to_owned(), Origin::Default),
+        };
+        let secret = secret.or(stored_secret).ok_or_else(not_signed_in)?;
+        let named = match workspace {
+            Some(workspace) => Some(parse("workspace", workspace)?),
+            None => stored_workspace.filter(|_| of_secret == Origin::Login),
+        };
+        let origins = Origins { url, of_url, of_secret };
+        Ok(Self {
+            client: client(&origins.url, &secret)?,
+            named,
+            origins,
+        })
+    }
+
+    /// The client, which gives this reason for its changes.
+    pub fn because(&self, reason: &Reason) -> Result<Client> {
+        match &reason.message {
+            None => Ok(self.client.clone()),
+            Some(message) => {
+                let message: Message = message.as_str().parse().map_err(Failure::error)?;
+                Ok(self.client.with_message(message))
+            }
+        }
+    }
+
+    /// The workspace to work in: the one that was named, else the only one of the credential.
+    pub async fn workspace(&self) -> Result<WorkspaceId> {
+        if let Some(workspace) = self.named {
+            return Ok(workspace);
+        }
+        let workspaces = self.client.list_workspaces().await?;
+        match workspaces.as_slice() {
+            [only] => Ok(only.workspace.id),
+            [] => {
+                let message = "the credential belongs to no workspace";
+                Err(Failure::with_code(Code::Refused, message).hint("An owner of a workspace can add you to it."))
+            }
+            several => {
+                let list: Vec<_> = several
+                    .iter()
+                    .map(|view| {
+                        format!(
+                            "  {}  {}",
+                            view.workspace.id,
+                            crate::output::printable(&view.workspace.name)
+                        )
+                    })
+                    .collect();
+                let message = format!("you have several workspaces:\n{}", list.join("\n"));
+                Err(Failure::error(message).hint("Name one of them with --workspace ID or AGENTCFG_WORKSPACE."))
+            }
+        }
+    }
+}
+
+/// A client for a server with an API key or a session token.
+pub fn client(url: &str, secret: &str) -> Result<Client> {
+    let timeouts = Timeouts {
+        // An apply may change a thousand agents.
+        attempt: Duration::from_secs(60),
+        total: Duration::from_secs(120),
+        ..Timeouts::default()
+    };
+    let builder = Client::builder(url).timeouts(timeouts);
+    let builder = match secret.starts_with("svc_") {
+        true => builder.api_key(secret),
+        false => builder.session_token(secret),
+    };
+    Ok(builder.build()?)
+}
+
+fn stored() -> Result<Option<Credentials>> {
+    let path = credentials::path()?;
+    if let Some(warning) = credentials::exposure(&path) {
+        eprintln!("{warning}");
+    }
+    credentials::read(&path)
+}
+
+fn not_signed_in() -> Failure {
+    let hint = format!("Sign in with `agentcfg login`, or set {URL} and {API_KEY}.");
+    Failure::with_code(Code::Refused, "you are not signed in").hint(hint)
+}
+
+/// Parses a value of the command line; the error names its option or argument.
+pub fn parse<T: std::str::FromStr<Err: fmt::Display>>(name: &str, text: &str) -> Result<T> {
+    text.parse().map_err(|error: T::Err| {
+        let rule = error.to_string();
+        // Some rules name their field.
+        match rule.starts_with(name) {
+            true => Failure::error(rule),
+            false => Failure::error(format_args!("{name} {rule}")),
+        }
+    })
+}

@@ -1,0 +1,69 @@
+//! Errors of the command line itself.
+
+use clap::error::ErrorKind;
+
+use crate::failure::Code;
+
+/// Prints help, the version or the error.
+pub fn report(error: &clap::Error) -> Code {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // The reader of standard output may have gone.
+            let _ = error.print();
+            Code::Done
+        }
+        // What the user typed is quoted, and may be a key in the wrong place.
+        _ if without_keys(&error.to_string()) == error.to_string() => {
+            let _ = error.print();
+            Code::Usage
+        }
+        _ => {
+            eprint!("{}", without_keys(&error.to_string()));
+            eprintln!(
+                "\nAPI keys are read from standard input or from AGENTCFG_API_KEY, never from the command line, which other"
+            );
+            eprintln!("users of this machine can see. Revoke this key if it is a real one.");
+            Code::Usage
+        }
+    }
+}
+
+/// Removes API keys and session tokens from a text.
+fn without_keys(text: &str) -> String {
+    const HEADS: [&str; 3] = ["svc_live_", "svc_test_", "eyJ"];
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((at, head)) = HEADS.iter().filter_map(|head| Some((rest.find(head)?, head))).min() {
+        let (before, found) = rest.split_at(at);
+        let secret = &found[head.len()..];
+        let end = secret.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-' | '.'));
+        let length = end.unwrap_or(secret.len());
+        kept += before;
+        kept += head;
+        kept += if length > 0 { "[redacted]" } else { "" };
+        rest = &secret[length..];
+    }
+    kept + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::args::Arguments;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_key_in_the_wrong_place_is_not_repeated() {
+        assert_eq!(
+            without_keys("unexpected argument 'svc_live_abc123' found, eyJhbGciOi.x-y_z here, svc_test_"),
+            "unexpected argument 'svc_live_[redacted]' found, eyJ[redacted] here, svc_test_"
+        );
+        assert_eq!(without_keys("plain"), "plain");
+    }
+}
