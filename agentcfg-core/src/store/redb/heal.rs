@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::super::StoreError;
+use super::error::OpenError;
 use super::open::Opener;
 use super::state::{Shared, Status};
 use super::writer::Task;
@@ -30,7 +31,17 @@ impl Healer {
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(cause = %error, ?pause, "the store file could not be reopened, retrying after the pause");
+                    match error {
+                        // Only an operator can repair this. The file may be replaced by an undamaged one, so the retries go on at
+                        // the longest pause.
+                        OpenError::Damaged(_) => {
+                            pause = self.max_backoff;
+                            tracing::error!(cause = %error, ?pause, "the store file is damaged and cannot be opened: restore a backup into a new directory");
+                        }
+                        _ => {
+                            tracing::warn!(cause = %error, ?pause, "the store file could not be reopened, retrying after the pause");
+                        }
+                    }
                     if !refuse_for(queue, pause) {
                         return;
                     }

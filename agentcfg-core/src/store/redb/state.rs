@@ -1,13 +1,14 @@
 //! The state that the readers, the writer thread and the handle share.
 
 use std::sync::mpsc::SyncSender;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 use tokio::sync::watch;
 
 use super::super::{Key, Notifier, Record, StoreError};
-use super::error::{Fault, catch_panic};
+use super::error::{Fault, catch_panic, contain_damage};
+use super::health::Health;
 use super::hot::Hot;
 use super::read::{self, ReadFault};
 use super::schema;
@@ -42,6 +43,7 @@ pub(super) struct Shared {
     database: RwLock<Slot>,
     hot: Hot,
     notifier: Notifier,
+    health: Arc<Health>,
     status: watch::Sender<Status>,
 }
 
@@ -53,7 +55,7 @@ struct Slot {
 }
 
 impl Shared {
-    pub(super) fn new(database: Database, hot_bytes: usize) -> Self {
+    pub(super) fn new(database: Database, hot_bytes: usize, health: Arc<Health>) -> Self {
         let slot = Slot {
             generation: 0,
             database: Some(database),
@@ -62,6 +64,7 @@ impl Shared {
             database: RwLock::new(slot),
             hot: Hot::new(hot_bytes),
             notifier: Notifier::new(),
+            health,
             status: watch::Sender::new(Status::Ready),
         }
     }
@@ -77,6 +80,11 @@ impl Shared {
     /// The watchers of what is committed.
     pub(super) fn notifier(&self) -> &Notifier {
         &self.notifier
+    }
+
+    /// The condition of the file.
+    pub(super) fn health(&self) -> &Arc<Health> {
+        &self.health
     }
 
     /// The cache of hot records.
@@ -100,7 +108,8 @@ impl Shared {
             return Ok(records);
         }
         let marks: Vec<_> = encoded.iter().map(|key| self.hot.mark(key)).collect();
-        let records = self.read(writer, |snapshot| read::get(snapshot, &encoded))?;
+        let place = || keys.iter().map(|key| format!("{key:?}")).collect::<Vec<_>>().join(", ");
+        let records = self.read(writer, place, |snapshot| read::get(snapshot, &encoded))?;
         for ((key, record), mark) in encoded.into_iter().zip(&records).zip(marks) {
             if let Some(record) = record {
                 self.hot.offer(key, record, mark);
@@ -109,33 +118,38 @@ impl Shared {
         Ok(records)
     }
 
-    /// Runs a read in its own snapshot, and reports an engine failure to the writer.
+    /// Runs a read in its own snapshot, and reports an engine failure to the writer. `place` describes for the log what
+    /// is read.
     pub(super) fn read<T>(
         &self,
         writer: &RwLock<Option<SyncSender<Task>>>,
+        place: impl FnOnce() -> String,
         work: impl FnOnce(&ReadTransaction) -> Result<T, ReadFault>,
     ) -> Result<T, StoreError> {
         let (generation, begun) = {
             let slot = self.slot();
             (
                 slot.generation,
-                catch_panic(|| slot.database.as_ref().map(Database::begin_read)),
+                contain_damage(|| slot.database.as_ref().map(Database::begin_read)),
             )
         };
         // The lock is released before the read. If the database is closed meanwhile, the transaction
         // returns an error.
         let outcome = match begun {
-            Ok(Some(Ok(transaction))) => catch_panic(|| work(&transaction)),
+            Ok(Some(Ok(transaction))) => contain_damage(|| work(&transaction)),
             Ok(Some(Err(error))) => Ok(Err(error.into())),
             Ok(None) => return Err(self.unavailable()),
-            Err(panic) => Err(panic),
+            Err(fault) => Err(fault),
         };
         let fault = match outcome {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(ReadFault::Record(error))) => return Err(error),
             Ok(Err(ReadFault::Engine(fault))) => fault,
-            Err(panic) => Fault::Damage(panic),
+            Err(fault) => fault,
         };
+        if let Fault::Block(damage) = &fault {
+            self.health.report(*damage, place);
+        }
         if matches!(fault, Fault::Engine(_)) {
             // With a full queue no report is needed: the writer has commits that will fail as well.
             if let Some(queue) = &*writer.read().unwrap_or_else(PoisonError::into_inner) {
@@ -148,6 +162,14 @@ impl Shared {
     pub(super) fn begin_write(&self) -> Result<WriteTransaction, Fault> {
         match &self.slot().database {
             Some(database) => schema::begin_write(database),
+            None => Err(Fault::Engine(self.unavailable().to_string())),
+        }
+    }
+
+    /// Begins a read of the last committed state.
+    pub(super) fn begin_read(&self) -> Result<ReadTransaction, Fault> {
+        match &self.slot().database {
+            Some(database) => Ok(contain_damage(|| database.begin_read())??),
             None => Err(Fault::Engine(self.unavailable().to_string())),
         }
     }

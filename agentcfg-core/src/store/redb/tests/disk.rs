@@ -74,7 +74,7 @@ impl Disk {
     }
 
     pub(super) fn store(&self, options: &RedbOptions) -> RedbStore {
-        RedbStore::start(self.opener(options), options).unwrap()
+        RedbStore::start(self.opener(options), Arc::default(), options).unwrap()
     }
 
     fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {

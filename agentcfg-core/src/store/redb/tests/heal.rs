@@ -1,6 +1,7 @@
 //! The store recovers from disk failures.
 
 use std::io;
+use std::sync::Arc;
 
 use super::super::super::{CommitError, StoreError};
 use super::super::state::{Shared, Status};
@@ -116,7 +117,7 @@ async fn a_store_that_cannot_recover_can_be_closed() {
 #[test]
 fn a_failed_group_commit_has_a_verdict_for_each_batch() {
     let disk = Disk::default();
-    let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20);
+    let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20, Arc::default());
     let (verdicts, fault) = commit_group(&shared, vec![batch([], [put("there", "1")])]);
     assert!(verdicts[0].is_ok() && fault.is_none());
 
@@ -149,7 +150,7 @@ fn a_failed_group_commit_has_a_verdict_for_each_batch() {
 #[test]
 fn a_group_that_fails_before_its_commit_is_unavailable() {
     let disk = Disk::default();
-    let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20);
+    let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20, Arc::default());
     disk.fail(&[Read, Put, Resize]);
     let (verdicts, fault) = commit_group(&shared, vec![batch([], [put("a", "1")]), batch([], [put("b", "1")])]);
     assert!(fault.is_some());
@@ -164,7 +165,7 @@ fn a_group_that_fails_before_its_commit_is_unavailable() {
 #[test]
 fn reopening_the_file_starts_a_new_generation() {
     let disk = Disk::default();
-    let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20);
+    let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20, Arc::default());
     let (_sender, queue) = std::sync::mpsc::sync_channel(1);
     let before = shared.generation();
     disk.healer().heal(&shared, &queue);
