@@ -82,6 +82,8 @@ fn too_new(error: &io::Error) -> Option<u64> {
 pub(super) enum Fault {
     /// The engine fails every further call until its file is reopened.
     Engine(String),
+    /// As [`Self::Engine`], because the disk or a quota is full.
+    Full(String),
     /// A page is damaged. Reopening the file would not help.
     Damage(String),
     /// A block does not match its checksum. Other blocks are not affected.
@@ -92,7 +94,7 @@ impl Fault {
     /// The error of a read, or of a write before its commit began: nothing changed.
     pub(super) fn into_store_error(self) -> StoreError {
         match self {
-            Self::Engine(text) => StoreError::Unavailable(text),
+            Self::Engine(text) | Self::Full(text) => StoreError::Unavailable(text),
             Self::Damage(text) => StoreError::Corrupt(text),
             Self::Block(damage) => StoreError::Unavailable(damage.to_string()),
         }
@@ -101,7 +103,7 @@ impl Fault {
     /// The message for the log.
     pub(super) fn text(&self) -> String {
         match self {
-            Self::Engine(text) | Self::Damage(text) => text.clone(),
+            Self::Engine(text) | Self::Full(text) | Self::Damage(text) => text.clone(),
             Self::Block(damage) => damage.to_string(),
         }
     }
@@ -113,9 +115,16 @@ impl<E: Into<redb::Error>> From<E> for Fault {
             error @ (redb::Error::Corrupted(_)
             | redb::Error::TableTypeMismatch { .. }
             | redb::Error::TableDoesNotExist(_)) => Self::Damage(error.to_string()),
+            redb::Error::Io(error) if is_full(&error) => Self::Full(error.to_string()),
             error => Self::Engine(error.to_string()),
         }
     }
+}
+
+/// Whether an operation failed because there is no room for more data.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// Runs engine code and returns a panic's message as the error: a damaged page can break the

@@ -160,7 +160,7 @@ impl RedbStore {
         Self::start(opener, health, &options)
     }
 
-    /// Whether reads and commits are served right now. Commits are refused while [`RedbStore::file_in_place`] fails.
+    /// Whether reads and commits are served right now.
     ///
     /// ```
     /// # use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore};
@@ -170,7 +170,7 @@ impl RedbStore {
     /// # Ok::<(), OpenError>(())
     /// ```
     pub fn is_ready(&self) -> bool {
-        self.status() == Status::Ready && self.file_in_place().is_ok()
+        self.status() == Status::Ready && self.shared.health().refusal(0).is_none()
     }
 
     /// Verifies that the open file is still the file at its path. While it was removed or replaced, the store serves reads and
@@ -261,7 +261,7 @@ impl RedbStore {
     }
 
     fn start(opener: Opener, health: Arc<Health>, options: &RedbOptions) -> Result<Self, OpenError> {
-        let shared = Arc::new(Shared::new(opener()?, options.hot_bytes, health));
+        let shared = Arc::new(Shared::new(opener()?, options, health));
         let (sender, queue) = sync_channel(options.queue_depth.max(1));
         let healer = Healer {
             opener,
@@ -287,12 +287,17 @@ impl RedbStore {
     /// It starts from the beginning, because one call of [`Store::scan`] is one snapshot.
     async fn long_scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
         let (shared, queue, scan) = (Arc::clone(&self.shared), Arc::clone(&self.queue), scan.clone());
-        let work = move || shared.read(&queue, || scanned(&scan), |snapshot| read::scan(snapshot, &scan));
+        let work = move || shared.try_read(&queue, || scanned(&scan), |snapshot| read::scan(snapshot, &scan));
         let Ok(runtime) = Handle::try_current() else {
-            return work();
+            return self.shared.retry(work).await;
         };
+        let shared = Arc::clone(&self.shared);
+        let blocking = runtime.clone();
         let stopped = |error| Err(StoreError::Unavailable(format!("the scan was stopped: {error}")));
-        runtime.spawn_blocking(work).await.unwrap_or_else(stopped)
+        runtime
+            .spawn_blocking(move || blocking.block_on(shared.retry(work)))
+            .await
+            .unwrap_or_else(stopped)
     }
 }
 
@@ -310,7 +315,7 @@ impl Drop for RedbStore {
 #[async_trait]
 impl Store for RedbStore {
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        self.shared.get(&self.queue, keys)
+        self.shared.get(&self.queue, keys).await
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
@@ -319,9 +324,11 @@ impl Store for RedbStore {
             ..scan.clone()
         };
         let place = || scanned(scan);
-        let found = self
-            .shared
-            .read(&self.queue, place, |snapshot| read::scan(snapshot, &first))?;
+        let work = || {
+            self.shared
+                .try_read(&self.queue, place, |snapshot| read::scan(snapshot, &first))
+        };
+        let found = self.shared.retry(work).await?;
         if found.entries.len() < SHORT_SCAN || scan.limit <= SHORT_SCAN {
             return Ok(found);
         }
@@ -360,8 +367,11 @@ impl Store for RedbStore {
         Some(self.shared.notifier().watch(workspace, kind))
     }
 
-    async fn ready(&self) -> Result<(), StoreError> {
-        self.get(&[Key::global("store", Kind::Meta, "ready")]).await?;
-        self.file_in_place()
+    fn read_only(&self) -> Option<String> {
+        match self.status() {
+            Status::Ready => self.shared.health().refusal(0),
+            Status::Recovering => Some("the store file is being reopened after a failure".into()),
+            Status::Closed => None,
+        }
     }
 }

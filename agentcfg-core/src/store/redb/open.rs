@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use redb::backends::FileBackend;
-use redb::{Builder, Database, DatabaseError, StorageBackend};
+use redb::{Builder, DatabaseError, StorageBackend};
 
 use super::RedbOptions;
 use super::blocks::{Blocks, Form};
@@ -16,9 +16,10 @@ use super::error::{Fault, OpenError, catch_panic};
 use super::health::Health;
 use super::place::Place;
 use super::schema::{begin_write, initialise, verify_format};
+use super::state::Opened;
 
 /// Opens the storage: at the start, and after each failure.
-pub(super) type Opener = Box<dyn Fn() -> Result<Database, OpenError> + Send>;
+pub(super) type Opener = Box<dyn Fn() -> Result<Opened, OpenError> + Send>;
 
 /// Makes an opener of the file at `path`. The file is created here if it is missing, and converted if an older release wrote it.
 /// The opener itself does neither: a file that vanished later is an error.
@@ -41,7 +42,10 @@ pub(super) fn file_opener(path: &Path, options: &RedbOptions, health: Arc<Health
             let database = builder(&options).create_with_backend(blocks.clone())?;
             verify_format(&database)?;
             health.watch(&blocks, place);
-            Ok(database)
+            Ok(Opened {
+                database,
+                freeze: Some(Arc::new(blocks)),
+            })
         })
     }))
 }

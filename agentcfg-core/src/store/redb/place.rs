@@ -23,6 +23,11 @@ impl Place {
         })
     }
 
+    /// The path where the file was opened.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What happened to the file, unless it is still at its path.
     pub(super) fn lost(&self) -> Option<String> {
         let path = self.path.display();
@@ -36,6 +41,23 @@ impl Place {
             Err(_) => None,
         }
     }
+}
+
+/// The bytes that this process can still write to the file system of a path; `None` if that is unknown.
+#[cfg(target_os = "linux")]
+pub(super) fn free_bytes(path: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(path).ok()?;
+    // The blocks that a file system keeps for root.
+    let blocks = match rustix::process::geteuid().is_root() {
+        true => found.f_bfree,
+        false => found.f_bavail,
+    };
+    Some(blocks.saturating_mul(found.f_frsize))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn free_bytes(_: &Path) -> Option<u64> {
+    None
 }
 
 /// What distinguishes a file from another file at the same path: the device and the inode.

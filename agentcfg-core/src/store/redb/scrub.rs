@@ -42,6 +42,11 @@ pub struct Condition {
     pub damaged_blocks: u64,
     /// The number of bytes that scrubs have read since the store was opened.
     pub scrubbed_bytes: u64,
+    /// How often the engine has failed and its file was reopened, since the store was opened.
+    pub failures: u64,
+    /// The number of commits that were refused before they touched the file, since the store was opened: while the disk was full,
+    /// the file was not at its path, or was being reopened.
+    pub refused_commits: u64,
 }
 
 impl RedbStore {
@@ -60,6 +65,8 @@ impl RedbStore {
         Condition {
             damaged_blocks: health.damaged(),
             scrubbed_bytes: health.scrubbed() * BLOCK as u64,
+            failures: health.failures(),
+            refused_commits: health.refusals(),
         }
     }
 

@@ -17,7 +17,7 @@ use super::error::{Fault, catch_panic, contain_damage};
 use super::heal::Healer;
 use super::read::{ReadFault, record};
 use super::schema::{META, RECORDS, SEQUENCE_NAME, read_sequence};
-use super::state::{Shared, Status};
+use super::state::Shared;
 
 /// The result of one batch.
 pub(super) type Verdict = Result<Committed, CommitError>;
@@ -49,18 +49,11 @@ pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, group_size: usiz
                 Task::ReadFailed(generation) => suspect |= generation == shared.generation(),
             }
         }
-        // Writes to a file that was removed or replaced would be lost when this process ends.
-        let (verdicts, fault) = match shared.health().lost() {
-            Some(why) => {
-                let refusal = || Err(StoreError::Unavailable(why.clone()).into());
-                (batches.iter().map(|_| refusal()).collect(), None)
-            }
-            None => commit_group(shared, batches),
-        };
+        let (verdicts, fault) = commit_or_refuse(shared, batches);
         if fault.is_some() {
             // Before the answers, so that an immediate retry gets `Unavailable` and does not use the
             // failed engine.
-            shared.stop_serving(Status::Recovering);
+            shared.freeze();
         }
         let mut committed = HashSet::new();
         for ((answer, verdict), touched) in answers.into_iter().zip(verdicts).zip(touched) {
@@ -74,10 +67,32 @@ pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, group_size: usiz
         shared.notifier().notify(committed);
         if let Some(fault) = fault.or_else(|| suspect.then(|| Fault::Engine("a read failed".into()))) {
             tracing::error!(cause = %fault.text(), "the storage engine failed, reopening its file");
+            shared.health().failed();
             healer.heal(shared, queue);
         }
     }
-    shared.stop_serving(Status::Closed);
+    shared.close();
+}
+
+/// Commits a group, unless it is known that its writes would fail, or would be lost because the file was removed or replaced.
+/// Then nothing touches the file.
+fn commit_or_refuse(shared: &Shared, batches: Vec<Batch>) -> (Vec<Verdict>, Option<Fault>) {
+    let health = shared.health();
+    let bytes = batches.iter().map(Batch::bytes).sum();
+    if !batches.is_empty()
+        && let Some(why) = health.refusal(bytes)
+    {
+        health.refused(batches.len() as u64);
+        let refusal = || Err(StoreError::Unavailable(why.clone()).into());
+        return (batches.iter().map(|_| refusal()).collect(), None);
+    }
+    let (verdicts, fault) = commit_group(shared, batches);
+    match fault {
+        Some(Fault::Full(_)) => health.hold(),
+        None if verdicts.iter().any(Result::is_ok) => health.committed(),
+        _ => {}
+    }
+    (verdicts, fault)
 }
 
 /// Commits the batches of a group whose checks hold. Returns one verdict for each batch, and the fault

@@ -38,10 +38,18 @@ const CONTENT: std::ops::Range<usize> = 20..508;
 /// The room for the engine's header in bytes. The engine uses 320.
 pub(super) const ROOM: usize = CONTENT.end - CONTENT.start;
 
+/// The place of the flags in the engine's header, after its magic number.
+const FLAGS: usize = 9;
+
+/// The flag of a file that was not closed.
+const RECOVERY_REQUIRED: u8 = 2;
+
 /// The head in memory.
 #[derive(Debug)]
 pub(super) struct Head {
     content: [u8; ROOM],
+    /// The content since the last sync.
+    synced: [u8; ROOM],
     generation: u64,
     /// The slot that is complete on disk since the last sync.
     stable: usize,
@@ -80,6 +88,7 @@ impl Head {
     pub(super) fn new() -> Self {
         Self {
             content: [0; ROOM],
+            synced: [0; ROOM],
             generation: 0,
             stable: 1,
             changed: false,
@@ -114,6 +123,7 @@ impl Head {
         let (generation, content, stable) = newest.ok_or(HeadFault::Damaged)?;
         Ok(Self {
             content,
+            synced: content,
             generation,
             stable,
             changed: false,
@@ -123,6 +133,11 @@ impl Head {
     /// The engine's header.
     pub(super) fn content(&self) -> &[u8; ROOM] {
         &self.content
+    }
+
+    /// The engine's header as of the last sync.
+    pub(super) fn synced_content(&self) -> &[u8; ROOM] {
+        &self.synced
     }
 
     /// Applies a write of the engine at an offset of its header.
@@ -151,6 +166,7 @@ impl Head {
         if self.changed {
             self.generation += 1;
             self.stable = 1 - self.stable;
+            self.synced = self.content;
             self.changed = false;
         }
     }
@@ -159,6 +175,13 @@ impl Head {
 /// Whether any sector begins with the magic bytes of a head.
 pub(super) fn is_there(bytes: &[u8]) -> bool {
     bytes.chunks(SECTOR).any(|sector| sector.starts_with(&MAGIC))
+}
+
+/// An engine's header that says that its file was closed. With two-phase commits the state that it selects is complete, so it needs
+/// no repair.
+pub(super) fn as_closed(mut header: [u8; ROOM]) -> [u8; ROOM] {
+    header[FLAGS] &= !RECOVERY_REQUIRED;
+    header
 }
 
 fn seal(generation: u64, content: &[u8; ROOM]) -> [u8; SECTOR] {

@@ -9,6 +9,7 @@
 //! changes only the checksums of other blocks.
 
 mod contain;
+mod frozen;
 mod head;
 mod layout;
 mod sums;
@@ -23,11 +24,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use redb::{BackendError, StorageBackend};
 
 use self::contain::raise;
-use self::head::Head;
+use self::head::{Head, ROOM};
 use self::layout::{GROUP, block_offset, disk_len, logical_len};
 use self::sums::Sums;
 
 pub(super) use self::contain::{Broken, Damage, contained};
+pub(super) use self::frozen::{Freeze, Frozen};
 pub(super) use self::head::{FORMAT, HeadFault};
 pub(super) use self::layout::BLOCK;
 
@@ -68,6 +70,8 @@ struct Inner<B> {
 struct State {
     /// The logical length.
     len: AtomicU64,
+    /// The logical length as of the last sync.
+    synced_len: AtomicU64,
     sums: Sums,
     /// The head. Each write, resize and sync holds the lock.
     head: Mutex<Head>,
@@ -100,6 +104,7 @@ impl State {
         };
         Ok(Self {
             len: len.into(),
+            synced_len: len.into(),
             sums: Sums::default(),
             head: Mutex::new(head),
         })
@@ -143,6 +148,13 @@ impl<B: StorageBackend> Blocks<B> {
         let state = State::read(&self.0.file)?;
         // The engine opens a file on one thread.
         Ok(self.0.state.get_or_init(|| state))
+    }
+
+    /// The engine's header and the logical length, as of the last sync.
+    fn synced(&self) -> io::Result<([u8; ROOM], u64)> {
+        let state = self.state()?;
+        let head = state.head();
+        Ok((*head.synced_content(), state.synced_len.load(Ordering::Acquire)))
     }
 
     /// Reads blocks and verifies them. `out` is whole blocks.
@@ -278,6 +290,7 @@ impl<B: StorageBackend> StorageBackend for Blocks<B> {
         self.0.file.sync_data()?;
         state.sums.synced();
         head.synced();
+        state.synced_len.store(state.len(), Ordering::Release);
         Ok(())
     }
 

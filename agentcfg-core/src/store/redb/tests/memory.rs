@@ -9,6 +9,7 @@ use super::super::blocks::Blocks;
 use super::super::error::OpenError;
 use super::super::open::{Opener, builder, panic_as_damage};
 use super::super::schema::{begin_write, initialise, verify_format};
+use super::super::state::Opened;
 use super::super::{RedbOptions, RedbStore};
 use super::disk::options;
 
@@ -66,14 +67,18 @@ impl Memory {
         Box::new(move || {
             panic_as_damage(|| {
                 let fresh = memory.bytes().is_empty();
-                let database = builder(&options).create_with_backend(Blocks::new(memory.clone()))?;
+                let blocks = Blocks::new(memory.clone());
+                let database = builder(&options).create_with_backend(blocks.clone())?;
                 if fresh {
                     let transaction = begin_write(&database).unwrap();
                     initialise(&transaction, 0).unwrap();
                     transaction.commit().unwrap();
                 }
                 verify_format(&database)?;
-                Ok(database)
+                Ok(Opened {
+                    database,
+                    freeze: Some(Arc::new(blocks)),
+                })
             })
         })
     }

@@ -14,6 +14,7 @@ mod heal;
 mod memory;
 mod rate;
 mod scan;
+mod space;
 mod writer;
 
 use std::path::Path;

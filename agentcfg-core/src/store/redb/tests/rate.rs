@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::super::open::builder;
 use super::super::schema::{begin_write, initialise};
-use super::super::state::Shared;
+use super::super::state::{Opened, Shared};
 use super::super::writer::commit_group;
 use super::*;
 
@@ -28,7 +28,8 @@ fn rate(with_checksums: bool, batches: usize, time: Duration) -> f64 {
     let transaction = begin_write(&database).unwrap();
     initialise(&transaction, 0).unwrap();
     transaction.commit().unwrap();
-    let shared = Shared::new(database, 64 << 20, Arc::default());
+    let opened = Opened { database, freeze: None };
+    let shared = Shared::new(opened, &RedbOptions::default(), Arc::default());
     let start = Instant::now();
     let mut number: u64 = 0;
     while start.elapsed() < time {
