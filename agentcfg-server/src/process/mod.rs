@@ -8,6 +8,7 @@ mod control;
 mod datadir;
 mod maintenance;
 mod master_keys;
+mod patrol;
 mod server;
 #[cfg(feature = "dashboard")]
 mod sign_in;

@@ -26,6 +26,7 @@ use crate::process::config::Config;
 use crate::process::datadir::DataDir;
 use crate::process::maintenance::{finish_rotation, maintain, remove_deleted_workspaces, send_webhooks};
 use crate::process::master_keys;
+use crate::process::patrol::{numbers, patrol};
 #[cfg(feature = "dashboard")]
 use crate::process::sign_in;
 pub use crate::process::start_error::StartError;
@@ -216,6 +217,11 @@ impl Server {
         if master_keys::is_pending(&self.service).await? {
             tokio::spawn(finish_rotation(self.service.clone()));
         }
+        let patrolling = self.backend.embedded().map(|store| {
+            let shown = Arc::clone(&store);
+            metrics.follow_store(move || numbers(&shown));
+            tokio::spawn(patrol(store, until(stopped.clone())))
+        });
         let maintenance = tokio::spawn(maintain(
             self.service.clone(),
             self.backend.keeper(),
@@ -238,6 +244,9 @@ impl Server {
         let _ = stop.send(true);
         let _ = maintenance.await;
         let _ = removing.await;
+        if let Some(patrolling) = patrolling {
+            let _ = patrolling.await;
+        }
         let _ = keeping_keys.await;
         let _ = sending.await;
         if let Some(server) = metrics_server {

@@ -33,6 +33,10 @@ pub(super) fn file_opener(path: &Path, options: &RedbOptions, health: Arc<Health
     }
     let (path, options) = (path.to_owned(), options.clone());
     Ok(Box::new(move || {
+        // Another file at the path is another store, whose records do not fit what this process has cached.
+        if let Some(why) = health.lost() {
+            return Err(io::Error::other(why).into());
+        }
         refuse_empty(&path)?;
         panic_as_damage(|| {
             verify_format_untouched(&options, Blocks::new(FileBackend::new(File::open(&path)?)?))?;
