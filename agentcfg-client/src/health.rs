@@ -22,6 +22,8 @@ impl Client {
 
     /// Succeeds when the server can reach its storage. Makes one attempt and needs no credential.
     ///
+    /// It also succeeds while the server serves reads and refuses changes, such as on a full disk.
+    ///
     /// # Errors
     ///
     /// [`is_unavailable`](Error::is_unavailable) when the server is up but not ready.

@@ -199,6 +199,19 @@ impl AgentCfg {
         })
     }
 
+    /// Why changes are refused now while reads may be served, such as a full disk; `None` when nothing is known that would
+    /// make a change fail. The text is for logs.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(service.read_only(), None);
+    /// # Ok(()) }) }
+    /// ```
+    pub fn read_only(&self) -> Option<String> {
+        self.store().read_only()
+    }
+
     fn store(&self) -> &dyn Store {
         &*self.inner.store
     }

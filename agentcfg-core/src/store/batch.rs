@@ -87,6 +87,16 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// The bytes of the values of all writes.
+    #[cfg(feature = "redb")]
+    pub(super) fn bytes(&self) -> u64 {
+        let of = |write: &Write| match write {
+            Write::Put(_, value) | Write::PutRevised(_, value) | Write::Append { value, .. } => value.len() as u64,
+            Write::Delete(_) | Write::Add { .. } => 0,
+        };
+        self.writes.iter().map(of).sum()
+    }
+
     /// Refuses a [`Write::PutRevised`] that breaks a rule for callers. An engine calls it before it applies a batch.
     ///
     /// # Errors

@@ -318,6 +318,19 @@ pub trait Store: Send + Sync + 'static {
         self.get(&[Key::global("store", Kind::Meta, "ready")]).await.map(drop)
     }
 
+    /// Why the store refuses commits now while it may serve reads, such as a full disk; `None` when nothing is known that would make
+    /// a commit fail. This must be cheap. The text is for logs.
+    ///
+    /// The default answers `None`, which suits a store that is told so by a commit only.
+    ///
+    /// ```
+    /// use agentcfg_core::store::{MemoryStore, Store};
+    /// assert_eq!(MemoryStore::new().read_only(), None);
+    /// ```
+    fn read_only(&self) -> Option<String> {
+        None
+    }
+
     /// Ends the removal of a workspace whose records are deleted: removes all that the store keeps of deleted records under
     /// keys that name the workspace, and last of all the record `marker`, which names it too.
     ///
@@ -386,6 +399,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     async fn ready(&self) -> Result<(), StoreError> {
         (**self).ready().await
+    }
+
+    fn read_only(&self) -> Option<String> {
+        (**self).read_only()
     }
 
     async fn end_removal(&self, workspace: WorkspaceId, marker: Key) -> Result<(), StoreError> {

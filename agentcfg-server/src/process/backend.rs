@@ -21,7 +21,7 @@ pub type FileStore = RedbStore;
 /// The store in a database.
 pub type Database = PostgresStore;
 pub use agentcfg_core::store::postgres::{TransferError, Transferred};
-pub use agentcfg_core::store::redb::{RestoreError, check, restore};
+pub use agentcfg_core::store::redb::{RestoreError, Scrub, check, restore, verify_backup};
 
 /// Why a store cannot be used, with the way out.
 #[derive(Debug, thiserror::Error)]
@@ -121,11 +121,18 @@ impl Backend {
             });
         }
         let dir = DataDir::open_or_create(&config.data)?;
+        dir.refuse_lost_store()?;
         let lock = dir.lock()?;
         let is_new = !dir.has_store()?;
-        // Before the store: a crash between the two leaves a key without a store, never a store without its key.
-        let vault = master_keys::find(config, Some(&dir), is_new)?;
+        // Keys that are not what they should be are refused before anything is made.
+        let found = master_keys::find(config, Some(&dir), false)?;
         let store = Arc::new(open_store(&lock, config.cache_mb)?);
+        // After the store: a crash between the two leaves a store that has never known a key, which gets one at the next start.
+        // A key without a store would be one that has lost its store.
+        let vault = match found {
+            None if is_new => master_keys::find(config, Some(&dir), true)?,
+            found => found,
+        };
         Ok(Self::Embedded {
             store,
             lock,
@@ -199,6 +206,14 @@ impl Backend {
             *control = Some(control::spawn(lock, orders).map_err(BackendError::Control)?);
         }
         Ok(())
+    }
+
+    /// The embedded store, if it is that.
+    pub fn embedded(&self) -> Option<Arc<RedbStore>> {
+        match self {
+            Self::Embedded { store, .. } => Some(Arc::clone(store)),
+            Self::Postgres { .. } => None,
+        }
     }
 
     /// The periodic task of the store.

@@ -9,6 +9,7 @@ mod control;
 mod datadir;
 mod maintenance;
 mod master_keys;
+mod patrol;
 mod server;
 mod service_manager;
 #[cfg(feature = "dashboard")]

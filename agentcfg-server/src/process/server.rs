@@ -27,6 +27,7 @@ use crate::process::config::Config;
 use crate::process::datadir::DataDir;
 use crate::process::maintenance::{finish_rotation, maintain, remove_deleted_workspaces, send_webhooks};
 use crate::process::master_keys;
+use crate::process::patrol::{numbers, patrol};
 #[cfg(feature = "dashboard")]
 use crate::process::sign_in;
 pub use crate::process::start_error::StartError;
@@ -240,6 +241,11 @@ impl Server {
                 until(stopped.clone()),
             ))
         });
+        let patrolling = self.backend.embedded().map(|store| {
+            let shown = Arc::clone(&store);
+            metrics.follow_store(move || numbers(&shown));
+            tokio::spawn(patrol(store, until(stopped.clone())))
+        });
         let maintenance = tokio::spawn(maintain(
             self.service.clone(),
             self.backend.keeper(),
@@ -267,6 +273,9 @@ impl Server {
         let _ = stop.send(true);
         let _ = maintenance.await;
         let _ = removing.await;
+        if let Some(patrolling) = patrolling {
+            let _ = patrolling.await;
+        }
         let _ = keeping_keys.await;
         let _ = sending.await;
         if let Some(renewing) = renewing {

@@ -206,3 +206,33 @@ fn an_incomplete_backup_is_refused_and_leaves_no_store() {
     let nowhere = backups.path("nowhere");
     run(["restore", "--from", &nowhere, "--data", &backups.path("n")]).failed_with(&[&nowhere]);
 }
+
+#[test]
+fn a_running_server_detects_and_saves_a_removed_store() {
+    let server = Server::start();
+    let studio = Studio::on(&server);
+    studio.create("kept", &Value::Null).expect(201);
+    let store = server.data().join("store.redb");
+    fs::remove_file(&store).unwrap();
+    studio.create("late", &Value::Null).expect(503);
+    let ready = server.get("/readyz").send().expect(200).json();
+    assert_eq!(ready, serde_json::json!({"status": "degraded", "reason": "read-only"}));
+    let listed = studio.list().json();
+    assert_eq!(listed[0]["agent_id"], "kept", "reads are served: {listed}");
+    let dir = scratch();
+    let copy = dir.path().join("copy").to_str().unwrap().to_owned();
+    run(["backup", "--data", data(&server), "--out", &copy]).succeeded();
+    server.stop();
+    run(["serve", "--data", data(&server), "--listen", "127.0.0.1:0"]).failed_with(&[
+        "master.key",
+        "no store",
+        "restore --from",
+    ]);
+    run(["restore", "--from", &copy, "--data", data(&server)]).succeeded();
+    let again = Server::builder().data(data(&server)).start();
+    let studio = Studio {
+        server: &again,
+        ..studio
+    };
+    assert_eq!(studio.list().json()[0]["agent_id"], "kept");
+}

@@ -1,5 +1,6 @@
 //! Durability: crashes, shutdowns, and requests in flight.
 
 mod crash;
+mod full_disk;
 mod removal;
 mod stop;

@@ -4,9 +4,12 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use redb::ReadableTable;
+use redb::backends::FileBackend;
 
 use super::super::stream::{self, StreamFault, StreamReader, StreamWriter};
 use super::super::{StoreError, envelope};
+use super::blocks::Blocks;
+use super::check::Walk;
 use super::error::OpenError;
 use super::open::{Draft, builder, fault_while_creating};
 use super::read::ReadFault;
@@ -35,7 +38,7 @@ pub struct BackupSummary {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackupError {
-    /// The store could not be read. A damaged record stops the backup: run [`check`](super::check).
+    /// The store could not be read, or its content is inconsistent: run [`check`](super::check).
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The backup could not be written.
@@ -102,24 +105,73 @@ impl RedbStore {
     /// ```
     pub fn backup(&self, out: impl Write) -> Result<BackupSummary, BackupError> {
         // An output error must not make the store recover, so it is returned inside the `Ok` of the read.
-        self.shared.read(&self.queue, |snapshot| {
-            let sequence = read_sequence(snapshot).map_err(damage)?;
-            let table = snapshot.open_table(RECORDS)?;
-            let mut stream = match StreamWriter::begin(BufWriter::new(out), sequence) {
-                Ok(stream) => stream,
-                Err(error) => return Ok(Err(BackupError::Output(error))),
-            };
-            for entry in table.iter()? {
-                let (key, sealed) = entry?;
-                envelope::open(key.value(), sealed.value()).map_err(ReadFault::Record)?;
-                if let Err(error) = stream.record(key.value(), sealed.value()) {
-                    return Ok(Err(BackupError::Output(error)));
+        self.shared.read(
+            &self.queue,
+            || "a backup".into(),
+            |snapshot| {
+                let sequence = read_sequence(snapshot).map_err(damage)?;
+                let table = snapshot.open_table(RECORDS)?;
+                let mut stream = match StreamWriter::begin(BufWriter::new(out), sequence) {
+                    Ok(stream) => stream,
+                    Err(error) => return Ok(Err(BackupError::Output(error))),
+                };
+                let mut walk = Walk::default();
+                for entry in table.iter()? {
+                    let (key, sealed) = entry?;
+                    walk.record(key.value(), sealed.value(), sequence);
+                    if let Err(error) = stream.record(key.value(), sealed.value()) {
+                        return Ok(Err(BackupError::Output(error)));
+                    }
                 }
-            }
-            let ended = stream.end().map_err(BackupError::Output);
-            Ok(ended.map(|records| BackupSummary { records, sequence }))
-        })?
+                // A backup of an inconsistent store would go unnoticed until a restore needs it.
+                if let Some(problem) = walk.end() {
+                    return Err(ReadFault::Record(StoreError::Corrupt(problem.to_string())));
+                }
+                let ended = stream.end().map_err(BackupError::Output);
+                Ok(ended.map(|records| BackupSummary { records, sequence }))
+            },
+        )?
     }
+}
+
+/// Reads a backup to its end and verifies it as [`restore`] does, without creating a store.
+///
+/// # Errors
+///
+/// [`RestoreError::Damaged`], [`RestoreError::TooNew`] or [`RestoreError::Input`].
+///
+/// ```
+/// use agentcfg_core::store::redb::{RedbOptions, RedbStore, verify_backup};
+///
+/// let directory = tempfile::tempdir()?;
+/// let store = RedbStore::open(directory.path().join("store.redb"), RedbOptions::default())?;
+/// let mut copy = Vec::new();
+/// let made = store.backup(&mut copy)?;
+/// assert_eq!(verify_backup(&copy[..])?, made);
+/// assert!(verify_backup(&copy[..copy.len() - 1]).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn verify_backup(input: impl Read) -> Result<BackupSummary, RestoreError> {
+    let mut stream = StreamReader::begin(BufReader::new(input))?;
+    while let Some((key, sealed)) = stream.next()? {
+        verify_record(&key, &sealed, stream.sequence)?;
+    }
+    Ok(BackupSummary {
+        records: stream.count(),
+        sequence: stream.sequence,
+    })
+}
+
+/// Verifies one record of a backup with this version sequence.
+fn verify_record(key: &[u8], sealed: &[u8], sequence: u64) -> Result<(), RestoreError> {
+    let record = envelope::open(key, sealed)?;
+    if record.version > sequence {
+        let name = envelope::describe(key);
+        return Err(RestoreError::Damaged(format!(
+            "record {name} is ahead of the version sequence"
+        )));
+    }
+    Ok(())
 }
 
 /// Creates a new store file at `path` from a backup.
@@ -147,19 +199,16 @@ pub fn restore(input: impl Read, path: impl AsRef<Path>) -> Result<BackupSummary
     }
     let mut stream = StreamReader::begin(BufReader::new(input))?;
     let (draft, file) = Draft::create(path).map_err(RestoreError::Output)?;
-    let database = builder(&RedbOptions::default()).create_file(file).map_err(output)?;
+    let file = Blocks::new(FileBackend::new(file).map_err(output)?);
+    let database = builder(&RedbOptions::default())
+        .create_with_backend(file)
+        .map_err(output)?;
     let transaction = begin_write(&database).map_err(|fault| output(fault_while_creating(fault)))?;
     initialise(&transaction, stream.sequence).map_err(|fault| output(fault_while_creating(fault)))?;
     {
         let mut records = transaction.open_table(RECORDS).map_err(output)?;
         while let Some((key, sealed)) = stream.next()? {
-            let record = envelope::open(&key, &sealed)?;
-            if record.version > stream.sequence {
-                let name = envelope::describe(&key);
-                return Err(RestoreError::Damaged(format!(
-                    "record {name} is ahead of the version sequence"
-                )));
-            }
+            verify_record(&key, &sealed, stream.sequence)?;
             records.insert(&*key, &*sealed).map_err(output)?;
         }
     }

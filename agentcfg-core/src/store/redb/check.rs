@@ -6,15 +6,17 @@ use std::fs::OpenOptions;
 use std::path::Path;
 
 use redb::backends::FileBackend;
-use redb::{Database, ReadableDatabase, ReadableTable};
+use redb::{Database, ReadableDatabase, ReadableTable, StorageBackend};
 
 use super::super::plan::number;
 use super::super::{Key, Kind, Partition, Record, envelope};
 use super::RedbOptions;
-use super::error::{Fault, OpenError, catch_panic};
-use super::open::{builder, panic_as_damage, refuse_empty};
+use super::blocks::{Blocks, Damage, Form};
+use super::error::{Fault, OpenError, catch_panic, contain_damage};
+use super::open::{builder, form, panic_as_damage, refuse_empty};
 use super::overlay::Overlay;
 use super::schema::{RECORDS, read_sequence, verify_format};
+use super::tally::Tally;
 use crate::model::WorkspaceId;
 
 /// The result of a [`check`].
@@ -33,6 +35,9 @@ pub struct CheckReport {
     /// The deleted workspaces whose records are not all removed yet, each with the number of those that are left. A service
     /// that opens the store goes on with the removal.
     pub removals: BTreeMap<WorkspaceId, u64>,
+    /// Whether the file has a checksum for each of its blocks. A file without them was written by an older release;
+    /// [`RedbStore::open`](super::RedbStore::open) converts it.
+    pub block_checksums: bool,
     /// The problems, in the order in which the check found them.
     pub problems: Vec<Problem>,
 }
@@ -60,12 +65,16 @@ impl CheckReport {
 pub enum Problem {
     /// The page structure of the file is inconsistent.
     Structure(String),
+    /// A block of the file does not match its checksum: the block, and the last record that was read before it.
+    Block(String, String),
     /// A record's key cannot be decoded, or has a kind that this release does not know.
     UnknownKey(String),
     /// A record is damaged or is not a JSON text: its key, and the reason.
     Record(String, String),
     /// A log has a gap, or its number of entries differs from its head.
     Log(String),
+    /// A workspace's counter of active agents differs from the number of its active agents.
+    Count(String),
     /// Records name a workspace that does not exist: how many, and which.
     Remains(u64, WorkspaceId),
 }
@@ -73,10 +82,11 @@ pub enum Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Block(why, after) => write!(f, "{why}; the last record before it is {after}"),
             Self::Structure(why) => write!(f, "the structure of the file is damaged: {why}"),
             Self::UnknownKey(key) => write!(f, "{key} is not a valid key"),
             Self::Record(key, why) => write!(f, "record {key}: {why}"),
-            Self::Log(why) => f.write_str(why),
+            Self::Log(why) | Self::Count(why) => f.write_str(why),
             Self::Remains(count, workspace) => {
                 write!(
                     f,
@@ -111,20 +121,30 @@ impl fmt::Display for Problem {
 pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, OpenError> {
     let path = path.as_ref();
     refuse_empty(path)?;
+    // The check never writes, but an exclusive lock requires a file opened for writing.
+    let file = FileBackend::new(OpenOptions::new().read(true).write(true).open(path)?)?;
+    match form(path)? {
+        Some(Form::Plain) => check_backend(file, false),
+        Some(Form::Blocks) | None => check_backend(Blocks::new(file), true),
+    }
+}
+
+/// Checks the store in a backend, without writing to it.
+pub(super) fn check_backend(file: impl StorageBackend, block_checksums: bool) -> Result<CheckReport, OpenError> {
     let mut database = panic_as_damage(|| {
-        // The check never writes, but an exclusive lock requires a file opened for writing.
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let overlay = Overlay::new(FileBackend::new(file)?)?;
-        let database = builder(&RedbOptions::default()).create_with_backend(overlay)?;
+        let database = builder(&RedbOptions::default()).create_with_backend(Overlay::new(file))?;
         verify_format(&database)?;
         Ok(database)
     })?;
     let mut walk = Walk::default();
-    let walked = catch_panic(|| walk.database(&database)).unwrap_or_else(|panic| Err(Fault::Damage(panic)));
-    let mut report = walk.report;
-    if let Err(fault) = walked {
-        report.problems.push(Problem::Structure(fault.text().to_owned()));
+    let walked = contain_damage(|| walk.database(&database)).unwrap_or_else(Err);
+    walk.report.block_checksums = block_checksums;
+    match walked {
+        Ok(()) => {}
+        Err(Fault::Block(damage)) => walk.damaged(damage),
+        Err(fault) => walk.report.problems.push(Problem::Structure(fault.text())),
     }
+    let mut report = walk.report;
     match catch_panic(|| database.check_integrity()) {
         Ok(Ok(true)) => {}
         Ok(Ok(false)) => report
@@ -140,12 +160,15 @@ pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, OpenError> {
 
 /// The state of the iteration over all records in key order.
 #[derive(Default)]
-struct Walk {
+pub(super) struct Walk {
     report: CheckReport,
     log: Option<Log>,
-    /// The problems of logs, by workspace. The log of one that is being removed may have any part of its entries.
+    /// The problems of logs and counters, by workspace. The records of one that is being removed may be there in any part.
     logs: Vec<(Partition, Problem)>,
     owners: Owners,
+    tally: Tally,
+    /// The key of the previous record.
+    last: Vec<u8>,
 }
 
 /// The log whose records the iteration is reading.
@@ -166,9 +189,33 @@ impl Walk {
             let (key, sealed) = entry?;
             self.record(key.value(), sealed.value(), sequence);
         }
-        self.end_log();
-        self.settle();
+        self.end();
         Ok(())
+    }
+
+    /// Ends the iteration; returns the first problem that a copy of the records would hide or keep. Remains of a workspace are
+    /// none: a copy of them is complete.
+    pub(super) fn end(&mut self) -> Option<&Problem> {
+        self.end_log();
+        let mismatch = self.tally.end();
+        self.count_problem(mismatch);
+        self.settle();
+        let mut problems = self.report.problems.iter();
+        problems.find(|problem| !matches!(problem, Problem::Remains(..)))
+    }
+
+    fn count_problem(&mut self, mismatch: Option<(Partition, String)>) {
+        let problems = mismatch.map(|(partition, why)| (partition, Problem::Count(why)));
+        self.logs.extend(problems);
+    }
+
+    /// Records the damaged block that ended the iteration.
+    fn damaged(&mut self, damage: Damage) {
+        let after = match self.last.as_slice() {
+            [] => "none".to_owned(),
+            last => envelope::describe(last),
+        };
+        self.report.problems.push(Problem::Block(damage.to_string(), after));
     }
 
     /// Decides what could not be decided before all records were read: what belongs to a removal.
@@ -193,7 +240,15 @@ impl Walk {
         }
     }
 
-    fn record(&mut self, bytes: &[u8], sealed: &[u8], sequence: u64) {
+    /// Checks the next record.
+    pub(super) fn record(&mut self, bytes: &[u8], sealed: &[u8], sequence: u64) {
+        if !self.last.is_empty() && *self.last >= *bytes {
+            let (key, last) = (envelope::describe(bytes), envelope::describe(&self.last));
+            self.report.problems.push(Problem::Structure(format!(
+                "the keys {last} and {key} are not in ascending order"
+            )));
+        }
+        self.last = bytes.to_vec();
         let Some(key) = Key::decode(bytes) else {
             self.report
                 .problems
@@ -208,6 +263,11 @@ impl Walk {
             });
         self.follow_log(&key, verdict.as_ref().ok());
         self.owners.note(&key, verdict.as_ref().ok());
+        let mismatch = match &verdict {
+            Ok(record) => self.tally.record(&key, record),
+            Err(_) => None,
+        };
+        self.count_problem(mismatch);
         match verdict {
             Ok(_) => *self.report.records.entry(key.kind()).or_default() += 1,
             Err(why) => self.report.problems.push(Problem::Record(format!("{key:?}"), why)),

@@ -1,11 +1,13 @@
 //! Errors of the store file, classified by what the operator should do.
 
+use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use redb::{DatabaseError, StorageError};
 
 use super::super::StoreError;
+use super::blocks::{Broken, Damage, FORMAT, HeadFault, contained};
 
 /// Why a store file could not be opened.
 ///
@@ -51,6 +53,10 @@ impl From<DatabaseError> for OpenError {
 impl From<StorageError> for OpenError {
     fn from(error: StorageError) -> Self {
         match error {
+            StorageError::Io(error) if too_new(&error).is_some() => Self::TooNew {
+                found: too_new(&error).unwrap_or_default(),
+                supported: FORMAT.into(),
+            },
             // The engine reports a wrong magic number and a truncated file as these I/O errors.
             StorageError::Io(error)
                 if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) =>
@@ -63,28 +69,42 @@ impl From<StorageError> for OpenError {
     }
 }
 
-/// An engine error that aborts a transaction.
+/// The block format in an error that says that a newer release wrote the file.
+fn too_new(error: &io::Error) -> Option<u64> {
+    match error.get_ref()?.downcast_ref()? {
+        HeadFault::TooNew(found) => Some((*found).into()),
+        _ => None,
+    }
+}
+
+/// An error of the engine that aborts a transaction.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// The engine fails every further call until its file is reopened.
     Engine(String),
+    /// As [`Self::Engine`], because the disk or a quota is full.
+    Full(String),
     /// A page is damaged. Reopening the file would not help.
     Damage(String),
+    /// A block does not match its checksum. Other blocks are not affected.
+    Block(Damage),
 }
 
 impl Fault {
     /// The error of a read, or of a write before its commit began: nothing changed.
     pub(super) fn into_store_error(self) -> StoreError {
         match self {
-            Self::Engine(text) => StoreError::Unavailable(text),
+            Self::Engine(text) | Self::Full(text) => StoreError::Unavailable(text),
             Self::Damage(text) => StoreError::Corrupt(text),
+            Self::Block(damage) => StoreError::Unavailable(damage.to_string()),
         }
     }
 
     /// The message for the log.
-    pub(super) fn text(&self) -> &str {
+    pub(super) fn text(&self) -> String {
         match self {
-            Self::Engine(text) | Self::Damage(text) => text,
+            Self::Engine(text) | Self::Full(text) | Self::Damage(text) => text.clone(),
+            Self::Block(damage) => damage.to_string(),
         }
     }
 }
@@ -95,9 +115,16 @@ impl<E: Into<redb::Error>> From<E> for Fault {
             error @ (redb::Error::Corrupted(_)
             | redb::Error::TableTypeMismatch { .. }
             | redb::Error::TableDoesNotExist(_)) => Self::Damage(error.to_string()),
+            redb::Error::Io(error) if is_full(&error) => Self::Full(error.to_string()),
             error => Self::Engine(error.to_string()),
         }
     }
+}
+
+/// Whether an operation failed because there is no room for more data.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// Runs engine code and returns a panic's message as the error: a damaged page can break the
@@ -105,11 +132,21 @@ impl<E: Into<redb::Error>> From<E> for Fault {
 pub(super) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     // Unwind safety: a panic leaves only engine state incomplete. The engine's locks are then
     // poisoned, and the writer reopens the file at the next error.
-    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text
-            .or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_default();
-        format!("the engine failed with an internal error: {text}")
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| panic_text(&*panic))
+}
+
+/// Runs a read transaction, or a part of one, so that a damaged block fails this read and the engine continues.
+pub(super) fn contain_damage<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
+    contained(work).map_err(|broken| match broken {
+        Broken::Damage(damage) => Fault::Block(damage),
+        Broken::Panic(panic) => Fault::Damage(panic_text(&*panic)),
     })
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_default();
+    format!("the engine failed with an internal error: {text}")
 }

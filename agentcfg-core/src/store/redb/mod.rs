@@ -20,15 +20,21 @@
 //! [`envelope::seal`](super::envelope::seal).
 
 mod backup;
+mod blocks;
 mod check;
+mod convert;
 mod error;
 mod heal;
+mod health;
 mod hot;
 mod open;
 mod overlay;
+mod place;
 mod read;
 mod schema;
+mod scrub;
 mod state;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -44,15 +50,17 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use self::heal::Healer;
+use self::health::Health;
 use self::open::Opener;
 use self::state::Shared;
 use self::writer::Task;
 use super::{Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Stamp, Store, StoreError, Watcher};
 use crate::model::WorkspaceId;
 
-pub use self::backup::{BackupError, BackupSummary, RestoreError, restore};
+pub use self::backup::{BackupError, BackupSummary, RestoreError, restore, verify_backup};
 pub use self::check::{CheckReport, Problem, check};
 pub use self::error::OpenError;
+pub use self::scrub::{Condition, Scrub};
 pub use self::state::Status;
 
 /// The number of records that a scan reads on the caller's thread. A scan that finds as many is run on the blocking pool.
@@ -147,8 +155,9 @@ impl RedbStore {
     /// # Ok::<(), OpenError>(())
     /// ```
     pub fn open(path: impl AsRef<Path>, options: RedbOptions) -> Result<Self, OpenError> {
-        let opener = open::file_opener(path.as_ref(), &options)?;
-        Self::start(opener, &options)
+        let health = Arc::new(Health::default());
+        let opener = open::file_opener(path.as_ref(), &options, Arc::clone(&health))?;
+        Self::start(opener, health, &options)
     }
 
     /// Whether reads and commits are served right now.
@@ -161,7 +170,32 @@ impl RedbStore {
     /// # Ok::<(), OpenError>(())
     /// ```
     pub fn is_ready(&self) -> bool {
-        self.status() == Status::Ready
+        self.status() == Status::Ready && self.shared.health().refusal(0).is_none()
+    }
+
+    /// Verifies that the open file is still the file at its path. While it was removed or replaced, the store serves reads and
+    /// backups and refuses commits, because they would be lost when the process ends.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] with what happened to the file.
+    ///
+    /// ```
+    /// use agentcfg_core::store::redb::{RedbOptions, RedbStore};
+    ///
+    /// let directory = tempfile::tempdir()?;
+    /// let path = directory.path().join("store.redb");
+    /// let store = RedbStore::open(&path, RedbOptions::default())?;
+    /// assert!(store.file_in_place().is_ok());
+    /// std::fs::remove_file(&path)?;
+    /// assert!(store.file_in_place().is_err() && !store.is_ready());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn file_in_place(&self) -> Result<(), StoreError> {
+        match self.shared.health().lost() {
+            Some(why) => Err(StoreError::Unavailable(why)),
+            None => Ok(()),
+        }
     }
 
     /// The state of the store: serving, recovering from a failure, or closed.
@@ -226,8 +260,8 @@ impl RedbStore {
         }
     }
 
-    fn start(opener: Opener, options: &RedbOptions) -> Result<Self, OpenError> {
-        let shared = Arc::new(Shared::new(opener()?, options.hot_bytes));
+    fn start(opener: Opener, health: Arc<Health>, options: &RedbOptions) -> Result<Self, OpenError> {
+        let shared = Arc::new(Shared::new(opener()?, options, health));
         let (sender, queue) = sync_channel(options.queue_depth.max(1));
         let healer = Healer {
             opener,
@@ -253,13 +287,23 @@ impl RedbStore {
     /// It starts from the beginning, because one call of [`Store::scan`] is one snapshot.
     async fn long_scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
         let (shared, queue, scan) = (Arc::clone(&self.shared), Arc::clone(&self.queue), scan.clone());
-        let work = move || shared.read(&queue, |snapshot| read::scan(snapshot, &scan));
+        let work = move || shared.try_read(&queue, || scanned(&scan), |snapshot| read::scan(snapshot, &scan));
         let Ok(runtime) = Handle::try_current() else {
-            return work();
+            return self.shared.retry(work).await;
         };
+        let shared = Arc::clone(&self.shared);
+        let blocking = runtime.clone();
         let stopped = |error| Err(StoreError::Unavailable(format!("the scan was stopped: {error}")));
-        runtime.spawn_blocking(work).await.unwrap_or_else(stopped)
+        runtime
+            .spawn_blocking(move || blocking.block_on(shared.retry(work)))
+            .await
+            .unwrap_or_else(stopped)
     }
+}
+
+/// A description for the log of what a scan reads.
+fn scanned(scan: &Scan) -> String {
+    format!("{:?}", Key::new(scan.partition.clone(), scan.kind, ""))
 }
 
 impl Drop for RedbStore {
@@ -271,7 +315,7 @@ impl Drop for RedbStore {
 #[async_trait]
 impl Store for RedbStore {
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        self.shared.get(&self.queue, keys)
+        self.shared.get(&self.queue, keys).await
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
@@ -279,7 +323,12 @@ impl Store for RedbStore {
             limit: scan.limit.min(SHORT_SCAN),
             ..scan.clone()
         };
-        let found = self.shared.read(&self.queue, |snapshot| read::scan(snapshot, &first))?;
+        let place = || scanned(scan);
+        let work = || {
+            self.shared
+                .try_read(&self.queue, place, |snapshot| read::scan(snapshot, &first))
+        };
+        let found = self.shared.retry(work).await?;
         if found.entries.len() < SHORT_SCAN || scan.limit <= SHORT_SCAN {
             return Ok(found);
         }
@@ -316,5 +365,13 @@ impl Store for RedbStore {
 
     fn watch(&self, workspace: WorkspaceId, kind: Kind) -> Option<Watcher> {
         Some(self.shared.notifier().watch(workspace, kind))
+    }
+
+    fn read_only(&self) -> Option<String> {
+        match self.status() {
+            Status::Ready => self.shared.health().refusal(0),
+            Status::Recovering => Some("the store file is being reopened after a failure".into()),
+            Status::Closed => None,
+        }
     }
 }

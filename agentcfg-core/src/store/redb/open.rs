@@ -3,34 +3,60 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use redb::{Builder, Database, DatabaseError};
+use redb::backends::FileBackend;
+use redb::{Builder, DatabaseError, StorageBackend};
 
 use super::RedbOptions;
+use super::blocks::{Blocks, Form};
+use super::convert::convert;
 use super::error::{Fault, OpenError, catch_panic};
+use super::health::Health;
+use super::place::Place;
 use super::schema::{begin_write, initialise, verify_format};
+use super::state::Opened;
 
 /// Opens the storage: at the start, and after each failure.
-pub(super) type Opener = Box<dyn Fn() -> Result<Database, OpenError> + Send>;
+pub(super) type Opener = Box<dyn Fn() -> Result<Opened, OpenError> + Send>;
 
-/// Makes an opener of the file at `path`. The file is created here if it is missing, and never by the
-/// opener: a file that vanished later is an error.
-pub(super) fn file_opener(path: &Path, options: &RedbOptions) -> Result<Opener, OpenError> {
+/// Makes an opener of the file at `path`. The file is created here if it is missing, and converted if an older release wrote it.
+/// The opener itself does neither: a file that vanished later is an error.
+pub(super) fn file_opener(path: &Path, options: &RedbOptions, health: Arc<Health>) -> Result<Opener, OpenError> {
     if !path.try_exists()? {
         create(path, options)?;
     }
+    refuse_empty(path)?;
+    if form(path)? == Some(Form::Plain) {
+        panic_as_damage(|| convert(path, options))?;
+    }
     let (path, options) = (path.to_owned(), options.clone());
     Ok(Box::new(move || {
+        // Another file at the path is another store, whose records do not fit what this process has cached.
+        if let Some(why) = health.lost() {
+            return Err(io::Error::other(why).into());
+        }
         refuse_empty(&path)?;
         panic_as_damage(|| {
-            verify_format_untouched(&path, &options)?;
+            verify_format_untouched(&options, Blocks::new(FileBackend::new(File::open(&path)?)?))?;
             let file = OpenOptions::new().read(true).write(true).open(&path)?;
-            let database = builder(&options).create_file(file)?;
+            let place = Place::of(&path, &file)?;
+            let blocks = Blocks::new(FileBackend::new(file)?);
+            let database = builder(&options).create_with_backend(blocks.clone())?;
             verify_format(&database)?;
-            Ok(database)
+            health.watch(&blocks, place);
+            Ok(Opened {
+                database,
+                freeze: Some(Arc::new(blocks)),
+            })
         })
     }))
+}
+
+/// The form of the file at a path; `None` if it is not a store file.
+pub(super) fn form(path: &Path) -> Result<Option<Form>, OpenError> {
+    Ok(Form::of(&FileBackend::new(File::open(path)?)?)?)
 }
 
 /// The engine with the settings of this store.
@@ -111,6 +137,38 @@ impl Draft {
         }
         sync_directory(&self.place)
     }
+
+    /// Syncs the file and replaces the file at its target path atomically.
+    pub(super) fn replace(self) -> io::Result<()> {
+        OpenOptions::new().write(true).open(&self.draft)?.sync_all()?;
+        std::fs::rename(&self.draft, &self.place)?;
+        sync_directory(&self.place)
+    }
+
+    /// Removes the drafts for this target that killed processes left behind. The caller must hold the lock of the file at the
+    /// target path, so that no other process has a draft for it.
+    pub(super) fn clear(place: &Path) -> io::Result<()> {
+        let (Some(name), Some(parent)) = (place.file_name().and_then(|name| name.to_str()), place.parent()) else {
+            return Ok(());
+        };
+        let parent = if parent.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            parent
+        };
+        let prefix = format!(".{name}.");
+        for entry in std::fs::read_dir(parent)? {
+            let entry = entry?;
+            let is_draft = entry
+                .file_name()
+                .to_str()
+                .is_some_and(|found| found.starts_with(&prefix) && found.ends_with(".tmp"));
+            if is_draft {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Draft {
@@ -123,7 +181,7 @@ impl Drop for Draft {
 /// Creates an empty store, unless another process has created it meanwhile.
 fn create(path: &Path, options: &RedbOptions) -> Result<(), OpenError> {
     let (draft, file) = Draft::create(path)?;
-    let database = builder(options).create_file(file)?;
+    let database = builder(options).create_with_backend(Blocks::new(FileBackend::new(file)?))?;
     let made = begin_write(&database).and_then(|transaction| {
         initialise(&transaction, 0)?;
         Ok(transaction.commit()?)
@@ -138,12 +196,12 @@ fn create(path: &Path, options: &RedbOptions) -> Result<(), OpenError> {
 
 /// Reports a fault during creation as an I/O error: a new file has no old data that could be damaged.
 pub(super) fn fault_while_creating(fault: Fault) -> OpenError {
-    OpenError::Io(io::Error::other(fault.text().to_owned()))
+    OpenError::Io(io::Error::other(fault.text()))
 }
 
 /// Verifies the format before the file is opened for writing, because that changes bytes of the file.
-fn verify_format_untouched(path: &Path, options: &RedbOptions) -> Result<(), OpenError> {
-    match builder(options).open_read_only(path) {
+pub(super) fn verify_format_untouched(options: &RedbOptions, file: impl StorageBackend) -> Result<(), OpenError> {
+    match builder(options).open_read_only_with_backend(file) {
         Ok(database) => verify_format(&database),
         // The file was not closed cleanly. It can only be read after recovery.
         Err(DatabaseError::RepairAborted) => Ok(()),

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
 
 const BLOCK: u64 = 4096;
@@ -15,9 +14,10 @@ const BLOCK: u64 = 4096;
 /// See the module's text. Locks are taken on the file itself, so a check and a running server exclude
 /// each other.
 #[derive(Debug)]
-pub(super) struct Overlay {
-    base: FileBackend,
-    state: Mutex<State>,
+pub(super) struct Overlay<B> {
+    base: B,
+    /// Made at the first use: the engine locks the file before it uses it.
+    state: OnceLock<Mutex<State>>,
 }
 
 #[derive(Debug)]
@@ -30,21 +30,29 @@ struct State {
     blocks: BTreeMap<u64, Vec<u8>>,
 }
 
-impl Overlay {
-    pub(super) fn new(base: FileBackend) -> io::Result<Self> {
-        let len = base.len()?;
-        Ok(Self {
+impl<B: StorageBackend> Overlay<B> {
+    pub(super) fn new(base: B) -> Self {
+        Self {
             base,
-            state: Mutex::new(State {
-                len,
-                shown: len,
-                blocks: BTreeMap::new(),
-            }),
-        })
+            state: OnceLock::new(),
+        }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> io::Result<MutexGuard<'_, State>> {
+        let state = match self.state.get() {
+            Some(state) => state,
+            None => {
+                let len = self.base.len()?;
+                self.state.get_or_init(|| {
+                    Mutex::new(State {
+                        len,
+                        shown: len,
+                        blocks: BTreeMap::new(),
+                    })
+                })
+            }
+        };
+        Ok(state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Fills `out` from the file, and with zeros beyond its visible part.
@@ -78,13 +86,13 @@ fn each_block(
     Ok(())
 }
 
-impl StorageBackend for Overlay {
+impl<B: StorageBackend> StorageBackend for Overlay<B> {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.state().len)
+        Ok(self.state()?.len)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let state = self.state();
+        let state = self.state()?;
         if offset.checked_add(out.len() as u64).is_none_or(|end| end > state.len) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -101,7 +109,7 @@ impl StorageBackend for Overlay {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.state()?;
         state.shown = state.shown.min(len);
         state.len = len;
         state.blocks.split_off(&len.div_ceil(BLOCK));
@@ -116,7 +124,7 @@ impl StorageBackend for Overlay {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.state()?;
         let end = offset
             .checked_add(data.len() as u64)
             .ok_or(io::ErrorKind::InvalidInput)?;

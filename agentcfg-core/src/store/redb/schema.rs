@@ -1,6 +1,6 @@
 //! The tables of a store file, and their format version.
 
-use redb::{Database, ReadTransaction, ReadableDatabase, TableDefinition, TableError, WriteTransaction};
+use redb::{Database, ReadTransaction, ReadableDatabase, StorageError, TableDefinition, TableError, WriteTransaction};
 
 use super::error::{Fault, OpenError};
 
@@ -71,9 +71,9 @@ fn read_meta(transaction: &ReadTransaction, name: &str) -> Result<Option<u64>, O
     Ok(meta.get(name)?.map(|found| found.value()))
 }
 
-fn into_open_error(error: impl Into<redb::Error>) -> OpenError {
+pub(super) fn into_open_error(error: impl Into<redb::Error>) -> OpenError {
     match error.into() {
-        redb::Error::Io(error) => OpenError::Io(error),
+        redb::Error::Io(error) => StorageError::Io(error).into(),
         other => OpenError::Damaged(other.to_string()),
     }
 }

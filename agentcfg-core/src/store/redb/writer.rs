@@ -8,16 +8,16 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use redb::ReadableTable;
+use redb::ReadOnlyTable;
 use tokio::sync::oneshot;
 
 use super::super::plan::{Plan, plan};
 use super::super::{Batch, CommitError, Committed, Record, StoreError, envelope};
-use super::error::{Fault, catch_panic};
+use super::error::{Fault, catch_panic, contain_damage};
 use super::heal::Healer;
 use super::read::{ReadFault, record};
-use super::schema::{META, RECORDS, SEQUENCE_NAME};
-use super::state::{Shared, Status};
+use super::schema::{META, RECORDS, SEQUENCE_NAME, read_sequence};
+use super::state::Shared;
 
 /// The result of one batch.
 pub(super) type Verdict = Result<Committed, CommitError>;
@@ -49,11 +49,11 @@ pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, group_size: usiz
                 Task::ReadFailed(generation) => suspect |= generation == shared.generation(),
             }
         }
-        let (verdicts, fault) = commit_group(shared, batches);
+        let (verdicts, fault) = commit_or_refuse(shared, batches);
         if fault.is_some() {
             // Before the answers, so that an immediate retry gets `Unavailable` and does not use the
             // failed engine.
-            shared.stop_serving(Status::Recovering);
+            shared.freeze();
         }
         let mut committed = HashSet::new();
         for ((answer, verdict), touched) in answers.into_iter().zip(verdicts).zip(touched) {
@@ -66,11 +66,33 @@ pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, group_size: usiz
         // After the answers, so that many watchers delay no caller.
         shared.notifier().notify(committed);
         if let Some(fault) = fault.or_else(|| suspect.then(|| Fault::Engine("a read failed".into()))) {
-            tracing::error!(cause = fault.text(), "the storage engine failed, reopening its file");
+            tracing::error!(cause = %fault.text(), "the storage engine failed, reopening its file");
+            shared.health().failed();
             healer.heal(shared, queue);
         }
     }
-    shared.stop_serving(Status::Closed);
+    shared.close();
+}
+
+/// Commits a group, unless it is known that its writes would fail, or would be lost because the file was removed or replaced.
+/// Then nothing touches the file.
+fn commit_or_refuse(shared: &Shared, batches: Vec<Batch>) -> (Vec<Verdict>, Option<Fault>) {
+    let health = shared.health();
+    let bytes = batches.iter().map(Batch::bytes).sum();
+    if !batches.is_empty()
+        && let Some(why) = health.refusal(bytes)
+    {
+        health.refused(batches.len() as u64);
+        let refusal = || Err(StoreError::Unavailable(why.clone()).into());
+        return (batches.iter().map(|_| refusal()).collect(), None);
+    }
+    let (verdicts, fault) = commit_group(shared, batches);
+    match fault {
+        Some(Fault::Full(_)) => health.hold(),
+        None if verdicts.iter().any(Result::is_ok) => health.committed(),
+        _ => {}
+    }
+    (verdicts, fault)
 }
 
 /// Commits the batches of a group whose checks hold. Returns one verdict for each batch, and the fault
@@ -83,6 +105,17 @@ pub(super) fn commit_group(shared: &Shared, batches: Vec<Batch>) -> (Vec<Verdict
     let group = Group::default();
     let fault = match catch_panic(|| group.run(shared, batches)) {
         Ok(Ok(())) => None,
+        // Only the reads before the first write contain damage, so nothing was written and the engine did not fail: the
+        // group is refused, and the store keeps serving.
+        Ok(Err(Fault::Block(damage))) => {
+            shared.health().report(damage, || "the tables of the store".into());
+            group.verdicts.set(
+                (0..count)
+                    .map(|_| Err(Fault::Block(damage).into_store_error().into()))
+                    .collect(),
+            );
+            None
+        }
         Ok(Err(fault)) => Some(fault),
         Err(panic) => Some(Fault::Engine(panic)),
     };
@@ -93,11 +126,11 @@ pub(super) fn commit_group(shared: &Shared, batches: Vec<Batch>) -> (Vec<Verdict
         let committing = group.committing.get();
         for verdict in verdicts.iter_mut().skip_while(|verdict| verdict.is_err()) {
             *verdict = Err(match verdict {
-                Ok(_) if committing => StoreError::OutcomeUnknown(fault.text().to_owned()).into(),
-                _ => StoreError::Unavailable(fault.text().to_owned()).into(),
+                Ok(_) if committing => StoreError::OutcomeUnknown(fault.text()).into(),
+                _ => StoreError::Unavailable(fault.text()).into(),
             });
         }
-        verdicts.resize_with(count, || Err(StoreError::Unavailable(fault.text().to_owned()).into()));
+        verdicts.resize_with(count, || Err(StoreError::Unavailable(fault.text()).into()));
     }
     (verdicts, fault)
 }
@@ -111,6 +144,7 @@ struct Group {
 
 impl Group {
     fn run(&self, shared: &Shared, batches: Vec<Batch>) -> Result<(), Fault> {
+        let base = Base::open(shared)?;
         let transaction = shared.begin_write()?;
         let mut dirty = false;
         // The changes of this group by key. Several batches often change the same counter or log
@@ -119,18 +153,21 @@ impl Group {
         {
             let mut records = transaction.open_table(RECORDS)?;
             let mut meta = transaction.open_table(META)?;
-            let found = meta.get(SEQUENCE_NAME)?.map(|found| found.value());
-            let mut sequence = found.ok_or_else(|| Fault::Damage("the version sequence is missing".into()))?;
+            let mut sequence = base.sequence;
             for batch in batches {
                 let current = |key: &[u8]| match touched.get(key) {
                     Some(change) => Ok(change.clone()),
                     // The service has just read the records that a batch checks, so they are usually cached.
                     None => match shared.hot().get(key) {
                         Some(record) => Ok(Some(record)),
-                        None => record(&records, key).map_err(Refusal::from),
+                        None => base.record(key).map_err(Refusal::from),
                     },
                 };
-                let verdict = match plan(batch, sequence, current) {
+                let planned = plan(batch, sequence, current).and_then(|plan| {
+                    base.verify_paths(plan.changes.keys().filter(|key| !touched.contains_key(*key)))?;
+                    Ok(plan)
+                });
+                let verdict = match planned {
                     Ok(Plan {
                         changes,
                         numbers,
@@ -160,6 +197,8 @@ impl Group {
                 meta.insert(SEQUENCE_NAME, sequence)?;
             }
         }
+        // An open snapshot would keep the engine from reusing the pages that this commit frees.
+        drop(base);
         if !dirty {
             return Ok(transaction.abort()?);
         }
@@ -169,6 +208,52 @@ impl Group {
         transaction.commit()?;
         shared.hot().end(commit);
         Ok(())
+    }
+}
+
+/// The committed state that a group builds on. It is read outside of the group's write transaction: an I/O error in a write
+/// transaction fails the whole engine, while damage that is found here refuses one batch.
+struct Base<'a> {
+    shared: &'a Shared,
+    records: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    /// The last version that the store assigned.
+    sequence: u64,
+}
+
+impl<'a> Base<'a> {
+    fn open(shared: &'a Shared) -> Result<Self, Fault> {
+        let snapshot = shared.begin_read()?;
+        let sequence =
+            contain_damage(|| read_sequence(&snapshot))?.map_err(|error| Fault::Damage(error.to_string()))?;
+        let records = contain_damage(|| snapshot.open_table(RECORDS))??;
+        Ok(Self {
+            shared,
+            records,
+            sequence,
+        })
+    }
+
+    fn record(&self, key: &[u8]) -> Result<Option<Record>, ReadFault> {
+        self.read(key, || record(&self.records, key))
+    }
+
+    /// Reads the pages on the path to each of these keys, which a write of the key reads as well.
+    fn verify_paths<'k>(&self, keys: impl Iterator<Item = &'k Vec<u8>>) -> Result<(), Refusal> {
+        for key in keys {
+            self.read(key, || Ok(self.records.get(key.as_slice()).map(drop)?))?;
+        }
+        Ok(())
+    }
+
+    fn read<T>(&self, key: &[u8], work: impl FnOnce() -> Result<T, ReadFault>) -> Result<T, ReadFault> {
+        match contain_damage(work) {
+            Ok(outcome) => outcome,
+            Err(Fault::Block(damage)) => {
+                self.shared.health().report(damage, || envelope::describe(key));
+                Err(ReadFault::Record(Fault::Block(damage).into_store_error()))
+            }
+            Err(fault) => Err(ReadFault::Engine(fault)),
+        }
     }
 }
 

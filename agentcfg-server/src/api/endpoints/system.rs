@@ -40,7 +40,10 @@ impl Answer for Health {
 
 /// Storage answers.
 #[derive(Debug)]
-pub struct Readiness;
+pub struct Readiness {
+    /// Whether changes are refused while reads are served.
+    read_only: bool,
+}
 
 impl Answer for Readiness {
     const DOC: AnswerDoc = AnswerDoc::ok(Shown::Fixed(
@@ -48,15 +51,29 @@ impl Answer for Readiness {
         r#"{
             "type": "object",
             "description": "Storage answers.",
-            "properties": {"status": {"type": "string", "description": "Always `ready`.", "const": "ready"}},
+            "properties": {
+                "status": {
+                    "type": "string",
+                    "description": "`ready`, or `degraded` while the server serves less than everything.",
+                    "enum": ["ready", "degraded"]
+                },
+                "reason": {
+                    "type": "string",
+                    "description": "With `degraded` only. `read-only`: reads are served and changes are answered 503.",
+                    "enum": ["read-only"]
+                }
+            },
             "required": ["status"],
             "additionalProperties": false,
-            "examples": [{"status": "ready"}]
+            "examples": [{"status": "ready"}, {"status": "degraded", "reason": "read-only"}]
         }"#,
     ));
 
     fn into_reply(self) -> Result<Reply, Failure> {
-        Reply::json(&json!({"status": "ready"}))
+        Reply::json(&match self.read_only {
+            false => json!({"status": "ready"}),
+            true => json!({"status": "degraded", "reason": "read-only"}),
+        })
     }
 }
 
@@ -116,11 +133,15 @@ impl OpenEndpoint for Readyz {
         SYSTEM,
         "Check whether requests can be served",
         "Reads a record from storage and reports whether that succeeded. With an identity provider whose keys verify \
-         session tokens, they must have been fetched once too.",
+         session tokens, they must have been fetched once too. While storage serves reads and cannot take changes, such as \
+         on a full disk, the answer is 200 with the status `degraded`, so that a load balancer goes on sending reads here.",
     )
     .answer(
         "Storage answers, and session tokens can be verified.",
-        &[Example("ready", r#"{"status": "ready"}"#)],
+        &[
+            Example("ready", r#"{"status": "ready"}"#),
+            Example("degraded", r#"{"status": "degraded", "reason": "read-only"}"#),
+        ],
     )
     .failures(&[503]);
 
@@ -128,6 +149,8 @@ impl OpenEndpoint for Readyz {
 
     async fn run(service: &AgentCfg) -> Result<Self::Answer, Failure> {
         service.ready().await?;
-        Ok(Readiness)
+        Ok(Readiness {
+            read_only: service.read_only().is_some(),
+        })
     }
 }

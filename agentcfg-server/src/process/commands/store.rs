@@ -14,7 +14,7 @@ use agentcfg_core::vault::MasterKey;
 
 use super::serve::runtime;
 use super::{CommandError, program};
-use crate::process::backend::{self, RestoreError, open_store};
+use crate::process::backend::{self, RestoreError, open_store, verify_backup};
 use crate::process::cli::{BackupArgs, CheckArgs, RestoreArgs};
 use crate::process::config::Config;
 use crate::process::control;
@@ -22,10 +22,14 @@ use crate::process::datadir::{DataDir, DataDirError};
 
 pub(super) fn backup(args: &BackupArgs) -> Result<ExitCode, CommandError> {
     let dir = DataDir::open(&args.data)?;
-    require_store(&dir)?;
+    // A running server can still save a store whose file was removed.
+    if !dir.socket_path().exists() {
+        require_store(&dir)?;
+    }
     let mut draft = Draft::create(&args.out)?;
     match dir.lock() {
         Ok(lock) => {
+            require_store(&dir)?;
             let store = open_store(&lock, Config::default().cache_mb)?;
             store.backup(&mut draft.file)?;
         }
@@ -40,6 +44,7 @@ pub(super) fn backup(args: &BackupArgs) -> Result<ExitCode, CommandError> {
         }
         Err(error) => return Err(error.into()),
     }
+    draft.verify()?;
     let bytes = draft.keep(&args.out)?;
     println!(
         "wrote {bytes} bytes to {out}\n\
@@ -133,6 +138,13 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
     let records: u64 = report.records.values().sum();
     if report.is_sound() {
         println!("sound: {records} records in {}", dir.path().display());
+        if report.block_checksums {
+            println!("the file has block checksums");
+        } else {
+            println!(
+                "the file has no block checksums, because an older release wrote it; the next start of a server converts it"
+            );
+        }
         return Ok(ExitCode::SUCCESS);
     }
     println!(
@@ -181,6 +193,15 @@ impl Draft {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         let file = file.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         Ok(Self { path, file })
+    }
+
+    /// Reads the written backup back and verifies it.
+    fn verify(&mut self) -> Result<(), CommandError> {
+        self.file.flush()?;
+        let written = File::open(&self.path)?;
+        verify_backup(written)
+            .map(drop)
+            .map_err(|error| format!("the written backup cannot be read back and was removed: {error}").into())
     }
 
     /// Gives the file its final name, once all of it is on disk.

@@ -57,6 +57,18 @@ pub enum DataDirError {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory has the keys of a store, but no store.
+    #[error(
+        "{} has {key} but no store: the store was removed or is on another disk. Put it back, or restore a backup with \
+         `agentcfg-server restore --from FILE --data {}`; to start with an empty store, move {key} away first. Nothing was changed",
+        .path.display(), .path.display()
+    )]
+    LostStore {
+        /// The directory.
+        path: PathBuf,
+        /// The file that shows that there was a store.
+        key: &'static str,
+    },
     /// A command would replace a store.
     #[error("{} already has a store, which is left as it is; name an empty directory with --data", .path.display())]
     HasStore {

@@ -65,6 +65,12 @@ impl DataLock {
     }
 }
 
+/// Whether the last process that wrote the lock file was a server that accepted connections.
+pub(super) fn was_served(dir: &DataDir) -> bool {
+    let text = std::fs::read_to_string(dir.path().join("lock"));
+    text.is_ok_and(|text| text.lines().any(|line| line.starts_with("listen ")))
+}
+
 /// Who holds the lock, from what it wrote into the file.
 fn holder(file: &mut File) -> String {
     let mut text = String::new();

@@ -126,6 +126,33 @@ impl DataDir {
         }
     }
 
+    /// Refuses a directory that has the keys of a store but no store, before a server creates an empty one. Call this before
+    /// [`Self::lock`], which overwrites what the last process wrote into the lock file.
+    ///
+    /// A master key is created after its store. The secret of the session tokens may be created first, so it counts only if
+    /// a server ran in the directory.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError::LostStore`] if the store is missing.
+    pub fn refuse_lost_store(&self) -> Result<(), DataDirError> {
+        if self.has_store()? {
+            return Ok(());
+        }
+        let has = |name: &str| self.path.join(name).exists();
+        let key = if has(master_key::NAME) {
+            master_key::NAME
+        } else if has(session_key::NAME) && lock::was_served(self) {
+            session_key::NAME
+        } else {
+            return Ok(());
+        };
+        Err(DataDirError::LostStore {
+            path: self.path.clone(),
+            key,
+        })
+    }
+
     /// Takes the directory for this process, until the guard is dropped.
     ///
     /// # Errors

@@ -140,3 +140,26 @@ fn commands_can_insist_on_a_store_or_on_none() {
     dir.require_store().unwrap();
     assert!(matches!(dir.require_no_store(), Err(DataDirError::HasStore { .. })));
 }
+
+#[test]
+fn keys_without_their_store_are_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = DataDir::open(temp.path()).unwrap();
+    dir.refuse_lost_store().unwrap();
+    // `token` may run before the first start.
+    dir.session_secret().unwrap();
+    dir.refuse_lost_store().unwrap();
+    let mut lock = dir.lock().unwrap();
+    dir.refuse_lost_store().unwrap();
+    lock.announce("127.0.0.1:7420").unwrap();
+    let error = dir.refuse_lost_store().unwrap_err().to_string();
+    assert!(
+        error.contains("session.key") && error.contains("restore --from"),
+        "{error}"
+    );
+    dir.make_master_key().unwrap();
+    let error = dir.refuse_lost_store().unwrap_err().to_string();
+    assert!(error.contains("master.key"), "{error}");
+    fs::write(dir.store_path(), "").unwrap();
+    dir.refuse_lost_store().unwrap();
+}

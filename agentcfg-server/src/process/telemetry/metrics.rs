@@ -1,5 +1,6 @@
 //! The numbers that the server counts.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -27,8 +28,14 @@ pub struct Metrics {
     pub failed_handshakes: Counter,
     certificates: Family<CertificateLabels, Counter>,
     is_certificate_refused: Gauge,
-    /// 1 while the store answers, else 0.
+    /// 1 while the store serves reads and changes, else 0.
     pub storage_ready: Gauge,
+    /// What the metrics show of the store file, if there is one.
+    store: OnceLock<ReadNumbers>,
+    damaged_blocks: Gauge,
+    scrubbed_bytes: Counter,
+    storage_failures: Counter,
+    refused_commits: Counter,
     /// The state of the shared rate counters, if requests are counted together with other servers.
     shared: OnceLock<Arc<SharedState>>,
     counted_alone: Counter,
@@ -44,6 +51,30 @@ pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
     durations: Family<RouteLabels, Histogram>,
     registry: Registry,
+}
+
+/// What the metrics show of a store in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreNumbers {
+    /// Whether it serves reads and changes now.
+    pub is_ready: bool,
+    /// Damaged blocks found since the start.
+    pub damaged_blocks: u64,
+    /// Bytes that the scrub has read since the start.
+    pub scrubbed_bytes: u64,
+    /// How often its file was reopened after a failure since the start.
+    pub failures: u64,
+    /// Commits refused since the start before they touched the file.
+    pub refused_commits: u64,
+}
+
+/// Reads the numbers of a store.
+struct ReadNumbers(Box<dyn Fn() -> StoreNumbers + Send + Sync>);
+
+impl fmt::Debug for ReadNumbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReadNumbers")
+    }
 }
 
 /// Bounds in seconds. The first ones separate cached reads from commits, the last ones stalls from timeouts.
@@ -81,6 +112,10 @@ impl Metrics {
         let open_connections = Gauge::default();
         let rate_limited = Counter::default();
         let storage_ready = Gauge::default();
+        let damaged_blocks = Gauge::default();
+        let scrubbed_bytes = Counter::default();
+        let storage_failures = Counter::default();
+        let refused_commits = Counter::default();
         let counted_alone = Counter::default();
         let is_alone = Gauge::default();
         let streams = Gauge::default();
@@ -96,8 +131,29 @@ impl Metrics {
         registry.register("rate_limited_requests", "Requests answered 429", rate_limited.clone());
         registry.register(
             "storage_ready",
-            "1 while the store answers, else 0",
+            "1 while the store serves reads and changes, else 0",
             storage_ready.clone(),
+        );
+        registry.register(
+            "storage_damaged_blocks",
+            "Damaged blocks of the store file found since the start; restore a backup when it is not 0",
+            damaged_blocks.clone(),
+        );
+        registry.register_with_unit(
+            "storage_scrubbed",
+            "Bytes of the store file that the background scrub has read",
+            Unit::Bytes,
+            scrubbed_bytes.clone(),
+        );
+        registry.register(
+            "storage_failures",
+            "How often the store file was reopened after a failed read or write",
+            storage_failures.clone(),
+        );
+        registry.register(
+            "storage_refused_commits",
+            "Commits refused before they touched the store file: its disk was full, it was removed, or it was being reopened",
+            refused_commits.clone(),
         );
         registry.register(
             "rate_limit_counted_alone",
@@ -171,6 +227,11 @@ impl Metrics {
             certificates,
             is_certificate_refused,
             storage_ready,
+            store: OnceLock::new(),
+            damaged_blocks,
+            scrubbed_bytes,
+            storage_failures,
+            refused_commits,
             shared: OnceLock::new(),
             counted_alone,
             is_alone,
@@ -191,6 +252,13 @@ impl Metrics {
     pub fn follow(&self, state: Arc<SharedState>) {
         // A server has one limiter; a second one is ignored.
         let _ = self.shared.set(state);
+    }
+
+    /// Adds the numbers of a store in a file. They are read at each [`Self::render`], so that the metrics show the state of that
+    /// moment.
+    pub fn follow_store(&self, numbers: impl Fn() -> StoreNumbers + Send + Sync + 'static) {
+        // A server has one store; a second one is ignored.
+        let _ = self.store.set(ReadNumbers(Box::new(numbers)));
     }
 
     /// Adds the numbers of the sender of webhooks.
@@ -234,6 +302,19 @@ impl Metrics {
             self.given_up
                 .inc_by(numbers.given_up().saturating_sub(self.given_up.get()));
             self.webhook_lag.set(i64::try_from(numbers.lag()).unwrap_or(i64::MAX));
+        }
+        if let Some(ReadNumbers(read)) = self.store.get() {
+            let numbers = read();
+            self.storage_ready.set(i64::from(numbers.is_ready));
+            self.damaged_blocks
+                .set(i64::try_from(numbers.damaged_blocks).unwrap_or(i64::MAX));
+            for (counter, count) in [
+                (&self.scrubbed_bytes, numbers.scrubbed_bytes),
+                (&self.storage_failures, numbers.failures),
+                (&self.refused_commits, numbers.refused_commits),
+            ] {
+                counter.inc_by(count.saturating_sub(counter.get()));
+            }
         }
         let mut text = String::new();
         // Writing to a string cannot fail.
@@ -326,6 +407,10 @@ mod tests {
             "agentcfg_stream_events_total 1",
             r#"agentcfg_stream_lag_seconds_bucket{le="0.005"} 1"#,
             "agentcfg_storage_ready 1",
+            "agentcfg_storage_damaged_blocks 0",
+            "agentcfg_storage_scrubbed_bytes_total 0",
+            "agentcfg_storage_failures_total 0",
+            "agentcfg_storage_refused_commits_total 0",
             "agentcfg_open_connections 1",
             r#"agentcfg_webhook_deliveries_total{result="failed"} 0"#,
             "agentcfg_webhook_events_given_up_total 0",
@@ -337,6 +422,35 @@ mod tests {
             "# EOF",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn the_numbers_of_a_store_are_those_of_the_moment() {
+        let metrics = Metrics::new();
+        let round = Arc::new(std::sync::atomic::AtomicU64::new(0));
+        let now = Arc::clone(&round);
+        metrics.follow_store(move || {
+            let round = now.load(std::sync::atomic::Ordering::Relaxed);
+            StoreNumbers {
+                is_ready: round == 0,
+                damaged_blocks: round,
+                scrubbed_bytes: 4096 * round,
+                failures: 2 * round,
+                refused_commits: 3 * round,
+            }
+        });
+        assert!(metrics.render().contains("agentcfg_storage_ready 1\n"));
+        round.store(1, std::sync::atomic::Ordering::Relaxed);
+        let text = metrics.render();
+        for line in [
+            "agentcfg_storage_ready 0\n",
+            "agentcfg_storage_damaged_blocks 1\n",
+            "agentcfg_storage_scrubbed_bytes_total 4096\n",
+            "agentcfg_storage_failures_total 2\n",
+            "agentcfg_storage_refused_commits_total 3\n",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
         }
     }
 }

@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::SubscriberInitExt;
 
 pub use endpoint::serve_metrics;
-pub use metrics::Metrics;
+pub use metrics::{Metrics, StoreNumbers};
 
 use crate::process::config::LogFormat;
 

@@ -1,7 +1,5 @@
 //! A check finds damage anywhere in the file and does not change the file.
 
-use redb::Database;
-
 use super::super::super::envelope;
 use super::super::schema::RECORDS;
 use super::super::{Problem, check, restore};
@@ -77,7 +75,7 @@ async fn every_kind_of_damaged_record_is_reported() {
     fill(&store).await;
     drop(store);
 
-    let database = Database::open(&path).unwrap();
+    let database = raw(&path);
     let transaction = database.begin_write().unwrap();
     {
         let mut records = transaction.open_table(RECORDS).unwrap();

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use redb::StorageBackend;
 
+use super::super::blocks::Blocks;
 use super::super::heal::Healer;
 use super::super::open::{Opener, builder};
 use super::super::schema::{begin_write, initialise, verify_format};
+use super::super::state::Opened;
 use super::super::{RedbOptions, RedbStore};
 
 type Hook = Box<dyn FnMut(Operation) -> io::Result<()> + Send>;
@@ -53,14 +55,18 @@ impl Disk {
         Box::new(move || {
             disk.ask(Operation::Open)?;
             let fresh = disk.bytes().is_empty();
-            let database = builder(&options).create_with_backend(disk.clone())?;
+            let blocks = Blocks::new(disk.clone());
+            let database = builder(&options).create_with_backend(blocks.clone())?;
             if fresh {
                 let transaction = begin_write(&database).unwrap();
                 initialise(&transaction, 0).unwrap();
                 transaction.commit().unwrap();
             }
             verify_format(&database)?;
-            Ok(database)
+            Ok(Opened {
+                database,
+                freeze: Some(Arc::new(blocks)),
+            })
         })
     }
 
@@ -74,7 +80,7 @@ impl Disk {
     }
 
     pub(super) fn store(&self, options: &RedbOptions) -> RedbStore {
-        RedbStore::start(self.opener(options), options).unwrap()
+        RedbStore::start(self.opener(options), Arc::default(), options).unwrap()
     }
 
     fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {

@@ -81,7 +81,7 @@ fn a_newer_format_is_refused_and_left_unchanged() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.redb");
     drop(open(&path));
-    let database = Database::open(&path).unwrap();
+    let database = raw(&path);
     let transaction = database.begin_write().unwrap();
     transaction.open_table(META).unwrap().insert("format", 9).unwrap();
     transaction.commit().unwrap();

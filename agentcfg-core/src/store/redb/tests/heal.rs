@@ -1,6 +1,7 @@
 //! The store recovers from disk failures.
 
 use std::io;
+use std::sync::Arc;
 
 use super::super::super::{CommitError, StoreError};
 use super::super::state::{Shared, Status};
@@ -27,12 +28,11 @@ async fn a_failed_commit_has_an_unknown_outcome_and_the_store_recovers() {
         "{outcome:?}"
     );
     assert_eq!((store.status(), store.is_ready()), (Status::Recovering, false));
-    assert!(unavailable(store.get(&[agent("a")]).await));
-    assert!(unavailable(
-        store
-            .scan(&Scan::all(Partition::Workspace(workspace()), Kind::Agent))
-            .await
-    ));
+    // The last committed state is served meanwhile.
+    let found = store.get(&[agent("a")]).await.unwrap()[0].clone().unwrap();
+    assert_eq!(&*found.value, b"1");
+    let all = Scan::all(Partition::Workspace(workspace()), Kind::Agent);
+    assert_eq!(store.scan(&all).await.unwrap().entries, [(agent("a"), found)]);
     let refused = store.commit(batch([], [put("a", "3")])).await;
     assert!(
         matches!(refused, Err(CommitError::Store(StoreError::Unavailable(_)))),
@@ -99,6 +99,7 @@ async fn a_failed_read_makes_the_store_recover() {
         assert!(store.until_ready().await);
         tokio::task::yield_now().await;
     }
+    assert!(store.until_ready().await);
     assert!(store.commit(batch([], [put("a", "1")])).await.is_ok());
 }
 
@@ -116,7 +117,7 @@ async fn a_store_that_cannot_recover_can_be_closed() {
 #[test]
 fn a_failed_group_commit_has_a_verdict_for_each_batch() {
     let disk = Disk::default();
-    let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20);
+    let shared = Shared::new(disk.opener(&options())().unwrap(), &options(), Arc::default());
     let (verdicts, fault) = commit_group(&shared, vec![batch([], [put("there", "1")])]);
     assert!(verdicts[0].is_ok() && fault.is_none());
 
@@ -149,7 +150,7 @@ fn a_failed_group_commit_has_a_verdict_for_each_batch() {
 #[test]
 fn a_group_that_fails_before_its_commit_is_unavailable() {
     let disk = Disk::default();
-    let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20);
+    let shared = Shared::new(disk.opener(&options())().unwrap(), &options(), Arc::default());
     disk.fail(&[Read, Put, Resize]);
     let (verdicts, fault) = commit_group(&shared, vec![batch([], [put("a", "1")]), batch([], [put("b", "1")])]);
     assert!(fault.is_some());
@@ -164,7 +165,7 @@ fn a_group_that_fails_before_its_commit_is_unavailable() {
 #[test]
 fn reopening_the_file_starts_a_new_generation() {
     let disk = Disk::default();
-    let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20);
+    let shared = Shared::new(disk.opener(&options())().unwrap(), &options(), Arc::default());
     let (_sender, queue) = std::sync::mpsc::sync_channel(1);
     let before = shared.generation();
     disk.healer().heal(&shared, &queue);

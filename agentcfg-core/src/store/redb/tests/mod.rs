@@ -3,21 +3,67 @@
 
 mod backup;
 mod check;
+mod convert;
+mod crash;
+mod damage;
 mod disk;
 mod file;
+mod flips;
 mod golden;
 mod heal;
+mod memory;
+mod rate;
 mod scan;
+mod space;
 mod writer;
 
 use std::path::Path;
 
+use redb::backends::FileBackend;
+
 use super::super::{Batch, Check, Key, Kind, Partition, Record, Scan, Store, Write};
+use super::blocks::Blocks;
 use super::{RedbOptions, RedbStore};
 use crate::model::WorkspaceId;
 
+/// The number of cases that a fault test tries: `full` if `AGENTCFG_FAULTS` is `full`, else `few`.
+fn cases(full: usize, few: usize) -> usize {
+    match std::env::var("AGENTCFG_FAULTS").as_deref() {
+        Ok("full") => full,
+        _ => few,
+    }
+}
+
+/// Reproducible random numbers, from the seed `AGENTCFG_FAULTS_SEED`.
+struct Dice(u64);
+
+impl Dice {
+    fn new() -> Self {
+        let seed = std::env::var("AGENTCFG_FAULTS_SEED")
+            .ok()
+            .and_then(|seed| seed.parse().ok());
+        Self(seed.unwrap_or(1))
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+    }
+}
+
 fn open(path: &Path) -> RedbStore {
     RedbStore::open(path, RedbOptions::default()).unwrap()
+}
+
+/// The engine's own view of a store file.
+fn raw(path: &Path) -> redb::Database {
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let blocks = Blocks::new(FileBackend::new(file).unwrap());
+    redb::Builder::new().create_with_backend(blocks).unwrap()
 }
 
 fn workspace() -> WorkspaceId {
@@ -26,6 +72,12 @@ fn workspace() -> WorkspaceId {
 
 fn agent(item: &str) -> Key {
     Key::in_workspace(workspace(), Kind::Agent, item)
+}
+
+/// The kinds of records that a partition can hold.
+fn kinds(partition: &Partition) -> impl Iterator<Item = Kind> {
+    let held = partition.kind();
+    Kind::ALL.into_iter().filter(move |kind| kind.partition_kind() == held)
 }
 
 fn put(item: &str, value: &str) -> Write {
@@ -75,10 +127,7 @@ async fn dump(store: &RedbStore) -> Vec<(Key, Record)> {
     partitions.extend((0..40).map(|number| Partition::Global(format!("key-{number}").into())));
     let mut records = Vec::new();
     for partition in partitions {
-        for kind in Kind::ALL
-            .into_iter()
-            .filter(|kind| kind.partition_kind() == partition.kind())
-        {
+        for kind in kinds(&partition) {
             records.extend(store.scan(&Scan::all(partition.clone(), kind)).await.unwrap().entries);
         }
     }

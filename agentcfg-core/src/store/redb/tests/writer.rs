@@ -153,7 +153,7 @@ fn the_last_handle_may_be_dropped_on_the_writer_thread() {
 #[test]
 fn a_group_commit_syncs_as_often_as_one_batch_and_a_refusal_never() {
     let disk = Disk::default();
-    let shared = Shared::new(disk.opener(&options())().unwrap(), 1 << 20);
+    let shared = Shared::new(disk.opener(&options())().unwrap(), &options(), Arc::default());
     let syncs = Arc::new(AtomicU32::new(0));
     disk.set_hook({
         let syncs = syncs.clone();

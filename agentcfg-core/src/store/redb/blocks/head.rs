@@ -1,0 +1,207 @@
+//! The head: the engine's header in two slots of several copies each.
+//!
+//! The engine changes its header in place, and a flag in it selects the last of two commits. So a flipped bit in the header must be
+//! detected and must not lose the store. The head has two slots. A change goes to the slot that the last sync did not write, so
+//! a power loss that tears this write leaves the other slot complete. Each slot holds [`COPIES`] copies of the same sector, each
+//! with a checksum, so damage to single sectors is tolerated.
+//!
+//! | bytes of a sector | content |
+//! | --- | --- |
+//! | 8 | [`MAGIC`] |
+//! | 4 | the format, now [`FORMAT`], big-endian |
+//! | 8 | the generation of the head, big-endian: the greatest one is current |
+//! | 488 | the engine's header, then zeros |
+//! | 4 | CRC-32 (IEEE) of all bytes before, big-endian |
+//!
+//! Every later format keeps the first two fields and the last one where they are.
+
+use std::io;
+
+use redb::StorageBackend;
+
+use super::layout::{SLOT, slot_offset};
+
+/// The first bytes of each sector of the head.
+pub(super) const MAGIC: [u8; 8] = *b"AGCFGBLK";
+
+/// The format that this release writes, and the newest that it reads.
+pub(in super::super) const FORMAT: u32 = 1;
+
+/// The unit that a disk writes atomically.
+const SECTOR: usize = 512;
+
+/// The copies of the sector in a slot.
+const COPIES: usize = SLOT / SECTOR;
+
+const CONTENT: std::ops::Range<usize> = 20..508;
+
+/// The room for the engine's header in bytes. The engine uses 320.
+pub(super) const ROOM: usize = CONTENT.end - CONTENT.start;
+
+/// The place of the flags in the engine's header, after its magic number.
+const FLAGS: usize = 9;
+
+/// The flag of a file that was not closed.
+const RECOVERY_REQUIRED: u8 = 2;
+
+/// The head in memory.
+#[derive(Debug)]
+pub(super) struct Head {
+    content: [u8; ROOM],
+    /// The content since the last sync.
+    synced: [u8; ROOM],
+    generation: u64,
+    /// The slot that is complete on disk since the last sync.
+    stable: usize,
+    /// Whether the content differs from the stable slot.
+    changed: bool,
+}
+
+/// Why a head could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(in super::super) enum HeadFault {
+    /// A newer release wrote it.
+    #[error("the file has the block format {0}")]
+    TooNew(u32),
+    /// The file was truncated or extended.
+    #[error("the file has {0} bytes, which is not a valid length of a store file")]
+    Length(u64),
+    /// One of the slots has no undamaged copy, so it is unknown which state was the last one.
+    #[error("the head of the file does not match its checksums")]
+    Damaged,
+    /// The file cannot be read.
+    #[error(transparent)]
+    Io(io::Error),
+}
+
+impl From<HeadFault> for io::Error {
+    fn from(fault: HeadFault) -> Self {
+        match fault {
+            HeadFault::Io(error) => error,
+            fault => Self::new(io::ErrorKind::InvalidData, fault),
+        }
+    }
+}
+
+impl Head {
+    /// The head of an empty file. The first two syncs write the two slots.
+    pub(super) fn new() -> Self {
+        Self {
+            content: [0; ROOM],
+            synced: [0; ROOM],
+            generation: 0,
+            stable: 1,
+            changed: false,
+        }
+    }
+
+    /// Reads the head of a file.
+    pub(super) fn read(file: &dyn StorageBackend) -> Result<Self, HeadFault> {
+        let mut bytes = [0; SLOT];
+        let mut newest: Option<(u64, [u8; ROOM], usize)> = None;
+        for slot in 0..2 {
+            file.read(slot_offset(slot), &mut bytes).map_err(HeadFault::Io)?;
+            let mut intact = 0;
+            for sector in bytes.chunks_exact(SECTOR) {
+                let Some((format, generation, content)) = open(sector) else {
+                    continue;
+                };
+                if format != FORMAT {
+                    return Err(HeadFault::TooNew(format));
+                }
+                intact += 1;
+                if newest.as_ref().is_none_or(|(newest, ..)| generation > *newest) {
+                    newest = Some((generation, content, slot));
+                }
+            }
+            // After its first sync a new file has one slot. A power loss never tears all copies of the stable slot.
+            let unwritten = slot == 1 && newest.as_ref().is_some_and(|(generation, ..)| *generation == 1);
+            if intact == 0 && !(unwritten && bytes.iter().all(|byte| *byte == 0)) {
+                return Err(HeadFault::Damaged);
+            }
+        }
+        let (generation, content, stable) = newest.ok_or(HeadFault::Damaged)?;
+        Ok(Self {
+            content,
+            synced: content,
+            generation,
+            stable,
+            changed: false,
+        })
+    }
+
+    /// The engine's header.
+    pub(super) fn content(&self) -> &[u8; ROOM] {
+        &self.content
+    }
+
+    /// The engine's header as of the last sync.
+    pub(super) fn synced_content(&self) -> &[u8; ROOM] {
+        &self.synced
+    }
+
+    /// Applies a write of the engine at an offset of its header.
+    pub(super) fn change(&mut self, offset: usize, data: &[u8]) -> io::Result<()> {
+        let kept = data.len().min(ROOM.saturating_sub(offset));
+        if data[kept..].iter().any(|byte| *byte != 0) {
+            let message = format!("the engine's header has at most {ROOM} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        if kept > 0 {
+            self.content[offset..offset + kept].copy_from_slice(&data[..kept]);
+            self.changed = true;
+        }
+        Ok(())
+    }
+
+    /// What must be written of a changed head, with its offset: the slot that is not stable. Call [`Self::synced`] after the sync.
+    pub(super) fn unwritten(&self) -> Option<(u64, Vec<u8>)> {
+        let sector = || seal(self.generation + 1, &self.content);
+        self.changed
+            .then(|| (slot_offset(1 - self.stable), sector().repeat(COPIES)))
+    }
+
+    /// Notes that [`Self::unwritten`] is on disk.
+    pub(super) fn synced(&mut self) {
+        if self.changed {
+            self.generation += 1;
+            self.stable = 1 - self.stable;
+            self.synced = self.content;
+            self.changed = false;
+        }
+    }
+}
+
+/// Whether any sector begins with the magic bytes of a head.
+pub(super) fn is_there(bytes: &[u8]) -> bool {
+    bytes.chunks(SECTOR).any(|sector| sector.starts_with(&MAGIC))
+}
+
+/// An engine's header that says that its file was closed. With two-phase commits the state that it selects is complete, so it needs
+/// no repair.
+pub(super) fn as_closed(mut header: [u8; ROOM]) -> [u8; ROOM] {
+    header[FLAGS] &= !RECOVERY_REQUIRED;
+    header
+}
+
+fn seal(generation: u64, content: &[u8; ROOM]) -> [u8; SECTOR] {
+    let mut sector = [0; SECTOR];
+    sector[..8].copy_from_slice(&MAGIC);
+    sector[8..12].copy_from_slice(&FORMAT.to_be_bytes());
+    sector[12..20].copy_from_slice(&generation.to_be_bytes());
+    sector[CONTENT].copy_from_slice(content);
+    let checksum = crc32fast::hash(&sector[..CONTENT.end]);
+    sector[CONTENT.end..].copy_from_slice(&checksum.to_be_bytes());
+    sector
+}
+
+/// The format, the generation and the content of an undamaged sector.
+fn open(sector: &[u8]) -> Option<(u32, u64, [u8; ROOM])> {
+    let (body, checksum) = sector.split_last_chunk::<4>()?;
+    if !body.starts_with(&MAGIC) || u32::from_be_bytes(*checksum) != crc32fast::hash(body) {
+        return None;
+    }
+    let format = u32::from_be_bytes(body[8..12].try_into().ok()?);
+    let generation = u64::from_be_bytes(body[12..20].try_into().ok()?);
+    Some((format, generation, body[CONTENT].try_into().ok()?))
+}

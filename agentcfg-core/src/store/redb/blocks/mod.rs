@@ -1,0 +1,347 @@
+//! Block checksums: a read returns what was written, or fails.
+//!
+//! The engine verifies the checksums of its pages only in a check of the whole file. This backend sits between the engine and
+//! the file and verifies a checksum for each block of 4 KiB at each read from the file. See [`layout`] for the form of the file.
+//!
+//! The checksums are written right before each sync, so one sync covers the blocks and their checksums. The engine never
+//! overwrites a block that a committed state refers to. So a power loss causes no false alarm, whichever unsynced writes are missing
+//! or torn: each block of the committed state was synced together with its checksum, and a torn write of the block of checksums
+//! changes only the checksums of other blocks.
+
+mod contain;
+mod frozen;
+mod head;
+mod layout;
+mod sums;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use redb::{BackendError, StorageBackend};
+
+use self::contain::raise;
+use self::head::{Head, ROOM};
+use self::layout::{GROUP, block_offset, disk_len, logical_len};
+use self::sums::Sums;
+
+pub(super) use self::contain::{Broken, Damage, contained};
+pub(super) use self::frozen::{Freeze, Frozen};
+pub(super) use self::head::{FORMAT, HeadFault};
+pub(super) use self::layout::BLOCK;
+
+/// The form of a store file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// The engine's own file, as releases without block checksums wrote it.
+    Plain,
+    /// A file with block checksums.
+    Blocks,
+}
+
+impl Form {
+    /// The form of a file; `None` if it has neither.
+    pub(super) fn of(file: &dyn StorageBackend) -> io::Result<Option<Self>> {
+        let mut start = vec![0; file.len()?.min(layout::SLOT as u64 * 3) as usize];
+        file.read(0, &mut start)?;
+        Ok(if head::is_there(&start) {
+            Some(Self::Blocks)
+        } else {
+            start.starts_with(b"redb").then_some(Self::Plain)
+        })
+    }
+}
+
+/// A file with block checksums; see the [module's text](self). A clone is a handle to the same file.
+#[derive(Debug)]
+pub(super) struct Blocks<B>(Arc<Inner<B>>);
+
+#[derive(Debug)]
+struct Inner<B> {
+    file: B,
+    /// Loaded at the first use: the engine locks the file before it uses it.
+    state: OnceLock<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The logical length.
+    len: AtomicU64,
+    /// The logical length as of the last sync.
+    synced_len: AtomicU64,
+    sums: Sums,
+    /// The head. Each write, resize and sync holds the lock.
+    head: Mutex<Head>,
+}
+
+impl<B> Clone for Blocks<B> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+/// A handle that does not keep the file open.
+#[derive(Debug)]
+pub(super) struct WeakBlocks<B>(Weak<Inner<B>>);
+
+impl<B> WeakBlocks<B> {
+    pub(super) fn upgrade(&self) -> Option<Blocks<B>> {
+        self.0.upgrade().map(Blocks)
+    }
+}
+
+impl State {
+    /// Loads the state of an empty file, or of one with block checksums.
+    fn read(file: &dyn StorageBackend) -> Result<Self, HeadFault> {
+        let disk = file.len().map_err(HeadFault::Io)?;
+        let len = logical_len(disk).ok_or(HeadFault::Length(disk))?;
+        let head = match len {
+            0 => Head::new(),
+            _ => Head::read(file)?,
+        };
+        Ok(Self {
+            len: len.into(),
+            synced_len: len.into(),
+            sums: Sums::default(),
+            head: Mutex::new(head),
+        })
+    }
+
+    fn head(&self) -> MutexGuard<'_, Head> {
+        self.head.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn len(&self) -> u64 {
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// Refuses a range that exceeds the file.
+    fn verify_range(&self, offset: u64, len: usize) -> io::Result<()> {
+        match offset.checked_add(len as u64).is_some_and(|end| end <= self.len()) {
+            true => Ok(()),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+impl<B: StorageBackend> Blocks<B> {
+    /// Wraps an empty file, or one with block checksums. Nothing is read yet.
+    pub(super) fn new(file: B) -> Self {
+        Self(Arc::new(Inner {
+            file,
+            state: OnceLock::new(),
+        }))
+    }
+
+    /// A handle that does not keep the file open.
+    pub(super) fn downgrade(&self) -> WeakBlocks<B> {
+        WeakBlocks(Arc::downgrade(&self.0))
+    }
+
+    fn state(&self) -> io::Result<&State> {
+        if let Some(state) = self.0.state.get() {
+            return Ok(state);
+        }
+        let state = State::read(&self.0.file)?;
+        // The engine opens a file on one thread.
+        Ok(self.0.state.get_or_init(|| state))
+    }
+
+    /// The engine's header and the logical length, as of the last sync.
+    fn synced(&self) -> io::Result<([u8; ROOM], u64)> {
+        let state = self.state()?;
+        let head = state.head();
+        Ok((*head.synced_content(), state.synced_len.load(Ordering::Acquire)))
+    }
+
+    /// Reads blocks and verifies them. `out` is whole blocks.
+    fn read_blocks(&self, state: &State, first: u64, out: &mut [u8]) -> io::Result<()> {
+        let mut block = first;
+        let mut rest = out;
+        while !rest.is_empty() {
+            let run = ((GROUP - block % GROUP) as usize * BLOCK).min(rest.len());
+            let (now, later) = std::mem::take(&mut rest).split_at_mut(run);
+            self.0.file.read(block_offset(block), now)?;
+            for (bytes, block) in now.chunks_exact_mut(BLOCK).zip(block..) {
+                self.verify(state, block, bytes)?;
+            }
+            block += (run / BLOCK) as u64;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn verify(&self, state: &State, block: u64, bytes: &mut [u8]) -> io::Result<()> {
+        if state.sums.verify(&self.0.file, block, bytes)? {
+            return Ok(());
+        }
+        // The transfer may have failed and not the disk, so the block is read once more.
+        self.0.file.read(block_offset(block), bytes)?;
+        match state.sums.verify(&self.0.file, block, bytes)? {
+            true => Ok(()),
+            false => Err(raise(Damage { block })),
+        }
+    }
+
+    /// Verifies the blocks of a range that this process has written or read before, and calls `damaged` for each that changed on
+    /// disk since. Returns the number of verified blocks.
+    ///
+    /// Other blocks are left out: after a power loss, a block that no committed state refers to may differ from its checksum.
+    pub(super) fn scrub(&self, range: std::ops::Range<u64>, damaged: &mut dyn FnMut(Damage)) -> io::Result<u64> {
+        let state = self.state()?;
+        let mut count = 0;
+        let mut bytes = [0; BLOCK];
+        for block in range.start..range.end.min(state.len() / BLOCK as u64) {
+            if !state.sums.is_known(block) {
+                continue;
+            }
+            self.0.file.read(block_offset(block), &mut bytes)?;
+            if !state.sums.verify(&self.0.file, block, &bytes)? {
+                // A write may be in progress. The lock of the head waits for its end.
+                let _head = state.head();
+                if !state.sums.is_known(block) {
+                    continue;
+                }
+                self.0.file.read(block_offset(block), &mut bytes)?;
+                if !state.sums.verify(&self.0.file, block, &bytes)? {
+                    damaged(Damage { block });
+                }
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// The number of blocks of the logical file.
+    pub(super) fn count(&self) -> io::Result<u64> {
+        Ok(self.state()?.len() / BLOCK as u64)
+    }
+}
+
+/// Joins parts of the file that follow each other, so that each run is one write.
+fn joined(mut parts: Vec<(u64, Vec<u8>)>) -> Vec<(u64, Vec<u8>)> {
+    parts.sort_unstable_by_key(|(offset, _)| *offset);
+    let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
+    for (offset, bytes) in parts {
+        match runs.last_mut() {
+            Some((start, run)) if *start + run.len() as u64 == offset => run.extend(bytes),
+            _ => runs.push((offset, bytes)),
+        }
+    }
+    runs
+}
+
+/// The number of bytes of a range that lie in the header's block. The rest must be whole blocks.
+fn split(offset: u64, len: usize) -> io::Result<usize> {
+    let in_header = (BLOCK as u64).saturating_sub(offset).min(len as u64) as usize;
+    let (start, rest) = (offset + in_header as u64, len - in_header);
+    match start.is_multiple_of(BLOCK as u64) && rest.is_multiple_of(BLOCK) || rest == 0 {
+        true => Ok(in_header),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{len} bytes at {offset} are not whole blocks"),
+        )),
+    }
+}
+
+impl<B: StorageBackend> StorageBackend for Blocks<B> {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.state()?.len())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let state = self.state()?;
+        state.verify_range(offset, out.len())?;
+        let (header, blocks) = out.split_at_mut(split(offset, out.len())?);
+        if !header.is_empty() {
+            let head = state.head();
+            let content = head.content().iter().chain(std::iter::repeat(&0));
+            for (out, byte) in header.iter_mut().zip(content.skip(offset as usize)) {
+                *out = *byte;
+            }
+        }
+        let first = (offset + header.len() as u64) / BLOCK as u64;
+        self.read_blocks(state, first, blocks)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let disk = disk_len(len).ok_or(io::ErrorKind::InvalidInput)?;
+        let state = self.state()?;
+        let _head = state.head();
+        if len < state.len() {
+            state.sums.cut(&self.0.file, len / BLOCK as u64)?;
+        }
+        self.0.file.set_len(disk)?;
+        state.len.store(len, Ordering::Release);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let state = self.state()?;
+        let mut head = state.head();
+        let mut parts = state.sums.unwritten(&self.0.file)?;
+        parts.extend(head.unwritten());
+        for (offset, bytes) in joined(parts) {
+            self.0.file.write(offset, &bytes)?;
+        }
+        self.0.file.sync_data()?;
+        state.sums.synced();
+        head.synced();
+        state.synced_len.store(state.len(), Ordering::Release);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let state = self.state()?;
+        state.verify_range(offset, data.len())?;
+        let (header, blocks) = data.split_at(split(offset, data.len())?);
+        let mut head = state.head();
+        if !header.is_empty() {
+            head.change(offset as usize, header)?;
+        }
+        let mut block = (offset + header.len() as u64) / BLOCK as u64;
+        let mut rest = blocks;
+        while !rest.is_empty() {
+            let run = ((GROUP - block % GROUP) as usize * BLOCK).min(rest.len());
+            let (now, later) = rest.split_at(run);
+            for (bytes, block) in now.chunks_exact(BLOCK).zip(block..) {
+                state.sums.change(&self.0.file, block, bytes)?;
+            }
+            self.0.file.write(block_offset(block), now)?;
+            block += (run / BLOCK) as u64;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.0.file.close()
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.file.try_lock_range(start, end)
+    }
+
+    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.file.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.file.lock_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.file.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.file.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.file.query_lock_range(start, end)
+    }
+}

@@ -1,0 +1,127 @@
+//! A file in memory that can log the operations on it.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use redb::StorageBackend;
+
+use super::super::blocks::Blocks;
+use super::super::error::OpenError;
+use super::super::open::{Opener, builder, panic_as_damage};
+use super::super::schema::{begin_write, initialise, verify_format};
+use super::super::state::Opened;
+use super::super::{RedbOptions, RedbStore};
+use super::disk::options;
+
+/// An operation on a file.
+#[derive(Clone)]
+pub(super) enum Done {
+    Write(u64, Vec<u8>),
+    SetLen(u64),
+    Sync,
+}
+
+/// Handles are clones of each other.
+#[derive(Clone, Default)]
+pub(super) struct Memory {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    log: Option<Arc<Mutex<Vec<Done>>>>,
+}
+
+impl Memory {
+    pub(super) fn new(bytes: Vec<u8>) -> Self {
+        Self {
+            bytes: Arc::new(Mutex::new(bytes)),
+            log: None,
+        }
+    }
+
+    /// An empty file that logs the operations on it.
+    pub(super) fn logged() -> Self {
+        Self {
+            log: Some(Arc::default()),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn log(&self) -> Vec<Done> {
+        self.log.as_ref().unwrap().lock().unwrap().clone()
+    }
+
+    pub(super) fn done(&self) -> usize {
+        self.log.as_ref().unwrap().lock().unwrap().len()
+    }
+
+    pub(super) fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.bytes.lock().unwrap()
+    }
+
+    /// Opens the store in the file, and creates one in an empty file.
+    pub(super) fn open(&self) -> Result<RedbStore, OpenError> {
+        let options = options();
+        RedbStore::start(self.opener(&options), Arc::default(), &options)
+    }
+
+    fn opener(&self, options: &RedbOptions) -> Opener {
+        let (memory, options) = (self.clone(), options.clone());
+        Box::new(move || {
+            panic_as_damage(|| {
+                let fresh = memory.bytes().is_empty();
+                let blocks = Blocks::new(memory.clone());
+                let database = builder(&options).create_with_backend(blocks.clone())?;
+                if fresh {
+                    let transaction = begin_write(&database).unwrap();
+                    initialise(&transaction, 0).unwrap();
+                    transaction.commit().unwrap();
+                }
+                verify_format(&database)?;
+                Ok(Opened {
+                    database,
+                    freeze: Some(Arc::new(blocks)),
+                })
+            })
+        })
+    }
+
+    fn note(&self, done: impl FnOnce() -> Done) {
+        if let Some(log) = &self.log {
+            log.lock().unwrap().push(done());
+        }
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Memory")
+    }
+}
+
+impl StorageBackend for Memory {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.bytes().len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let bytes = self.bytes();
+        let found = bytes.get(offset as usize..offset as usize + out.len());
+        out.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.note(|| Done::SetLen(len));
+        self.bytes().resize(len as usize, 0);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.note(|| Done::Sync);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.note(|| Done::Write(offset, data.to_vec()));
+        self.bytes()[offset as usize..offset as usize + data.len()].copy_from_slice(data);
+        Ok(())
+    }
+}

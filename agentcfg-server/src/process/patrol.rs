@@ -1,0 +1,124 @@
+//! The background checks of the embedded store: whether its file is still at its path, whether its disk has room, and whether its
+//! blocks still match their checksums (the scrub).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::process::backend::{FileStore, Scrub};
+use crate::process::telemetry::StoreNumbers;
+
+/// The interval of the rounds, and so how soon the removal of the store file or a full disk is logged without a writer.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// How many steps of the scrub, of about a megabyte each, one round does.
+const STEPS: usize = 4;
+
+/// How many rounds the scrub pauses after a pass over the whole file.
+const PAUSE: u32 = 2 * 3600;
+
+/// What the metrics show of a store, as it is now.
+pub(super) fn numbers(store: &FileStore) -> StoreNumbers {
+    let condition = store.condition();
+    StoreNumbers {
+        is_ready: store.is_ready(),
+        damaged_blocks: condition.damaged_blocks,
+        scrubbed_bytes: condition.scrubbed_bytes,
+        failures: condition.failures,
+        refused_commits: condition.refused_commits,
+    }
+}
+
+/// Checks a store until `stopped` resolves.
+pub(super) async fn patrol(store: Arc<FileStore>, stopped: impl Future<Output = ()>) {
+    let mut stopped = std::pin::pin!(stopped);
+    let mut patrol = Patrol::default();
+    loop {
+        tokio::select! {
+            () = &mut stopped => return,
+            () = tokio::time::sleep(EVERY) => {}
+        }
+        let round = {
+            let store = Arc::clone(&store);
+            tokio::task::spawn_blocking(move || {
+                patrol.round(&store);
+                patrol
+            })
+        };
+        match round.await {
+            Ok(after) => patrol = after,
+            // A round never panics except for a defect of the store. The server keeps serving without the patrol.
+            Err(error) => {
+                tracing::error!(%error, "the background checks of the store file have stopped");
+                return;
+            }
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Patrol {
+    scrub: Scrub,
+    /// How many rounds are left of the scrub's pause.
+    pause: u32,
+    /// Whether the last round found the file removed or replaced.
+    is_lost: bool,
+}
+
+impl Patrol {
+    fn round(&mut self, store: &FileStore) {
+        match store.file_in_place() {
+            Err(error) if !self.is_lost => {
+                self.is_lost = true;
+                tracing::error!(
+                    %error,
+                    "mutations are refused because they would be lost, reads are served; before you stop the server, save its \
+                     store with `agentcfg-server backup`, then restore that backup"
+                );
+            }
+            Ok(()) if self.is_lost => {
+                self.is_lost = false;
+                tracing::info!("the store file is at its path again, mutations are accepted");
+            }
+            Ok(()) | Err(_) => {}
+        }
+        // The store logs a full disk when it notices it, also without a commit.
+        let _ = store.is_ready();
+        if self.pause > 0 {
+            self.pause -= 1;
+            return;
+        }
+        for _ in 0..STEPS {
+            match store.scrub(&mut self.scrub) {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.pause = PAUSE;
+                    return;
+                }
+                // The store logs the reason, and the next round tries the same step.
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agentcfg_core::store::redb::RedbOptions;
+
+    use super::*;
+
+    #[test]
+    fn a_round_scrubs_the_file_and_detects_its_removal() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("store.redb");
+        let store = FileStore::open(&path, RedbOptions::default()).unwrap();
+        let mut patrol = Patrol::default();
+        patrol.round(&store);
+        let found = numbers(&store);
+        assert!(found.is_ready && found.damaged_blocks == 0 && found.failures == 0);
+        assert!(found.scrubbed_bytes > 0 && patrol.pause > 0);
+        std::fs::remove_file(&path).unwrap();
+        patrol.round(&store);
+        assert!(patrol.is_lost && !numbers(&store).is_ready);
+    }
+}

@@ -1,0 +1,164 @@
+//! A full disk: reads are served all the time, changes are answered 503, and both the readiness and the metrics say so.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use agentcfg_tests::harness::{Server, Studio, Wire, eventually, not_run, run, scratch};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A small file system of its own, until it is dropped.
+struct Disk(TempDir);
+
+impl Disk {
+    /// Mounts it, which needs the rights of root.
+    fn mount(megabytes: u32) -> Option<Self> {
+        let dir = scratch();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={megabytes}m"), "tmpfs"])
+            .arg(dir.path())
+            .output();
+        if mounted.is_ok_and(|output| output.status.success()) {
+            return Some(Self(dir));
+        }
+        not_run("a small file system cannot be mounted");
+        None
+    }
+
+    fn data(&self) -> PathBuf {
+        self.0.path().join("data")
+    }
+
+    /// Writes a file until nothing more fits, and returns its path.
+    fn fill_up(&self) -> PathBuf {
+        let path = self.0.path().join("filler");
+        let mut file = File::options().create(true).append(true).open(&path).unwrap();
+        for size in [1 << 16, 1 << 12, 1] {
+            while file.write_all(&vec![b'x'; size]).is_ok() {}
+        }
+        path
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(self.0.path()).output();
+    }
+}
+
+/// Sets a flag when it is dropped.
+struct Stopping<'a>(&'a AtomicBool);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+fn server_on(data: &Path, metrics: SocketAddr) -> Server {
+    Server::builder()
+        .data(data)
+        .set("metrics_listen", metrics.to_string())
+        .set("session_rate_limit", "1000000")
+        .set("default_plan", "enterprise")
+        .start()
+}
+
+/// The metric of this name.
+fn metric(address: SocketAddr, name: &str) -> f64 {
+    let answer = Wire::connect(address)
+        .send("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        .receive("GET")
+        .unwrap();
+    let text = String::from_utf8(answer.plain_body()).unwrap();
+    let line = text.lines().find(|line| line.starts_with(&format!("{name} ")));
+    line.unwrap_or_else(|| panic!("{name} in {text}"))[name.len() + 1..]
+        .parse()
+        .unwrap()
+}
+
+fn degraded() -> Value {
+    json!({"status": "degraded", "reason": "read-only"})
+}
+
+#[test]
+fn a_full_disk_stops_changes_and_no_read() {
+    let Some(disk) = Disk::mount(24) else { return };
+    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let server = server_on(&disk.data(), metrics);
+    let studio = Studio::on(&server);
+    for number in 0..20 {
+        studio.create(&format!("a{number}"), &Value::Null).expect(201);
+    }
+    assert_eq!(metric(metrics, "agentcfg_storage_ready"), 1.0);
+    assert_eq!(
+        server.get("/readyz").send().expect(200).json(),
+        json!({"status": "ready"})
+    );
+
+    let stop = AtomicBool::new(false);
+    let (reads, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for reader in 0..3 {
+            let (studio, stop, reads) = (studio.clone(), &stop, &reads);
+            scope.spawn(move || {
+                while !stop.load(Ordering::SeqCst) {
+                    assert!(studio.agent_ids().len() >= 20);
+                    studio.on_agent("GET", &format!("a{reader}")).send().expect(200);
+                    reads.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        // A failed assertion ends the readers too.
+        let stopping = Stopping(&stop);
+        // A writer whose changes use up the disk, and which goes on when it is full.
+        let filler = disk.fill_up();
+        for number in 0..300 {
+            let answer = studio.create(&format!("late-{number}"), &json!({"persona_prompt": "x".repeat(4_000)}));
+            if answer.status == 503 {
+                assert!(answer.header("retry-after").is_some(), "{answer:?}");
+                refused.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        assert!(refused.load(Ordering::SeqCst) > 250, "{refused:?}");
+        assert_eq!(server.get("/readyz").send().expect(200).json(), degraded());
+        assert_eq!(metric(metrics, "agentcfg_storage_ready"), 0.0);
+        let failures = metric(metrics, "agentcfg_storage_failures_total");
+        assert!(failures <= 3.0, "{failures} repairs");
+
+        fs::remove_file(filler).unwrap();
+        let start = Instant::now();
+        while studio.create("after", &Value::Null).status != 201 {
+            assert!(start.elapsed() < Duration::from_secs(1), "no change is taken");
+        }
+        assert_eq!(
+            server.get("/readyz").send().expect(200).json(),
+            json!({"status": "ready"})
+        );
+        assert_eq!(metric(metrics, "agentcfg_storage_ready"), 1.0);
+        let before = reads.load(Ordering::SeqCst);
+        while reads.load(Ordering::SeqCst) == before {
+            thread::yield_now();
+        }
+        drop(stopping);
+    });
+    server.stop();
+    run(["check", "--data", disk.data().to_str().unwrap()]).succeeded();
+}
+
+#[test]
+fn a_full_disk_is_noticed_without_a_writer() {
+    let Some(disk) = Disk::mount(16) else { return };
+    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let server = server_on(&disk.data(), metrics);
+    disk.fill_up();
+    assert_eq!(server.get("/readyz").send().expect(200).json(), degraded());
+    assert_eq!(metric(metrics, "agentcfg_storage_ready"), 0.0);
+    eventually("the log says so", || server.stderr().contains("the disk is full"));
+}
