@@ -89,18 +89,20 @@ impl FromJson for Vec<AgentSpec> {
             faults.push(field, too_many_agents(items.len()));
             return None;
         }
+        let before = faults.count();
         let specs: Vec<_> = items
             .into_iter()
             .enumerate()
             .map(|(i, item)| from_entry(item, &format_args!("{field}[{i}]"), faults))
             .collect();
-        if specs.contains(&None) {
-            // The rule for the whole value finds the others.
+        if faults.count() > before {
+            // Reading has found these faults already, which the rule for the whole value would report again.
             let read = specs
                 .iter()
                 .enumerate()
                 .filter_map(|(i, spec)| Some((i, spec.as_ref()?)));
             each_once(read, field, faults);
+            return None;
         }
         specs.into_iter().collect()
     }

@@ -2,6 +2,7 @@
 
 use super::access::Access;
 use super::past::missing;
+use super::pieces::Pieces;
 use super::records::{self, Entries, StoredEntry, StoredEntryHead};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
@@ -10,8 +11,11 @@ use crate::model::{AuditEntry, AuditFilter, Permission, Timestamp, WorkspaceId};
 /// The number of entries in a list that names no limit.
 const DEFAULT_LIMIT: u32 = 100;
 
-/// How many entries are read at once. Entries that a filter does not select are dropped before the next ones are read.
-const PAGE: usize = 256;
+/// How many entries are read at first. An entry of an apply can have megabytes.
+const FIRST_READ: usize = 8;
+
+/// The bytes of entries after which a part is returned.
+const PAGE_BYTES: usize = 512 << 10;
 
 /// How far the times of entries may be out of order, in milliseconds: clocks of servers differ, and one may be set back. A
 /// search by time reads entries of one day more at either end.
@@ -50,8 +54,7 @@ impl AgentCfg {
 
     /// The entries of a workspace's audit log that a filter selects, newest first.
     ///
-    /// The log is read in pages from its end, or from where the filter's revision or time says, until there are enough
-    /// entries. An entry that the filter does not select is never in memory for longer than its page.
+    /// All of them are in memory at once; [`Self::audit_pages`] gives them in parts.
     ///
     /// # Errors
     ///
@@ -71,8 +74,42 @@ impl AgentCfg {
         workspace: WorkspaceId,
         filter: &AuditFilter,
     ) -> Result<Vec<AuditEntry>, Error> {
+        let mut pages = self.audit_pages(caller, workspace, filter).await?;
+        let mut selected = Vec::new();
+        while let Some(page) = pages.next().await? {
+            selected.extend(page);
+        }
+        Ok(selected)
+    }
+
+    /// The entries of a workspace's audit log that a filter selects, newest first, in parts of bounded size.
+    ///
+    /// The log is read from its end, or from where the filter's revision or time says, until there are enough entries. An
+    /// entry that the filter does not select is never in memory for longer than its part.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `audit_log:read`.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let mut pages = service.audit_pages(&ada, studio, &AuditFilter::default()).await?;
+    /// while let Some(page) = pages.next().await? {
+    ///     for entry in page {
+    ///         println!("{} {}", entry.revision, entry.action);
+    ///     }
+    /// }
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn audit_pages(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        filter: &AuditFilter,
+    ) -> Result<AuditPages, Error> {
         let access = self.access(caller, workspace, Permission::AuditLogRead).await?;
-        let limit = usize::try_from(filter.limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX);
+        let left = usize::try_from(filter.limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX);
         let mut last = self.revision(&access).await?;
         if let Some(before) = filter.before {
             last = last.min(before.saturating_sub(1));
@@ -86,42 +123,17 @@ impl AgentCfg {
         if let Some(until) = filter.until {
             last = self.last_entry_by(&access, last, until.plus_millis(DISORDER)).await?;
         }
-        let mut selected = Vec::new();
-        while last > 0 && selected.len() < limit {
-            let after = records::audit_entry::<StoredEntryHead>(access.workspace(), last + 1);
-            let entries = Entries::in_workspace(access.workspace()).after(&after).descending();
-            let page = match filter.selects_some() {
-                true => PAGE,
-                false => PAGE.min(limit - selected.len()),
-            };
-            let found = self.scan(entries.limit(page)).await?;
-            if found.is_empty() {
-                break;
-            }
-            for entry in found {
-                last = entry.key().entry_number()? - 1;
-                let head = entry.value()?;
-                if filter
-                    .since
-                    .is_some_and(|since| head.created_at < since.plus_millis(-DISORDER))
-                {
-                    return Ok(selected);
-                }
-                if !filter.selects(&head) {
-                    continue;
-                }
-                if skip > 0 {
-                    skip -= 1;
-                    continue;
-                }
-                selected.push(entry.value_as::<StoredEntry>()?.shown(last + 1));
-                if selected.len() == limit {
-                    break;
-                }
-            }
-            tokio::task::yield_now().await;
-        }
-        Ok(selected)
+        Ok(AuditPages {
+            service: self.clone(),
+            caller: caller.clone(),
+            workspace,
+            filter: filter.clone(),
+            last,
+            skip,
+            left,
+            pieces: Pieces::of(FIRST_READ),
+            is_first: true,
+        })
     }
 
     /// The number of the last entry up to `last` that was made by a moment, as far as times are in order.
@@ -137,6 +149,94 @@ impl AgentCfg {
             }
         }
         Ok(low)
+    }
+}
+
+/// The entries of an audit log that a filter selects, in parts. Each part is read when it is asked for, so that a slow reader
+/// holds nothing in the store.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+/// # fn main() -> Outcome { run(async |service, ada, studio| {
+/// let mut pages = service.audit_pages(&ada, studio, &AuditFilter::default()).await?;
+/// assert_eq!(pages.next().await?.map(|page| page.len()), Some(2));
+/// assert!(pages.next().await?.is_none());
+/// # Ok(()) }) }
+/// ```
+pub struct AuditPages {
+    service: AgentCfg,
+    caller: Caller,
+    workspace: WorkspaceId,
+    filter: AuditFilter,
+    /// The number of the newest entry that is not read yet.
+    last: u64,
+    /// How many of the selected entries are passed over.
+    skip: u64,
+    /// How many entries may still be returned.
+    left: usize,
+    pieces: Pieces,
+    is_first: bool,
+}
+
+impl AuditPages {
+    /// The next part: at least one entry, and about half a megabyte of them at most. `None` after the last one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) when the caller has lost `audit_log:read` since the part before,
+    /// and when storage fails.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let one = AuditFilter { limit: Some(1), ..AuditFilter::default() };
+    /// let newest = service.audit_pages(&ada, studio, &one).await?.next().await?;
+    /// assert_eq!(newest.unwrap()[0].action, Action::AgentCreated);
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn next(&mut self) -> Result<Option<Vec<AuditEntry>>, Error> {
+        if !std::mem::take(&mut self.is_first) {
+            let permission = Permission::AuditLogRead;
+            self.service.authorize(&self.caller, self.workspace, permission).await?;
+        }
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        while self.last > 0 && self.left > 0 && bytes < PAGE_BYTES {
+            let after = records::audit_entry::<StoredEntryHead>(self.workspace, self.last + 1);
+            let entries = Entries::in_workspace(self.workspace).after(&after).descending();
+            let count = match self.filter.selects_some() {
+                true => self.pieces.limit(),
+                false => self.pieces.limit().min(self.left),
+            };
+            let found = self.service.scan(entries.limit(count)).await?;
+            if found.is_empty() {
+                self.last = 0;
+            }
+            self.pieces.note(found.len(), found.bytes());
+            for entry in found {
+                self.last = entry.key().entry_number()? - 1;
+                let head = entry.value()?;
+                let is_too_old = |since: Timestamp| head.created_at < since.plus_millis(-DISORDER);
+                if self.filter.since.is_some_and(is_too_old) {
+                    self.last = 0;
+                    break;
+                }
+                if !self.filter.selects(&head) {
+                    continue;
+                }
+                if self.skip > 0 {
+                    self.skip -= 1;
+                    continue;
+                }
+                bytes += entry.bytes();
+                page.push(entry.value_as::<StoredEntry>()?.shown(self.last + 1));
+                self.left -= 1;
+                if self.left == 0 {
+                    break;
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+        Ok((!page.is_empty()).then_some(page))
     }
 }
 

@@ -50,6 +50,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
+pub use self::audit::AuditPages;
 pub use self::builder::Builder;
 use self::builder::{Counting, Managed};
 pub use self::entry::{Caller, Entry, EntryError};

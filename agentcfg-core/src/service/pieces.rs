@@ -25,6 +25,11 @@ impl Default for Pieces {
 }
 
 impl Pieces {
+    /// The first piece has so many records.
+    pub(super) fn of(records: usize) -> Self {
+        Self { records }
+    }
+
     /// How many records the next piece may have.
     pub(super) fn limit(&self) -> usize {
         self.records

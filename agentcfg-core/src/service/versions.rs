@@ -404,10 +404,10 @@ pub(super) fn first_version(agent: &Agent) -> VersionHead {
 
 /// The difference of two personas as a unified diff; None when they are the same. No persona is an empty one here.
 fn prompt_diff((from, before): (u64, Option<String>), (to, after): (u64, Option<String>)) -> Option<String> {
+    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
     if before == after {
         return None;
     }
-    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
     let names = (format!("version {from}"), format!("version {to}"));
     let diff = TextDiff::from_lines(&before, &after);
     let mut unified = diff.unified_diff();
@@ -426,6 +426,7 @@ mod tests {
     fn prompts_are_compared_line_by_line() {
         assert_eq!(diff(Some("a\n"), Some("a\n")), None);
         assert_eq!(diff(None, None), None);
+        assert_eq!(diff(None, Some("")), None);
         let changed = "--- version 1\n+++ version 2\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n";
         assert_eq!(diff(Some("a\nb\n"), Some("a\nc\n")).as_deref(), Some(changed));
         let made = "--- version 1\n+++ version 2\n@@ -0,0 +1 @@\n+a\n\\ No newline at end of file\n";

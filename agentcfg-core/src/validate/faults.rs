@@ -152,6 +152,11 @@ impl Faults {
         });
     }
 
+    /// How many faults were reported.
+    pub(crate) fn count(&self) -> usize {
+        self.kept.len() + self.more
+    }
+
     /// Adds the faults of a part of the value.
     pub(crate) fn add(&mut self, invalid: Invalid) {
         self.more += invalid.more;

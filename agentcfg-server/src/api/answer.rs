@@ -248,6 +248,40 @@ impl<T: Example> Answer for Lines<T> {
     }
 }
 
+/// 200 with an array as JSON that may be too long to be made at once: then it is streamed.
+#[derive(Debug)]
+pub struct LongList<T> {
+    reply: Reply,
+    of: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T> LongList<T> {
+    /// The whole array as text.
+    pub fn whole(array: Vec<u8>) -> Self {
+        Self::of(Reply::made(array))
+    }
+
+    /// The array as the pieces of text that this source makes.
+    pub fn pulled<S: Send + 'static>(source: S, next: fn(S) -> Next<S>) -> Self {
+        Self::of(Reply::streamed_json(Pulled::new(source, next)))
+    }
+
+    fn of(reply: Reply) -> Self {
+        Self {
+            reply,
+            of: std::marker::PhantomData,
+        }
+    }
+}
+
+impl<T: Serialize + Example> Answer for LongList<T> {
+    const DOC: AnswerDoc = List::<T>::DOC;
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Ok(self.reply)
+    }
+}
+
 /// What a model provider answered to a call with this version of an agent.
 #[derive(Debug)]
 pub struct Relayed(pub Response<Relay>, pub u64);

@@ -271,20 +271,12 @@ impl Browser {
         }
         Some(match &self.public {
             Some(public) => origin.eq_ignore_ascii_case(&public.origin),
-            // A proxy that ends TLS leaves the host as it is; the scheme that the browser sees is not known here.
-            None => host(headers).is_some_and(|host| {
-                let rest = origin.strip_prefix("https://");
-                let rest = match self.speaks_tls {
-                    true => rest,
-                    false => rest.or_else(|| origin.strip_prefix("http://")),
-                };
-                let host = match self.speaks_tls {
-                    // A browser leaves the default port of a scheme out of an origin.
-                    true => host.strip_suffix(":443").unwrap_or(host),
-                    false => host,
-                };
-                rest.is_some_and(|rest| rest.eq_ignore_ascii_case(host))
-            }),
+            None => {
+                let own = self.base_url(headers);
+                // A browser leaves the default port of a scheme out of an origin.
+                let port = if own.starts_with("https:") { ":443" } else { ":80" };
+                origin.eq_ignore_ascii_case(own.strip_suffix(port).unwrap_or(&own))
+            }
         })
     }
 }
@@ -422,6 +414,10 @@ mod tests {
                 false,
             ),
             (here(), vec![], false),
+            // The scheme counts: plain HTTP on loopback, and HTTPS elsewhere, where the cookie is secure.
+            (here(), vec![("origin", "https://localhost:7420")], false),
+            (Browser::default(), vec![("origin", "https://localhost:7420")], true),
+            (Browser::default(), vec![("origin", "http://localhost:7420")], false),
             (here().over_tls(true), vec![("origin", "https://localhost:7420")], true),
             (here().over_tls(true), vec![("origin", "http://localhost:7420")], false),
             (public.clone(), vec![("origin", "https://example.com")], true),

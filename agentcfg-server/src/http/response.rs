@@ -69,7 +69,12 @@ impl Reply {
         // Most records fit into this capacity.
         let mut body = Vec::with_capacity(1024);
         serde_json::to_writer(&mut body, value).map_err(Failure::internal)?;
-        Ok(Self::ok(Content::Made(body.into())))
+        Ok(Self::made(body))
+    }
+
+    /// 200 with a text that is JSON.
+    pub fn made(json: Vec<u8>) -> Self {
+        Self::ok(Content::Made(json.into()))
     }
 
     /// 200 with a list.
@@ -126,6 +131,12 @@ impl Reply {
             cursor: Some(cursor_value(cursor)),
             ..self
         }
+    }
+
+    /// Names no position in the change feed.
+    #[must_use]
+    pub fn without_cursor(self) -> Self {
+        Self { cursor: None, ..self }
     }
 
     /// Caches and proxies must keep no copy.
@@ -188,9 +199,24 @@ impl Reply {
     where
         B: HttpBody<Data = Bytes, Error = BodyError> + Send + 'static,
     {
+        Self::streamed(body, "application/x-ndjson")
+    }
+
+    /// 200 with JSON that is streamed and never compressed.
+    pub fn streamed_json<B>(body: B) -> Self
+    where
+        B: HttpBody<Data = Bytes, Error = BodyError> + Send + 'static,
+    {
+        Self::streamed(body, "application/json")
+    }
+
+    fn streamed<B>(body: B, content_type: &'static str) -> Self
+    where
+        B: HttpBody<Data = Bytes, Error = BodyError> + Send + 'static,
+    {
         let mut response = Response::new(body);
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         Self::relayed(response)
     }

@@ -203,6 +203,13 @@ impl Session {
     /// Each read of the log finds the webhook in the same snapshot. So no event that was committed after the webhook was
     /// disabled, changed or deleted is sent as before.
     async fn fill(&mut self) -> Result<bool, Error> {
+        if !self.page.is_empty() && !self.is_ending && !self.is_stalled {
+            // The page was read before: the webhook may have been deleted since, or its workspace.
+            let webhook = self.service().read(self.webhook_key()).await?;
+            if !self.follow(webhook.as_ref()).await? {
+                return Ok(false);
+            }
+        }
         while !self.is_ending && !self.is_stalled && self.queue.has_room(self.webhook.value.ordered) {
             let (now, ordered) = (self.service().now(), self.webhook.value.ordered);
             let Some(slot) = self.slot() else { break };

@@ -1,8 +1,8 @@
 //! Bodies of requests: which there are, and how each is read.
 
 use agentcfg_core::model::{
-    AgentPatch, ApplyAgents, LabelTarget, NewAgent, NewApiKey, NewWebhook, NewWorkspace, Promotion, RoleChange,
-    Rollback, RotateApiKey, SignIn, StatusReport, WebhookPatch, WebhookReplay, WorkspacePatch,
+    AgentPatch, ApplyAgents, LabelTarget, NewAgent, NewApiKey, NewWebhook, NewWorkspace, NoFields, Promotion,
+    RoleChange, Rollback, RotateApiKey, SignIn, StatusReport, WebhookPatch, WebhookReplay, WorkspacePatch,
 };
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::validate::{Invalid, Valid};
@@ -165,6 +165,7 @@ bodies!(
     Valid<NewWebhook>: NewWebhook,
     Valid<WebhookPatch>: WebhookPatch,
     Valid<WebhookReplay>: WebhookReplay,
+    Valid<NoFields>: NoFields,
 );
 
 /// A thousand agents with long prompts are a long body.

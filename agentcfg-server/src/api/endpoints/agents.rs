@@ -1,6 +1,6 @@
 //! Agent configurations.
 
-use agentcfg_core::model::{self, Agent, AgentFilter, AgentPatch, NewAgent, Permission, Success};
+use agentcfg_core::model::{self, Agent, AgentFilter, AgentPatch, AsOf, NewAgent, Permission, Success};
 use agentcfg_core::validate::Valid;
 
 use super::tags::AGENTS;
@@ -108,6 +108,11 @@ impl Endpoint for List {
         let list = call.service.list_agents(call.caller, workspace, &filter).await?;
         let version = list.value.version().filter(|_| !list.value.is_empty());
         let reply = Reply::list(list.value).tagged(list.tag).of_version(version);
+        let reply = match filter.as_of {
+            // The list is that of an earlier moment, and its revision is not known here.
+            Some(AsOf::At(_)) => reply.without_cursor(),
+            _ => reply,
+        };
         let reply = match agent_id {
             // The tag is that of the record, so it is the same for every request that answers with it.
             Some(_) => reply.plain(),

@@ -1,9 +1,10 @@
 //! The audit log.
 
 use agentcfg_core::model::{AuditEntry, AuditFilter, Permission};
+use agentcfg_core::service::AuditPages;
 
 use super::tags::AUDIT_LOG;
-use crate::api::answer::List as Array;
+use crate::api::answer::LongList;
 use crate::api::call::Call;
 use crate::api::call::parameters::{
     ActionFilter, ActorFilter, AuditLimit, BeforeRevision, Offset, Since, TargetIdFilter, TargetTypeFilter, Until,
@@ -11,7 +12,12 @@ use crate::api::call::parameters::{
 };
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
+use crate::http::BodyError;
 use crate::http::errors::Failure;
+use crate::http::pulled::Next;
+
+/// The length from which a page is streamed: an entry can have megabytes.
+const LONG: usize = 1 << 20;
 
 /// The endpoints of this module.
 pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<List>()];
@@ -63,7 +69,7 @@ impl Endpoint for List {
         BeforeRevision,
     );
     type Body = ();
-    type Answer = Array<AuditEntry>;
+    type Answer = LongList<AuditEntry>;
 
     async fn run(
         call: &Call<'_>,
@@ -81,8 +87,63 @@ impl Endpoint for List {
             offset,
             limit: u32::try_from(limit).ok(),
         };
-        Ok(Array(
-            call.service.search_audit_log(call.caller, workspace, &filter).await?,
-        ))
+        let mut written = Written {
+            pages: call.service.audit_pages(call.caller, workspace, &filter).await?,
+            text: vec![b'['],
+            is_empty: true,
+        };
+        while let Some(page) = written.pages.next().await? {
+            written.add(&page).map_err(Failure::internal)?;
+            if written.text.len() > LONG {
+                return Ok(LongList::pulled(Some(written), next));
+            }
+        }
+        Ok(LongList::whole(written.end()))
     }
+}
+
+/// An array of entries, written page by page.
+struct Written {
+    pages: AuditPages,
+    /// What is written and not sent.
+    text: Vec<u8>,
+    is_empty: bool,
+}
+
+impl Written {
+    fn add(&mut self, page: &[AuditEntry]) -> serde_json::Result<()> {
+        for entry in page {
+            if !std::mem::take(&mut self.is_empty) {
+                self.text.push(b',');
+            }
+            serde_json::to_writer(&mut self.text, entry)?;
+        }
+        Ok(())
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        self.text.push(b']');
+        self.text
+    }
+}
+
+/// What is written, and after it the next page.
+fn next(written: Option<Written>) -> Next<Option<Written>> {
+    Box::pin(async move {
+        let Some(mut written) = written else {
+            return Ok(None);
+        };
+        if written.text.is_empty() {
+            let page = written.pages.next().await.map_err(|error| {
+                tracing::warn!(?error, "a page of the audit log was broken off");
+                BodyError::new(error)
+            })?;
+            let Some(page) = page else {
+                return Ok(Some((written.end().into(), None)));
+            };
+            written.add(&page).map_err(BodyError::new)?;
+        }
+        let text = std::mem::take(&mut written.text);
+        Ok(Some((text.into(), Some(written))))
+    })
 }

@@ -86,7 +86,12 @@ impl Endpoint for List {
                 "the query parameter before needs agent_id: it is the number of a version of one agent",
             ));
         }
-        let mut versions = call.service.current_versions(call.caller, workspace).await?;
+        let Some(workspace) = workspace else {
+            return Err(Failure::bad_request(
+                "the query parameter workspace_id is required unless agent_id is given",
+            ));
+        };
+        let mut versions = call.service.current_versions(call.caller, Some(workspace)).await?;
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());
         versions.truncate(limit.unwrap_or(usize::MAX));
         Ok(Array(versions))

@@ -1,14 +1,14 @@
 //! Webhooks.
 
 use agentcfg_core::model::{
-    NewWebhook, Permission, Success, Webhook, WebhookDelivery, WebhookPatch, WebhookReplay, WebhookWithSecret,
+    NewWebhook, NoFields, Permission, Success, Webhook, WebhookDelivery, WebhookPatch, WebhookReplay, WebhookWithSecret,
 };
 use agentcfg_core::validate::Valid;
 
 use super::tags::WEBHOOKS;
 use crate::api::answer::{Created, Json, List as Array};
-use crate::api::call::Call;
 use crate::api::call::parameters::{WebhookId, WorkspaceId};
+use crate::api::call::{Call, Optional};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
@@ -237,10 +237,10 @@ impl Endpoint for Test {
     );
 
     type Input = (WebhookId,);
-    type Body = ();
+    type Body = Optional<Valid<NoFields>>;
     type Answer = Json<WebhookDelivery>;
 
-    async fn run(call: &Call<'_>, (webhook,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+    async fn run(call: &Call<'_>, (webhook,): Values<'_, Self>, _: Self::Body) -> Result<Self::Answer, Failure> {
         let Some(transport) = call.webhooks else {
             let message = "webhooks are not set up on this server";
             return Err(Failure::unavailable(message).and_final());
@@ -302,10 +302,10 @@ impl Endpoint for RotateSecret {
     );
 
     type Input = (WebhookId,);
-    type Body = ();
+    type Body = Optional<Valid<NoFields>>;
     type Answer = Json<WebhookWithSecret>;
 
-    async fn run(call: &Call<'_>, (webhook,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+    async fn run(call: &Call<'_>, (webhook,): Values<'_, Self>, _: Self::Body) -> Result<Self::Answer, Failure> {
         Ok(Json(call.service.rotate_webhook_secret(call.caller, webhook).await?))
     }
 }

@@ -2,6 +2,7 @@
 
 use agentcfg_core::model::{After, Cursor, CursorError};
 use agentcfg_core::validate::Faults;
+use hyper::header::HeaderValue;
 
 use super::{AuditLimit, LIMIT, LIMIT_EXAMPLE, MAX_LIMIT};
 use crate::api::call::{Parameter, ParameterDoc, Received, Shape};
@@ -74,6 +75,10 @@ impl Parameter for AfterPosition {
         let Some(text) = request.optional(&Self::DOC).filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
+        // A browser that connects again sends the address that it was given, and the header wins.
+        if last_event_id(request).is_some() {
+            return Ok(None);
+        }
         let after = text.parse();
         Ok(after
             .inspect_err(|_| {
@@ -100,8 +105,9 @@ impl Parameter for LastEventId {
     .example(r#""k3j9x0ab-0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05-c42""#);
 
     fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<Cursor>, Failure> {
-        let field = request.headers.get("last-event-id").filter(|field| !field.is_empty());
-        let Some(field) = field else { return Ok(None) };
+        let Some(field) = last_event_id(request) else {
+            return Ok(None);
+        };
         let cursor = std::str::from_utf8(field.as_bytes())
             .ok()
             .and_then(|text| text.parse().ok());
@@ -110,6 +116,10 @@ impl Parameter for LastEventId {
         }
         Ok(cursor)
     }
+}
+
+fn last_event_id<'a>(request: &Received<'a>) -> Option<&'a HeaderValue> {
+    request.headers.get("last-event-id").filter(|field| !field.is_empty())
 }
 
 /// Whether a stream of changes also has live statuses.
