@@ -183,3 +183,27 @@ fn deliveries_are_counted() {
         eventually(line, || scrape().lines().any(|found| found == line));
     }
 }
+
+#[test]
+fn nothing_is_sent_after_the_workspace_is_erased() {
+    let receiver = Receiver::start();
+    let server = server_for(&[&receiver]);
+    let studio = Studio::on(&server);
+    receiver.pause(Duration::from_millis(300));
+    create(&studio, &receiver, &json!({}));
+    for number in 0..60 {
+        studio.create(&format!("agent-{number}"), &json!({})).expect(201);
+    }
+    receiver.wait_for(16);
+    let target = format!("/api/workspaces?workspace_id={}&confirm=Studio", studio.id);
+    server.delete(target).bearer(&studio.owner).send().expect(200);
+    let begun = receiver.messages().len();
+    // The answers to what is in flight are followed by nothing. An event of another workspace tells that they are through.
+    let other = Studio::on(&server);
+    let hook = create(&other, &receiver, &json!({}));
+    other.create("last", &json!({})).expect(201);
+    until("the event of the other workspace is delivered", || {
+        deliveries(&other, &hook).pop()
+    });
+    assert_eq!(receiver.messages().len(), begun + 1);
+}

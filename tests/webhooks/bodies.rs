@@ -226,3 +226,27 @@ fn keys_of_scope_admin_manage_webhooks() {
         .send()
         .expect(403);
 }
+
+#[test]
+fn a_test_and_a_rotation_take_no_field() {
+    let receiver = Receiver::start();
+    let server = server_for(&[&receiver]);
+    let studio = Studio::on(&server);
+    let webhook = create(&studio, &receiver, &json!({}));
+    for path in ["/test", "/rotate-secret"] {
+        on(&studio, "POST", path, &webhook).send().expect(200);
+        on(&studio, "POST", path, &webhook).json(&json!({})).send().expect(200);
+        let request = || on(&studio, "POST", path, &webhook);
+        request()
+            .json(&json!({"a": 1}))
+            .send()
+            .refused(400, &["a is not a known field"]);
+        request().json(&json!([])).send().refused(400, &["body"]);
+        request()
+            .header("Content-Type", "text/plain")
+            .bytes("{}")
+            .send()
+            .expect(415);
+    }
+    assert_eq!(receiver.wait_for(2).len(), 2, "the refused requests have sent nothing");
+}

@@ -180,3 +180,17 @@ fn an_empty_answer_waits_for_an_event_that_is_shown() {
     assert!(!revisions(&read(&studio, "after=start&wait=25")).is_empty());
     assert!(begun.elapsed() < Duration::from_secs(10));
 }
+
+#[test]
+fn the_last_event_wins_over_any_after() {
+    let studio = Studio::open();
+    studio.create("writer", &json!({})).expect(201);
+    let cursor = studio.list().need("change-cursor").to_owned();
+    studio.change("writer", &json!({"model": "gpt-5"})).expect(200);
+    for after in ["", "&after=start", "&after=no-cursor", "&after="] {
+        let request = changes(&studio, &studio.owner, &format!("limit=10{after}")).header("Last-Event-ID", &*cursor);
+        assert_eq!(revisions(&request.send().expect(200)), [4], "{after}");
+    }
+    let broken = changes(&studio, &studio.owner, "after=start").header("Last-Event-ID", "no-cursor");
+    broken.send().refused(400, &["Last-Event-ID"]);
+}

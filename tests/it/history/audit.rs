@@ -115,3 +115,36 @@ fn a_long_log_is_filtered_over_many_pages() {
         [last - 301, last - 302]
     );
 }
+
+#[test]
+fn a_long_page_is_streamed() {
+    let studio = Studio::open();
+    let persona = "x".repeat(5000);
+    for round in 0..3 {
+        let agents: Vec<Value> = (0..300)
+            .map(|number| {
+                json!({"agent_id": format!("agent-{number}"), "display_name": "A", "persona_prompt": format!("{round}{}", &persona[1..])})
+            })
+            .collect();
+        let target = format!("/api/agents/apply?workspace_id={}", studio.id);
+        let apply = studio.server.post(target).bearer(&studio.owner);
+        apply.json(&json!({ "agents": agents })).send().expect(200);
+    }
+    let page = |more: &str| {
+        let target = format!("/api/audit-log?workspace_id={}{more}", studio.id);
+        studio.server.get(target).bearer(&studio.owner).send().expect(200)
+    };
+    let long = page("");
+    assert_eq!(long.header("transfer-encoding"), Some("chunked"));
+    assert_eq!(long.need("content-type"), "application/json");
+    let long = long.json();
+    let entries = long.as_array().unwrap();
+    assert_eq!(entries.len(), 5);
+    // The same entries one by one, and a short page with its length.
+    for (offset, entry) in entries.iter().enumerate() {
+        assert_eq!(page(&format!("&limit=1&offset={offset}")).json()[0], *entry);
+    }
+    let short = page("&offset=3");
+    assert_eq!(short.json().as_array().unwrap()[..], entries[3..]);
+    assert!(short.header("content-length").is_some());
+}

@@ -38,6 +38,8 @@ fn each_list_is_answered_again() {
     for (revision, list) in &seen {
         let answer = studio.list_request(&format!("&revision={revision}")).send().expect(200);
         assert_eq!(answer.plain_body(), *list, "{revision}");
+        let cursor = answer.need("change-cursor");
+        assert!(cursor.ends_with(&format!("-c{revision}")), "{cursor}");
         let known = studio.list_request(&format!("&revision={revision}"));
         known.header("If-None-Match", answer.etag()).send().expect(304);
     }
@@ -53,6 +55,8 @@ fn each_list_is_answered_again() {
             let (_, list) = seen.iter().rfind(|(known, _)| *known <= revision).unwrap_or(&seen[0]);
             assert_eq!(answer.plain_body(), *list, "{at}");
             assert!(!answer.etag().is_empty());
+            // The present cursor would hide the changes since.
+            assert_eq!(answer.header("change-cursor"), None);
         }
     }
     let future = studio.list_request("&at=2099-01-01T00:00:00Z").send().expect(200);
