@@ -4,8 +4,8 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::limits::Limits;
 
-/// Descriptors reserved for the store, the logs and outbound connections.
-const SPARE: u64 = 128;
+/// Descriptors reserved for the store, the logs and the senders of webhooks, of which hundreds have a connection.
+const SPARE: u64 = 1024;
 
 /// Makes [`max_connections`](Limits::max_connections) fit the limit of open files: raises the soft limit of this process
 /// as far as the hard limit allows and, if that is not enough, lowers `max_connections` and logs a warning.
@@ -14,7 +14,8 @@ const SPARE: u64 = 128;
 /// changes the whole process.
 pub fn fit_to_open_files(limits: &mut Limits) {
     let mut files = getrlimit(Resource::Nofile);
-    let wanted = (limits.max_connections as u64).saturating_add(SPARE);
+    // A model call also has a connection to the provider.
+    let wanted = (limits.max_connections as u64).saturating_mul(2).saturating_add(SPARE);
     if files.current.is_some_and(|current| current < wanted) {
         let raised = files.maximum.map_or(wanted, |maximum| maximum.min(wanted));
         let soft = files.current.replace(raised);
@@ -34,10 +35,11 @@ pub fn fit_to_open_files(limits: &mut Limits) {
     }
 }
 
-/// The number of connections that a limit of open files allows.
+/// The number of connections that a limit of open files allows. Of a low limit a quarter is reserved.
 fn room(files: Option<u64>) -> usize {
     files.map_or(usize::MAX, |files| {
-        usize::try_from(files.saturating_sub(SPARE).max(1)).unwrap_or(usize::MAX)
+        let room = files.saturating_sub(SPARE.min(files / 4)).max(1);
+        usize::try_from(room).unwrap_or(usize::MAX)
     })
 }
 
@@ -48,8 +50,9 @@ mod tests {
     #[test]
     fn descriptors_are_reserved_for_other_files() {
         assert_eq!(room(None), usize::MAX);
-        assert_eq!(room(Some(1024)), 896);
-        assert_eq!(room(Some(10)), 1);
+        assert_eq!(room(Some(100_000)), 98_976);
+        assert_eq!(room(Some(1024)), 768);
+        assert_eq!(room(Some(1)), 1);
     }
 
     #[test]
