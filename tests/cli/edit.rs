@@ -22,7 +22,7 @@ fn edit(desk: &Desk, script: &str) -> Finished {
         .finish()
 }
 
-/// A change that another client makes while the editor is open: a request of `curl`'s kind, made by the command itself.
+/// A command line that changes the agent as another client would, for use while the editor is open.
 fn meanwhile(desk: &Desk, dir: &str, text: &str) -> String {
     desk.write(&format!("{dir}/writer.md"), text);
     let (command, path) = (agentcfg_tests::harness::command_binary().display(), desk.path(dir));

@@ -203,7 +203,7 @@ fn an_export_touches_its_own_files_alone() {
     let told = desk.run("export agents").finish().exited(0);
     assert!(
         told.stderr
-            .contains("1 file of agents that no longer exist; `--prune` removes them"),
+            .contains("1 file of agents that are not exported any more; `--prune` removes them"),
         "{told:?}"
     );
     assert_eq!(
@@ -228,6 +228,39 @@ fn an_export_touches_its_own_files_alone() {
         WRITER,
         "all files are checked before the first is written"
     );
+}
+
+#[test]
+fn a_set_is_exported_alone() {
+    let desk = Desk::open();
+    desk.studio.create("other", &json!({})).expect(201);
+    desk.write("agents/writer.md", WRITER);
+    desk.write("agents/editor.md", &WRITER.replace("writer", "editor"));
+    desk.ok("apply agents --set docs");
+    desk.ok("export docs --set docs");
+    assert_eq!(desk.names("docs"), ["editor.md", "writer.md"]);
+    assert_eq!(desk.read("docs/writer.md"), WRITER);
+    desk.run("plan docs --set docs --prune").finish().exited(0);
+    desk.studio.remove("editor").expect(200);
+    assert_eq!(
+        desk.json("export docs --set docs --prune", 0)["removed"],
+        json!(["docs/editor.md"])
+    );
+    assert_eq!(desk.json("export none --set none", 0)["written"], json!([]));
+    assert_eq!(desk.studio.agent_ids(), ["other", "writer"]);
+    desk.fails("export docs --set Docs", 1, &["set must be"]);
+}
+
+#[test]
+fn the_file_of_the_documentation_is_what_an_export_writes() {
+    let desk = Desk::open();
+    let page = include_str!("../../docs/command-line.md");
+    let (_, file) = page.split_once("```markdown\n").unwrap();
+    let (file, _) = file.split_once("```").unwrap();
+    desk.write("agents/release-writer.md", file);
+    desk.ok("apply agents");
+    desk.ok("export copy");
+    assert_eq!(desk.read("copy/release-writer.md"), file);
 }
 
 #[test]

@@ -147,6 +147,18 @@ fn each_exit_code_has_its_failure() {
 }
 
 #[test]
+fn an_empty_variable_is_no_workspace_and_a_missing_certificate_is_named() {
+    let desk = desk();
+    desk.run("agents list").env("AGENTCFG_WORKSPACE", "").finish().exited(0);
+    let missing = desk
+        .run("agents list")
+        .env("AGENTCFG_CA_FILE", "no/ca.pem")
+        .finish()
+        .exited(1);
+    assert!(missing.stderr.contains("AGENTCFG_CA_FILE no/ca.pem"), "{missing:?}");
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_the_command_quietly() {
     use std::process::{Command, Stdio};
 
@@ -172,6 +184,24 @@ fn help_completions_and_manual_pages_cover_all_commands() {
     let help = desk.bare("--help").finish().succeeded();
     for said in ["login", "agents", "Exit codes:", "AGENTCFG_API_KEY", "64"] {
         assert!(help.contains(said), "{said}: {help}");
+    }
+    let page = include_str!("../../docs/command-line.md");
+    for name in help
+        .split("Commands:")
+        .nth(1)
+        .unwrap()
+        .split("Options:")
+        .next()
+        .unwrap()
+        .lines()
+    {
+        if let Some(command) = name.strip_prefix("  ").filter(|name| !name.starts_with([' ', 'h'])) {
+            let command = command.split(' ').next().unwrap();
+            assert!(
+                page.contains(&format!("`{command}")),
+                "docs/command-line.md lacks {command}"
+            );
+        }
     }
     assert!(!help.contains("  man "), "the command for packages is hidden");
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

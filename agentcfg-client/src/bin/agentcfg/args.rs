@@ -19,6 +19,7 @@ Environment:
   AGENTCFG_URL        the server; wins over the one of `agentcfg login`
   AGENTCFG_API_KEY    an API key or a session token; wins over the one of `agentcfg login`
   AGENTCFG_WORKSPACE  the workspace, as --workspace
+  AGENTCFG_CA_FILE    more certificates to trust for https, a PEM file
   NO_COLOR            no colours, as --color never
   VISUAL, EDITOR      the editor of `agentcfg agents edit`";
 
@@ -150,7 +151,7 @@ Examples:
   agentcfg watch --after start --output json          # one JSON object a line
   agentcfg watch --cursor-file watch.cursor           # goes on where the last run ended")]
     Watch(Watch),
-    /// Write each agent to a file, DIR/<agent_id>.md.
+    /// Write each active agent to a file, DIR/<agent_id>.md.
     #[command(after_help = "\
 A file is YAML front matter with the fields, and the persona prompt as its text. The same agents
 always give the same files, and applying them changes nothing. Files that are not those of agents
@@ -158,12 +159,16 @@ are never touched.
 
 Examples:
   agentcfg export agents
-  agentcfg export agents --prune")]
+  agentcfg export agents --prune
+  agentcfg export docs --set docs")]
     Export {
         /// The directory. It is created if there is none.
         #[arg(value_name = "DIR")]
         dir: PathBuf,
-        /// Remove the files of agents that no longer exist. Without it they are only listed.
+        /// Only the agents of this set.
+        #[arg(long, value_name = "NAME")]
+        set: Option<String>,
+        /// Remove the files of agents that are not exported any more. Without it they are only listed.
         #[arg(long)]
         prune: bool,
     },

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fmt;
+use std::fs;
 use std::time::Duration;
 
 use agentcfg_client::model::{Message, WorkspaceId};
@@ -13,6 +14,8 @@ use crate::failure::{Code, Failure, Result};
 
 pub const URL: &str = "AGENTCFG_URL";
 pub const API_KEY: &str = "AGENTCFG_API_KEY";
+/// Certificates that are trusted besides those of the Mozilla programme.
+const CA_FILE: &str = "AGENTCFG_CA_FILE";
 
 /// The server of `agentcfg-server dev`.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7420";
@@ -156,6 +159,14 @@ pub fn client(url: &str, secret: &str) -> Result<Client> {
     let builder = match secret.starts_with("svc_") {
         true => builder.api_key(secret),
         false => builder.session_token(secret),
+    };
+    let builder = match env::var_os(CA_FILE).filter(|path| !path.is_empty()) {
+        None => builder,
+        Some(path) => {
+            let pem =
+                fs::read(&path).map_err(|error| Failure::io(format_args!("{CA_FILE} {}", path.display()), &error))?;
+            builder.root_certificates(pem)
+        }
     };
     Ok(builder.build()?)
 }

@@ -205,7 +205,8 @@ async fn delete(context: &mut Context, agent_id: &str, reason: &Reason, yes: boo
     if dry_run || (!yes && terminal::is_attended()) {
         let agent = client.get_agent(workspace, agent_id).await?;
         if dry_run {
-            context.output.note(format_args!("{agent_id} would be deleted"));
+            let would = format!("{agent_id} would be deleted");
+            context.output.show(&agent.value, |output| output.line(would))?;
             return Ok(Code::Done);
         }
         let name = printable(&agent.value.display_name);

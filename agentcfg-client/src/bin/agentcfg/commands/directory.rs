@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use agentcfg_client::AgentFilter;
-use agentcfg_client::model::{AppliedAgents, ApplyAgents, WorkspaceId};
+use agentcfg_client::model::{Agent, AppliedAgents, ApplyAgents, SetName, WorkspaceId};
 use serde::Serialize;
 
 use super::{Context, plan};
@@ -20,20 +20,17 @@ use crate::terminal::{self, Progress};
 struct Exported {
     written: Vec<PathBuf>,
     unchanged: Vec<PathBuf>,
-    /// Files of agents that no longer exist.
+    /// Files of agents that are not exported any more.
     stale: Vec<PathBuf>,
     /// Those of them that were removed.
     removed: Vec<PathBuf>,
 }
 
-pub async fn export(context: &mut Context, path: &Path, prune: bool) -> Result<Code> {
+pub async fn export(context: &mut Context, path: &Path, set: Option<&str>, prune: bool) -> Result<Code> {
+    let set = set.map(|set| parse("set", set)).transpose()?;
     let session = context.session()?;
     let progress = Progress::spinner("Reading the agents");
-    let agents = session
-        .client
-        .list_agents(session.workspace().await?, &AgentFilter::default())
-        .await?
-        .value;
+    let agents = agents(&session, set).await?;
     drop(progress);
     fs::create_dir_all(path).map_err(|error| Failure::io(path.display(), &error))?;
     let directory = Directory::open(path)?;
@@ -78,6 +75,31 @@ pub async fn export(context: &mut Context, path: &Path, prune: bool) -> Result<C
     Ok(Code::Done)
 }
 
+/// The active agents of the workspace or of a set.
+async fn agents(session: &Session, set: Option<SetName>) -> Result<Vec<Agent>> {
+    let workspace = session.workspace().await?;
+    let filter = AgentFilter::default();
+    let all = session.client.list_agents(workspace, &filter);
+    let Some(set) = set else {
+        return Ok(all.await?.value);
+    };
+    // The active agents of a set are those that an apply of nothing would take out of it.
+    let nothing = ApplyAgents {
+        set: Some(set),
+        prune: true,
+        ..ApplyAgents::default()
+    };
+    let pruned = session.client.apply_agents(workspace, &nothing, true).await?.results;
+    let members: BTreeSet<_> = pruned
+        .into_iter()
+        .filter(plan::is_deactivated)
+        .map(|agent| agent.agent_id)
+        .collect();
+    let mut agents = all.await?.value;
+    agents.retain(|agent| members.contains(&agent.agent_id));
+    Ok(agents)
+}
+
 fn report(context: &mut Context, exported: &Exported) -> Result<()> {
     context.output.show(exported, |output| {
         for (what, paths) in [
@@ -113,7 +135,7 @@ fn report(context: &mut Context, exported: &Exported) -> Result<()> {
     if !stale.is_empty() {
         let files = count(stale.len(), "file");
         context.output.note(format_args!(
-            "{files} of agents that no longer exist; `--prune` removes them."
+            "{files} of agents that are not exported any more; `--prune` removes them."
         ));
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! What an apply changes, as text.
 
-use agentcfg_client::model::{AppliedAgents, ApplyAction, Change, Changes};
+use agentcfg_client::model::{AppliedAgent, AppliedAgents, ApplyAction, Change, Changes};
 use anstyle::Style;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
@@ -16,6 +16,11 @@ pub fn has_changes(applied: &AppliedAgents) -> bool {
     applied.results.iter().any(|agent| agent.action != ApplyAction::Keep)
 }
 
+/// Whether an apply deactivates the agent.
+pub fn is_deactivated(agent: &AppliedAgent) -> bool {
+    agent.action == ApplyAction::Deactivate
+}
+
 /// Prints each agent that changes, and its changes.
 pub fn show(output: &mut Output, applied: &AppliedAgents) -> Result<()> {
     for agent in applied.results.iter().filter(|agent| agent.action != ApplyAction::Keep) {
@@ -24,7 +29,7 @@ pub fn show(output: &mut Output, applied: &AppliedAgents) -> Result<()> {
             "{style}{sign} {}{style:#} {BOLD}{}{BOLD:#}",
             agent.action, agent.agent_id
         ))?;
-        if agent.action != ApplyAction::Deactivate {
+        if !is_deactivated(agent) {
             changes(output, &agent.changes)?;
         }
     }
