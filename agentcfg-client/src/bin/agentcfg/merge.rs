@@ -158,7 +158,7 @@ capabilities:
 >>>>>>> version 7
 parameters:
   x: 1
-  y: 2
+  \"y\": 2
 ---
 <<<<<<< your edit
 1.

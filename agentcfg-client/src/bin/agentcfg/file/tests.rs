@@ -333,7 +333,7 @@ fn files_that_are_no_agents_are_refused() {
         (
             "writer.md",
             "---\nrole: &a b\n---\n",
-            "writer.md:2:7: anchors and aliases of YAML are not supported",
+            "writer.md:2:10: anchors and aliases of YAML are not supported",
         ),
         ("writer.md", "---\nrole: !x b\n---\n", "writer.md:2:"),
         ("writer.md", "---\n[a]: b\n---\n", "writer.md:2:1: a key must be a text"),
