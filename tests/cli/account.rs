@@ -221,6 +221,8 @@ fn no_failure_shows_the_credential() {
             .stdin(canary)
             .env("AGENTCFG_URL", desk.studio.server.url())
             .finish();
+        let opaque = desk.bare("login dGhlIG9wYXF1ZQ").finish().exited(64);
+        assert!(!opaque.stderr.contains("dGhl"), "{}", opaque.stderr);
         let broken = desk.path("config/agentcfg/credentials.toml");
         fs::create_dir_all(broken.parent().unwrap()).unwrap();
         fs::write(&broken, format!("url = \"x\"\napi_key = {canary}\n")).unwrap();

@@ -231,6 +231,69 @@ fn an_export_touches_its_own_files_alone() {
 }
 
 #[test]
+fn a_plan_is_applied_only_to_the_state_that_it_was_made_for() {
+    let desk = Desk::open();
+    desk.write("agents/writer.md", WRITER);
+    let cursor = desk.json("plan agents", 2)["cursor"].as_str().unwrap().to_owned();
+    desk.studio.create("writer", &json!({"model": "gpt-6"})).expect(201);
+    desk.fails(
+        &format!("apply agents --base {cursor}"),
+        1,
+        &["have changed meanwhile; nothing was applied"],
+    );
+    assert_eq!(desk.studio.list().json()[0]["model"], "gpt-6");
+    let cursor = desk.json("plan agents", 2)["cursor"].as_str().unwrap().to_owned();
+    desk.ok(&format!("apply agents --base {cursor}"));
+    assert_eq!(desk.studio.list().json()[0]["model"], "gpt-5");
+    desk.fails("apply agents --base x", 1, &["base must be a cursor"]);
+}
+
+#[test]
+fn files_that_are_no_regular_files_are_refused_without_waiting() {
+    let desk = Desk::open();
+    desk.studio.create("writer", &json!({})).expect(201);
+    desk.write("agents/good.md", "---\ndisplay_name: Good\n---\n");
+    let pipe = desk.path("agents/writer.md");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    desk.fails("plan agents", 1, &["agents/writer.md:1:1: must be a regular file"]);
+    desk.fails("export agents", 1, &["agents/writer.md is not the file of an agent"]);
+    fs::remove_file(&pipe).unwrap();
+    std::os::unix::fs::symlink("nowhere", &pipe).unwrap();
+    desk.fails("plan agents", 1, &["agents/writer.md:1:1: No such file"]);
+    desk.fails("export agents", 1, &["agents/writer.md is not the file of an agent"]);
+    fs::remove_file(&pipe).unwrap();
+    fs::write(&pipe, vec![b'x'; 5 * 1024 * 1024]).unwrap();
+    desk.fails(
+        "plan agents",
+        1,
+        &["agents/writer.md:1:1: must be at most 4194304 bytes, got 5242880"],
+    );
+    desk.fails("export agents/good.md", 1, &["agents/good.md: "]);
+}
+
+#[test]
+fn a_thousand_agents_are_the_most_of_one_apply() {
+    let desk = Desk::open();
+    for number in 0..1000 {
+        desk.write(
+            &format!("agents/a{number}.md"),
+            &format!("---\ndisplay_name: Agent {number}\n---\nYou write.\n"),
+        );
+    }
+    desk.ok("apply agents");
+    assert_eq!(desk.json("export copy", 0)["written"].as_array().unwrap().len(), 1000);
+    desk.run("plan copy").finish().exited(0);
+    desk.write("agents/b.md", WRITER.replace("writer", "b").as_str());
+    desk.fails("apply agents", 1, &["agents must have at most 1000 elements, got 1001"]);
+}
+
+#[test]
 fn a_set_is_exported_alone() {
     let desk = Desk::open();
     desk.studio.create("other", &json!({})).expect(201);

@@ -11,3 +11,4 @@ mod files;
 mod killed;
 mod output;
 mod random;
+mod terminal;

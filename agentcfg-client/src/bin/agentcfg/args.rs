@@ -189,6 +189,9 @@ Examples:
     Apply {
         #[command(flatten)]
         directory: Directory,
+        /// Only if no agent has changed since this cursor, the one of `agentcfg plan --output json`.
+        #[arg(long, value_name = "CURSOR")]
+        base: Option<String>,
         #[command(flatten)]
         reason: Reason,
         /// Apply without asking.

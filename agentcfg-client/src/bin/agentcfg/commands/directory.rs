@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use agentcfg_client::AgentFilter;
@@ -44,15 +45,17 @@ pub async fn export(context: &mut Context, path: &Path, set: Option<&str>, prune
     let (mut exported, mut changed) = (Exported::default(), Vec::new());
     // All files are checked before the first is written.
     for (path, text) in files {
-        match fs::read(&path) {
+        if !exists(&path)? {
+            changed.push((path, text));
+            continue;
+        }
+        match file::content(&path) {
             Ok(bytes) if bytes == text.as_bytes() => exported.unchanged.push(path),
-            Ok(bytes) if !is_agent_file(&path, &bytes) => {
+            Ok(bytes) if is_agent_file(&path, &bytes) => changed.push((path, text)),
+            _ => {
                 let message = format!("{} is not the file of an agent, and is not overwritten", path.display());
                 return Err(Failure::error(message).hint("Move it, or export to another directory."));
             }
-            Ok(_) => changed.push((path, text)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => changed.push((path, text)),
-            Err(error) => return Err(Failure::io(path.display(), &error)),
         }
     }
     let progress = Progress::steps("Writing files", changed.len());
@@ -73,6 +76,15 @@ pub async fn export(context: &mut Context, path: &Path, set: Option<&str>, prune
     }
     report(context, &exported)?;
     Ok(Code::Done)
+}
+
+fn exists(path: &Path) -> Result<bool> {
+    // A link to nothing is there too.
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Failure::io(path.display(), &error)),
+    }
 }
 
 /// The active agents of the workspace or of a set.
@@ -199,8 +211,15 @@ async fn planned(
     })
 }
 
-pub async fn apply(context: &mut Context, arguments: &args::Directory, reason: &Reason, yes: bool) -> Result<Code> {
-    let body = body(arguments)?;
+pub async fn apply(
+    context: &mut Context,
+    arguments: &args::Directory,
+    base: Option<&str>,
+    reason: &Reason,
+    yes: bool,
+) -> Result<Code> {
+    let base = base.map(|base| parse("base", base)).transpose()?;
+    let body = body(arguments)?.map(|body| ApplyAgents { base, ..body });
     let session = context.session()?;
     let client = session.because(reason)?;
     let workspace = session.workspace().await?;
@@ -223,7 +242,7 @@ pub async fn apply(context: &mut Context, arguments: &args::Directory, reason: &
             terminal::confirm("Apply these changes?")?;
         }
         // What is applied is what was shown.
-        body.base = Some(planned.cursor);
+        body.base = body.base.or(Some(planned.cursor));
     }
     let progress = Progress::spinner("Applying");
     let applied = client.apply_agents(workspace, &body, false).await;

@@ -45,12 +45,13 @@ pub async fn run(command: Command, context: &mut Context) -> Result<Code> {
         Command::Plan(directory) => directory::plan(context, &directory).await,
         Command::Apply {
             directory,
+            base,
             reason,
             yes,
             dry_run,
         } => match dry_run {
             true => directory::plan(context, &directory).await.map(|_| Code::Done),
-            false => directory::apply(context, &directory, &reason, yes).await,
+            false => directory::apply(context, &directory, base.as_deref(), &reason, yes).await,
         },
         Command::Completions { shell } => pages::completions(context, shell),
         Command::Man { out } => pages::manual(&out),
