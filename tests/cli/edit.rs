@@ -175,7 +175,7 @@ fn conflicts_that_are_left_are_not_sent() {
         &format!("grep -q '<<<<<<<' \"$1\" || sed -i 's/One/1/' \"$1\"\n{other}"),
     )
     .exited(5);
-    let finished = said_by(finished, &["a conflict in the persona is not resolved"]);
+    let finished = said_by(finished, &["writer.md:7:1: a conflict is not resolved"]);
     assert!(
         kept(&finished).contains("<<<<<<< your edit\n1.\n=======\nI.\n"),
         "{finished:?}"
