@@ -71,6 +71,10 @@ fn a_plan_shows_drift_and_changes_nothing() {
     desk.write("agents/writer.md", WRITER);
     let created = desk.run("plan agents").finish().exited(2);
     assert!(created.stdout.contains("+ create writer"), "{created:?}");
+    assert!(
+        created.stdout.contains("model: \"gpt-5\"") && !created.stdout.contains("[]"),
+        "{created:?}"
+    );
     assert!(desk.studio.agent_ids().is_empty());
     desk.ok("apply agents");
     desk.run("plan agents").finish().exited(0);

@@ -68,7 +68,7 @@ pub fn summary(applied: &AppliedAgents, is_done: bool) -> String {
 
 /// Prints the changes of an agent's fields. Texts of several lines are compared line by line.
 pub fn changes(output: &mut Output, changes: &Changes) -> Result<()> {
-    for (name, change) in changes {
+    for (name, change) in changes.iter().filter(|(name, change)| is_shown(name, change)) {
         let name = printable(name);
         match lines(change) {
             Some((from, to)) => {
@@ -86,6 +86,16 @@ pub fn changes(output: &mut Output, changes: &Changes) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a change tells more than the action does: a new agent is active, and has no entries in its empty lists.
+fn is_shown(name: &str, change: &Change) -> bool {
+    let is_empty = match &change.to {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(entries) => entries.is_empty(),
+        _ => false,
+    };
+    name != "is_active" && !(change.from.is_null() && is_empty)
 }
 
 /// The two sides of a change of which one has several lines.
