@@ -444,6 +444,25 @@ proptest! {
     }
 
     #[test]
+    fn the_problems_of_a_damaged_file_are_within_it(
+        spec in any_spec(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any_text(12)), 1..4),
+    ) {
+        let mut file = written(&spec);
+        for (at, text) in damage {
+            let places: Vec<usize> = file.char_indices().map(|(at, _)| at).collect();
+            file.insert_str(places[at.index(places.len())], &text);
+        }
+        for problem in read(Path::new("writer.md"), file.as_bytes()).err().unwrap_or_default() {
+            let super::Place { line, column } = problem.place;
+            // YAML ends a line at a carriage return too.
+            let lines = file.matches(['\n', '\r']).count() + 2;
+            prop_assert!((1..=lines).contains(&line), "{}", problem);
+            prop_assert!((1..=file.chars().count() + 1).contains(&column), "{}", problem);
+        }
+    }
+
+    #[test]
     fn any_bytes_are_an_agent_or_problems(front in any_text(200), body in any_text(50), noise: Vec<u8>) {
         let _ = read_as("writer.md", &format!("---\n{front}\n---\n{body}"));
         let _ = read(Path::new("writer.md"), &noise);
