@@ -34,6 +34,8 @@ for features in "" engine redb postgres jwks tls schema conformance; do
 done
 cargo clippy -p agentcfg-server --locked --no-default-features --all-targets -- -D warnings
 cargo clippy -p agentcfg-server --locked -- -D warnings
+# The client without the command.
+cargo clippy -p agentcfg-client --locked --all-targets -- -D warnings
 # The server without the dashboard.
 cargo clippy -p agentcfg-server --locked --no-default-features --features process -- -D warnings
 
@@ -53,6 +55,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --all-featur
 
 step "binaries"
 cargo build --locked --release -p agentcfg-server
+cargo build --locked --release -p agentcfg-client --features cli --bin agentcfg
 cargo build --locked --workspace --examples --benches --all-features
 
 step "identity provider for the tests"
@@ -64,6 +67,7 @@ scripts/python.sh
 
 step "tests"
 export AGENTCFG_TEST_BINARY="$PWD/target/release/agentcfg-server"
+export AGENTCFG_TEST_CLI="$PWD/target/release/agentcfg"
 export AGENTCFG_TEST_EXAMPLES="$PWD/target/debug/examples"
 cargo test --locked --workspace --all-features --doc
 if command -v cargo-nextest >/dev/null; then

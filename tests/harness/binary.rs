@@ -6,20 +6,71 @@ use std::process::Command;
 use std::sync::{Once, OnceLock};
 use std::time::SystemTime;
 
-const NAME: &str = "agentcfg-server";
+/// A binary under test.
+struct Binary {
+    name: &'static str,
+    /// The environment variable that can name its path.
+    variable: &'static str,
+    /// How cargo builds it.
+    build: &'static [&'static str],
+}
 
-/// The binary under test: the one that `AGENTCFG_TEST_BINARY` names, else the newest one that cargo
+const SERVER: Binary = Binary {
+    name: "agentcfg-server",
+    variable: "AGENTCFG_TEST_BINARY",
+    build: &["build", "--locked", "-p", "agentcfg-server"],
+};
+
+const COMMAND: Binary = Binary {
+    name: "agentcfg",
+    variable: "AGENTCFG_TEST_CLI",
+    build: &[
+        "build",
+        "--locked",
+        "-p",
+        "agentcfg-client",
+        "--features",
+        "cli",
+        "--bin",
+        "agentcfg",
+    ],
+};
+
+/// The server under test: the one that `AGENTCFG_TEST_BINARY` names, else the newest one that cargo
 /// built. If there is none, cargo builds it now.
 pub fn server_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| match env::var_os("AGENTCFG_TEST_BINARY") {
-        Some(path) => {
-            let path = PathBuf::from(path);
-            assert!(path.is_file(), "AGENTCFG_TEST_BINARY is no file: {}", path.display());
-            path
-        }
-        None => newest().unwrap_or_else(build),
-    })
+    BINARY.get_or_init(|| SERVER.path())
+}
+
+/// The command `agentcfg` under test: as [`server_binary`], with `AGENTCFG_TEST_CLI`.
+pub fn command_binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| COMMAND.path())
+}
+
+impl Binary {
+    fn path(&self) -> PathBuf {
+        let Some(path) = env::var_os(self.variable) else {
+            return self.newest().unwrap_or_else(|| {
+                cargo(self.build);
+                self.newest().expect("cargo built the binary")
+            });
+        };
+        let path = PathBuf::from(path);
+        assert!(path.is_file(), "{} is no file: {}", self.variable, path.display());
+        path
+    }
+
+    fn newest(&self) -> Option<PathBuf> {
+        let built = |path: &PathBuf| path.metadata().and_then(|found| found.modified()).ok();
+        ["release", "debug"]
+            .map(|profile| target().join(profile).join(self.name))
+            .into_iter()
+            .filter_map(|path| built(&path).map(|at| (at, path)))
+            .max_by_key(|(at, _): &(SystemTime, _)| *at)
+            .map(|(_, path)| path)
+    }
 }
 
 /// An example: from the directory that `AGENTCFG_TEST_EXAMPLES` names, else from the target
@@ -53,21 +104,6 @@ pub(super) fn target() -> PathBuf {
 fn workspace() -> &'static Path {
     // The tests are a workspace member directly below the root.
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
-}
-
-fn newest() -> Option<PathBuf> {
-    let built = |path: &PathBuf| path.metadata().and_then(|found| found.modified()).ok();
-    ["release", "debug"]
-        .map(|profile| target().join(profile).join(NAME))
-        .into_iter()
-        .filter_map(|path| built(&path).map(|at| (at, path)))
-        .max_by_key(|(at, _): &(SystemTime, _)| *at)
-        .map(|(_, path)| path)
-}
-
-fn build() -> PathBuf {
-    cargo(&["build", "--locked", "-p", NAME]);
-    newest().expect("cargo built the binary")
 }
 
 fn cargo(arguments: &[&str]) {

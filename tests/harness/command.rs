@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::thread;
@@ -27,6 +27,14 @@ impl Finished {
     pub fn succeeded(self) -> String {
         assert!(self.status.success(), "should succeed: {self:?}");
         self.stdout
+    }
+
+    /// Asserts this exit code, and returns what was printed.
+    #[track_caller]
+    pub fn exited(self, code: i32) -> Self {
+        assert_eq!(self.status.code(), Some(code), "{self:?}");
+        assert!(!self.stderr.contains("panicked"), "{self:?}");
+        self
     }
 
     /// Asserts an orderly failure: an exit status that reports one, and a reason on standard error
@@ -68,6 +76,7 @@ pub struct Run {
     dir: Option<PathBuf>,
     user: Option<u32>,
     binary: PathBuf,
+    stdin: Option<String>,
 }
 
 /// Runs the binary with these arguments to completion.
@@ -86,6 +95,7 @@ impl Run {
             dir: None,
             user: None,
             binary: server_binary().to_owned(),
+            stdin: None,
         }
     }
 
@@ -110,6 +120,13 @@ impl Run {
         self
     }
 
+    /// Gives it this standard input. Without it there is none.
+    #[must_use]
+    pub fn stdin(mut self, text: impl Into<String>) -> Self {
+        self.stdin = Some(text.into());
+        self
+    }
+
     /// Runs as this user, which needs root.
     #[must_use]
     pub fn as_user(mut self, user: u32) -> Self {
@@ -125,10 +142,19 @@ impl Run {
     /// Runs to completion, or returns the error of starting it.
     pub fn try_finish(self) -> io::Result<Finished> {
         let mut command = dies_with_parent(&self.binary, self.user);
-        command.args(&self.arguments).envs(self.env).stdin(Stdio::null());
+        let stdin = if self.stdin.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        };
+        command.args(&self.arguments).envs(self.env).stdin(stdin);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.current_dir(self.dir.unwrap_or_else(std::env::temp_dir));
         let mut child = spawn(command)?;
+        if let (Some(mut pipe), Some(text)) = (child.stdin.take(), self.stdin) {
+            // A command that does not read it may have ended.
+            let _ = pipe.write_all(text.as_bytes());
+        }
         let stdout = collect(child.stdout.take());
         let stderr = collect(child.stderr.take());
         let deadline = Instant::now() + TIMEOUT;

@@ -20,7 +20,7 @@ mod tokens;
 mod wait;
 mod wire;
 
-pub use binary::{example, server_binary};
+pub use binary::{command_binary, example, server_binary};
 pub use command::{Finished, Run, run};
 pub use encode::{base64, base64url, hex};
 pub use events::{Event, Events};

@@ -44,11 +44,10 @@ pub fn merge(agent_id: &str, base: &Fields, mine: &Fields, theirs: &Fields, labe
     }
 }
 
-/// The line at which a persona still has a marker of [`merge`], counted from 0.
-pub fn unresolved(persona: &str, label: &str) -> Option<usize> {
+/// The line at which a file still has a marker of [`merge`], counted from 0.
+pub fn unresolved(file: &str, label: &str) -> Option<usize> {
     let markers = [format!("<<<<<<< {MINE}"), format!(">>>>>>> {label}")];
-    persona
-        .lines()
+    file.lines()
         .position(|line| markers.iter().any(|marker| marker == line))
 }
 
@@ -158,7 +157,7 @@ capabilities:
 >>>>>>> version 7
 parameters:
   x: 1
-  y: 2
+  \"y\": 2
 ---
 <<<<<<< your edit
 1.

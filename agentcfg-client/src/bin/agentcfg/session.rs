@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fmt;
+use std::fs;
 use std::time::Duration;
 
 use agentcfg_client::model::{Message, WorkspaceId};
@@ -13,6 +14,8 @@ use crate::failure::{Code, Failure, Result};
 
 pub const URL: &str = "AGENTCFG_URL";
 pub const API_KEY: &str = "AGENTCFG_API_KEY";
+/// Certificates that are trusted besides those of the Mozilla programme.
+const CA_FILE: &str = "AGENTCFG_CA_FILE";
 
 /// The server of `agentcfg-server dev`.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7420";
@@ -57,45 +60,11 @@ impl Session {
     /// Opens a session by the environment and the file of `agentcfg login`.
     pub fn open(workspace: Option<&str>) -> Result<Self> {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        let (url, secret) = (variable(URL), variable(API_KEY));
-        let stored = match (&url, &secret) {
-            // The file may be missing or unreadable where the environment is complete.
-            (Some(_), Some(_)) => None,
-            _ => stored()?,
-        };
-        let of_url = if url.is_some() {
-            Origin::Environment(URL)
-        } else {
-            Origin::Login
-        };
-        let of_secret = if secret.is_some() {
-            Origin::Environment(API_KEY)
-        } else {
-            Origin::Login
-        };
-        let (stored_url, stored_secret, stored_workspace) = match stored {
-            Some(stored) => (Some(stored.url), Some(stored.secret), stored.workspace),
-            None => (None, None, None),
-        };
-        if of_url != of_secret
-            && let (Some(url), Some(stored), None) = (&url, &stored_url, &secret)
-            && url.trim_end_matches('/') != stored.trim_end_matches('/')
-        {
-            // The key of one server must not be sent to another.
-            let message = format!("{URL} names {url}, but you are signed in to {stored}");
-            let hint = format!("Set {API_KEY} too, or sign in with `agentcfg login --url {url}`.");
-            return Err(Failure::with_code(Code::Refused, message).hint(hint));
-        }
-        let (url, of_url) = match url.or(stored_url) {
-            Some(url) => (url, of_url),
-            None => (DEFAULT_URL.to_owned(), Origin::Default),
-        };
-        let secret = secret.or(stored_secret).ok_or_else(not_signed_in)?;
+        let (origins, secret, stored_workspace) = choose(variable(URL), variable(API_KEY), stored)?;
         let named = match workspace {
             Some(workspace) => Some(parse("workspace", workspace)?),
-            None => stored_workspace.filter(|_| of_secret == Origin::Login),
+            None => stored_workspace,
         };
-        let origins = Origins { url, of_url, of_secret };
         Ok(Self {
             client: client(&origins.url, &secret)?,
             named,
@@ -144,6 +113,45 @@ impl Session {
     }
 }
 
+/// Chooses the server, the credential and, with the stored credential, its workspace. The file of the login is read only where
+/// the environment is not complete.
+fn choose(
+    url: Option<String>,
+    secret: Option<String>,
+    stored: impl FnOnce() -> Result<Option<Credentials>>,
+) -> Result<(Origins, String, Option<WorkspaceId>)> {
+    let origins = |(url, of_url), of_secret| Origins { url, of_url, of_secret };
+    let in_environment = |url| (url, Origin::Environment(URL));
+    match (url, secret) {
+        (Some(url), Some(secret)) => {
+            let origins = origins(in_environment(url), Origin::Environment(API_KEY));
+            Ok((origins, secret, None))
+        }
+        (None, Some(secret)) => {
+            let url = match stored()? {
+                Some(stored) => (stored.url, Origin::Login),
+                None => (DEFAULT_URL.to_owned(), Origin::Default),
+            };
+            Ok((origins(url, Origin::Environment(API_KEY)), secret, None))
+        }
+        (url, None) => {
+            let stored = stored()?.ok_or_else(not_signed_in)?;
+            let same = |url: &String| url.trim_end_matches('/') == stored.url.trim_end_matches('/');
+            if !url.as_ref().is_none_or(same) {
+                // The key of one server must not be sent to another. The URL in the variable may have a password.
+                let message = format!(
+                    "{URL} names another server than {}, where you are signed in",
+                    stored.url
+                );
+                let hint = format!("Set {API_KEY} too, or sign in to the other server with `agentcfg login`.");
+                return Err(Failure::with_code(Code::Refused, message).hint(hint));
+            }
+            let url = url.map_or((stored.url, Origin::Login), in_environment);
+            Ok((origins(url, Origin::Login), stored.secret, stored.workspace))
+        }
+    }
+}
+
 /// A client for a server with an API key or a session token.
 pub fn client(url: &str, secret: &str) -> Result<Client> {
     let timeouts = Timeouts {
@@ -156,6 +164,14 @@ pub fn client(url: &str, secret: &str) -> Result<Client> {
     let builder = match secret.starts_with("svc_") {
         true => builder.api_key(secret),
         false => builder.session_token(secret),
+    };
+    let builder = match env::var_os(CA_FILE).filter(|path| !path.is_empty()) {
+        None => builder,
+        Some(path) => {
+            let pem =
+                fs::read(&path).map_err(|error| Failure::io(format_args!("{CA_FILE} {}", path.display()), &error))?;
+            builder.root_certificates(pem)
+        }
     };
     Ok(builder.build()?)
 }

@@ -1,30 +1,38 @@
 //! Errors of the command line itself.
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::failure::Code;
 
 /// Prints help, the version or the error.
 pub fn report(error: &clap::Error) -> Code {
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // The reader of standard output may have gone.
-            let _ = error.print();
-            Code::Done
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        // The reader of standard output may have gone.
+        let _ = error.print();
+        return Code::Done;
+    }
+    // What the user typed is quoted, and may be a secret in the wrong place.
+    let text = error.to_string();
+    let shown = without_keys(&without_argument_of_login(&text, error));
+    if shown == text {
+        let _ = error.print();
+    } else {
+        eprintln!(
+            "{shown}\nAPI keys are read from standard input or from AGENTCFG_API_KEY, never from the command line, which other\n\
+             users of this machine can see. Revoke this key if it is a real one."
+        );
+    }
+    Code::Usage
+}
+
+/// Removes what was given to `login`, which has no arguments: it is a credential of any form.
+fn without_argument_of_login(text: &str, error: &clap::Error) -> String {
+    let is_login = || std::env::args_os().skip(1).any(|argument| argument == "login");
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) if !argument.starts_with('-') && is_login() => {
+            text.replace(argument.as_str(), "[redacted]")
         }
-        // What the user typed is quoted, and may be a key in the wrong place.
-        _ if without_keys(&error.to_string()) == error.to_string() => {
-            let _ = error.print();
-            Code::Usage
-        }
-        _ => {
-            eprint!("{}", without_keys(&error.to_string()));
-            eprintln!(
-                "\nAPI keys are read from standard input or from AGENTCFG_API_KEY, never from the command line, which other"
-            );
-            eprintln!("users of this machine can see. Revoke this key if it is a real one.");
-            Code::Usage
-        }
+        _ => text.to_owned(),
     }
 }
 

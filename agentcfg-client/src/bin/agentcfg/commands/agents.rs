@@ -205,7 +205,8 @@ async fn delete(context: &mut Context, agent_id: &str, reason: &Reason, yes: boo
     if dry_run || (!yes && terminal::is_attended()) {
         let agent = client.get_agent(workspace, agent_id).await?;
         if dry_run {
-            context.output.note(format_args!("{agent_id} would be deleted"));
+            let would = format!("{agent_id} would be deleted");
+            context.output.show(&agent.value, |output| output.line(would))?;
             return Ok(Code::Done);
         }
         let name = printable(&agent.value.display_name);
@@ -231,4 +232,39 @@ async fn restore(context: &mut Context, agent_id: &str, reason: &Reason) -> Resu
         output.line(format_args!("restored {agent_id}, version {}", agent.version))
     })?;
     Ok(Code::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_field_of_an_agent_has_an_option() {
+        let text = |text: &str| Some(text.to_owned());
+        let dir = tempfile::tempdir().unwrap();
+        let persona = dir.path().join("persona");
+        fs::write(&persona, "You write.\n").unwrap();
+        let spec = from_options(
+            "writer",
+            CreateFields {
+                display_name: text("Writer"),
+                role: text("author"),
+                description: text("writes"),
+                agent_type: text("human"),
+                model: text("gpt-5"),
+                avatar_color: text("#fff"),
+                persona_file: Some(persona),
+                capabilities: vec!["writing".into()],
+                parameters: vec!["tone=0.5".into()],
+            },
+        )
+        .unwrap();
+        for (name, value) in Fields::of_spec(&spec).unwrap().iter() {
+            assert!(
+                !file::field(name, value).is_empty(),
+                "no option of `agents create` sets {name}"
+            );
+        }
+        assert_eq!(spec.persona_prompt.as_deref(), Some("You write.\n"));
+    }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use agentcfg_client::AgentFilter;
-use agentcfg_client::model::{AppliedAgents, ApplyAgents, WorkspaceId};
+use agentcfg_client::model::{Agent, AppliedAgents, ApplyAgents, SetName, WorkspaceId};
 use serde::Serialize;
 
 use super::{Context, plan};
@@ -20,20 +21,17 @@ use crate::terminal::{self, Progress};
 struct Exported {
     written: Vec<PathBuf>,
     unchanged: Vec<PathBuf>,
-    /// Files of agents that no longer exist.
+    /// Files of agents that are not exported any more.
     stale: Vec<PathBuf>,
     /// Those of them that were removed.
     removed: Vec<PathBuf>,
 }
 
-pub async fn export(context: &mut Context, path: &Path, prune: bool) -> Result<Code> {
+pub async fn export(context: &mut Context, path: &Path, set: Option<&str>, prune: bool) -> Result<Code> {
+    let set = set.map(|set| parse("set", set)).transpose()?;
     let session = context.session()?;
     let progress = Progress::spinner("Reading the agents");
-    let agents = session
-        .client
-        .list_agents(session.workspace().await?, &AgentFilter::default())
-        .await?
-        .value;
+    let agents = agents(&session, set).await?;
     drop(progress);
     fs::create_dir_all(path).map_err(|error| Failure::io(path.display(), &error))?;
     let directory = Directory::open(path)?;
@@ -47,15 +45,17 @@ pub async fn export(context: &mut Context, path: &Path, prune: bool) -> Result<C
     let (mut exported, mut changed) = (Exported::default(), Vec::new());
     // All files are checked before the first is written.
     for (path, text) in files {
-        match fs::read(&path) {
+        if !exists(&path)? {
+            changed.push((path, text));
+            continue;
+        }
+        match file::content(&path) {
             Ok(bytes) if bytes == text.as_bytes() => exported.unchanged.push(path),
-            Ok(bytes) if !is_agent_file(&path, &bytes) => {
+            Ok(bytes) if is_agent_file(&path, &bytes) => changed.push((path, text)),
+            _ => {
                 let message = format!("{} is not the file of an agent, and is not overwritten", path.display());
                 return Err(Failure::error(message).hint("Move it, or export to another directory."));
             }
-            Ok(_) => changed.push((path, text)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => changed.push((path, text)),
-            Err(error) => return Err(Failure::io(path.display(), &error)),
         }
     }
     let progress = Progress::steps("Writing files", changed.len());
@@ -76,6 +76,40 @@ pub async fn export(context: &mut Context, path: &Path, prune: bool) -> Result<C
     }
     report(context, &exported)?;
     Ok(Code::Done)
+}
+
+fn exists(path: &Path) -> Result<bool> {
+    // A link to nothing is there too.
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Failure::io(path.display(), &error)),
+    }
+}
+
+/// The active agents of the workspace or of a set.
+async fn agents(session: &Session, set: Option<SetName>) -> Result<Vec<Agent>> {
+    let workspace = session.workspace().await?;
+    let filter = AgentFilter::default();
+    let all = session.client.list_agents(workspace, &filter);
+    let Some(set) = set else {
+        return Ok(all.await?.value);
+    };
+    // The active agents of a set are those that an apply of nothing would take out of it.
+    let nothing = ApplyAgents {
+        set: Some(set),
+        prune: true,
+        ..ApplyAgents::default()
+    };
+    let pruned = session.client.apply_agents(workspace, &nothing, true).await?.results;
+    let members: BTreeSet<_> = pruned
+        .into_iter()
+        .filter(plan::is_deactivated)
+        .map(|agent| agent.agent_id)
+        .collect();
+    let mut agents = all.await?.value;
+    agents.retain(|agent| members.contains(&agent.agent_id));
+    Ok(agents)
 }
 
 fn report(context: &mut Context, exported: &Exported) -> Result<()> {
@@ -113,7 +147,7 @@ fn report(context: &mut Context, exported: &Exported) -> Result<()> {
     if !stale.is_empty() {
         let files = count(stale.len(), "file");
         context.output.note(format_args!(
-            "{files} of agents that no longer exist; `--prune` removes them."
+            "{files} of agents that are not exported any more; `--prune` removes them."
         ));
     }
     Ok(())
@@ -177,8 +211,15 @@ async fn planned(
     })
 }
 
-pub async fn apply(context: &mut Context, arguments: &args::Directory, reason: &Reason, yes: bool) -> Result<Code> {
-    let body = body(arguments)?;
+pub async fn apply(
+    context: &mut Context,
+    arguments: &args::Directory,
+    base: Option<&str>,
+    reason: &Reason,
+    yes: bool,
+) -> Result<Code> {
+    let base = base.map(|base| parse("base", base)).transpose()?;
+    let body = body(arguments)?.map(|body| ApplyAgents { base, ..body });
     let session = context.session()?;
     let client = session.because(reason)?;
     let workspace = session.workspace().await?;
@@ -201,7 +242,7 @@ pub async fn apply(context: &mut Context, arguments: &args::Directory, reason: &
             terminal::confirm("Apply these changes?")?;
         }
         // What is applied is what was shown.
-        body.base = Some(planned.cursor);
+        body.base = body.base.or(Some(planned.cursor));
     }
     let progress = Progress::spinner("Applying");
     let applied = client.apply_agents(workspace, &body, false).await;

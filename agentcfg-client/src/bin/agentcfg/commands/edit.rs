@@ -16,7 +16,7 @@ use crate::file::{self, EXTENSION, Fields};
 use crate::merge::{self, Merged};
 use crate::terminal;
 
-/// How often a change is merged with another one before the user is asked to try again.
+/// How often an edit is merged with other changes before the command gives up.
 const MAX_MERGES: usize = 20;
 
 pub async fn run(context: &mut Context, agent_id: &str, reason: &Reason) -> Result<Code> {
@@ -64,6 +64,18 @@ struct Edit {
     is_open: Cell<bool>,
 }
 
+/// What became of an edit.
+enum Saved {
+    /// There is nothing to change.
+    Unchanged,
+    Changed(Box<VersionedAgent>),
+    /// The edit and this version collide: the text has both.
+    Collided {
+        text: String,
+        version: String,
+    },
+}
+
 impl Edit {
     /// Edits until the user presses Ctrl-C. While the editor is open, the key is the editor's.
     async fn until_interrupted(&self, context: &mut Context, agent: VersionedAgent) -> Result<Option<VersionedAgent>> {
@@ -80,67 +92,70 @@ impl Edit {
         }
     }
 
-    /// Edits until the change is made, or there is none; `None` if there is none.
+    /// Edits until the change is made; `None` if there is none.
     async fn until_saved(&self, context: &mut Context, mut base: VersionedAgent) -> Result<Option<VersionedAgent>> {
-        let agent_id = base.value.agent_id.clone();
-        let mut before = Fields::of(&base.value.config())?;
-        let mut text = file::write(&agent_id, &before);
+        let mut text = file::write(&base.value.agent_id, &Fields::of(&base.value.config())?);
         let mut label = None;
         loop {
             file::write_file(&self.path, text.as_bytes())?;
             let spec = self.edited(context, label.as_deref()).await?;
-            let mut mine = Fields::of_spec(&spec)?;
-            let mut merges = 0;
-            text = loop {
-                let Some(patch) = mine.patch_from(&before)? else {
-                    return Ok(None);
-                };
-                let condition = Precondition::matches(base.tag);
-                match self
-                    .client
-                    .update_agent(Some(self.workspace), &agent_id, &patch, &condition)
-                    .await
-                {
-                    Ok(agent) => return Ok(Some(agent)),
-                    Err(error) if error.is_precondition_failed() && merges < MAX_MERGES => {}
-                    Err(error) => return Err(error.into()),
-                }
-                merges += 1;
-                let now = self.client.get_agent(self.workspace, &agent_id).await?;
-                let theirs = Fields::of(&now.value.config())?;
-                let name = format!("version {}", now.version);
-                let merged = merge::merge(&agent_id, &before, &mine, &theirs, &name);
-                (base, before) = (now, theirs);
-                match merged {
-                    Merged::Clean(fields) => {
-                        context.output.note(format_args!(
-                            "The agent has changed meanwhile; your edit was merged with {name}."
-                        ));
-                        mine = fields;
-                    }
-                    Merged::Conflict(text) => {
-                        context.output.note(format_args!(
-                            "The agent has changed meanwhile, and your edit collides with {name}."
-                        ));
-                        label = Some(name);
-                        break text;
-                    }
-                }
-            };
+            match self.save(context, &mut base, Fields::of_spec(&spec)?).await? {
+                Saved::Unchanged => return Ok(None),
+                Saved::Changed(agent) => return Ok(Some(*agent)),
+                Saved::Collided { text: both, version } => (text, label) = (both, Some(version)),
+            }
         }
     }
 
-    /// Opens the editor until the file is one of an agent.
-    async fn edited(&self, context: &mut Context, label: Option<&str>) -> Result<AgentSpec> {
+    /// Sends the change from `base` to these fields. Changes that other clients made meanwhile are merged, and `base` follows them.
+    async fn save(&self, context: &mut Context, base: &mut VersionedAgent, mut mine: Fields) -> Result<Saved> {
+        let agent_id = base.value.agent_id.clone();
+        let mut before = Fields::of(&base.value.config())?;
+        for _ in 0..MAX_MERGES {
+            let Some(patch) = mine.patch_from(&before)? else {
+                return Ok(Saved::Unchanged);
+            };
+            let condition = Precondition::matches(base.tag);
+            let sent = self
+                .client
+                .update_agent(Some(self.workspace), &agent_id, &patch, &condition);
+            match sent.await {
+                Ok(agent) => return Ok(Saved::Changed(Box::new(agent))),
+                Err(error) if error.is_precondition_failed() => {}
+                Err(error) => return Err(error.into()),
+            }
+            *base = self.client.get_agent(self.workspace, &agent_id).await?;
+            let theirs = Fields::of(&base.value.config())?;
+            let version = format!("version {}", base.version);
+            match merge::merge(&agent_id, &before, &mine, &theirs, &version) {
+                Merged::Clean(fields) => {
+                    let message = format!("The agent has changed meanwhile; your edit was merged with {version}.");
+                    context.output.note(message);
+                    mine = fields;
+                }
+                Merged::Conflict(text) => {
+                    let message = format!("The agent has changed meanwhile, and your edit collides with {version}.");
+                    context.output.note(message);
+                    return Ok(Saved::Collided { text, version });
+                }
+            }
+            before = theirs;
+        }
+        let message = "other clients change the agent faster than your edit can be merged";
+        Err(Failure::with_code(Code::Conflict, message).hint("Try again later."))
+    }
+
+    /// Opens the editor until the file is one of an agent, without the markers of a collision with this version.
+    async fn edited(&self, context: &mut Context, version: Option<&str>) -> Result<AgentSpec> {
         loop {
             self.open_editor().await?;
             let bytes = fs::read(&self.path).map_err(|error| Failure::io(self.path.display(), &error))?;
-            let failure = match file::read(&self.path, &bytes).map_err(Failure::Files) {
-                Ok(spec) => match self.unresolved(&spec, label) {
-                    None => return Ok(spec),
-                    Some(failure) => failure,
+            let failure = match self.unresolved(&bytes, version) {
+                Some(failure) => failure,
+                None => match file::read(&self.path, &bytes) {
+                    Ok(spec) => return Ok(spec),
+                    Err(problems) => Failure::Files(problems),
                 },
-                Err(failure) => failure,
             };
             if !terminal::is_attended() {
                 return Err(failure);
@@ -150,12 +165,10 @@ impl Edit {
         }
     }
 
-    fn unresolved(&self, spec: &AgentSpec, label: Option<&str>) -> Option<Failure> {
-        merge::unresolved(spec.persona_prompt.as_deref()?, label?)?;
+    fn unresolved(&self, bytes: &[u8], version: Option<&str>) -> Option<Failure> {
+        let line = merge::unresolved(&String::from_utf8_lossy(bytes), version?)? + 1;
         let path = self.path.display();
-        let message = format!(
-            "{path}: a conflict in the persona is not resolved: keep one of the two sides, and remove the lines of markers"
-        );
+        let message = format!("{path}:{line}:1: {}", file::UNRESOLVED);
         Some(Failure::with_code(Code::Conflict, message))
     }
 

@@ -41,16 +41,17 @@ pub async fn run(command: Command, context: &mut Context) -> Result<Code> {
         Command::Keys(command) => keys::run(context, command).await,
         Command::Audit(filter) => audit::list(context, filter).await,
         Command::Watch(watch) => watch::run(context, watch).await,
-        Command::Export { dir, prune } => directory::export(context, &dir, prune).await,
+        Command::Export { dir, set, prune } => directory::export(context, &dir, set.as_deref(), prune).await,
         Command::Plan(directory) => directory::plan(context, &directory).await,
         Command::Apply {
             directory,
+            base,
             reason,
             yes,
             dry_run,
         } => match dry_run {
             true => directory::plan(context, &directory).await.map(|_| Code::Done),
-            false => directory::apply(context, &directory, &reason, yes).await,
+            false => directory::apply(context, &directory, base.as_deref(), &reason, yes).await,
         },
         Command::Completions { shell } => pages::completions(context, shell),
         Command::Man { out } => pages::manual(&out),
@@ -68,7 +69,8 @@ impl Context {
     pub fn new(global: &Global) -> Self {
         Self {
             output: Output::new(global.output, global.color),
-            workspace: global.workspace.clone(),
+            // A pipeline may set the variable to nothing.
+            workspace: global.workspace.clone().filter(|workspace| !workspace.is_empty()),
             origins: None,
         }
     }

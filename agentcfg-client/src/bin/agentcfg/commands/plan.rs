@@ -1,6 +1,6 @@
 //! What an apply changes, as text.
 
-use agentcfg_client::model::{AppliedAgents, ApplyAction, Change, Changes};
+use agentcfg_client::model::{AppliedAgent, AppliedAgents, ApplyAction, Change, Changes};
 use anstyle::Style;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
@@ -16,6 +16,11 @@ pub fn has_changes(applied: &AppliedAgents) -> bool {
     applied.results.iter().any(|agent| agent.action != ApplyAction::Keep)
 }
 
+/// Whether an apply deactivates the agent.
+pub fn is_deactivated(agent: &AppliedAgent) -> bool {
+    agent.action == ApplyAction::Deactivate
+}
+
 /// Prints each agent that changes, and its changes.
 pub fn show(output: &mut Output, applied: &AppliedAgents) -> Result<()> {
     for agent in applied.results.iter().filter(|agent| agent.action != ApplyAction::Keep) {
@@ -24,7 +29,7 @@ pub fn show(output: &mut Output, applied: &AppliedAgents) -> Result<()> {
             "{style}{sign} {}{style:#} {BOLD}{}{BOLD:#}",
             agent.action, agent.agent_id
         ))?;
-        if agent.action != ApplyAction::Deactivate {
+        if !is_deactivated(agent) {
             changes(output, &agent.changes)?;
         }
     }
@@ -63,7 +68,7 @@ pub fn summary(applied: &AppliedAgents, is_done: bool) -> String {
 
 /// Prints the changes of an agent's fields. Texts of several lines are compared line by line.
 pub fn changes(output: &mut Output, changes: &Changes) -> Result<()> {
-    for (name, change) in changes {
+    for (name, change) in changes.iter().filter(|(name, change)| is_shown(name, change)) {
         let name = printable(name);
         match lines(change) {
             Some((from, to)) => {
@@ -81,6 +86,16 @@ pub fn changes(output: &mut Output, changes: &Changes) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a change tells more than the action does: a new agent is active, and has no entries in its empty lists.
+fn is_shown(name: &str, change: &Change) -> bool {
+    let is_empty = match &change.to {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(entries) => entries.is_empty(),
+        _ => false,
+    };
+    name != "is_active" && !(change.from.is_null() && is_empty)
 }
 
 /// The two sides of a change of which one has several lines.

@@ -92,8 +92,8 @@ impl Directory {
     }
 }
 
-/// The content of a regular file of a bounded size.
-fn content(path: &Path) -> std::result::Result<Vec<u8>, Vec<Problem>> {
+/// The content of what may be the file of an agent: of a regular file of a bounded size.
+pub fn content(path: &Path) -> std::result::Result<Vec<u8>, Vec<Problem>> {
     let failed = |rule: &dyn std::fmt::Display| vec![Problem::of(path, rule)];
     let found = fs::metadata(path).map_err(|error| failed(&error))?;
     if !found.is_file() {

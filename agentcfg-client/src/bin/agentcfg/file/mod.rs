@@ -26,9 +26,9 @@ mod yaml;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use directory::{Directory, write_file};
+pub use directory::{Directory, content, write_file};
 pub use fields::Fields;
-pub use read::{is_agent_file, read};
+pub use read::{UNRESOLVED, is_agent_file, read};
 pub use write::{compose, field, write};
 
 /// The end of the names of agent files.

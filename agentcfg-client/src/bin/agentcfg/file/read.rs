@@ -111,6 +111,9 @@ fn is_fence(line: &str) -> bool {
     line.trim_end_matches(['\n', '\r', ' ', '\t']) == FENCE
 }
 
+/// The message for markers that a merge has left.
+pub const UNRESOLVED: &str = "a conflict is not resolved: keep one of the two sides, and remove the lines of markers";
+
 /// Refuses front matter in which two changes of a field were left side by side, with a message that says so.
 fn refuse_conflicts(path: &Path, yaml: &str) -> Result<(), Problem> {
     let marker =
@@ -122,8 +125,7 @@ fn refuse_conflicts(path: &Path, yaml: &str) -> Result<(), Problem> {
                 line: at + 2,
                 column: 1,
             };
-            let message = "a conflict is not resolved: keep one of the two sides, and remove the lines of markers";
-            Err(Problem::new(path, place, message))
+            Err(Problem::new(path, place, UNRESOLVED))
         }
     }
 }

@@ -333,7 +333,7 @@ fn files_that_are_no_agents_are_refused() {
         (
             "writer.md",
             "---\nrole: &a b\n---\n",
-            "writer.md:2:7: anchors and aliases of YAML are not supported",
+            "writer.md:2:10: anchors and aliases of YAML are not supported",
         ),
         ("writer.md", "---\nrole: !x b\n---\n", "writer.md:2:"),
         ("writer.md", "---\n[a]: b\n---\n", "writer.md:2:1: a key must be a text"),
@@ -441,6 +441,25 @@ proptest! {
         let name = format!("{}.md", spec.agent_id);
         prop_assert_eq!(read_as(&name, &file), Ok(spec.clone()), "{}", file);
         prop_assert_eq!(written(&spec), file);
+    }
+
+    #[test]
+    fn the_problems_of_a_damaged_file_are_within_it(
+        spec in any_spec(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any_text(12)), 1..4),
+    ) {
+        let mut file = written(&spec);
+        for (at, text) in damage {
+            let places: Vec<usize> = file.char_indices().map(|(at, _)| at).collect();
+            file.insert_str(places[at.index(places.len())], &text);
+        }
+        for problem in read(Path::new("writer.md"), file.as_bytes()).err().unwrap_or_default() {
+            let super::Place { line, column } = problem.place;
+            // YAML ends a line at a carriage return too.
+            let lines = file.matches(['\n', '\r']).count() + 2;
+            prop_assert!((1..=lines).contains(&line), "{}", problem);
+            prop_assert!((1..=file.chars().count() + 1).contains(&column), "{}", problem);
+        }
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! The command line.
 
+mod agents;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use self::agents::{Agents, Create, CreateFields, Selector};
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -19,6 +23,7 @@ Environment:
   AGENTCFG_URL        the server; wins over the one of `agentcfg login`
   AGENTCFG_API_KEY    an API key or a session token; wins over the one of `agentcfg login`
   AGENTCFG_WORKSPACE  the workspace, as --workspace
+  AGENTCFG_CA_FILE    more certificates to trust for https, a PEM file
   NO_COLOR            no colours, as --color never
   VISUAL, EDITOR      the editor of `agentcfg agents edit`";
 
@@ -150,7 +155,7 @@ Examples:
   agentcfg watch --after start --output json          # one JSON object a line
   agentcfg watch --cursor-file watch.cursor           # goes on where the last run ended")]
     Watch(Watch),
-    /// Write each agent to a file, DIR/<agent_id>.md.
+    /// Write each active agent to a file, DIR/<agent_id>.md.
     #[command(after_help = "\
 A file is YAML front matter with the fields, and the persona prompt as its text. The same agents
 always give the same files, and applying them changes nothing. Files that are not those of agents
@@ -158,12 +163,16 @@ are never touched.
 
 Examples:
   agentcfg export agents
-  agentcfg export agents --prune")]
+  agentcfg export agents --prune
+  agentcfg export docs --set docs")]
     Export {
         /// The directory. It is created if there is none.
         #[arg(value_name = "DIR")]
         dir: PathBuf,
-        /// Remove the files of agents that no longer exist. Without it they are only listed.
+        /// Only the agents of this set.
+        #[arg(long, value_name = "NAME")]
+        set: Option<String>,
+        /// Remove the files of agents that are not exported any more. Without it they are only listed.
         #[arg(long)]
         prune: bool,
     },
@@ -184,6 +193,9 @@ Examples:
     Apply {
         #[command(flatten)]
         directory: Directory,
+        /// Only if no agent has changed since this cursor, the one of `agentcfg plan --output json`.
+        #[arg(long, value_name = "CURSOR")]
+        base: Option<String>,
         #[command(flatten)]
         reason: Reason,
         /// Apply without asking.
@@ -239,139 +251,6 @@ pub struct Directory {
     /// Deactivate the agents of the set that have no file any more.
     #[arg(long)]
     pub prune: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Agents {
-    /// List the agents of the workspace.
-    List {
-        /// Which agents: `active`, `inactive` or `all`.
-        #[arg(long, value_name = "STATE", default_value = "active")]
-        state: String,
-        /// The agents as they were at this time, such as 2026-11-20T18:00:00Z.
-        #[arg(long, value_name = "TIME")]
-        at: Option<String>,
-        /// The agents as they were at this revision of the workspace.
-        #[arg(long, value_name = "NUMBER", conflicts_with = "at")]
-        revision: Option<u64>,
-    },
-    /// Show an agent as its file, or as JSON.
-    #[command(after_help = "\
-Examples:
-  agentcfg agents get writer
-  agentcfg agents get writer --label production
-  agentcfg agents get writer > writer.md")]
-    Get {
-        #[command(flatten)]
-        agent: Agent,
-        #[command(flatten)]
-        at: Selector,
-    },
-    /// Create an agent.
-    #[command(after_help = "\
-Examples:
-  agentcfg agents create writer --display-name Writer --persona-file persona.txt
-  agentcfg agents create writer --display-name Writer --parameter formality=70
-  agentcfg agents create --file writer.md")]
-    Create(Box<Create>),
-    /// Change an agent in your editor, the one of VISUAL or EDITOR.
-    #[command(after_help = "\
-The agent is shown as its file. What you change is sent. If another client has changed the agent
-meanwhile, the two changes are merged, and lines that both have changed are marked for you to
-choose. If anything fails, your text is kept and its path is printed.
-
-Example:
-  EDITOR='code --wait' agentcfg agents edit writer")]
-    Edit {
-        #[command(flatten)]
-        agent: Agent,
-        #[command(flatten)]
-        reason: Reason,
-    },
-    /// Delete an agent. Its record is kept, and `agentcfg agents restore` brings it back.
-    Delete {
-        #[command(flatten)]
-        agent: Agent,
-        #[command(flatten)]
-        reason: Reason,
-        /// Delete without asking.
-        #[arg(long, short)]
-        yes: bool,
-        /// Only check that the agent is there.
-        #[arg(long)]
-        dry_run: bool,
-    },
-    /// Make a deleted agent active again.
-    Restore {
-        #[command(flatten)]
-        agent: Agent,
-        #[command(flatten)]
-        reason: Reason,
-    },
-}
-
-/// Which version of an agent.
-#[derive(Debug, Args)]
-#[group(multiple = false)]
-pub struct Selector {
-    /// This version.
-    #[arg(long, value_name = "NUMBER")]
-    pub version: Option<u64>,
-    /// The version that this label points at.
-    #[arg(long, value_name = "LABEL")]
-    pub label: Option<String>,
-    /// As it was at this time, such as 2026-11-20T18:00:00Z.
-    #[arg(long, value_name = "TIME")]
-    pub at: Option<String>,
-    /// As it was at this revision of the workspace.
-    #[arg(long, value_name = "NUMBER")]
-    pub revision: Option<u64>,
-}
-
-#[derive(Debug, Args)]
-pub struct Create {
-    /// The identifier: 1 to 50 of a-z, 0-9, - and _.
-    #[arg(value_name = "AGENT", required_unless_present = "file")]
-    pub agent: Option<String>,
-    /// Take the agent from this file, as `agentcfg export` writes it.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["agent", "fields"])]
-    pub file: Option<PathBuf>,
-    #[command(flatten)]
-    pub fields: CreateFields,
-    #[command(flatten)]
-    pub reason: Reason,
-}
-
-#[derive(Debug, Args)]
-#[group(id = "fields", multiple = true)]
-pub struct CreateFields {
-    /// The name for people.
-    #[arg(long, value_name = "TEXT")]
-    pub display_name: Option<String>,
-    /// The title of the role.
-    #[arg(long, value_name = "TEXT")]
-    pub role: Option<String>,
-    /// What the agent does.
-    #[arg(long, value_name = "TEXT")]
-    pub description: Option<String>,
-    /// `ai` or `human`.
-    #[arg(long, value_name = "TYPE")]
-    pub agent_type: Option<String>,
-    /// The model.
-    #[arg(long, value_name = "MODEL")]
-    pub model: Option<String>,
-    /// The colour of the avatar, such as '#7c3aed'.
-    #[arg(long, value_name = "COLOR")]
-    pub avatar_color: Option<String>,
-    /// The file with the persona prompt, byte for byte; `-` is standard input.
-    #[arg(long, value_name = "FILE")]
-    pub persona_file: Option<PathBuf>,
-    /// A tag of what the agent can do. May be given more than once.
-    #[arg(long = "capability", value_name = "TAG")]
-    pub capabilities: Vec<String>,
-    /// A parameter, such as formality=70. May be given more than once.
-    #[arg(long = "parameter", value_name = "NAME=NUMBER")]
-    pub parameters: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,0 +1,124 @@
+//! Changing agents, releasing versions, and following the changes.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::desk::{Desk, said_by};
+
+#[test]
+fn an_agent_is_made_changed_released_and_rolled_back() {
+    let desk = Desk::open();
+    let create = [
+        "agents",
+        "create",
+        "writer",
+        "--display-name",
+        "Release writer",
+        "--model",
+        "gpt-5",
+        "--avatar-color",
+        "#7c3aed",
+        "--capability",
+        "writing",
+        "--parameter",
+        "tone=0.7",
+        "--parameter",
+        "formality=70",
+        "--persona-file",
+        "-",
+        "--message",
+        "first",
+    ];
+    let persona = "You write.\n  ---\r\n";
+    desk.run_with(&create).stdin(persona).finish().exited(0);
+    let agent = desk.studio.list().json()[0].clone();
+    assert_eq!(agent["persona_prompt"], persona);
+    assert_eq!(agent["parameters"], json!({"formality": 70, "tone": 0.7}));
+    assert_eq!(agent["color"], "#7c3aed");
+
+    // The file that is shown creates the same agent again.
+    let file = desk.ok("agents get writer");
+    desk.write("copy.md", &file.replace("agent_id: writer", "agent_id: copy"));
+    desk.ok("agents create --file copy.md");
+    assert_eq!(desk.studio.list().json()[1]["persona_prompt"], persona);
+    desk.studio.remove("copy").expect(200);
+
+    desk.studio
+        .change("writer", &json!({"persona_prompt": "Short."}))
+        .expect(200);
+    desk.ok("label set writer production 1");
+    desk.ok("label set writer staging 2 --expected none");
+    let diff = desk.ok("diff writer production staging");
+    assert!(diff.contains("persona_prompt:") && diff.contains("+ Short."), "{diff}");
+    said_by(
+        desk.run("diff writer 1 1").finish().exited(0),
+        &["have the same content"],
+    );
+    desk.ok("label promote staging production --message released");
+    assert_eq!(desk.json("label list --label production", 0)[0]["version"], 2);
+    said_by(
+        desk.run("label promote nothing production").finish().exited(0),
+        &["No active agent has the label nothing"],
+    );
+    desk.run_with(&["rollback", "writer", "1", "--message", "too short"])
+        .finish()
+        .exited(0);
+    let versions = desk.json("versions writer", 0);
+    assert_eq!(
+        (&versions[0]["version"], &versions[0]["restored_from"]),
+        (&json!(3), &json!(1))
+    );
+    assert_eq!(versions[0]["message"], "too short");
+    assert_eq!(desk.json("versions writer --limit 1 --before 3", 0)[0]["version"], 2);
+    desk.ok("rollback writer production");
+    assert_eq!(desk.studio.list().json()[0]["persona_prompt"], "Short.");
+    desk.ok("label remove writer staging");
+    assert_eq!(desk.json("label list --agent writer", 0).as_array().unwrap().len(), 1);
+
+    assert!(desk.ok("agents delete writer --dry-run").contains("would be deleted"));
+    assert_eq!(desk.json("agents delete writer --dry-run", 0)["agent_id"], "writer");
+    assert_eq!(desk.studio.agent_ids(), ["writer"]);
+    desk.ok("agents delete writer --message gone");
+    assert!(desk.studio.agent_ids().is_empty());
+    assert_eq!(desk.studio.audit()[0]["message"], "gone");
+    assert_eq!(
+        desk.json("agents list --state inactive", 0).as_array().unwrap().len(),
+        2
+    );
+    desk.ok("agents restore writer");
+    assert!(desk.ok("status").contains("offline"));
+    let audit = desk.json("audit --action agent.* --target-id writer --limit 2", 0);
+    assert_eq!(audit[0]["action"], "agent.restored");
+    desk.run_with(&["agents", "delete", "writer", "--message", &"x".repeat(501)])
+        .finish()
+        .exited(1)
+        .failed_with(&["message must be at most 500"]);
+}
+
+#[test]
+fn a_watch_goes_on_where_the_last_one_ended() {
+    let desk = Desk::open();
+    for number in 0..5 {
+        desk.studio.create(&format!("a{number}"), &json!({})).expect(201);
+    }
+    let first = desk.ok("watch --after start --cursor-file at --limit 3 --output json");
+    let then = desk.ok("watch --after start --cursor-file at --limit 4 --output json");
+    let revisions: Vec<u64> = format!("{first}{then}")
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["revision"]
+                .as_u64()
+                .unwrap()
+        })
+        .collect();
+    assert_eq!(revisions, [1, 2, 3, 4, 5, 6, 7]);
+    let text = desk.ok("watch --after start --limit 8");
+    assert!(text.contains("agent.created a4 by"), "{text}");
+    let status = desk.ok("watch --status --limit 5");
+    assert!(status.contains("a3 offline"), "{status}");
+
+    fs::write(desk.path("at"), "nonsense").unwrap();
+    desk.fails("watch --cursor-file at --limit 1", 1, &["at must be a cursor"]);
+    desk.fails("watch --after yesterday", 1, &["after must be a cursor"]);
+}

@@ -1,0 +1,68 @@
+//! `kill -9` in the middle of an apply.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use agentcfg_tests::harness::{command_binary, until};
+
+use crate::desk::Desk;
+
+const AGENTS: usize = 200;
+
+/// Passes this many bytes of each connection on to the server and then calls `kill`; the answer goes nowhere.
+fn pass_on(listener: &TcpListener, server: std::net::SocketAddr, bytes: u64, kill: impl FnOnce()) {
+    let (client, _) = listener.accept().unwrap();
+    let mut upstream = TcpStream::connect(server).unwrap();
+    let mut passed = (&client).take(bytes);
+    std::io::copy(&mut passed, &mut upstream).unwrap();
+    upstream.flush().unwrap();
+    kill();
+    upstream.shutdown(Shutdown::Write).unwrap();
+    // The server has decided when it closes the connection.
+    let _ = upstream.read_to_end(&mut Vec::new());
+}
+
+#[test]
+fn an_apply_that_is_killed_has_changed_all_agents_or_none() {
+    let desk = Desk::open();
+    for number in 0..AGENTS {
+        let persona = "You write. ".repeat(20);
+        desk.write(
+            &format!("agents/a{number}.md"),
+            &format!("---\ndisplay_name: Agent {number}\n---\n{persona}\n"),
+        );
+    }
+    let mut outcomes = Vec::new();
+    for bytes in [0, 100, 5_000, 30_000, 60_000, u64::MAX] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let workspace = desk.studio.id.to_string();
+        let mut apply = Command::new(command_binary())
+            .args(["apply", "agents", "--workspace", &workspace])
+            .current_dir(desk.path("."))
+            .env("XDG_CONFIG_HOME", desk.path("config"))
+            .env("AGENTCFG_URL", format!("http://{}", listener.local_addr().unwrap()))
+            .env("AGENTCFG_API_KEY", &desk.credential)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let server = desk.studio.server.address();
+        match bytes {
+            // The whole request: the command waits for the answer, and is killed once the agents are there.
+            u64::MAX => {
+                let passing = thread::spawn(move || pass_on(&listener, server, bytes, || {}));
+                until("the agents", || (desk.studio.agent_ids().len() == AGENTS).then_some(()));
+                apply.kill().unwrap();
+                passing.join().unwrap();
+            }
+            _ => pass_on(&listener, server, bytes, || apply.kill().unwrap()),
+        }
+        apply.wait().unwrap();
+        outcomes.push(desk.studio.agent_ids().len());
+    }
+    assert_eq!(outcomes, [0, 0, 0, 0, 0, AGENTS]);
+    desk.run("plan agents").finish().exited(0);
+}
