@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (staging, production) = ("staging".parse()?, "production".parse()?);
 
     let new = NewAgent {
-        model: Some("gpt-5".into()),
+        model: Some("gpt-5.5".into()),
         ..NewAgent::new(workspace, AGENT_ID.parse()?, "Support")
     };
     let good = match client.create_agent(&new).await {

@@ -48,7 +48,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // The condition (compare-and-set) prevents overwriting another writer's change.
     let unchanged = Precondition::matches(agent.tag);
     let patch = AgentPatch {
-        model: Patch::Set("gpt-5".into()),
+        model: Patch::Set("gpt-5.5".into()),
         role: Patch::Null,
         ..AgentPatch::default()
     };

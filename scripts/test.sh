@@ -11,6 +11,8 @@ step() { printf '\n== %s\n' "$*"; }
 command -v cargo >/dev/null || fail "Rust is missing; install it from your distribution or with rustup"
 need cc build-essential
 need openssl openssl
+need curl curl
+need jq jq
 need setpriv util-linux
 # Debian installs these programs outside of PATH.
 servers() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1; }

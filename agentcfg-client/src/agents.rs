@@ -142,7 +142,7 @@ impl Client {
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
     /// use agentcfg_client::model::NewAgent;
-    /// let new = NewAgent { model: Some("gpt-5".into()), ..NewAgent::new(workspace, "writer".parse()?, "Writer") };
+    /// let new = NewAgent { model: Some("gpt-5.5".into()), ..NewAgent::new(workspace, "writer".parse()?, "Writer") };
     /// let writer = client.create_agent(&new).await?;
     /// println!("created at {}", writer.value.created_at);
     /// # Ok(())
@@ -167,7 +167,7 @@ impl Client {
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), agentcfg_client::Error> {
     /// use agentcfg_client::model::{AgentPatch, Patch, Precondition};
-    /// let patch = AgentPatch { model: Patch::Set("gpt-5".into()), role: Patch::Null, ..AgentPatch::default() };
+    /// let patch = AgentPatch { model: Patch::Set("gpt-5.5".into()), role: Patch::Null, ..AgentPatch::default() };
     /// let agent = client.update_agent(None, "writer", &patch, &Precondition::None).await?;
     /// assert_eq!(agent.value.role, None);
     /// # Ok(())

@@ -22,7 +22,7 @@ impl Client {
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
     /// use agentcfg_client::model::{AgentSpec, ApplyAgents};
-    /// let writer = AgentSpec { model: Some("gpt-5".into()), ..AgentSpec::new("writer".parse()?, "Writer") };
+    /// let writer = AgentSpec { model: Some("gpt-5.5".into()), ..AgentSpec::new("writer".parse()?, "Writer") };
     /// let docs = ApplyAgents { set: Some("docs".parse()?), prune: true, ..ApplyAgents::of(vec![writer]) };
     /// let plan = client.apply_agents(workspace, &docs, true).await?;
     /// // Apply what was shown, unless another client has changed one of the agents meanwhile.

@@ -12,9 +12,9 @@ use crate::model::{CredentialSource, ModelStatus, Plan, Provider};
 /// use agentcfg_core::model::{ModelStatus, Provider};
 /// use agentcfg_core::routing::CatalogueModel;
 /// let model = CatalogueModel {
-///     id: "gpt-5".into(),
+///     id: "gpt-5.5".into(),
 ///     provider: Provider::OpenAi,
-///     display_name: "GPT-5".into(),
+///     display_name: "GPT-5.5".into(),
 ///     status: ModelStatus::Available,
 /// };
 /// ```
@@ -75,9 +75,9 @@ impl Catalogue {
     /// use agentcfg_core::model::{ModelStatus, Provider};
     /// use agentcfg_core::routing::{Catalogue, CatalogueModel};
     /// let catalogue = Catalogue::default().with_models(vec![CatalogueModel {
-    ///     id: "gpt-5".into(),
+    ///     id: "gpt-5.5".into(),
     ///     provider: Provider::OpenAi,
-    ///     display_name: "GPT-5".into(),
+    ///     display_name: "GPT-5.5".into(),
     ///     status: ModelStatus::Available,
     /// }])?;
     /// assert_eq!(catalogue.models().len(), 1);
@@ -199,7 +199,7 @@ impl Catalogue {
     /// ```
     /// use agentcfg_core::routing::Catalogue;
     /// let catalogue = Catalogue::default();
-    /// assert_eq!(catalogue.model("gpt-5").map(|model| model.display_name.as_str()), Some("GPT-5"));
+    /// assert_eq!(catalogue.model("gpt-5.5").map(|model| model.display_name.as_str()), Some("GPT-5.5"));
     /// assert!(catalogue.model("gpt-0").is_none());
     /// ```
     pub fn model(&self, id: &str) -> Option<&CatalogueModel> {
@@ -224,13 +224,13 @@ impl Default for Catalogue {
                 Provider::Unknown => "".into(),
             }),
             models: [
-                (Anthropic, "claude-opus-4-1", "Claude Opus 4.1", Available),
-                (Anthropic, "claude-sonnet-4-5", "Claude Sonnet 4.5", Available),
-                (Anthropic, "claude-haiku-4-5", "Claude Haiku 4.5", Available),
-                (OpenAi, "gpt-5", "GPT-5", Available),
-                (OpenAi, "gpt-5-mini", "GPT-5 mini", Available),
-                (OpenAi, "gpt-4.1", "GPT-4.1", Available),
-                (OpenAi, "gpt-6", "GPT-6", ComingSoon),
+                (Anthropic, "claude-opus-5-5", "Claude Opus 5.5", Available),
+                (Anthropic, "claude-sonnet-5-5", "Claude Sonnet 5.5", Available),
+                (Anthropic, "claude-haiku-5-5", "Claude Haiku 5.5", Available),
+                (OpenAi, "gpt-5.5", "GPT-5.5", Available),
+                (OpenAi, "gpt-5.4-mini", "GPT-5.4 mini", Available),
+                (OpenAi, "gpt-6-sol", "GPT-6 Sol", Available),
+                (OpenAi, "gpt-7", "GPT-7", ComingSoon),
             ]
             .map(model)
             .into(),

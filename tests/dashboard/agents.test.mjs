@@ -27,7 +27,7 @@ test("an agent is created, changed with a review, deleted, and restored", async 
   await page.getByRole("button", { name: "Add parameter" }).click();
   await page.getByLabel("Name of the parameter").fill("rigour");
   await page.getByLabel("rigour, number").fill("0.25");
-  await page.getByLabel("Model").selectOption("claude-haiku-4-5");
+  await page.getByLabel("Model").selectOption("claude-haiku-5-5");
   await page.getByRole("button", { name: "Create agent" }).click();
   await page.getByText("Ærlig kritiker is created.").waitFor();
   assert.match(page.url(), /\/ui\/agents\/critic$/);

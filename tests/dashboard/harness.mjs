@@ -202,14 +202,14 @@ export async function below(prefix, target) {
 }
 
 const AGENTS = [
-  ["writer", "Writer", "Long-form writer", "claude-sonnet-4-5", "#cc3f28"],
-  ["researcher", "Researcher", "Desk researcher", "claude-opus-4-1", "#2b7a68"],
-  ["code-reviewer", "Code reviewer", "Reviews pull requests", "gpt-5", "#3567a8"],
-  ["support-triage", "Support triage", "First answer to tickets", "claude-haiku-4-5", "#e0a11b"],
-  ["fact-checker", "Fact checker", "Checks every claim", "gpt-5-mini", "#b5386c"],
-  ["translator-de", "Translator DE", "English to German", "claude-sonnet-4-5", "#4c7a12"],
-  ["release-notes", "Release notes", "Writes what changed", "gpt-4.1", "#0f7288"],
-  ["data-analyst", "Data analyst", "Weekly numbers", "gpt-5", "#000"],
+  ["writer", "Writer", "Long-form writer", "claude-sonnet-5-5", "#cc3f28"],
+  ["researcher", "Researcher", "Desk researcher", "claude-opus-5-5", "#2b7a68"],
+  ["code-reviewer", "Code reviewer", "Reviews pull requests", "gpt-5.5", "#3567a8"],
+  ["support-triage", "Support triage", "First answer to tickets", "claude-haiku-5-5", "#e0a11b"],
+  ["fact-checker", "Fact checker", "Checks every claim", "gpt-5.4-mini", "#b5386c"],
+  ["translator-de", "Translator DE", "English to German", "claude-sonnet-5-5", "#4c7a12"],
+  ["release-notes", "Release notes", "Writes what changed", "gpt-6-sol", "#0f7288"],
+  ["data-analyst", "Data analyst", "Weekly numbers", "gpt-5.5", "#000"],
   ["onboarding", "Onboarding guide", null, "a/model-of-another-catalogue", "#ffffffcc"],
 ];
 

@@ -131,7 +131,7 @@ test("a provider key is saved, pays, and is never shown; the plan gates it", asy
   await page.getByLabel("Your OpenAI key").fill("sk-canary-of-the-dashboard");
   await page.getByRole("button", { name: "Save key" }).click();
   await page.getByText("Your OpenAI key is saved.").waitFor();
-  await page.getByRole("row", { name: /GPT-5 mini/ }).getByText("Your key").waitFor();
+  await page.getByRole("row", { name: /GPT-5.4 mini/ }).getByText("Your key").waitFor();
   assert.ok(!(await page.content()).includes("sk-canary"));
   await page.getByRole("region", { name: "OpenAI" }).getByRole("button", { name: "Delete key" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete key" }).click();

@@ -31,6 +31,25 @@ fn the_router_is_mounted_in_an_axum_app() {
 }
 
 #[test]
+fn own_routes_are_behind_the_same_credentials() {
+    let said = Run::new([""; 0]).binary(example("guard")).finish().succeeded();
+    let lines: Vec<_> = said.lines().collect();
+    let begins = [
+        "201 a task of ",
+        "403 this API key lacks the permission tasks:create",
+        "401 invalid credentials",
+        "200 \"{",
+        "429 rate limit of 2 requests per minute exceeded",
+        "2 keys were used",
+    ];
+    assert_eq!(lines.len(), begins.len(), "{said}");
+    for (line, begin) in lines.iter().zip(begins) {
+        assert!(line.starts_with(begin), "{line}");
+    }
+    assert!(lines[3].contains("You write."), "{}", lines[3]);
+}
+
+#[test]
 fn the_remote_client_runs_repeatedly() {
     let studio = Studio::open();
     let key = studio.key("write").key;

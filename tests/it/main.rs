@@ -10,6 +10,7 @@ mod decisions;
 mod documentation;
 mod durability;
 mod examples;
+mod examples_page;
 mod feed;
 mod history;
 mod mcp;

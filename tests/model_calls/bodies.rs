@@ -14,27 +14,27 @@ async fn missing_fields_are_filled_in_from_the_agent() {
         (
             "openai/v1/chat/completions",
             json!({"messages": [user], "stream": false}),
-            json!({"model": "gpt-5", "messages": [system, user], "stream": false}),
+            json!({"model": "gpt-5.5", "messages": [system, user], "stream": false}),
         ),
         (
             "openai/v1/chat/completions",
-            json!({"model": "gpt-4.1", "messages": [{"role": "developer", "content": "mine"}]}),
-            json!({"model": "gpt-4.1", "messages": [{"role": "developer", "content": "mine"}]}),
+            json!({"model": "gpt-6-sol", "messages": [{"role": "developer", "content": "mine"}]}),
+            json!({"model": "gpt-6-sol", "messages": [{"role": "developer", "content": "mine"}]}),
         ),
         (
             "openai/v1/responses",
             json!({"input": "hi", "model": null}),
-            json!({"input": "hi", "model": "gpt-5", "instructions": PERSONA}),
+            json!({"input": "hi", "model": "gpt-5.5", "instructions": PERSONA}),
         ),
         (
             "openai/v1/responses",
             json!({"input": "hi", "instructions": "mine"}),
-            json!({"input": "hi", "model": "gpt-5", "instructions": "mine"}),
+            json!({"input": "hi", "model": "gpt-5.5", "instructions": "mine"}),
         ),
         (
             "anthropic/v1/messages",
             json!({"max_tokens": 5, "messages": [user]}),
-            json!({"max_tokens": 5, "messages": [user], "model": "claude-sonnet-4-5", "system": PERSONA}),
+            json!({"max_tokens": 5, "messages": [user], "model": "claude-sonnet-5-5", "system": PERSONA}),
         ),
         (
             "anthropic/v1/messages",
@@ -67,7 +67,7 @@ async fn a_call_uses_the_current_record_of_the_agent() {
     };
     let mut seen = Vec::new();
     for change in [
-        json!({"model": "gpt-4.1"}),
+        json!({"model": "gpt-6-sol"}),
         json!({"persona_prompt": "new"}),
         json!({"persona_prompt": null}),
         json!({"persona_prompt": ""}),
@@ -80,10 +80,10 @@ async fn a_call_uses_the_current_record_of_the_agent() {
     }
     let none = Value::Null;
     let expected = [
-        (json!("gpt-4.1"), json!(PERSONA)),
-        (json!("gpt-4.1"), json!("new")),
-        (json!("gpt-4.1"), none.clone()),
-        (json!("gpt-4.1"), none.clone()),
+        (json!("gpt-6-sol"), json!(PERSONA)),
+        (json!("gpt-6-sol"), json!("new")),
+        (json!("gpt-6-sol"), none.clone()),
+        (json!("gpt-6-sol"), none.clone()),
         (none.clone(), none),
     ];
     assert_eq!(seen, expected);
@@ -95,32 +95,32 @@ async fn a_model_that_cannot_be_called_here_is_refused() {
     let studio = stage.studio();
     let call = |path: &str, body: Value| stage.call_with(path, &studio.owner).json(&body);
     // The agent's own model, and one that the request names.
-    studio.change("writer", &json!({"model": "gpt-6"})).expect(200);
+    studio.change("writer", &json!({"model": "gpt-7"})).expect(200);
     call("openai/v1/chat/completions", json!({"messages": []}))
-        .refused(400, &["gpt-6", "coming soon"])
+        .refused(400, &["gpt-7", "coming soon"])
         .await;
     call("openai/v1/embeddings", json!({"input": "x"}))
-        .refused(400, &["gpt-6", "coming soon"])
+        .refused(400, &["gpt-7", "coming soon"])
         .await;
     studio
-        .change("writer", &json!({"model": "claude-haiku-4-5"}))
+        .change("writer", &json!({"model": "claude-haiku-5-5"}))
         .expect(200);
     call("openai/v1/responses", json!({}))
-        .refused(400, &["claude-haiku-4-5", "anthropic", "openai"])
+        .refused(400, &["claude-haiku-5-5", "anthropic", "openai"])
         .await;
-    call("anthropic/v1/messages", json!({"model": "gpt-5"}))
-        .refused(400, &["gpt-5", "openai"])
+    call("anthropic/v1/messages", json!({"model": "gpt-5.5"}))
+        .refused(400, &["gpt-5.5", "openai"])
         .await;
     // Escapes in the name do not matter, and a duplicate is refused.
-    let escaped = r#"{"m\u006fdel":"gpt-\u0036"}"#;
+    let escaped = r#"{"m\u006fdel":"gpt-\u0037"}"#;
     let call_text = |body: &'static str| stage.call_with("openai/v1/responses", &studio.owner).text(body);
-    call_text(escaped).refused(400, &["gpt-6", "coming soon"]).await;
-    call_text(r#"{"model":"gpt-5","model":"gpt-6"}"#)
+    call_text(escaped).refused(400, &["gpt-7", "coming soon"]).await;
+    call_text(r#"{"model":"gpt-5.5","model":"gpt-7"}"#)
         .refused(400, &["model", "more than once"])
         .await;
     assert!(stage.upstream.has_no_unseen_request().await);
     // A model in the request replaces the agent's, and one that the catalogue does not know passes.
-    call("openai/v1/responses", json!({"model": "gpt-5"}))
+    call("openai/v1/responses", json!({"model": "gpt-5.5"}))
         .send()
         .await
         .whole()

@@ -100,7 +100,7 @@ async fn a_call_without_any_credential_is_refused() {
     let stage = stage_with(|builder| builder.set("openai_base_url", "http://127.0.0.1:9")).await;
     let bare = agentcfg_tests::harness::Server::start();
     let studio = Studio::on(&bare);
-    for (agent, model) in [("writer", "gpt-5"), ("soon", "gpt-6")] {
+    for (agent, model) in [("writer", "gpt-5.5"), ("soon", "gpt-7")] {
         studio.create(agent, &json!({"model": model})).expect(201);
     }
     let call = |agent: &str| {

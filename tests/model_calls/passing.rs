@@ -253,7 +253,7 @@ async fn a_form_passes_whatever_model_the_agent_has() {
     let stage = stage().await;
     let studio = stage.studio();
     save_key(&studio, "openai", &new_key());
-    studio.create("early", &json!({"model": "gpt-6"})).expect(201);
+    studio.create("early", &json!({"model": "gpt-7"})).expect(201);
     for agent in ["poet", "early"] {
         let target = format!("/api/agents/model-calls/openai/v1/audio/transcriptions?agent_id={agent}");
         let call = Call::to(stage.server.address(), &target).bearer(&studio.owner);
@@ -277,6 +277,6 @@ async fn an_encoded_slash_is_a_slash() {
     let seen = stage.upstream.seen().await;
     assert_eq!(
         (seen.target.as_str(), &seen.json()["model"]),
-        ("/v1/responses", &json!("gpt-5"))
+        ("/v1/responses", &json!("gpt-5.5"))
     );
 }

@@ -142,7 +142,7 @@ async fn checks_run_in_the_documented_order() {
     // Then the existence of the agent, before the model that it would call.
     for agent in ["nobody", "No%20Body"] {
         let unknown = post(&format!("?agent_id={agent}"), responses).bearer(&write);
-        unknown.json(&json!({"model": "gpt-6"})).send().refused(404, &[]);
+        unknown.json(&json!({"model": "gpt-7"})).send().refused(404, &[]);
     }
     studio.remove("poet").expect(200);
     post("?agent_id=poet", "anthropic/v1/messages")
@@ -152,7 +152,7 @@ async fn checks_run_in_the_documented_order() {
         .refused(404, &[]);
     assert!(stage.upstream.has_no_unseen_request().await);
     let known = post("?agent_id=writer", responses).bearer(&write);
-    assert_eq!(known.json(&json!({})).send().expect(200).json()["model"], "gpt-5");
+    assert_eq!(known.json(&json!({})).send().expect(200).json()["model"], "gpt-5.5");
 }
 
 #[tokio::test(flavor = "multi_thread")]

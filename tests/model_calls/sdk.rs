@@ -98,9 +98,9 @@ async fn sdks_decode_complete_and_streamed_responses() {
     }
     let stage = stage().await;
     for (part, model, place) in [
-        ("chat", "gpt-5", "/messages/0"),
-        ("responses", "gpt-5", "/instructions"),
-        ("messages", "claude-sonnet-4-5", "/system"),
+        ("chat", "gpt-5.5", "/messages/0"),
+        ("responses", "gpt-5.5", "/instructions"),
+        ("messages", "claude-sonnet-5-5", "/system"),
     ] {
         for streams in [false, true] {
             let name = if streams {
@@ -284,7 +284,7 @@ async fn the_code_in_the_readme_runs() {
         assert_eq!(program.line().await, word);
     }
     program.exits_successfully().await;
-    assert_eq!(stage.upstream.seen().await.json()["model"], "gpt-5");
+    assert_eq!(stage.upstream.seen().await.json()["model"], "gpt-5.5");
     let seen = stage.upstream.seen().await;
     assert_eq!(seen.json()["system"], json!(PERSONA));
     assert_eq!(seen.header("x-api-key"), Some(MANAGED));

@@ -42,7 +42,7 @@ impl Stage {
     /// A workspace with two agents: `writer` has a model of OpenAI, `poet` one of Anthropic.
     pub fn studio(&self) -> Studio<'_> {
         let studio = Studio::on(&self.server);
-        for (agent, model) in [("writer", "gpt-5"), ("poet", "claude-sonnet-4-5")] {
+        for (agent, model) in [("writer", "gpt-5.5"), ("poet", "claude-sonnet-5-5")] {
             let fields = json!({"model": model, "persona_prompt": PERSONA});
             studio.create(agent, &fields).expect(201);
         }

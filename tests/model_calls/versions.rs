@@ -9,7 +9,7 @@ async fn a_call_takes_the_version_that_it_names_and_no_other() {
     let stage = stage().await;
     let studio = stage.studio();
     let key = studio.key_with(&json!({"scope": "admin", "rate_limit": 100_000})).key;
-    let second = json!({"model": "gpt-5-mini", "persona_prompt": "Second."});
+    let second = json!({"model": "gpt-5.4-mini", "persona_prompt": "Second."});
     studio.change("writer", &second).expect(200);
     studio
         .change("writer", &json!({"model": null, "persona_prompt": null}))
@@ -29,9 +29,9 @@ async fn a_call_takes_the_version_that_it_names_and_no_other() {
         if more.is_empty() { call } else { call.and(more) }
     };
     for (more, version, model, persona) in [
-        ("version=1", "1", json!("gpt-5"), json!(PERSONA)),
-        ("version=2", "2", json!("gpt-5-mini"), json!("Second.")),
-        ("label=production", "2", json!("gpt-5-mini"), json!("Second.")),
+        ("version=1", "1", json!("gpt-5.5"), json!(PERSONA)),
+        ("version=2", "2", json!("gpt-5.4-mini"), json!("Second.")),
+        ("label=production", "2", json!("gpt-5.4-mini"), json!("Second.")),
         ("label=latest", "3", json!(null), json!(null)),
         ("", "3", json!(null), json!(null)),
     ] {
@@ -58,7 +58,7 @@ async fn a_call_takes_the_version_that_it_names_and_no_other() {
         .and("version=1");
     other
         .json(&json!({"max_tokens": 1, "messages": []}))
-        .refused(400, &["gpt-5"])
+        .refused(400, &["gpt-5.5"])
         .await;
     assert!(stage.upstream.has_no_unseen_request().await);
     studio.remove("writer").expect(200);

@@ -100,7 +100,7 @@ const parts = {
     "messages-cut": () => cut(messagePieces()),
     errors: async () => {
         const limited = await fault(openai.chat.completions.create({ messages }));
-        const soon = await fault(openai.chat.completions.create({ model: "gpt-6", messages }));
+        const soon = await fault(openai.chat.completions.create({ model: "gpt-7", messages }));
         const nobody = await fault(clients("nobody").openai.chat.completions.create({ messages }));
         const stranger = await fault(clients("writer", "poet", "svc_live_x").openai.responses.create({ input: "x" }));
         const unreachable = await fault(anthropic.messages.create({ max_tokens: 9, messages }));
@@ -111,7 +111,7 @@ const parts = {
                 after: limited.headers.get("retry-after"),
                 id: limited.headers.get("x-provider-request-id"),
             },
-            soon: { ...brief(soon), names_model: soon.message.includes("gpt-6") },
+            soon: { ...brief(soon), names_model: soon.message.includes("gpt-7") },
             nobody: brief(nobody),
             stranger: brief(stranger),
             unreachable: brief(unreachable),

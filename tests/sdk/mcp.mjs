@@ -1,9 +1,9 @@
-// The official TypeScript client as a caller of /mcp. Standard input is a list of the modes to connect with; standard
-// output is one line of JSON for each.
+// The official TypeScript client as a caller of /mcp. `MODES` is a list of the modes to connect with; standard output is one
+// line of JSON for each.
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 
-const { SERVER_URL, API_KEY } = process.env;
+const { SERVER_URL, API_KEY, MODES } = process.env;
 
 async function visit(mode, number) {
   const client = new Client({ name: 'agentcfg-tests', version: '1.0.0' }, { versionNegotiation: { mode } });
@@ -43,8 +43,6 @@ async function visit(mode, number) {
   };
 }
 
-let input = '';
-for await (const chunk of process.stdin) input += chunk;
-for (const [number, mode] of JSON.parse(input).entries()) {
+for (const [number, mode] of JSON.parse(MODES).entries()) {
   console.log(JSON.stringify(await visit(mode, number)));
 }

@@ -62,7 +62,7 @@ agent_fields! {
     /// AI or human.
     agent_type: defaulted AgentType as rules::Any<AgentType>, example "ai";
     /// Name of the model that the agent runs on; it is not checked against any catalogue.
-    model: nullable String as rules::Text<MAX_MODEL>, example "gpt-5";
+    model: nullable String as rules::Text<MAX_MODEL>, example "gpt-5.5";
     /// Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits.
     color: nullable String as rules::Color, example "#7c3aed";
     /// System prompt that gives the agent its personality.

@@ -186,7 +186,7 @@ macro_rules! agent_fields {
             /// ```
             /// use agentcfg_core::model::{NewAgent, WorkspaceId};
             /// let workspace: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse()?;
-            /// let agent = NewAgent { model: Some("gpt-5".into()), ..NewAgent::new(workspace, "writer".parse()?, "Writer") };
+            /// let agent = NewAgent { model: Some("gpt-5.5".into()), ..NewAgent::new(workspace, "writer".parse()?, "Writer") };
             /// assert!(agent.validate().is_ok());
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
@@ -235,7 +235,7 @@ macro_rules! agent_fields {
             ///
             /// ```
             /// use agentcfg_core::model::AgentSpec;
-            /// let spec = AgentSpec { model: Some("gpt-5".into()), ..AgentSpec::new("writer".parse()?, "Writer") };
+            /// let spec = AgentSpec { model: Some("gpt-5.5".into()), ..AgentSpec::new("writer".parse()?, "Writer") };
             /// assert!(spec.validate().is_ok());
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
@@ -300,8 +300,8 @@ macro_rules! agent_fields {
             ///
             /// ```
             /// use agentcfg_core::model::{AgentPatch, Patch};
-            /// let patch = AgentPatch { role: Patch::Null, model: Patch::Set("gpt-5".into()), ..AgentPatch::default() };
-            /// assert_eq!(serde_json::to_string(&patch)?, r#"{"role":null,"model":"gpt-5"}"#);
+            /// let patch = AgentPatch { role: Patch::Null, model: Patch::Set("gpt-5.5".into()), ..AgentPatch::default() };
+            /// assert_eq!(serde_json::to_string(&patch)?, r#"{"role":null,"model":"gpt-5.5"}"#);
             /// # Ok::<(), serde_json::Error>(())
             /// ```
             #[derive(Debug, Clone, PartialEq, Default)]
@@ -319,7 +319,7 @@ macro_rules! agent_fields {
             }
             read_only: &["id", "is_active", "created_at", "updated_at"],
             examples: [
-                { "model": "claude-sonnet-4-5", "role": null, "parameters": { "creativity": 0.4 } },
+                { "model": "claude-sonnet-5-5", "role": null, "parameters": { "creativity": 0.4 } },
                 {},
             ],
         }

@@ -141,7 +141,7 @@ record! {
     ///
     /// ```
     /// use agentcfg_core::model::Change;
-    /// let change: Change = serde_json::from_str(r#"{"from":null,"to":"gpt-5"}"#)?;
+    /// let change: Change = serde_json::from_str(r#"{"from":null,"to":"gpt-5.5"}"#)?;
     /// assert!(change.from.is_null());
     /// # Ok::<(), serde_json::Error>(())
     /// ```
@@ -152,15 +152,15 @@ record! {
         /// Value after; null when there is none.
         to: required Value,
     }
-    examples: [{ "from": "gpt-5", "to": "claude-sonnet-4-5" }],
+    examples: [{ "from": "gpt-5.5", "to": "claude-sonnet-5-5" }],
 }
 
 /// The changed fields by name.
 ///
 /// ```
 /// use agentcfg_core::model::Changes;
-/// let changes: Changes = serde_json::from_str(r#"{"model":{"from":null,"to":"gpt-5"}}"#)?;
-/// assert_eq!(changes["model"].to, "gpt-5");
+/// let changes: Changes = serde_json::from_str(r#"{"model":{"from":null,"to":"gpt-5.5"}}"#)?;
+/// assert_eq!(changes["model"].to, "gpt-5.5");
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 pub type Changes = BTreeMap<String, Change>;
@@ -202,7 +202,7 @@ record! {
         "action": "agent.updated",
         "target": { "type": "agent", "id": "release-writer" },
         "created_at": "2026-11-20T10:05:41.007Z",
-        "changes": { "model": { "from": "gpt-5", "to": "claude-sonnet-4-5" } },
+        "changes": { "model": { "from": "gpt-5.5", "to": "claude-sonnet-5-5" } },
         "revision": 118,
         "message": "Cheaper model for drafts",
     }],

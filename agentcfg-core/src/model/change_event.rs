@@ -59,7 +59,7 @@ record! {
         "message": null,
         "version": null,
         "changes": {
-            "model": { "from": "gpt-5", "to": "claude-sonnet-4-5" },
+            "model": { "from": "gpt-5.5", "to": "claude-sonnet-5-5" },
             "updated_at": { "from": "2026-11-20T09:30:00.123Z", "to": "2026-11-20T10:05:41.007Z" },
         },
     }],

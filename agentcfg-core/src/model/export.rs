@@ -79,7 +79,7 @@ record! {
             "role": null,
             "description": null,
             "agent_type": "ai",
-            "model": "gpt-5",
+            "model": "gpt-5.5",
             "color": null,
             "persona_prompt": "You write short, factual release notes.",
             "capabilities": [],

@@ -53,7 +53,7 @@ body! {
     read_only: &["cursor", "results"],
     examples: [{
         "agents": [
-            { "agent_id": "release-writer", "display_name": "Release writer", "model": "gpt-5" },
+            { "agent_id": "release-writer", "display_name": "Release writer", "model": "gpt-5.5" },
             { "agent_id": "reviewer_2", "display_name": "Ana" },
         ],
         "set": "docs",
@@ -129,7 +129,7 @@ record! {
         "agent_id": "release-writer",
         "action": "update",
         "version": 4,
-        "changes": { "model": { "from": "gpt-5", "to": "claude-sonnet-4-5" } },
+        "changes": { "model": { "from": "gpt-5.5", "to": "claude-sonnet-5-5" } },
     }],
 }
 
@@ -155,7 +155,7 @@ record! {
             "agent_id": "release-writer",
             "action": "update",
             "version": 4,
-            "changes": { "model": { "from": "gpt-5", "to": "claude-sonnet-4-5" } },
+            "changes": { "model": { "from": "gpt-5.5", "to": "claude-sonnet-5-5" } },
         }],
     }],
 }

@@ -83,7 +83,7 @@ record! {
             "role": "Technical author",
             "description": "Turns merged changes into release notes.",
             "agent_type": "ai",
-            "model": "gpt-5",
+            "model": "gpt-5.5",
             "color": "#7c3aed",
             "persona_prompt": "You write short, factual release notes.",
             "capabilities": ["writing", "changelog"],

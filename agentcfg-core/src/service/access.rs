@@ -165,8 +165,9 @@ impl AgentCfg {
         Ok(access)
     }
 
-    /// Checks a permission for a request that is refused anyway: the reason of the refusal is shown only to callers
-    /// who have the permission.
+    /// Checks that a caller has a permission in a workspace now: for routes of an app that are no methods of this service.
+    ///
+    /// The methods of the service check their permissions themselves.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ impl AgentCfg {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let new = NewAgent { model: Some("gpt-5".into()), ..NewAgent::new(studio, "reviewer".parse()?, "Reviewer") };
+    /// let new = NewAgent { model: Some("gpt-5.5".into()), ..NewAgent::new(studio, "reviewer".parse()?, "Reviewer") };
     /// let reviewer = service.create_agent(&ada, new).await?;
     /// assert!(reviewer.value.is_active);
     /// # Ok(()) }) }

@@ -136,7 +136,7 @@ impl AgentCfg {
     /// ```
     /// use agentcfg_core::{AgentCfg, store::MemoryStore};
     /// let service = AgentCfg::builder(MemoryStore::new()).build();
-    /// assert!(service.catalogue().model("gpt-5").is_some());
+    /// assert!(service.catalogue().model("gpt-5.5").is_some());
     /// ```
     pub fn catalogue(&self) -> &Catalogue {
         &self.inner.catalogue

@@ -18,7 +18,7 @@ use crate::vault::{OpenError, Sealed};
 /// ```
 /// use agentcfg_core::model::Provider;
 /// use agentcfg_core::service::ModelRequest;
-/// let request = ModelRequest { model: Some("gpt-5"), ..ModelRequest::new(Provider::OpenAi, "v1/responses") };
+/// let request = ModelRequest { model: Some("gpt-5.5"), ..ModelRequest::new(Provider::OpenAi, "v1/responses") };
 /// assert_eq!(request.path, "v1/responses");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,11 +196,11 @@ impl AgentCfg {
     /// let ada = service.trusted_user("ada")?;
     /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
     /// let mut writer = NewAgent::new(studio.id, "writer".parse()?, "Writer");
-    /// writer.model = Some("gpt-5".into());
+    /// writer.model = Some("gpt-5.5".into());
     /// service.create_agent(&ada, writer).await?;
     ///
     /// let call = service.resolve_model_call(&ada, None, "writer", &ModelRequest::new(Provider::OpenAi, "v1/responses")).await?;
-    /// assert_eq!(call.model.as_deref(), Some("gpt-5"));
+    /// assert_eq!(call.model.as_deref(), Some("gpt-5.5"));
     /// assert_eq!(call.source, CredentialSource::Managed);
     /// assert_eq!(call.credential.expose(), "sk-managed");
     ///

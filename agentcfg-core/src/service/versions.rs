@@ -42,7 +42,7 @@ impl AgentCfg {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let patch = AgentPatch { model: Patch::Set("gpt-5".into()), ..AgentPatch::default() };
+    /// let patch = AgentPatch { model: Patch::Set("gpt-5.5".into()), ..AgentPatch::default() };
     /// service.update_agent(&ada, Some(studio), "writer", patch, &Precondition::None).await?;
     /// let versions = service.list_versions(&ada, Some(studio), "writer", VersionPage::default()).await?;
     /// assert_eq!(versions.iter().map(|version| version.version).collect::<Vec<_>>(), [2, 1]);

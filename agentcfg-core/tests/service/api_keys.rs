@@ -383,7 +383,8 @@ async fn a_setting_keeps_write_keys_from_configuring_agents() {
             .await;
         assert_eq!(created.is_ok(), allowed);
         assert_eq!(
-            key.could(agentcfg_core::model::Permission::AgentsConfigure).is_ok(),
+            key.check_scope(agentcfg_core::model::Permission::AgentsConfigure)
+                .is_ok(),
             allowed
         );
         // The setting restricts write keys only.

@@ -109,7 +109,7 @@ async fn agents_are_created_changed_restored_and_left_as_they_are() {
     }
     let patch = AgentPatch {
         role: Patch::Set("old".into()),
-        model: Patch::Set("gpt-5".into()),
+        model: Patch::Set("gpt-5.5".into()),
         ..AgentPatch::default()
     };
     for agent_id in ["b", "c"] {
@@ -164,7 +164,7 @@ async fn agents_are_created_changed_restored_and_left_as_they_are() {
     }
     assert_eq!(entry.changes, changes);
     assert_eq!(changes["agents/c/is_active"].to, true);
-    assert_eq!(changes["agents/b/model"].from, "gpt-5");
+    assert_eq!(changes["agents/b/model"].from, "gpt-5.5");
 
     let again = apply(&world, workspace, body).await.unwrap();
     assert!(

@@ -109,10 +109,10 @@ pub(super) fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> 
         Needs::Session | Needs::SessionOrCode | Needs::SessionUnless(..) => {
             caller.user_id()?;
         }
-        Needs::Permission(permission) => caller.could(permission)?,
+        Needs::Permission(permission) => caller.check_scope(permission)?,
         Needs::SessionWith(permission) => {
             caller.user_id()?;
-            caller.could(permission)?;
+            caller.check_scope(permission)?;
         }
     }
     Ok(())

@@ -28,7 +28,7 @@ fn a_list_has_the_cursor_of_the_changes_after_it() {
 
     let none = read(&studio, &format!("after={cursor}"));
     assert_eq!((none.json(), none.need("change-cursor")), (json!([]), &*cursor));
-    studio.change("writer", &json!({"model": "gpt-5"})).expect(200);
+    studio.change("writer", &json!({"model": "gpt-5.5"})).expect(200);
     let record = studio.list().json()[0].clone();
     let page = read(&studio, &format!("after={cursor}"));
     let event = page.json()[0].clone();
@@ -37,7 +37,7 @@ fn a_list_has_the_cursor_of_the_changes_after_it() {
     assert_eq!(event["type"], "agent.updated");
     assert_eq!(event["target"], json!({"type": "agent", "id": "writer"}));
     assert_eq!(event["actor"], json!({"type": "user", "id": studio.user}));
-    assert_eq!(event["changes"]["model"], json!({"from": null, "to": "gpt-5"}));
+    assert_eq!(event["changes"]["model"], json!({"from": null, "to": "gpt-5.5"}));
     assert_eq!(event["changes"]["updated_at"]["to"], record["updated_at"]);
     assert_eq!(event["message"], json!(null));
     let entry = studio.audit()[0].clone();

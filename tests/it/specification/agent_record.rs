@@ -46,7 +46,7 @@ fn each_field_has_its_type_and_reads_back_as_it_was_sent() {
     let studio = Studio::open();
     let sent = json!({
         "display_name": "Writer", "role": "author", "description": "writes", "agent_type": "human",
-        "model": "gpt-5", "color": "#7c3aed", "persona_prompt": "Be brief.",
+        "model": "gpt-5.5", "color": "#7c3aed", "persona_prompt": "Be brief.",
         "capabilities": ["draft", "edit"], "parameters": {"warmth": 70, "wit": 0.7},
     });
     let record = studio.create("writer", &sent).expect(201).json();

@@ -10,7 +10,7 @@ async fn an_update_returns_the_full_record_with_only_the_sent_fields_changed() {
     let client = studio.client();
     let new = NewAgent {
         role: Some("author".into()),
-        model: Some("gpt-5".into()),
+        model: Some("gpt-5.5".into()),
         capabilities: vec!["draft".into()],
         ..NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer")
     };
@@ -40,7 +40,7 @@ fn every_field_that_can_be_created_can_be_updated() {
         ("role", json!("author")),
         ("description", json!("writes")),
         ("agent_type", json!("human")),
-        ("model", json!("gpt-5")),
+        ("model", json!("gpt-5.5")),
         ("color", json!("#fff")),
         ("persona_prompt", json!("Be brief.")),
         ("capabilities", json!(["draft"])),

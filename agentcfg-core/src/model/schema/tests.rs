@@ -57,9 +57,9 @@ fn a_default_is_in_the_description_alone() {
 
 #[test]
 fn a_type_with_a_name_that_may_be_null_is_referred_to() {
-    let role = &definitions()["WorkspaceView"]["properties"]["role"];
-    let reference = json!({"$ref": "#/components/schemas/Role"});
-    assert_eq!(role["anyOf"], json!([reference, {"type": "null"}]), "{role}");
+    let reason = &definitions()["Webhook"]["properties"]["disabled_reason"];
+    let reference = json!({"$ref": "#/components/schemas/DisabledReason"});
+    assert_eq!(reason["anyOf"], json!([reference, {"type": "null"}]), "{reason}");
     // Else an enumeration would have to name null too.
     fn check(value: &Value) {
         match value {

@@ -90,8 +90,11 @@ impl Caller {
         self.1.as_ref()
     }
 
-    /// Whether this caller can have the permission: an API key by the scope that it had on entry. A user's role
-    /// depends on the workspace and is checked when the workspace is known.
+    /// Refuses an API key whose scope, as it was on entry, lacks the permission. A user is never refused here: the role
+    /// depends on the workspace.
+    ///
+    /// It costs no read, so that a server can refuse early, before it reads a body. It grants nothing:
+    /// [`AgentCfg::authorize`](crate::AgentCfg::authorize) decides.
     ///
     /// # Errors
     ///
@@ -100,11 +103,12 @@ impl Caller {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// // The role of a user is read in each call of the service.
-    /// assert!(ada.could(Permission::AgentsConfigure).is_ok());
+    /// let eve = service.trusted_user("eve")?;
+    /// assert!(eve.check_scope(Permission::AgentsConfigure).is_ok(), "she has no scope that could lack it");
+    /// assert!(service.authorize(&eve, studio, Permission::AgentsConfigure).await.is_err());
     /// # Ok(()) }) }
     /// ```
-    pub fn could(&self, permission: Permission) -> Result<(), Error> {
+    pub fn check_scope(&self, permission: Permission) -> Result<(), Error> {
         match &self.0 {
             Kind::ApiKey(ApiKeyCaller { facts, .. }) if !facts.permissions.contains(permission) => Err(Error::new(
                 ErrorKind::Forbidden,

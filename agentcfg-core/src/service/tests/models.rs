@@ -34,40 +34,40 @@ async fn resolve(
 #[tokio::test]
 async fn the_request_names_the_model_else_the_agent_does() {
     let (service, studio) = setup(true).await;
-    agent(&service, studio.id, "writer", Some("gpt-5")).await;
+    agent(&service, studio.id, "writer", Some("gpt-5.5")).await;
     agent(&service, studio.id, "blank", None).await;
 
     let call = resolve(&service, "writer", Provider::OpenAi, None).await.unwrap();
-    assert_eq!(call.model.as_deref(), Some("gpt-5"));
+    assert_eq!(call.model.as_deref(), Some("gpt-5.5"));
     assert_eq!(call.persona_prompt.as_deref(), Some("You write short sentences."));
     assert_eq!(&*call.base_url, "https://api.openai.com");
     assert_eq!(call.source, Source::Managed);
 
-    let call = resolve(&service, "writer", Provider::OpenAi, Some("gpt-4.1"))
+    let call = resolve(&service, "writer", Provider::OpenAi, Some("gpt-6-sol"))
         .await
         .unwrap();
     assert_eq!(call.model, None, "there is nothing to fill in");
     let call = resolve(&service, "blank", Provider::OpenAi, None).await.unwrap();
     assert_eq!(call.model, None);
-    let call = resolve(&service, "blank", Provider::OpenAi, Some("ft:gpt-5:mine")).await;
+    let call = resolve(&service, "blank", Provider::OpenAi, Some("ft:gpt-5.5:mine")).await;
     assert!(call.is_ok(), "models that the catalogue does not know pass");
-    let call = resolve(&service, "writer", Provider::OpenAi, Some("gpt-5")).await;
+    let call = resolve(&service, "writer", Provider::OpenAi, Some("gpt-5.5")).await;
     assert!(call.is_ok());
 }
 
 #[tokio::test]
 async fn a_model_that_cannot_be_called_here_is_invalid_before_the_credential_is_looked_at() {
     let (service, studio) = setup(false).await;
-    agent(&service, studio.id, "writer", Some("gpt-5")).await;
-    agent(&service, studio.id, "early", Some("gpt-6")).await;
+    agent(&service, studio.id, "writer", Some("gpt-5.5")).await;
+    agent(&service, studio.id, "early", Some("gpt-7")).await;
     for (agent_id, provider, model, words) in [
         ("early", Provider::OpenAi, None, "coming soon"),
-        ("writer", Provider::OpenAi, Some("gpt-6"), "coming soon"),
+        ("writer", Provider::OpenAi, Some("gpt-7"), "coming soon"),
         ("writer", Provider::Anthropic, None, "is one of openai"),
         (
             "writer",
             Provider::OpenAi,
-            Some("claude-haiku-4-5"),
+            Some("claude-haiku-5-5"),
             "is one of anthropic",
         ),
     ] {
@@ -75,7 +75,7 @@ async fn a_model_that_cannot_be_called_here_is_invalid_before_the_credential_is_
         assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
         assert!(error.message().contains(words), "{error}");
     }
-    let error = resolve(&service, "early", Provider::OpenAi, Some("gpt-5"))
+    let error = resolve(&service, "early", Provider::OpenAi, Some("gpt-5.5"))
         .await
         .unwrap_err();
     assert_eq!(
@@ -100,13 +100,13 @@ async fn without_any_credential_the_error_says_why() {
             None,
             "writer",
             &ModelRequest {
-                model: Some("gpt-5"),
+                model: Some("gpt-5.5"),
                 ..ModelRequest::new(Provider::OpenAi, "v1/responses")
             },
         )
         .await
         .unwrap();
-    assert_eq!((route.source, route.model.as_deref()), (Source::None, Some("gpt-5")));
+    assert_eq!((route.source, route.model.as_deref()), (Source::None, Some("gpt-5.5")));
     assert!(error.message().contains(&route.reason), "{route:?}");
 }
 
@@ -204,7 +204,7 @@ async fn the_list_shows_what_the_next_call_takes() {
 #[tokio::test]
 async fn the_agents_model_is_not_held_against_a_request_that_has_no_place_for_it() {
     let (service, studio) = setup(true).await;
-    agent(&service, studio.id, "writer", Some("claude-haiku-4-5")).await;
+    agent(&service, studio.id, "writer", Some("claude-haiku-5-5")).await;
     service
         .save_provider_key(&ada(&service), studio.id, Provider::OpenAi, &credential(CANARY))
         .await
@@ -216,7 +216,7 @@ async fn the_agents_model_is_not_held_against_a_request_that_has_no_place_for_it
     let call = service.resolve_model_call(&ada(&service), None, "writer", &form).await;
     assert_eq!(call.unwrap().model, None);
     let named = ModelRequest {
-        model: Some("gpt-6"),
+        model: Some("gpt-7"),
         ..form
     };
     let error = service.resolve_model_call(&ada(&service), None, "writer", &named).await;

@@ -38,7 +38,7 @@ impl Endpoint for Apply {
             "set",
             r#"{
                 "agents": [
-                    {"agent_id": "release-writer", "display_name": "Release writer", "model": "gpt-5"},
+                    {"agent_id": "release-writer", "display_name": "Release writer", "model": "gpt-5.5"},
                     {"agent_id": "reviewer_2", "display_name": "Ana"}
                 ],
                 "set": "docs",
@@ -64,7 +64,7 @@ impl Endpoint for Apply {
                         "agent_id": "release-writer",
                         "action": "update",
                         "version": 4,
-                        "changes": {"model": {"from": null, "to": "gpt-5"}}
+                        "changes": {"model": {"from": null, "to": "gpt-5.5"}}
                     },
                     {"agent_id": "reviewer_2", "action": "none", "version": 1, "changes": {}},
                     {

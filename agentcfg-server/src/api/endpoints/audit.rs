@@ -48,7 +48,7 @@ impl Endpoint for List {
                     "action": "agent.updated",
                     "target": {"type": "agent", "id": "release-writer"},
                     "created_at": "2026-11-20T10:05:41.007Z",
-                    "changes": {"model": {"from": "gpt-5", "to": "claude-sonnet-4-5"}},
+                    "changes": {"model": {"from": "gpt-5.5", "to": "claude-sonnet-5-5"}},
                     "revision": 118,
                     "message": "Cheaper model for drafts"
                 }

@@ -57,7 +57,7 @@ const KNOWN: &[KnownPath] = &[
         id: "callCountTokens",
         summary: "Count tokens at Anthropic as an agent",
         description: "The model call of Anthropic's `messages/count_tokens`. The body is forwarded unchanged, so it names the model.",
-        body: r#"{"model": "claude-haiku-4-5", "messages": [{"role": "user", "content": "Draft the notes for 2.4."}]}"#,
+        body: r#"{"model": "claude-haiku-5-5", "messages": [{"role": "user", "content": "Draft the notes for 2.4."}]}"#,
     },
 ];
 

@@ -32,9 +32,9 @@ impl Endpoint for List {
             "models",
             r#"[
                 {
-                    "id": "claude-sonnet-4-5",
+                    "id": "claude-sonnet-5-5",
                     "provider": "anthropic",
-                    "display_name": "Claude Sonnet 4.5",
+                    "display_name": "Claude Sonnet 5.5",
                     "status": "available",
                     "credential": "workspace"
                 }

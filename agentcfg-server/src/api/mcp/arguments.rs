@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use agentcfg_core::model::WorkspaceId;
+use agentcfg_core::model::{Message, WorkspaceId};
 use serde_json::{Map, Value};
 
 /// The arguments of a call that were not taken yet, and the faults of those that were.
@@ -57,6 +57,18 @@ impl Arguments {
     /// Takes the workspace.
     pub(super) fn workspace(&mut self) -> Option<WorkspaceId> {
         self.word("workspace_id")
+    }
+
+    /// Takes the reason for a change.
+    pub(super) fn message(&mut self) -> Option<Message> {
+        let text = self.text("message")?;
+        let read = Message::try_from(text);
+        read.map_err(|invalid| {
+            let faults = invalid.faults();
+            self.faults
+                .extend(faults.iter().map(|fault| format!("message {}", fault.rule())));
+        })
+        .ok()
     }
 
     /// Takes an integer within bounds.

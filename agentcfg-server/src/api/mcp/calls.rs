@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use agentcfg_core::model::{
-    AgentFilter, AgentPatch, AgentState, NewAgent, Precondition, StatusReport, VersionSelector, VersionedAgent,
-    WorkspaceId,
+    AgentFilter, AgentPatch, AgentState, AuditFilter, Message, NewAgent, Precondition, StatusReport, VersionSelector,
+    VersionedAgent, WorkspaceId,
 };
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use serde::Serialize;
@@ -114,6 +114,11 @@ impl Tools<'_> {
         }
     }
 
+    /// The caller, with the reason for a change.
+    fn because(&self, message: Option<Message>) -> Caller {
+        self.caller.with_message(message)
+    }
+
     async fn list_agents(&self, mut arguments: Arguments) -> Outcome {
         let named = arguments.workspace();
         let state: AgentState = arguments.word("state").unwrap_or_default();
@@ -193,27 +198,37 @@ impl Tools<'_> {
     async fn search_audit_log(&self, mut arguments: Arguments) -> Outcome {
         let named = arguments.workspace();
         let (limit, offset) = page(&mut arguments);
+        let filter = AuditFilter {
+            actor: arguments.text("actor"),
+            action: arguments.text("action"),
+            target_type: arguments.text("target_type"),
+            target_id: arguments.text("target_id"),
+            since: arguments.word("since"),
+            until: arguments.word("until"),
+            before: arguments.integer("before", 1..=u64::MAX),
+            offset,
+            limit: u32::try_from(limit).ok(),
+        };
         arguments.finish()?;
         let workspace = self.workspace(named).await?;
-        let most = usize::try_from(limit).unwrap_or_default();
-        let entries = self.service.audit_log(self.caller, workspace, offset, most).await?;
+        let entries = self.service.search_audit_log(self.caller, workspace, &filter).await?;
         let entries = entries.iter().map(filled).collect::<Result<Vec<_>, _>>()?;
         Ok(with_next("entries", entries, limit, offset))
     }
 
     async fn create_agent(&self, mut arguments: Arguments) -> Outcome {
-        let named = arguments.workspace();
+        let (named, message) = (arguments.workspace(), arguments.message());
         let mut body = arguments.body("leave it out");
         arguments.finish()?;
         let workspace = self.workspace(named).await?;
         body.insert("workspace_id".to_owned(), json!(workspace));
         let new = NewAgent::from_json(&written(&body)?).map_err(Error::from)?;
-        shown(&self.service.create_agent(self.caller, new).await?)
+        shown(&self.service.create_agent(&self.because(message), new).await?)
     }
 
     async fn update_agent(&self, mut arguments: Arguments) -> Outcome {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
-        let etag = arguments.required("etag");
+        let (etag, message) = (arguments.required("etag"), arguments.message());
         let clear = arguments.texts("clear");
         let mut body = arguments.body("name it in clear");
         for field in clear {
@@ -228,31 +243,31 @@ impl Tools<'_> {
         let condition = condition(Some(&etag));
         let updated = self
             .service
-            .update_agent(self.caller, named, &*agent_id, patch, &condition)
+            .update_agent(&self.because(message), named, &*agent_id, patch, &condition)
             .await?;
         shown(&updated)
     }
 
     async fn deactivate_agent(&self, mut arguments: Arguments) -> Outcome {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
-        let etag = arguments.text("etag");
+        let (etag, message) = (arguments.text("etag"), arguments.message());
         arguments.finish()?;
         let condition = condition(etag.as_deref());
         self.service
-            .delete_agent(self.caller, named, &*agent_id, &condition)
+            .delete_agent(&self.because(message), named, &*agent_id, &condition)
             .await?;
         Ok(object(json!({"agent_id": agent_id, "is_active": false})))
     }
 
     async fn restore_agent(&self, mut arguments: Arguments) -> Outcome {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
-        let etag = arguments.text("etag");
+        let (etag, message) = (arguments.text("etag"), arguments.message());
         arguments.finish()?;
         let condition = condition(etag.as_deref());
         shown(
             &self
                 .service
-                .restore_agent(self.caller, named, &*agent_id, &condition)
+                .restore_agent(&self.because(message), named, &*agent_id, &condition)
                 .await?,
         )
     }

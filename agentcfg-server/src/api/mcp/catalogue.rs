@@ -85,15 +85,12 @@ pub(super) async fn prompts(service: &AgentCfg, caller: &Caller, params: &Map<St
         return Ok(object(json!({"prompts": []})));
     };
     let prompts = agents.iter().filter(|agent| persona(agent).is_some()).map(|agent| {
-        let mut prompt = json!({
+        json!({
             "name": agent.agent_id,
             "title": agent.display_name,
+            "description": described(agent),
             "arguments": [{"name": "task", "description": "What the agent is to do", "required": false}],
-        });
-        if let Some(description) = &agent.description {
-            prompt["description"] = json!(description);
-        }
-        prompt
+        })
     });
     Ok(paged("prompts", prompts.collect(), offset, agents.len()))
 }
@@ -115,11 +112,16 @@ pub(super) async fn prompt(service: &AgentCfg, caller: &Caller, params: &Map<Str
         Some(task) => format!("{persona}\n\n{task}"),
         None => persona.to_owned(),
     };
-    let mut prompt = object(json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}));
-    if let Some(description) = &agent.description {
-        prompt.insert("description".to_owned(), json!(description));
-    }
-    Ok(prompt)
+    Ok(object(json!({
+        "description": described(&agent),
+        "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
+    })))
+}
+
+/// What a prompt is for. Clients show it in their menus, so that one without a text is no help.
+fn described(agent: &Agent) -> String {
+    let own = agent.description.as_ref().filter(|text| !text.is_empty());
+    own.map_or_else(|| format!("The persona of {}", agent.display_name), ToString::to_string)
 }
 
 /// The argument `task`, the only one that there is.

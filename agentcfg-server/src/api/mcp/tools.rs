@@ -4,6 +4,7 @@
 //! combinations and no unions of types. A field that is null in the API is left out.
 
 use agentcfg_core::model::Permission;
+use agentcfg_core::validate::MAX_MESSAGE;
 use agentcfg_core::{AgentCfg, Caller, Error};
 use serde_json::{Map, Value, json};
 
@@ -105,11 +106,19 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "search_audit_log",
         title: "Search the audit log",
-        description: "Lists the changes in the workspace, newest first, with actor and changed fields.",
+        description: "Lists the changes in the workspace, newest first, with actor and changed fields. An entry matches all \
+                      filters. Times are RFC 3339; before is the revision of an entry.",
         permission: Permission::AuditLogRead,
         effect: Effect::Reads,
         input: || {
             json!({
+                "actor": text(),
+                "action": {"type": "string", "description": "Such as agent.updated or agent.*"},
+                "target_type": text(),
+                "target_id": text(),
+                "since": text(),
+                "until": text(),
+                "before": {"type": "integer", "minimum": 1},
                 "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
                 "offset": {"type": "integer", "minimum": 0},
             })
@@ -128,7 +137,12 @@ pub(super) const TOOLS: &[Tool] = &[
         description: "Creates an agent. Its agent_id cannot change later.",
         permission: Permission::AgentsConfigure,
         effect: Effect::Adds,
-        input: || with_fields(json!({"agent_id": {"type": "string", "pattern": "^[a-z0-9_-]{1,50}$"}})),
+        input: || {
+            with_fields(json!({
+                "agent_id": {"type": "string", "pattern": "^[a-z0-9_-]{1,50}$"},
+                "message": message(),
+            }))
+        },
         required: &["agent_id", "display_name"],
         output: agent,
     },
@@ -142,6 +156,7 @@ pub(super) const TOOLS: &[Tool] = &[
             with_fields(json!({
                 "agent_id": {"type": "string"},
                 "etag": {"type": "string", "description": "From get_agent"},
+                "message": message(),
                 "clear": {"type": "array", "items": {"type": "string", "enum": super::calls::CLEARABLE},
                           "description": "Fields to empty"},
             }))
@@ -155,7 +170,7 @@ pub(super) const TOOLS: &[Tool] = &[
         description: "Takes an agent out of use. It can be restored.",
         permission: Permission::AgentsConfigure,
         effect: Effect::Replaces,
-        input: || json!({"agent_id": {"type": "string"}, "etag": {"type": "string"}}),
+        input: || json!({"agent_id": text(), "etag": text(), "message": message()}),
         required: &["agent_id"],
         output: || {
             json!({
@@ -171,7 +186,7 @@ pub(super) const TOOLS: &[Tool] = &[
         description: "Makes a deactivated agent active again.",
         permission: Permission::AgentsConfigure,
         effect: Effect::Adds,
-        input: || json!({"agent_id": {"type": "string"}, "etag": {"type": "string"}}),
+        input: || json!({"agent_id": text(), "etag": text(), "message": message()}),
         required: &["agent_id"],
         output: agent,
     },
@@ -199,6 +214,15 @@ pub(super) const TOOLS: &[Tool] = &[
         },
     },
 ];
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+/// The reason for a change.
+fn message() -> Value {
+    json!({"type": "string", "maxLength": MAX_MESSAGE, "description": "Why"})
+}
 
 fn status() -> Value {
     json!({"type": "string", "enum": ["idle", "working", "offline"]})

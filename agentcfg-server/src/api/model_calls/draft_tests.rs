@@ -7,7 +7,7 @@ const PERSONA: &str = "You are \"terse\".\nNo\ttabs: \u{1F642}";
 
 fn fill(format: Format, body: &str) -> String {
     let draft = Draft::read(format, &Bytes::copy_from_slice(body.as_bytes())).unwrap();
-    let filled = draft.fill(Some("gpt-5"), Some(PERSONA));
+    let filled = draft.fill(Some("gpt-5.5"), Some(PERSONA));
     String::from_utf8(filled.to_vec()).unwrap()
 }
 
@@ -26,11 +26,11 @@ fn members_go_behind_the_opening_brace() {
     let persona = persona();
     assert_eq!(
         fill(Format::Responses, " {\n \"input\" : \"hi\" }\n"),
-        format!(" {{\"model\":\"gpt-5\",\"instructions\":{persona},\n \"input\" : \"hi\" }}\n")
+        format!(" {{\"model\":\"gpt-5.5\",\"instructions\":{persona},\n \"input\" : \"hi\" }}\n")
     );
     assert_eq!(
         fill(Format::Messages, "{ }"),
-        format!("{{\"model\":\"gpt-5\",\"system\":{persona} }}")
+        format!("{{\"model\":\"gpt-5.5\",\"system\":{persona} }}")
     );
     assert_eq!(
         fill(Format::Messages, r#"{"model":"x","max_tokens":1}"#),
@@ -38,7 +38,7 @@ fn members_go_behind_the_opening_brace() {
     );
     assert_eq!(
         fill(Format::Messages, r#"{"system":[]}"#),
-        r#"{"model":"gpt-5","system":[]}"#
+        r#"{"model":"gpt-5.5","system":[]}"#
     );
 }
 
@@ -46,7 +46,7 @@ fn members_go_behind_the_opening_brace() {
 fn an_empty_string_counts_as_absent() {
     assert_eq!(
         fill(Format::Responses, r#"{"model":"","instructions":""}"#),
-        format!(r#"{{"model":"gpt-5","instructions":{}}}"#, persona())
+        format!(r#"{{"model":"gpt-5.5","instructions":{}}}"#, persona())
     );
     assert_eq!(
         fill(Format::Messages, r#"{"model":"x","system":""}"#),
@@ -76,7 +76,7 @@ fn a_persona_is_the_first_message() {
     // The model before and the persona behind.
     assert_eq!(
         fill(Format::ChatCompletions, r#"{"messages":[1]}"#),
-        format!(r#"{{"model":"gpt-5","messages":[{message},1]}}"#)
+        format!(r#"{{"model":"gpt-5.5","messages":[{message},1]}}"#)
     );
 }
 
@@ -104,7 +104,7 @@ fn null_counts_as_absent() {
     let persona = persona();
     assert_eq!(
         fill(Format::Responses, r#"{"instructions": null ,"model":null}"#),
-        format!(r#"{{"instructions": {persona} ,"model":"gpt-5"}}"#)
+        format!(r#"{{"instructions": {persona} ,"model":"gpt-5.5"}}"#)
     );
 }
 
@@ -198,7 +198,7 @@ fn an_unknown_format_is_looked_at_and_kept() {
         let body = Bytes::copy_from_slice(body);
         let draft = Draft::opaque(&body);
         assert_eq!(draft.requested_model(), model);
-        assert_eq!(draft.fill(Some("gpt-5"), Some(PERSONA)), body);
+        assert_eq!(draft.fill(Some("gpt-5.5"), Some(PERSONA)), body);
     }
 }
 
@@ -234,7 +234,7 @@ fn members(value: impl Strategy<Value = Value>) -> impl Strategy<Value = Map<Str
 fn expected(format: Format, mut body: Map<String, Value>) -> Value {
     let is_missing = |value: Option<&Value>| value.is_none_or(|value| value.is_null() || value == "");
     if is_missing(body.get("model")) {
-        body.insert("model".into(), "gpt-5".into());
+        body.insert("model".into(), "gpt-5.5".into());
     }
     match format {
         Format::ChatCompletions => {

@@ -121,7 +121,7 @@ pub(super) const FAILURES: &[Failure] = &[
         headers: &[],
         examples: &[(
             "stale",
-            "the agent has changed: its ETag is \"k3j9x0ab-a43\" now, read it again",
+            "If-Match does not name the current ETag, which is \"k3j9x0ab-a43\": read the agent again",
         )],
     },
     Failure {
@@ -168,7 +168,11 @@ pub(super) const FAILURES: &[Failure] = &[
         is_counted: true,
         headers: &[],
         examples: &[
-            ("plan", "the plan free allows 3 active agents, and they exist already"),
+            (
+                "plan",
+                "the plan free of this workspace allows 3 active agents, and all of them exist; an operator of this service can \
+                 change the plan",
+            ),
             ("webhooks", "a workspace has at most 20 webhooks, delete one first"),
         ],
     },

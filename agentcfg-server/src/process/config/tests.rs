@@ -139,7 +139,7 @@ fn every_kind_of_value_has_its_rule() {
         ("OPENAI_API_KEY", "sk with blanks"),
         ("ANTHROPIC_API_KEY", ""),
         ("MASTER_KEYS", "short"),
-        ("MODELS", "gpt-5"),
+        ("MODELS", "gpt-5.5"),
         ("SESSION_PROVIDER", "ldap"),
         ("OIDC_ISSUER", ""),
         ("OIDC_AUDIENCE", "a\u{7}"),

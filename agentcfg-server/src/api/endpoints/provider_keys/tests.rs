@@ -151,7 +151,7 @@ async fn models_show_the_catalogue_and_the_credential_in_use() {
     assert_eq!(models.as_array().unwrap().len(), 7);
     assert_eq!(
         models[0],
-        json!({"id": "claude-opus-4-1", "provider": "anthropic", "display_name": "Claude Opus 4.1",
+        json!({"id": "claude-opus-5-5", "provider": "anthropic", "display_name": "Claude Opus 5.5",
                "status": "available", "credential": "none"})
     );
     assert_eq!(models[6]["status"], "coming_soon");
