@@ -8,7 +8,7 @@ use agentcfg_core::clock::{Entropy, SystemEntropy};
 
 use super::{DataDirError, secret_file};
 
-const NAME: &str = "session.key";
+pub(super) const NAME: &str = "session.key";
 const LENGTH: usize = 32;
 
 /// 32 bytes that `Debug` does not print.
