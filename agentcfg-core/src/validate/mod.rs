@@ -4,6 +4,7 @@
 //! sent or refused. (Interface specification, *Field size limits*.)
 
 mod faults;
+mod nearest;
 #[cfg(test)]
 mod tests;
 mod valid;
@@ -14,6 +15,7 @@ use std::fmt::Display;
 
 pub(crate) use self::faults::shown;
 pub use self::faults::{Fault, Faults, Invalid};
+pub use self::nearest::nearest;
 pub(crate) use self::valid::read;
 pub use self::valid::{IntoValid, Valid};
 use crate::rules;

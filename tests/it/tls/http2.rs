@@ -50,7 +50,10 @@ async fn agents_are_managed_over_one_connection() {
         .await
         .expect(304);
     assert!(again.body.is_empty());
-    let head = http.ask("HEAD", "/api/models", &auth, None).await.expect(200);
+    let head = http
+        .ask("HEAD", &format!("/api/models?workspace_id={workspace}"), &auth, None)
+        .await
+        .expect(200);
     assert!(head.body.is_empty());
     server.stop();
 }

@@ -87,12 +87,7 @@ pub(super) fn restore(args: &RestoreArgs) -> Result<ExitCode, CommandError> {
 }
 
 /// Prepares a restored store for its first start, or reports what is missing: a backup does not hold the master key.
-async fn fit_master_keys(
-    service: &AgentCfg,
-    dir: &DataDir,
-    has_keys: bool,
-    discard: bool,
-) -> Result<(), CommandError> {
+async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, has_keys: bool, discard: bool) -> Result<(), CommandError> {
     if discard {
         let discarded = service.discard_provider_keys("agentcfg-server restore").await?;
         println!("deleted {discarded} saved provider keys and webhooks");

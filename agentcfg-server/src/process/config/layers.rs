@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use agentcfg_core::validate::nearest as nearest_name;
 use toml::de::{DeTable, DeValue};
 
 use super::value::Value;
@@ -61,7 +62,7 @@ impl Layers {
                 let content = text.lines().nth(line - 1).unwrap_or_default();
                 let message = match error.message() {
                     "duplicate key" => format!(
-                        "{} is set twice; keep one line",
+                        "duplicate key: {} is set twice; keep one line",
                         content.split('=').next().unwrap_or_default().trim()
                     ),
                     message => mistakes::explain(content).unwrap_or_else(|| message.replace('\n', "; ")),
@@ -78,7 +79,7 @@ impl Layers {
             let place = format!("{shown}:{}", line_of(&text, key.span().start));
             match find(name) {
                 None if matches!(value.get_ref(), DeValue::Table(_)) => self.problems.push(format!(
-                    "unknown table [{name}] ({place}): settings are in no table, so write its keys above all tables, such as {}",
+                    "unknown setting {name} ({place}): [{name}] is a table, and settings are in none; write its keys above all tables, such as {}",
                     "listen = \"127.0.0.1:7420\""
                 )),
                 Some(setting) => self.set(setting, &Value::Toml(value.get_ref()), name, &place),
@@ -222,33 +223,14 @@ fn suggestion(name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The setting with the fewest edits from `name`, when they are few.
+/// The setting that was probably meant.
 fn nearest(name: &str) -> Option<&'static Setting> {
     let lowered = name.to_ascii_lowercase().replace('-', "_");
     let bare = lowered
         .strip_suffix(&FILE_SUFFIX.to_ascii_lowercase())
         .unwrap_or(&lowered);
-    SETTINGS
-        .iter()
-        .map(|setting| (edits(bare, setting.name), setting))
-        .min_by_key(|(edits, _)| *edits)
-        .filter(|(edits, setting)| *edits <= setting.name.len().div_ceil(3))
-        .map(|(_, setting)| setting)
-}
-
-/// Levenshtein distance in bytes.
-fn edits(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let cost = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
+    let names: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
+    nearest_name(bare, &names).and_then(find)
 }
 
 /// Whether a variable is one that Kubernetes sets in every container for a service that is named `agentcfg` or
