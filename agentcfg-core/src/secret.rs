@@ -94,6 +94,7 @@ impl ProviderCredential {
 
 // Not declared by `body!`: its one field must neither be public nor be serialised.
 impl Body for ProviderCredential {
+    const FIELDS: &'static [&'static str] = &[FIELD];
     const READ_ONLY: &'static [&'static str] = &["provider", "created_at", "updated_at"];
 
     fn read(fields: &mut Fields<'_>) -> Option<Self> {

@@ -83,6 +83,7 @@ macro_rules! body {
         }
 
         impl $crate::body::Body for $body {
+            const FIELDS: &'static [&'static str] = &[$(stringify!($field)),+];
             const READ_ONLY: &'static [&'static str] = $read_only;
 
             fn read(fields: &mut $crate::body::Fields<'_>) -> Option<Self> {

@@ -21,10 +21,13 @@ pub(crate) use self::field::{Change, Field};
 pub(crate) use self::value::FromJson;
 use crate::json::{self, Json};
 use crate::rules::Rule;
-use crate::validate::{Faults, Invalid, shown};
+use crate::validate::{Faults, Invalid, nearest, shown};
 
 /// The body of a request.
 pub(crate) trait Body: Sized {
+    /// The fields that a body may have.
+    const FIELDS: &'static [&'static str];
+
     /// Fields of the resource that a body must not name.
     const READ_ONLY: &'static [&'static str];
 
@@ -39,7 +42,7 @@ pub(crate) trait Body: Sized {
 pub(crate) fn from_json<T: Body>(bytes: &[u8]) -> Result<T, Invalid> {
     let mut fields = Fields::parse(bytes)?;
     let body = T::read(&mut fields);
-    fields.finish(T::READ_ONLY, body)
+    fields.finish::<T>(body)
 }
 
 /// Reads an object within a body, whose faults are noted under its place.
@@ -50,7 +53,7 @@ pub(crate) fn from_entry<T: Body>(json: Json<'_>, place: &dyn Display, faults: &
     };
     let mut fields = Fields::of(entries);
     let body = T::read(&mut fields);
-    fields.refuse_others(T::READ_ONLY);
+    fields.refuse_others::<T>();
     faults.add_under(place, fields.faults);
     body
 }
@@ -167,22 +170,29 @@ impl<'a> Fields<'a> {
     }
 
     /// Reports fields that were not taken, and returns the value when there are no faults.
-    fn finish<T>(mut self, read_only: &[&str], value: Option<T>) -> Result<T, Invalid> {
-        self.refuse_others(read_only);
+    fn finish<T: Body>(mut self, value: Option<T>) -> Result<T, Invalid> {
+        self.refuse_others::<T>();
         self.faults.into_result()?;
         value.ok_or_else(|| Invalid::new("body", "is incomplete"))
     }
 
     /// Notes a fault for each field that was not taken.
-    fn refuse_others(&mut self, read_only: &[&str]) {
+    fn refuse_others<T: Body>(&mut self) {
+        // A body can have a hundred thousand unknown fields.
+        let mut suggestions = 0..5;
         let entries = std::mem::take(&mut self.entries);
         for (name, _) in entries.into_iter().filter(|(_, value)| value.is_some()) {
-            let rule = if read_only.contains(&&*name) {
-                "is read-only"
-            } else {
-                "is not a known field"
-            };
-            self.faults.push(shown(&name), rule);
+            if T::READ_ONLY.contains(&&*name) {
+                self.faults.push(shown(&name), "is read-only");
+                continue;
+            }
+            match suggestions.next().and_then(|_| nearest(&name, T::FIELDS)) {
+                Some(meant) => {
+                    let rule = format_args!("is not a known field (did you mean {meant}?)");
+                    self.faults.push(shown(&name), rule);
+                }
+                None => self.faults.push(shown(&name), "is not a known field"),
+            }
         }
     }
 }

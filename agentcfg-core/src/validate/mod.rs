@@ -4,6 +4,7 @@
 //! sent or refused. (Interface specification, *Field size limits*.)
 
 mod faults;
+mod nearest;
 #[cfg(test)]
 mod tests;
 mod valid;
@@ -13,6 +14,7 @@ pub use crate::json::read_json;
 use std::fmt::Display;
 
 pub use self::faults::{Fault, Faults, Invalid, shown};
+pub use self::nearest::nearest;
 pub(crate) use self::valid::read;
 pub use self::valid::{IntoValid, Valid};
 use crate::rules;

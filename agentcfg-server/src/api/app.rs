@@ -20,7 +20,7 @@ use crate::api::call::{Call, Content, Received};
 use crate::api::credential::{Credential, check_needs, check_no_page};
 use crate::api::endpoint::Run;
 use crate::api::endpoints::{self, Proof, sign_in};
-use crate::api::observer::{Answered, Stopwatch};
+use crate::api::observer::{Answered, Observer, Stopwatch};
 use crate::api::receive::{budget_name, read_body, read_optional_json};
 use crate::api::route::Needs;
 use crate::api::routes::{self, Place};
@@ -114,6 +114,7 @@ impl App {
                 body: &mut body,
                 rate: None,
                 by_cookie: false,
+                caller: None,
             };
             let mut response = match answer(&shared, &mut exchange).await {
                 Ok(response) => response,
@@ -122,7 +123,7 @@ impl App {
                     Box::pin(refuse(&failure, &head, exchange.body)).await
                 }
             };
-            tracing::debug!(method = %head.method, path, status = response.status().as_u16(), ?request_id, "answered");
+            tracing::debug!(method = %head.method, path, status = response.status().as_u16(), request_id = text(&request_id), "answered");
             let headers = response.headers_mut();
             if let Some(rate) = &exchange.rate {
                 add_rate(headers, rate);
@@ -130,6 +131,8 @@ impl App {
             if exchange.by_cookie && !headers.contains_key(header::CACHE_CONTROL) {
                 headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
             }
+            // A copy of the identifier costs no allocation, and is needed by an observer alone.
+            let observed_id = observed.map(|_| request_id.clone());
             headers.insert(REQUEST_ID, request_id);
             shared.cors.expose(&head.headers, headers);
             if head.method == Method::HEAD {
@@ -141,6 +144,9 @@ impl App {
                     route: place.map_or_else(|| shared.label(path), |place| place.template),
                     status: response.status().as_u16(),
                     took: stopwatch.elapsed(),
+                    request_id: observed_id.as_ref().map_or("", text),
+                    caller: exchange.caller.as_deref(),
+                    bytes: response.body().size_hint().exact(),
                 });
             }
             Ok(response)
@@ -157,6 +163,8 @@ struct Exchange<'a, B> {
     rate: Option<RateStatus>,
     /// Whether the credential is a cookie: then the answer must stay out of shared caches.
     by_cookie: bool,
+    /// The id of the caller, for an observer that wants it.
+    caller: Option<Box<str>>,
 }
 
 /// Route → credential → rate window → scope → query → membership and role, if the endpoint is guarded → body → endpoint →
@@ -173,6 +181,7 @@ where
         body,
         rate,
         by_cookie,
+        caller: observed_caller,
     } = exchange;
     let (service, headers) = (&shared.service, &head.headers);
 
@@ -209,6 +218,9 @@ where
             Err(EntryError::Credential(_)) => None,
         };
         let caller = entry?.caller;
+        if shared.observer.as_deref().is_some_and(Observer::wants_caller) {
+            *observed_caller = Some(caller.actor().id.into());
+        }
         if *by_cookie && !matches!(head.method, Method::GET | Method::HEAD) {
             shared.browser.check_same_origin(headers)?;
         }
@@ -298,9 +310,14 @@ fn log(failure: &Failure, method: &Method, path: &str, request_id: &HeaderValue)
     if !failure.status.is_server_error() {
         return;
     }
-    let request_id = request_id.to_str().unwrap_or_default();
+    let request_id = text(request_id);
     let cause = failure.cause.as_deref().unwrap_or_default();
     tracing::error!(%method, path, request_id, status = failure.status.as_u16(), cause, "{}", failure.message);
+}
+
+/// An identifier of a request as text: it is visible ASCII.
+fn text(request_id: &HeaderValue) -> &str {
+    request_id.to_str().unwrap_or_default()
 }
 
 /// The response to `HEAD`: the fields of `GET` and no body.

@@ -23,6 +23,12 @@ pub struct Answered<'a> {
     pub status: u16,
     /// Time from the head of the request to the head of the response.
     pub took: Duration,
+    /// The identifier of the request, as in `X-Request-Id`.
+    pub request_id: &'a str,
+    /// The id of the API key or the user, where the credential is good and the observer [wants](Observer::wants_caller) it.
+    pub caller: Option<&'a str>,
+    /// The length of the response's body; `None` for a stream.
+    pub bytes: Option<u64>,
 }
 
 /// Is called for every answer of an [`App`](crate::App), on the task that answers: an implementation must not block.
@@ -45,6 +51,11 @@ pub struct Answered<'a> {
 pub trait Observer: Send + Sync {
     /// A response is about to be sent.
     fn answered(&self, answered: &Answered<'_>);
+
+    /// Whether answers name their caller. The default is that they do not, which saves copying the id for each.
+    fn wants_caller(&self) -> bool {
+        false
+    }
 
     /// A stream of changes was opened. The default does nothing.
     fn stream_opened(&self) {}

@@ -114,7 +114,11 @@ where
             }
             Err(panic) => {
                 let id = this.sent_id.take().unwrap_or_else(|| RequestIds::new().next());
-                tracing::error!(request_id = ?id, panic = panic_message(&*panic), "a service call panicked");
+                tracing::error!(
+                    request_id = id.to_str().unwrap_or_default(),
+                    panic = panic_message(&*panic),
+                    "a service call panicked"
+                );
                 answers::panicked(id).map(Either::Right)
             }
         };

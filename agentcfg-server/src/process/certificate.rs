@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 use crate::process::config::Config;
 use crate::process::telemetry::Metrics;
 
-/// How often the files are looked at.
+/// How often the state of the files is read.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The longest file that is read.
@@ -150,7 +150,7 @@ fn read(
         path: path.to_owned(),
         source,
     };
-    // Looked at before it is opened, because opening a pipe waits for its writer.
+    // Checked before it is opened, because opening a pipe waits for its writer.
     if !fs::metadata(path).map_err(failed)?.is_file() {
         return Err(failed(io::Error::other("it is no regular file")));
     }
@@ -221,7 +221,7 @@ struct Renewal {
     seen: [Option<Stamp>; 2],
 }
 
-/// What a look at the files gave.
+/// What a check of the files gave.
 #[derive(Debug)]
 enum Looked {
     /// They are as they were, or still change: two files cannot be replaced at once.
@@ -264,7 +264,7 @@ impl Renewal {
     }
 }
 
-/// Looks at the files until the server stops.
+/// Checks the files periodically until the server stops.
 pub(super) async fn renew(certificate: Arc<Certificate>, metrics: Arc<Metrics>, stopped: impl Future<Output = ()>) {
     let mut renewal = Renewal::new(certificate);
     let work = async {

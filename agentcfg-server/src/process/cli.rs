@@ -110,6 +110,9 @@ pub struct DevArgs {
     /// Address to listen on; port 0 picks a free one [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
+    /// TOML file with settings
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 /// `agentcfg-server serve`
@@ -146,6 +149,9 @@ pub struct TokenArgs {
     /// Seconds that the token is valid, 1 to 86400
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub ttl: u32,
+    /// TOML file with settings
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 /// `agentcfg-server login-link`
@@ -195,11 +201,14 @@ pub enum McpClient {
 )]
 pub struct BackupArgs {
     /// Data directory to copy
-    #[arg(long, value_name = "DIR")]
-    pub data: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "config")]
+    pub data: Option<PathBuf>,
     /// File to write
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
+    /// TOML file with settings
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 /// `agentcfg-server restore`
@@ -212,11 +221,14 @@ pub struct RestoreArgs {
     #[arg(long, value_name = "FILE")]
     pub from: PathBuf,
     /// Data directory to fill; created when it does not exist
-    #[arg(long, value_name = "DIR")]
-    pub data: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "config")]
+    pub data: Option<PathBuf>,
     /// Delete the saved provider keys and the webhooks, when the master key that opens them is lost
     #[arg(long)]
     pub discard_provider_keys: bool,
+    /// TOML file with settings
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 /// `agentcfg-server check`
@@ -224,8 +236,11 @@ pub struct RestoreArgs {
 #[command(after_help = "Example:\n  agentcfg-server check --data /var/lib/agentcfg")]
 pub struct CheckArgs {
     /// Data directory to verify; no server may run on it
-    #[arg(long, value_name = "DIR")]
-    pub data: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "config")]
+    pub data: Option<PathBuf>,
+    /// TOML file with settings
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 /// `agentcfg-server migrate`
@@ -241,6 +256,9 @@ pub struct MigrateArgs {
     /// Data directory or postgres:// URL to move to
     #[arg(long, value_name = "DIR|URL")]
     pub to: String,
+    /// TOML file with settings
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 /// `agentcfg-server rotate-master-key`
@@ -251,8 +269,8 @@ pub struct MigrateArgs {
 )]
 pub struct RotateArgs {
     /// Data directory whose master key is replaced
-    #[arg(long, value_name = "DIR")]
-    pub data: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "config")]
+    pub data: Option<PathBuf>,
     /// TOML file with settings, when the server has one
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -281,38 +299,43 @@ pub struct ManArgs {
     pub out: PathBuf,
 }
 
-impl From<&LoginLinkArgs> for Flags {
-    fn from(args: &LoginLinkArgs) -> Self {
-        Self {
-            config: args.config.clone(),
-            data: args.data.clone(),
-            ..Self::default()
+/// The flags of commands that have `--config` and `--data`.
+macro_rules! config_and_data {
+    ($($args:ty),*) => {$(
+        impl From<&$args> for Flags {
+            fn from(args: &$args) -> Self {
+                Self {
+                    config: args.config.clone(),
+                    data: args.data.clone(),
+                    ..Self::default()
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl From<&McpConfigArgs> for Flags {
-    fn from(args: &McpConfigArgs) -> Self {
-        Self {
-            config: args.config.clone(),
-            ..Self::default()
+config_and_data!(LoginLinkArgs, TokenArgs, BackupArgs, RestoreArgs, CheckArgs, RotateArgs);
+
+/// The flags of commands that have `--config` alone.
+macro_rules! config_alone {
+    ($($args:ty),*) => {$(
+        impl From<&$args> for Flags {
+            fn from(args: &$args) -> Self {
+                Self {
+                    config: args.config.clone(),
+                    ..Self::default()
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl From<&RotateArgs> for Flags {
-    fn from(args: &RotateArgs) -> Self {
-        Self {
-            config: args.config.clone(),
-            data: Some(args.data.clone()),
-            ..Self::default()
-        }
-    }
-}
+config_alone!(McpConfigArgs, MigrateArgs);
 
 impl From<&DevArgs> for Flags {
     fn from(args: &DevArgs) -> Self {
         Self {
+            config: args.config.clone(),
             listen: args.listen.clone(),
             ..Self::default()
         }
@@ -326,15 +349,6 @@ impl From<&ServeArgs> for Flags {
             data: args.data.clone(),
             listen: args.listen.clone(),
             wait_for: args.wait_for,
-        }
-    }
-}
-
-impl From<&TokenArgs> for Flags {
-    fn from(args: &TokenArgs) -> Self {
-        Self {
-            data: args.data.clone(),
-            ..Self::default()
         }
     }
 }
@@ -377,6 +391,13 @@ mod tests {
             "agentcfg-server login-link --user u --data d --config a.toml",
             "agentcfg-server mcp-config claude-code",
             "agentcfg-server mcp-config vscode --config a.toml",
+            "agentcfg-server dev --config a.toml",
+            "agentcfg-server token --user u --config a.toml",
+            "agentcfg-server backup --config a.toml --out f",
+            "agentcfg-server restore --config a.toml --from f",
+            "agentcfg-server check --config a.toml",
+            "agentcfg-server migrate --config a.toml --from d --to postgres",
+            "agentcfg-server rotate-master-key --config a.toml",
             "agentcfg-server backup --data d --out f",
             "agentcfg-server restore --from f --data d",
             "agentcfg-server restore --from f --data d --discard-provider-keys",

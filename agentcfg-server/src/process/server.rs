@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 #[cfg(feature = "dashboard")]
 use crate::api::Dashboard;
-use crate::api::{App, CallTimeouts, ModelCalls, Streams};
+use crate::api::{App, CallTimeouts, ModelCalls, Observer, Streams};
 use crate::http::{BodyBudget, Browser, Compression, Cors};
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits, Tls};
@@ -31,7 +31,7 @@ use crate::process::patrol::{numbers, patrol};
 #[cfg(feature = "dashboard")]
 use crate::process::sign_in;
 pub use crate::process::start_error::StartError;
-use crate::process::telemetry::{self, Metrics};
+use crate::process::telemetry::{self, AccessLog, Metrics, Observers};
 
 /// The listen backlog. Clients that connect all at once, such as after a restart, must not be refused; the system lowers the
 /// number to its own limit (`net.core.somaxconn`).
@@ -104,6 +104,18 @@ impl Server {
         // Before anything is made on disk.
         let certificate = Certificate::load(&config)?;
         let mut backend = Backend::open(&config).await?;
+        if is_local
+            && config.session_secret.is_none()
+            && !backend.is_new()
+            && let Some(dir) = backend.dir()
+            && dir.has_lost_session_secret()?
+        {
+            tracing::warn!(
+                data = %dir.path().display(),
+                "session.key is missing and is made again: session tokens from before are refused, unless you stop the \
+                 server and put the old file back"
+            );
+        }
         let identity = identity(&config, backend.dir())?;
         let mut builder = AgentCfg::builder(backend.store())
             .settings(settings(&config))
@@ -214,16 +226,26 @@ impl Server {
         if !self.config.compression {
             app = app.with_compression(Compression::off());
         }
+        let mut observers: Vec<Arc<dyn Observer>> = Vec::new();
+        if self.config.access_log {
+            observers.push(Arc::new(AccessLog));
+        }
         let metrics_server = match self.config.metrics_listen {
             Some(address) => {
                 let listener = bind(address, "metrics_listen").await?;
-                app = app.with_observer(Arc::clone(&metrics) as _);
+                observers.push(Arc::clone(&metrics) as _);
                 let serving =
                     telemetry::serve_metrics(listener, Arc::clone(&metrics), limits.clone(), until(stopped.clone()));
                 Some(tokio::spawn(serving))
             }
             None => None,
         };
+        // Without an observer, an answer is not measured.
+        match observers.len() {
+            0 => {}
+            1 => app = app.with_observer(observers.swap_remove(0)),
+            _ => app = app.with_observer(Arc::new(Observers(observers))),
+        }
         if master_keys::is_pending(&self.service).await? {
             tokio::spawn(finish_rotation(self.service.clone()));
         }

@@ -1,5 +1,6 @@
 //! The command line: each command, and each mistake with its cause and a remedy.
 
+mod advice;
 mod backup;
 mod check;
 mod dev;

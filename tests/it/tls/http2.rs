@@ -1,8 +1,11 @@
 //! Requests and answers over HTTP/2: the same rules as over HTTP/1.1.
 
+use std::sync::Arc;
+
 use agentcfg_tests::harness::Server;
 use bytes::Bytes;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::client::{Answer, END_HEADERS, END_STREAM, Frames, HEADERS, Http2, PATIENCE, frame};
@@ -12,25 +15,29 @@ use super::{Pair, workspace};
 async fn agents_are_managed_over_one_connection() {
     let pair = Pair::good();
     let server = pair.server().start();
-    let http = Http2::connect(server.address()).await;
-    let (bearer, workspace) = workspace(&server, &http).await;
+    let http = Arc::new(Http2::connect(server.address()).await);
+    let (bearer, workspace) = workspace(&server, &http, "ada").await;
     let auth = [("authorization", &*bearer)];
-    let agents = (0..50).map(|number| {
-        let http = &http;
+    let create = |number: u32| {
+        let (http, bearer) = (Arc::clone(&http), bearer.clone());
         let body = json!({
             "workspace_id": workspace, "agent_id": format!("a{number}"), "display_name": "A",
-            "persona_prompt": "x".repeat(20_000),
+            "persona_prompt": "\u{10ffff}".repeat(5000),
         });
-        async move { http.ask("POST", "/api/agents/configs", &auth, Some(&body)).await }
-    });
-    for agent in agents.collect::<Vec<_>>() {
-        agent.await.expect(201);
+        async move {
+            let fields = [("authorization", &*bearer)];
+            http.ask("POST", "/api/agents/configs", &fields, Some(&body)).await
+        }
+    };
+    let mut creates: JoinSet<Answer> = (0..60).map(create).collect();
+    while let Some(created) = creates.join_next().await {
+        created.unwrap().expect(201);
     }
     let list = http
         .get(&format!("/api/agents/configs?workspace_id={workspace}"), &auth)
         .await
         .expect(200);
-    assert_eq!(list.json().as_array().unwrap().len(), 50);
+    assert_eq!(list.json().as_array().unwrap().len(), 60);
     assert!(list.body.len() > 1_000_000);
     assert_eq!(list.headers["content-length"], list.body.len().to_string());
     assert!(list.headers.contains_key("x-ratelimit-limit"));
@@ -43,7 +50,10 @@ async fn agents_are_managed_over_one_connection() {
         .await
         .expect(304);
     assert!(again.body.is_empty());
-    let head = http.ask("HEAD", "/api/models", &auth, None).await.expect(200);
+    let head = http
+        .ask("HEAD", &format!("/api/models?workspace_id={workspace}"), &auth, None)
+        .await
+        .expect(200);
     assert!(head.body.is_empty());
     server.stop();
 }
@@ -72,7 +82,7 @@ async fn a_body_that_is_refused_leaves_the_connection_usable() {
     let pair = Pair::good();
     let server = pair.server().start();
     let http = Http2::connect(server.address()).await;
-    let (bearer, _) = workspace(&server, &http).await;
+    let (bearer, _) = workspace(&server, &http, "ada").await;
     let fields = [("authorization", &*bearer), ("content-type", "application/json")];
     let (response, mut stream) = http.begin("POST", "/api/agents/configs", &fields, false).await;
     stream.send_data(Bytes::from(vec![b'x'; 2 << 20]), true).unwrap();
@@ -86,7 +96,7 @@ async fn a_body_that_does_not_come_is_408_and_other_streams_go_on() {
     let pair = Pair::good();
     let server = pair.server().set("body_timeout", "1").start();
     let http = Http2::connect(server.address()).await;
-    let (bearer, _) = workspace(&server, &http).await;
+    let (bearer, _) = workspace(&server, &http, "ada").await;
     let fields = [("authorization", &*bearer), ("content-type", "application/json")];
     let (response, mut stream) = http.begin("POST", "/api/workspaces", &fields, false).await;
     stream.send_data("{\"name\":".into(), false).unwrap();
@@ -216,7 +226,7 @@ async fn a_shutdown_finishes_the_streams_in_flight() {
     let pair = Pair::good();
     let server = pair.server().start();
     let http = Http2::connect(server.address()).await;
-    let (bearer, _) = workspace(&server, &http).await;
+    let (bearer, _) = workspace(&server, &http, "ada").await;
     let fields = [("authorization", &*bearer), ("content-type", "application/json")];
     let (response, mut stream) = http.begin("POST", "/api/workspaces", &fields, false).await;
     http.get("/healthz", &[]).await.expect(200);

@@ -59,9 +59,9 @@ impl Pair {
     }
 }
 
-/// A bearer field, and the id of a new workspace.
-async fn workspace(server: &Server, http: &Http2) -> (String, String) {
-    let bearer = format!("Bearer {}", server.token("ada"));
+/// The bearer field of a user, and the id of a new workspace.
+async fn workspace(server: &Server, http: &Http2, user: &str) -> (String, String) {
+    let bearer = format!("Bearer {}", server.token(user));
     let body = json!({"name": unique("Studio")});
     let made = http
         .ask("POST", "/api/workspaces", &[("authorization", &bearer)], Some(&body))

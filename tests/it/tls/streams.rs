@@ -28,21 +28,24 @@ async fn twenty_tabs_follow_changes_over_one_connection() {
     let metrics = free_address();
     let server = pair.server().set("metrics_listen", &metrics).start();
     let http = Http2::connect(server.address()).await;
-    let (bearer, workspace) = workspace(&server, &http).await;
-    let fields = [("authorization", &*bearer), ("accept", "text/event-stream")];
     let mut tabs = Vec::new();
-    for _ in 0..20 {
+    // A user may have ten streams.
+    for user in ["ada", "bob"] {
+        let (bearer, workspace) = workspace(&server, &http, user).await;
+        let fields = [("authorization", &*bearer), ("accept", "text/event-stream")];
         let path = format!("/api/changes?workspace_id={workspace}&after=now");
-        let (response, _) = http.begin("GET", &path, &fields, true).await;
-        let response = timeout(PATIENCE, response).await.unwrap().unwrap();
-        assert_eq!(response.status(), 200);
-        tabs.push(response.into_body());
+        for _ in 0..10 {
+            let (response, _) = http.begin("GET", &path, &fields, true).await;
+            let response = timeout(PATIENCE, response).await.unwrap().unwrap();
+            assert_eq!(response.status(), 200);
+            tabs.push(response.into_body());
+        }
+        let new = json!({"workspace_id": workspace, "agent_id": "writer", "display_name": "Writer"});
+        let auth = [("authorization", &*bearer)];
+        http.ask("POST", "/api/agents/configs", &auth, Some(&new))
+            .await
+            .expect(201);
     }
-    let new = json!({"workspace_id": workspace, "agent_id": "writer", "display_name": "Writer"});
-    let auth = [("authorization", &*bearer)];
-    http.ask("POST", "/api/agents/configs", &auth, Some(&new))
-        .await
-        .expect(201);
     for tab in &mut tabs {
         let mut seen = String::new();
         while !seen.contains("agent.created") {
@@ -93,7 +96,7 @@ async fn idle_connections_are_closed_and_those_with_streams_are_not() {
     let silent = Http2::connect(server.address()).await;
     let idle = Http2::connect(server.address()).await;
     let busy = Http2::connect(server.address()).await;
-    let (bearer, workspace) = workspace(&server, &busy).await;
+    let (bearer, workspace) = workspace(&server, &busy, "ada").await;
     let fields = [("authorization", &*bearer), ("accept", "text/event-stream")];
     let path = format!("/api/changes?workspace_id={workspace}&after=now");
     let (response, _) = busy.begin("GET", &path, &fields, true).await;

@@ -209,7 +209,14 @@ fn read_only_and_unknown_fields_are_named() {
             assert_eq!(on_update(&format!("{{{member}}}")), format!("{field} is read-only"));
         }
     }
-    assert_eq!(on_create(r#""Role":"x""#), "Role is not a known field");
+    assert_eq!(
+        on_create(r#""Role":"x""#),
+        "Role is not a known field (did you mean role?)"
+    );
+    assert_eq!(
+        on_create(r#""displayName":"x""#),
+        "displayName is not a known field (did you mean display_name?)"
+    );
     assert_eq!(on_update(r#"{"":1}"#), "\"\" is not a known field");
     assert_eq!(on_update(r#"{"a\u0000\n":1}"#), r"a\0\n is not a known field");
     let long = format!("{{{}:1}}", text("k", 1000));

@@ -24,7 +24,7 @@ pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
     issues_tokens(&config, "dev")?;
     // The user of a trial may change plans as well.
     config.operators.push(USER.to_owned());
-    telemetry::init(&config.log, config.log_format)?;
+    telemetry::init(&config)?;
     runtime()?.block_on(async {
         let listener = server::bind(config.listen, "--listen").await?;
         let shutdown = signals::shutdown()?;

@@ -24,7 +24,7 @@ pub(super) fn run(args: &MigrateArgs) -> Result<ExitCode, CommandError> {
     let config = Config {
         // This process uses one connection, so any other one belongs to another process.
         database_pool_size: 1,
-        ..Config::load(Flags::default(), std::env::vars_os())?
+        ..Config::load(Flags::from(args), std::env::vars_os())?
     };
     let places = (place(&args.from, &config)?, place(&args.to, &config)?);
     runtime()?.block_on(async {
@@ -48,7 +48,7 @@ fn place(text: &str, config: &Config) -> Result<Place, CommandError> {
     match (text, &config.database_url) {
         ("postgres", Some(url)) => Ok(Place::Database(url.clone())),
         ("postgres", None) => {
-            Err("`postgres` means the URL in AGENTCFG_DATABASE_URL or _FILE, and there is none".into())
+            Err("`postgres` means the URL in database_url (AGENTCFG_DATABASE_URL or _FILE), and there is none".into())
         }
         (directory, _) => Ok(Place::Directory(directory.into())),
     }

@@ -18,7 +18,7 @@ pub(super) fn run(args: &RotateArgs) -> Result<ExitCode, CommandError> {
     if !config.master_keys.is_empty() {
         return Err(MasterKeyFault::FromConfiguration.into());
     }
-    let dir = DataDir::open(&args.data)?;
+    let dir = DataDir::open(&config.data)?;
     dir.require_store()?;
     let drop_old = args.drop_old;
     match dir.lock() {

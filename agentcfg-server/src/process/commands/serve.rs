@@ -14,7 +14,7 @@ use crate::process::{signals, telemetry};
 
 pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
-    telemetry::init(&config.log, config.log_format)?;
+    telemetry::init(&config)?;
     runtime()?.block_on(async {
         let listener = server::bind(config.listen, "--listen").await?;
         let shutdown = signals::shutdown()?;
@@ -73,7 +73,7 @@ fn introduce(server: &Server, data: &Path) {
     };
     eprintln!(
         "Made a new data directory: {data}\n\
-         It holds {holds}; only its owner can read it.\n\
+         It holds {holds}; only their owner can read these files.\n\
          Backups do not contain master.key: keep a copy of it.\n\
          Next: {token}; POST /api/workspaces with it makes the first workspace.\n\
          Back up with: {program} backup --data {data} --out FILE\n\

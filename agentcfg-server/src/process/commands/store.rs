@@ -16,21 +16,24 @@ use super::serve::runtime;
 use super::{CommandError, program};
 use crate::process::backend::{self, RestoreError, open_store, verify_backup};
 use crate::process::cli::{BackupArgs, CheckArgs, RestoreArgs};
-use crate::process::config::Config;
+use crate::process::config::{Config, Flags};
 use crate::process::control;
 use crate::process::datadir::{DataDir, DataDirError};
 
 pub(super) fn backup(args: &BackupArgs) -> Result<ExitCode, CommandError> {
-    let dir = DataDir::open(&args.data)?;
+    let config = Config::load(Flags::from(args), std::env::vars_os())?;
     // A running server can still save a store whose file was removed.
-    if !dir.socket_path().exists() {
-        require_store(&dir)?;
-    }
+    let running = DataDir::open(&config.data).ok();
+    let running = running.filter(|dir| config.database_url.is_none() && dir.socket_path().exists());
+    let dir = match running {
+        Some(dir) => dir,
+        None => directory_with_store(&config, args.data.is_some())?,
+    };
     let mut draft = Draft::create(&args.out)?;
     match dir.lock() {
         Ok(lock) => {
-            require_store(&dir)?;
-            let store = open_store(&lock, Config::default().cache_mb)?;
+            dir.require_store()?;
+            let store = open_store(&lock, config.cache_mb)?;
             store.backup(&mut draft.file)?;
         }
         // A server works on the directory: ask it.
@@ -56,28 +59,43 @@ pub(super) fn backup(args: &BackupArgs) -> Result<ExitCode, CommandError> {
 }
 
 pub(super) fn restore(args: &RestoreArgs) -> Result<ExitCode, CommandError> {
+    let config = Config::load(Flags::from(args), std::env::vars_os())?;
+    if config.database_url.is_some() {
+        return Err(format!("database_url is set, and restore fills a data directory: {OTHER_TOOLS}").into());
+    }
     let from = &args.from;
     let input = File::open(from).map_err(|error| format!("cannot read {}: {error}", from.display()))?;
-    let dir = DataDir::open_or_create(&args.data)?;
+    let is_new = !config.data.try_exists()?;
+    let dir = DataDir::open_or_create(&config.data)?;
     dir.require_no_store()?;
     let lock = dir.lock()?;
-    let restored = backend::restore(input, dir.store_path()).map_err(|error| match error {
-        RestoreError::Exists => DataDirError::HasStore {
-            path: dir.path().to_owned(),
+    let restored = match backend::restore(input, dir.store_path()) {
+        Ok(restored) => restored,
+        Err(RestoreError::Exists) => {
+            return Err(DataDirError::HasStore {
+                path: dir.path().to_owned(),
+            }
+            .into());
         }
-        .into(),
-        other => CommandError::from(format!("cannot restore {}: {other}", from.display())),
-    })?;
+        Err(error) => {
+            lock.remove()?;
+            if is_new {
+                fs::remove_dir(dir.path())?;
+            }
+            return Err(format!("cannot restore {}: {error}", from.display()).into());
+        }
+    };
     println!("restored {} records into {}", restored.records, dir.path().display());
-    let store = open_store(&lock, Config::default().cache_mb)?;
+    let store = open_store(&lock, config.cache_mb)?;
     let service = AgentCfg::builder(store).build();
-    runtime()?.block_on(fit_master_keys(&service, &dir, args.discard_provider_keys))?;
+    let has_keys = !config.master_keys.is_empty();
+    runtime()?.block_on(fit_master_keys(&service, &dir, has_keys, args.discard_provider_keys))?;
     println!("start with: {} serve --data {}", program(), dir.path().display());
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prepares a restored store for its first start, or reports what is missing: a backup does not hold the master key.
-async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, discard: bool) -> Result<(), CommandError> {
+async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, has_keys: bool, discard: bool) -> Result<(), CommandError> {
     if discard {
         let discarded = service.discard_provider_keys("agentcfg-server restore").await?;
         println!("deleted {discarded} saved provider keys and webhooks");
@@ -90,8 +108,7 @@ async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, discard: bool) -> Re
         if !needed.keys.is_empty() {
             println!("left out 1 record, the list of master keys: the backup holds no provider keys and no webhooks");
         }
-        let configured = ["AGENTCFG_MASTER_KEYS", "AGENTCFG_MASTER_KEYS_FILE"];
-        if !configured.iter().any(|name| std::env::var_os(name).is_some()) {
+        if !has_keys {
             dir.make_master_key()?;
         }
         return Ok(());
@@ -122,8 +139,8 @@ async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, discard: bool) -> Re
 }
 
 pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
-    let dir = DataDir::open(&args.data)?;
-    require_store(&dir)?;
+    let config = Config::load(Flags::from(args), std::env::vars_os())?;
+    let dir = directory_with_store(&config, args.data.is_some())?;
     let _lock = dir.lock()?;
     let report = backend::check(dir.store_path())
         .map_err(|error| format!("the store in {} is not sound: {error}; restore a backup into a new directory with `agentcfg-server restore`", dir.path().display()))?;
@@ -155,18 +172,20 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::FAILURE)
 }
 
-/// As [`DataDir::require_store`]; with `database_url` the message says that the store is in the database.
-fn require_store(dir: &DataDir) -> Result<(), CommandError> {
-    let database = ["AGENTCFG_DATABASE_URL", "AGENTCFG_DATABASE_URL_FILE"];
-    match dir.require_store() {
-        Err(error @ DataDirError::NoStore { .. }) if database.iter().any(|name| std::env::var_os(name).is_some()) => {
-            Err(format!(
-                "{error}; database_url is set, and a store in PostgreSQL is backed up, restored and checked with the \
-                 database's own tools (pg_basebackup, pg_dump, pg_restore, pg_amcheck)"
-            )
-            .into())
-        }
-        other => Ok(other?),
+/// What to use for a store in a database.
+const OTHER_TOOLS: &str = "a store in PostgreSQL is backed up, restored and checked with the database's own tools \
+                           (pg_basebackup, pg_dump, pg_restore, pg_amcheck); to work on a data directory, unset database_url";
+
+/// The data directory, which must have a store. With `database_url` the store is in the database, unless the command line names
+/// a directory that has one, such as from before a migration.
+fn directory_with_store(config: &Config, is_named: bool) -> Result<DataDir, CommandError> {
+    let dir = DataDir::open(&config.data).and_then(|dir| dir.require_store().map(|()| dir));
+    match (dir, config.database_url.is_some()) {
+        (Ok(dir), false) => Ok(dir),
+        (Ok(dir), true) if is_named => Ok(dir),
+        (Err(error), false) => Err(error.into()),
+        (Err(error), true) if is_named => Err(format!("{error}; database_url is set, and {OTHER_TOOLS}").into()),
+        (_, true) => Err(format!("database_url is set, and {OTHER_TOOLS}").into()),
     }
 }
 

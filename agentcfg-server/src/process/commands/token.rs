@@ -18,6 +18,15 @@ pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
         Some(_) => None,
         None => Some(directory(&config)?),
     };
+    if config.session_secret.is_none()
+        && let Some(dir) = &dir
+        && dir.has_lost_session_secret()?
+    {
+        eprintln!(
+            "note: session.key was missing in {} and was made again; session tokens from before are refused",
+            dir.path().display()
+        );
+    }
     let token = local_sessions(&config, dir.as_ref())?.issue(&args.user, args.ttl, SystemClock.now())?;
     println!("{token}");
     Ok(ExitCode::SUCCESS)

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use toml::de::DeTable;
+use agentcfg_core::validate::nearest as nearest_name;
+use toml::de::{DeTable, DeValue};
 
 use super::value::Value;
-use super::{Config, ConfigError, Flags, SETTINGS, Setting};
+use super::{Config, ConfigError, Flags, SETTINGS, Setting, mistakes};
 
 const PREFIX: &str = "AGENTCFG_";
 const FILE_SUFFIX: &str = "_FILE";
@@ -55,16 +57,31 @@ impl Layers {
         let table = match DeTable::parse(&text) {
             Ok(table) => table.into_inner(),
             Err(error) => {
-                let line = line_of(&text, error.span().map_or(0, |span| span.start));
-                return self
-                    .problems
-                    .push(format!("{shown}:{line}: {}", error.message().replace('\n', "; ")));
+                let start = error.span().map_or(0, |span| span.start);
+                let line = line_of(&text, start);
+                let content = text.lines().nth(line - 1).unwrap_or_default();
+                let message = match error.message() {
+                    "duplicate key" => format!(
+                        "duplicate key: {} is set twice; keep one line",
+                        content.split('=').next().unwrap_or_default().trim()
+                    ),
+                    message => mistakes::explain(content).unwrap_or_else(|| message.replace('\n', "; ")),
+                };
+                return self.problems.push(format!("{shown}:{line}: {message}"));
             }
         };
+        let is_secret = |key: &str| find(key).is_some_and(|setting| setting.secret);
+        if let Some((key, _)) = table.iter().find(|(key, _)| is_secret(key.get_ref())) {
+            self.warn_if_open(key.get_ref(), path);
+        }
         for (key, value) in &table {
             let name = key.get_ref().as_ref();
             let place = format!("{shown}:{}", line_of(&text, key.span().start));
             match find(name) {
+                None if matches!(value.get_ref(), DeValue::Table(_)) => self.problems.push(format!(
+                    "unknown setting {name} ({place}): [{name}] is a table, and settings are in none; write its keys above all tables, such as {}",
+                    "listen = \"127.0.0.1:7420\""
+                )),
                 Some(setting) => self.set(setting, &Value::Toml(value.get_ref()), name, &place),
                 None => self
                     .problems
@@ -116,6 +133,7 @@ impl Layers {
         match fs::read_to_string(path) {
             // Editors and `echo` end a file with a newline that is no part of the secret.
             Ok(text) => {
+                self.warn_if_open(setting.name, Path::new(path));
                 let text = text.strip_suffix('\n').unwrap_or(&text);
                 let text = text.strip_suffix('\r').unwrap_or(text);
                 self.set(
@@ -128,6 +146,17 @@ impl Layers {
             Err(error) => self
                 .problems
                 .push(format!("{variable}: cannot read {}: {error}", path.display())),
+        }
+    }
+
+    /// Warns of a file with a secret that other users can read. It is not refused: in a container all users may be one.
+    fn warn_if_open(&mut self, secret: &str, path: &Path) {
+        let mode = fs::metadata(path).map_or(0, |found| found.mode() & 0o777);
+        if mode & 0o077 != 0 {
+            let path = path.display();
+            self.config.warnings.push(format!(
+                "{path} holds the secret {secret} and is open to other users (mode {mode:03o}); run `chmod 600 {path}`"
+            ));
         }
     }
 
@@ -149,18 +178,21 @@ impl Layers {
 
     fn set(&mut self, setting: &Setting, value: &Value<'_>, name: &str, place: &str) {
         if let Err(fault) = (setting.set)(&mut self.config, value) {
-            // A secret that breaks its rule is still a secret.
-            let fault = if setting.secret {
-                fault.split(", got ").next().unwrap_or_default()
-            } else {
-                &fault
-            };
+            let fault = shown_fault(setting, &fault);
             self.problems.push(format!("{name} ({place}): {fault}"));
         }
     }
 }
 
-fn find(name: &str) -> Option<&'static Setting> {
+/// A fault without the value, if that is a secret: one that breaks its rule is still a secret.
+pub(super) fn shown_fault<'a>(setting: &Setting, fault: &'a str) -> &'a str {
+    match setting.secret {
+        true => fault.split(", got ").next().unwrap_or_default(),
+        false => fault,
+    }
+}
+
+pub(super) fn find(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.name == name)
 }
 
@@ -191,33 +223,14 @@ fn suggestion(name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The setting with the fewest edits from `name`, when they are few.
+/// The setting that was probably meant.
 fn nearest(name: &str) -> Option<&'static Setting> {
     let lowered = name.to_ascii_lowercase().replace('-', "_");
     let bare = lowered
         .strip_suffix(&FILE_SUFFIX.to_ascii_lowercase())
         .unwrap_or(&lowered);
-    SETTINGS
-        .iter()
-        .map(|setting| (edits(bare, setting.name), setting))
-        .min_by_key(|(edits, _)| *edits)
-        .filter(|(edits, setting)| *edits <= setting.name.len().div_ceil(3))
-        .map(|(_, setting)| setting)
-}
-
-/// Levenshtein distance in bytes.
-fn edits(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let cost = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
+    let names: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
+    nearest_name(bare, &names).and_then(find)
 }
 
 /// Whether a variable is one that Kubernetes sets in every container for a service that is named `agentcfg` or

@@ -4,6 +4,7 @@
 //! the first that names a setting wins. All faults of all layers are reported together.
 
 mod layers;
+mod mistakes;
 mod models;
 mod provider;
 mod settings;
@@ -132,6 +133,8 @@ pub struct Config {
     pub log: String,
     /// Format of log lines.
     pub log_format: LogFormat,
+    /// Whether each answer is a line of the log.
+    pub access_log: bool,
     /// Connections served at a time.
     pub max_connections: usize,
     /// Streams of changes at a time.
@@ -152,6 +155,8 @@ pub struct Config {
     pub shutdown_timeout: Duration,
     /// Memory of the caches, in MiB; a third for each of its three caches.
     pub cache_mb: u64,
+    /// What was read and is doubtful, one sentence each, for the log.
+    pub warnings: Vec<String>,
 }
 
 impl Default for Config {
@@ -205,6 +210,7 @@ impl Default for Config {
             metrics_listen: None,
             log: "info".to_owned(),
             log_format: LogFormat::Text,
+            access_log: false,
             max_connections: 10_000,
             max_streams: 5000,
             header_timeout: Duration::from_secs(10),
@@ -215,6 +221,7 @@ impl Default for Config {
             idle_timeout: Duration::from_secs(75),
             shutdown_timeout: Duration::from_secs(30),
             cache_mb: 192,
+            warnings: Vec::new(),
         }
     }
 }

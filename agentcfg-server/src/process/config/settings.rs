@@ -276,6 +276,9 @@ pub const SETTINGS: &[Setting] = &[
     setting("log_format", "format of log lines", |c, v| {
         put(&mut c.log_format, v.choice(LOG_FORMATS))
     }),
+    setting("access_log", "whether each answer is a line of the log", |c, v| {
+        put(&mut c.access_log, v.boolean())
+    }),
     setting("max_connections", "connections served at a time", |c, v| {
         put(&mut c.max_connections, v.integer(1, 1_000_000))
     }),

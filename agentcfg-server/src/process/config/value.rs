@@ -46,6 +46,12 @@ impl Value<'_> {
             Self::Toml(DeValue::Array(items)) => items.iter().map(|item| item.get_ref().as_str()).collect(),
             Self::Toml(_) => None,
         };
+        if let Self::Toml(DeValue::String(text)) = self {
+            return Err(format!(
+                "must be a list of {rule}, such as [{text:?}], got {}",
+                self.shown()
+            ));
+        }
         items
             .filter(|items| items.iter().all(|item| valid(item)))
             .map(|items| items.into_iter().map(str::to_owned).collect())
@@ -77,7 +83,15 @@ impl Value<'_> {
             Self::Text("false") => Some(false),
             Self::Text(_) => None,
         }
-        .ok_or_else(|| self.must_be("true or false"))
+        .ok_or_else(|| self.must_be(&format!("true or false{}", self.without_quotes())))
+    }
+
+    /// Quotes make a text of a number or a truth value in TOML.
+    fn without_quotes(&self) -> &'static str {
+        match self {
+            Self::Toml(DeValue::String(_)) => ", without quotes",
+            _ => "",
+        }
     }
 
     pub(super) fn integer<T: TryFrom<u64>>(&self, min: u64, max: u64) -> Result<T, String> {
@@ -89,13 +103,14 @@ impl Value<'_> {
             .and_then(|(digits, radix)| u64::from_str_radix(&digits, radix).ok())
             .filter(|n| (min..=max).contains(n))
             .and_then(|n| T::try_from(n).ok())
-            .ok_or_else(|| self.must_be(&format!("a whole number from {min} to {max}")))
+            .ok_or_else(|| self.must_be(&format!("a whole number from {min} to {max}{}", self.without_quotes())))
     }
 
     pub(super) fn seconds(&self, min: u64, max: u64) -> Result<Duration, String> {
-        self.integer(min, max)
-            .map(Duration::from_secs)
-            .map_err(|_| self.must_be(&format!("a whole number of seconds from {min} to {max}")))
+        self.integer(min, max).map(Duration::from_secs).map_err(|_| {
+            let rule = format!("a whole number of seconds from {min} to {max}{}", self.without_quotes());
+            self.must_be(&rule)
+        })
     }
 
     pub(super) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, String> {
@@ -131,6 +146,7 @@ impl Value<'_> {
             (Self::Toml(DeValue::Float(number)), None) => number.as_str().to_owned(),
             (Self::Toml(DeValue::Boolean(value)), None) => value.to_string(),
             (Self::Toml(DeValue::Array(_)), None) => "an array".to_owned(),
+            (Self::Toml(DeValue::Table(_)), None) => "a table".to_owned(),
             _ => "a value of another type".to_owned(),
         }
     }

@@ -1,8 +1,8 @@
 //! The lock of a data directory: one process works on it at a time.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 use super::{DataDir, DataDirError};
 
@@ -31,7 +31,6 @@ impl DataLock {
     pub(super) fn take(dir: &DataDir) -> Result<Self, DataDirError> {
         let path = dir.path().join("lock");
         let failed = |source| DataDirError::from_io("write to", &path, source);
-        // The file is never removed: a lock on a removed file excludes no other process.
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -50,9 +49,24 @@ impl DataLock {
             }
             Err(TryLockError::Error(source)) => return Err(DataDirError::from_io("lock", &path, source)),
         }
+        // A lock on a file that was removed since it was opened excludes no other process.
+        let held = file.metadata().map_err(failed)?;
+        if !fs::metadata(&path).is_ok_and(|named| (named.dev(), named.ino()) == (held.dev(), held.ino())) {
+            return Self::take(dir);
+        }
         let mut lock = Self { dir: dir.clone(), file };
         lock.write(&format!("pid {}\n", std::process::id()))?;
         Ok(lock)
+    }
+
+    /// Gives the directory back, and removes the lock file, for a command that leaves nothing behind.
+    ///
+    /// # Errors
+    ///
+    /// When the lock file cannot be removed.
+    pub fn remove(self) -> Result<(), DataDirError> {
+        let path = self.dir.path().join("lock");
+        fs::remove_file(&path).map_err(|source| DataDirError::from_io("remove", &path, source))
     }
 
     fn write(&mut self, text: &str) -> Result<(), DataDirError> {

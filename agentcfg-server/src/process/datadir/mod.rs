@@ -173,6 +173,19 @@ impl DataDir {
         session_key::load_or_create(&self.path)
     }
 
+    /// Whether the secret of the local identity provider was lost: there is a store, so there was a secret. The next
+    /// [`Self::session_secret`] makes another one.
+    ///
+    /// # Errors
+    ///
+    /// When the file system cannot be read.
+    pub fn has_lost_session_secret(&self) -> Result<bool, DataDirError> {
+        let path = self.path.join(session_key::NAME);
+        let has_key = path.try_exists();
+        let has_key = has_key.map_err(|source| DataDirError::from_io("look into", &self.path, source))?;
+        Ok(!has_key && self.has_store()?)
+    }
+
     /// File of the master keys.
     pub fn master_key_path(&self) -> PathBuf {
         self.path.join(master_key::NAME)

@@ -382,12 +382,18 @@ mod tests {
             route: "/api/agents/configs",
             status: 200,
             took: Duration::from_millis(3),
+            request_id: "r",
+            caller: None,
+            bytes: Some(2),
         });
         metrics.answered(&Answered {
             method: &Method::from_bytes(b"BREW").unwrap(),
             route: "none",
             status: 405,
             took: Duration::ZERO,
+            request_id: "r",
+            caller: None,
+            bytes: None,
         });
         metrics.stream_opened();
         metrics.stream_opened();

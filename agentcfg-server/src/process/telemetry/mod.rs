@@ -1,5 +1,6 @@
 //! Observability: logs on standard error, metrics on an address of their own.
 
+mod access;
 mod endpoint;
 mod metrics;
 
@@ -8,29 +9,39 @@ use std::io::{IsTerminal, stderr};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::SubscriberInitExt;
 
+pub use access::{AccessLog, Observers};
 pub use endpoint::serve_metrics;
 pub use metrics::{Metrics, StoreNumbers};
 
-use crate::process::config::LogFormat;
+use crate::process::config::{Config, LogFormat};
 
 /// Why logging cannot start.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start logging: {0}")]
 pub struct TelemetryError(String);
 
-/// Installs the process-wide subscriber. Only the binary calls this, once.
+/// Installs the process-wide subscriber, and logs what is doubtful in the configuration. Only the binary calls this, once.
 ///
 /// # Errors
 ///
 /// When the filter is not valid, or a subscriber is already installed.
-pub fn init(filter: &str, format: LogFormat) -> Result<(), TelemetryError> {
-    let filter = EnvFilter::try_new(filter).map_err(|error| TelemetryError(error.to_string()))?;
+pub fn init(config: &Config) -> Result<(), TelemetryError> {
+    let failed = |error: &dyn std::fmt::Display| TelemetryError(error.to_string());
+    let mut filter = EnvFilter::try_new(&config.log).map_err(|error| failed(&error))?;
+    // The access log has a setting of its own, whatever the level of the others is.
+    let level = if config.access_log { "info" } else { "off" };
+    let directive = format!("{}={level}", access::TARGET).parse();
+    filter = filter.add_directive(directive.map_err(|error| failed(&error))?);
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
-    match format {
+    match config.log_format {
         LogFormat::Text => builder.with_ansi(colours()).finish().try_init(),
         LogFormat::Json => builder.json().flatten_event(true).finish().try_init(),
     }
-    .map_err(|error| TelemetryError(error.to_string()))
+    .map_err(|error| failed(&error))?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(())
 }
 
 /// Whether log lines have colours: on a terminal, unless `NO_COLOR` is set.

@@ -43,7 +43,8 @@ fn backed_up(temp: &Path, with_key: bool) -> (PathBuf, PathBuf) {
     });
     drop(server);
     backup(&BackupArgs {
-        data: data.clone(),
+        data: Some(data.clone()),
+        config: None,
         out: out.clone(),
     })
     .unwrap();
@@ -57,7 +58,8 @@ fn backed_up(temp: &Path, with_key: bool) -> (PathBuf, PathBuf) {
 fn restored(from: &Path, data: &Path, discard_provider_keys: bool) {
     restore(&RestoreArgs {
         from: from.to_owned(),
-        data: data.to_owned(),
+        data: Some(data.to_owned()),
+        config: None,
         discard_provider_keys,
     })
     .unwrap();

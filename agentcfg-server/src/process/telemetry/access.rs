@@ -1,0 +1,64 @@
+//! The access log, a line for each answer, and several observers as one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::{Answered, Observer};
+
+/// The name of the access log in log filters.
+pub(super) const TARGET: &str = "access";
+
+/// Logs each answer: what was asked for by whom, and how it ended. It has the template of the path and no query, because both may
+/// hold what is not for a log. The answer of a stream is logged when it begins.
+#[derive(Debug)]
+pub struct AccessLog;
+
+impl Observer for AccessLog {
+    fn wants_caller(&self) -> bool {
+        true
+    }
+
+    fn answered(&self, answered: &Answered<'_>) {
+        tracing::info!(
+            target: TARGET,
+            method = %answered.method,
+            route = answered.route,
+            status = answered.status,
+            duration_ms = milliseconds(answered.took),
+            request_id = answered.request_id,
+            caller = answered.caller,
+            bytes = answered.bytes,
+            "answered"
+        );
+    }
+}
+
+/// With three digits after the point.
+fn milliseconds(took: Duration) -> f64 {
+    (took.as_secs_f64() * 1_000_000.0).round() / 1000.0
+}
+
+/// Observers that are all called.
+pub struct Observers(pub Vec<Arc<dyn Observer>>);
+
+impl Observer for Observers {
+    fn wants_caller(&self) -> bool {
+        self.0.iter().any(|observer| observer.wants_caller())
+    }
+
+    fn answered(&self, answered: &Answered<'_>) {
+        self.0.iter().for_each(|observer| observer.answered(answered));
+    }
+
+    fn stream_opened(&self) {
+        self.0.iter().for_each(|observer| observer.stream_opened());
+    }
+
+    fn stream_closed(&self) {
+        self.0.iter().for_each(|observer| observer.stream_closed());
+    }
+
+    fn event_sent(&self, lag: Duration) {
+        self.0.iter().for_each(|observer| observer.event_sent(lag));
+    }
+}

@@ -1,0 +1,158 @@
+//! What the commands say where operators go wrong.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use agentcfg_tests::harness::{Run, Server, Studio, run, scratch, until};
+
+#[test]
+fn a_mistake_in_the_file_is_shown_with_the_line_as_it_should_be() {
+    for (text, said) in [
+        (
+            "listen = 127.0.0.1:7420\n",
+            r#"settings.toml:1: the text of listen must be in double quotes: listen = "127.0.0.1:7420""#,
+        ),
+        ("operators = [ada]\n", r#"operators = ["ada"]"#),
+        (
+            "log = \"info\"\nstatus_ttl = 2m\n",
+            "settings.toml:2: status_ttl must be a whole number of seconds",
+        ),
+        (
+            "[server]\nlisten = \"127.0.0.1:0\"\n",
+            "unknown setting server (settings.toml:1): [server] is a table",
+        ),
+        ("max_streams = \"5\"\n", "without quotes"),
+    ] {
+        let dir = scratch();
+        fs::write(dir.path().join("settings.toml"), text).unwrap();
+        Run::new(["serve", "--config", "settings.toml"])
+            .in_dir(&dir)
+            .finish()
+            .failed_with(&[said]);
+    }
+}
+
+#[test]
+fn every_command_reads_the_data_directory_from_the_file() {
+    let dir = scratch();
+    let server = Server::builder().data(dir.path().join("data")).start();
+    server.stop();
+    fs::write(dir.path().join("a.toml"), format!("data = {:?}\n", server.data())).unwrap();
+    fs::set_permissions(dir.path().join("a.toml"), fs::Permissions::from_mode(0o644)).unwrap();
+    let run = |arguments: &[&str]| Run::new(arguments).in_dir(&dir).finish();
+    run(&["token", "--user", "ada", "--config", "a.toml"]).succeeded();
+    run(&["check", "--config", "a.toml"]).succeeded();
+    run(&["backup", "--config", "a.toml", "--out", "copy"]).succeeded();
+    run(&["login-link", "--config", "a.toml", "--user", "ada"]).succeeded();
+    run(&["rotate-master-key", "--config", "a.toml"]).succeeded();
+    run(&["restore", "--config", "a.toml", "--from", "copy"]).failed_with(&["already has a store"]);
+    fs::write(dir.path().join("b.toml"), "data = \"new\"\n").unwrap();
+    run(&["restore", "--config", "b.toml", "--from", "copy"]).succeeded();
+    assert!(dir.path().join("new/store.redb").is_file());
+    assert!(!dir.path().join("agentcfg-data").exists());
+}
+
+#[test]
+fn commands_for_directories_name_the_tools_of_the_database() {
+    let url = ("AGENTCFG_DATABASE_URL", "postgres://u:hunter2@127.0.0.1:9/x");
+    let dir = scratch();
+    fs::write(dir.path().join("copy"), "no backup").unwrap();
+    for arguments in [
+        &["check", "--data", "nowhere"][..],
+        &["check", "--data", "."],
+        &["backup", "--data", "nowhere", "--out", "b"],
+        &["restore", "--data", "new", "--from", "copy"],
+    ] {
+        let finished = Run::new(arguments).in_dir(&dir).env(url.0, url.1).finish();
+        let said = finished.failed_with(&["database_url", "pg_dump"]);
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+}
+
+#[test]
+fn a_restore_that_fails_leaves_nothing_behind() {
+    let dir = scratch();
+    fs::write(dir.path().join("copy"), "no backup").unwrap();
+    fs::create_dir(dir.path().join("empty")).unwrap();
+    for data in ["new", "empty"] {
+        Run::new(["restore", "--from", "copy", "--data", data])
+            .in_dir(&dir)
+            .finish()
+            .failed_with(&["cannot restore copy"]);
+    }
+    assert!(!dir.path().join("new").exists());
+    assert_eq!(fs::read_dir(dir.path().join("empty")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_session_key_that_is_gone_is_reported() {
+    let dir = scratch();
+    let server = Server::builder().data(dir.path().join("data")).start();
+    let token = server.token("ada");
+    server.stop();
+    assert!(
+        !server.stderr().contains("session.key is missing"),
+        "{}",
+        server.stderr()
+    );
+    fs::remove_file(server.data().join("session.key")).unwrap();
+    let again = Server::builder().data(server.data()).start();
+    assert!(again.stderr().contains("session.key is missing"), "{}", again.stderr());
+    again.get("/api/whoami").bearer(token).send().expect(401);
+    again.stop();
+    fs::remove_file(server.data().join("session.key")).unwrap();
+    let data = server.data().to_str().unwrap();
+    let finished = run(["token", "--user", "ada", "--data", data]);
+    assert!(finished.stderr.contains("session.key was missing"), "{finished:?}");
+    finished.succeeded();
+}
+
+#[test]
+fn a_secret_in_a_file_that_others_can_read_is_reported() {
+    let dir = scratch();
+    let secret = dir.path().join("secret");
+    fs::write(&secret, "s".repeat(40)).unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).unwrap();
+    let server = Server::builder().set("session_secret_file", &secret).start();
+    assert!(server.stderr().contains("chmod 600"), "{}", server.stderr());
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let server = Server::builder().set("session_secret_file", &secret).start();
+    assert!(!server.stderr().contains("chmod 600"), "{}", server.stderr());
+}
+
+#[test]
+fn the_access_log_names_the_caller_and_no_secret() {
+    let server = Server::builder()
+        .set("access_log", "true")
+        .set("log_format", "json")
+        .set("log", "warn")
+        .start();
+    let studio = Studio::on(&server);
+    let target = format!("/api/agents/configs?workspace_id={}&agent_id=hunter2", studio.id);
+    let answer = server
+        .get(&target)
+        .bearer(&studio.owner)
+        .header("X-Request-Id", "mine-1")
+        .send();
+    let line = until("the line is there", || {
+        let log = server.stderr();
+        let line = log.lines().find(|line| line.contains("mine-1"))?;
+        Some(serde_json::from_str::<serde_json::Value>(line).unwrap())
+    });
+    assert_eq!(line["method"], "GET");
+    assert_eq!(line["route"], "/api/agents/configs");
+    assert_eq!(line["status"], answer.status);
+    assert_eq!(line["request_id"], "mine-1");
+    assert_eq!(line["bytes"], answer.number("content-length"));
+    assert!(line["duration_ms"].as_f64().is_some_and(|time| time > 0.0), "{line}");
+    assert!(
+        line["caller"].as_str().is_some_and(|caller| !caller.is_empty()),
+        "{line}"
+    );
+    let log = server.stderr();
+    assert!(!log.contains("hunter2") && !log.contains(&studio.owner), "{log}");
+    let quiet = Server::builder().set("log", "debug").start();
+    quiet.get("/healthz").send().expect(200);
+    assert!(!quiet.stderr().contains("access:"), "{}", quiet.stderr());
+}
