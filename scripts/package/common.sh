@@ -23,16 +23,23 @@ has_cli() { grep -q '^cli = ' agentcfg-client/Cargo.toml; }
 # The programs of the packages.
 programs() { if has_cli; then echo agentcfg-server agentcfg; else echo agentcfg-server; fi; }
 
-# Builds the programs, each alone, so that none gets the features that another one needs. Arguments are for cargo.
-build_programs() {
-    cargo build --locked "$@" -p agentcfg-server
+# Builds the programs and copies them into a folder, each alone, so that none gets the features that another one needs. A static
+# program needs no file of the system: the flag is for its last step alone, so that both kinds share all libraries.
+build_programs() { # dynamic or static, profile, folder
+    local kind=$1 profile=$2 folder=$3 flags=() built=${CARGO_TARGET_DIR:-target}
+    [ "$kind" = dynamic ] || flags=(-- -C target-feature=+crt-static)
+    cargo rustc --locked --profile "$profile" -p agentcfg-server --bin agentcfg-server "${flags[@]}"
     if has_cli; then
-        cargo build --locked "$@" -p agentcfg-client --features cli --bin agentcfg
+        cargo rustc --locked --profile "$profile" -p agentcfg-client --features cli --bin agentcfg "${flags[@]}"
     fi
+    if [ "$profile" = dev ]; then built+=/debug; else built+=/$profile; fi
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    local program
+    for program in $(programs); do
+        cp "$built/$program" "$folder/$program"
+    done
 }
-
-# The folder below a target folder into which cargo writes what it builds with this profile.
-profile_folder() { if [ "$1" = dev ]; then echo debug; else echo "$1"; fi; }
 
 # cargo-deb of the one release, installed below target/tools unless it is there.
 cargo_deb() {

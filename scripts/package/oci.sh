@@ -24,7 +24,7 @@ mkdir -p "$root"/{etc,usr/bin,usr/share/doc/agentcfg,var/lib/agentcfg} "$layout/
 chmod 700 "$root/var/lib/agentcfg"
 for program in $(programs); do
     [ -x "$programs/$program" ] || fail "$programs/$program is missing"
-    readelf -l "$programs/$program" | grep -q INTERP && fail "$programs/$program is linked dynamically"
+    [[ $(readelf -l "$programs/$program") != *INTERP* ]] || fail "$programs/$program is linked dynamically"
     install -m 755 "$programs/$program" "$root/usr/bin/$program"
     strip --strip-all "$root/usr/bin/$program"
 done
