@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2034 # the variables are for the scripts that source this one
 # Sourced by the scripts that make and test packages: what is built, and into which folders.
 
 # shellcheck source=scripts/need.sh
