@@ -17,6 +17,8 @@ changes=$(git status --porcelain) || fail "a release is made of a commit: run th
 rm -rf "$out"
 mkdir -p "$out"
 (
+    # The macros of C for the time of compilation use it.
+    export SOURCE_DATE_EPOCH=$epoch
     # No path of this machine gets into a program: neither into messages of Rust nor into those of the C libraries.
     cargo_home=${CARGO_HOME:-$HOME/.cargo}
     export RUSTFLAGS="--remap-path-prefix=$PWD=/agentcfg --remap-path-prefix=$cargo_home=/cargo"

@@ -10,12 +10,10 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 cargo_deb_version=3.8.0
 work=target/packaging
 
-# The time of everything in an archive: that of the last commit.
-if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
-    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null) ||
-        fail "this is no git checkout: set SOURCE_DATE_EPOCH to the time of the release, in seconds"
-fi
-export SOURCE_DATE_EPOCH
+# The time of everything in an archive: that of the last commit. It is not exported to cargo, because some libraries are built
+# again when SOURCE_DATE_EPOCH changes.
+epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null)} ||
+    fail "this is no git checkout: set SOURCE_DATE_EPOCH to the time of the release, in seconds"
 export LC_ALL=C TZ=UTC
 
 # Whether the client has a command-line program, agentcfg. Then it is a part of each package.
@@ -48,5 +46,5 @@ cargo_deb() {
     if [[ " $("$tools/bin/cargo-deb" --version 2>/dev/null)" != *" $cargo_deb_version" ]]; then
         cargo install cargo-deb --locked --version "$cargo_deb_version" --root "$tools" >&2
     fi
-    "$tools/bin/cargo-deb" "$@"
+    SOURCE_DATE_EPOCH=$epoch "$tools/bin/cargo-deb" "$@"
 }
