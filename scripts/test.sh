@@ -82,3 +82,11 @@ step "dashboard in a browser"
 npm ci --no-fund --no-audit --prefix tests/dashboard
 npm test --prefix tests/dashboard
 [ -f docs/dashboard.png ] || npm run --prefix tests/dashboard picture
+
+step "packages"
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    scripts/test-packages.sh release
+else
+    [ "${CI:-}" != true ] || fail "the packages are tested by root on Debian"
+    echo "not run: the packages are tested by root on Debian"
+fi

@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2034 # the variables are for the scripts that source this one
 # Sourced by the scripts that make and test packages: what is built, and into which folders.
 
 # shellcheck source=scripts/need.sh
@@ -9,12 +10,10 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 cargo_deb_version=3.8.0
 work=target/packaging
 
-# The time of everything in an archive: that of the last commit.
-if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
-    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null) ||
-        fail "this is no git checkout: set SOURCE_DATE_EPOCH to the time of the release, in seconds"
-fi
-export SOURCE_DATE_EPOCH
+# The time of everything in an archive: that of the last commit. It is not exported to cargo, because some libraries are built
+# again when SOURCE_DATE_EPOCH changes.
+epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null)} ||
+    fail "this is no git checkout: set SOURCE_DATE_EPOCH to the time of the release, in seconds"
 export LC_ALL=C TZ=UTC
 
 # Whether the client has a command-line program, agentcfg. Then it is a part of each package.
@@ -23,16 +22,23 @@ has_cli() { grep -q '^cli = ' agentcfg-client/Cargo.toml; }
 # The programs of the packages.
 programs() { if has_cli; then echo agentcfg-server agentcfg; else echo agentcfg-server; fi; }
 
-# Builds the programs, each alone, so that none gets the features that another one needs. Arguments are for cargo.
-build_programs() {
-    cargo build --locked "$@" -p agentcfg-server
+# Builds the programs and copies them into a folder, each alone, so that none gets the features that another one needs. A static
+# program needs no file of the system: the flag is for its last step alone, so that both kinds share all libraries.
+build_programs() { # dynamic or static, profile, folder
+    local kind=$1 profile=$2 folder=$3 flags=() built=${CARGO_TARGET_DIR:-target}
+    [ "$kind" = dynamic ] || flags=(-- -C target-feature=+crt-static)
+    cargo rustc --locked --profile "$profile" -p agentcfg-server --bin agentcfg-server "${flags[@]}"
     if has_cli; then
-        cargo build --locked "$@" -p agentcfg-client --features cli --bin agentcfg
+        cargo rustc --locked --profile "$profile" -p agentcfg-client --features cli --bin agentcfg "${flags[@]}"
     fi
+    if [ "$profile" = dev ]; then built+=/debug; else built+=/$profile; fi
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    local program
+    for program in $(programs); do
+        cp "$built/$program" "$folder/$program"
+    done
 }
-
-# The folder below a target folder into which cargo writes what it builds with this profile.
-profile_folder() { if [ "$1" = dev ]; then echo debug; else echo "$1"; fi; }
 
 # cargo-deb of the one release, installed below target/tools unless it is there.
 cargo_deb() {
@@ -40,5 +46,5 @@ cargo_deb() {
     if [[ " $("$tools/bin/cargo-deb" --version 2>/dev/null)" != *" $cargo_deb_version" ]]; then
         cargo install cargo-deb --locked --version "$cargo_deb_version" --root "$tools" >&2
     fi
-    "$tools/bin/cargo-deb" "$@"
+    SOURCE_DATE_EPOCH=$epoch "$tools/bin/cargo-deb" "$@"
 }

@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2154 # `work` is set by common.sh
 # Sourced by the tests of packages: checks, and a server that runs in another root. Sets `url` to its address.
 
 check() { # what, command…

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes an image as an archive of the OCI image layout, without a container engine, and prints its path. The same programs and
-# the same SOURCE_DATE_EPOCH give the same bytes. Arguments: the folder with statically linked programs, and the folder to write into.
+# the same commit give the same bytes. Arguments: the folder with statically linked programs, and the folder to write into.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/package/common.sh
@@ -15,7 +15,7 @@ aarch64) architecture=arm64 ;;
 esac
 # The user of the process, who owns the data directory. No system has an account of this number.
 user=65532
-created=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
+created=$(date -u -d "@$epoch" +%Y-%m-%dT%H:%M:%SZ)
 umask 022
 
 root=$work/image-root layout=$work/image
@@ -24,7 +24,7 @@ mkdir -p "$root"/{etc,usr/bin,usr/share/doc/agentcfg,var/lib/agentcfg} "$layout/
 chmod 700 "$root/var/lib/agentcfg"
 for program in $(programs); do
     [ -x "$programs/$program" ] || fail "$programs/$program is missing"
-    readelf -l "$programs/$program" | grep -q INTERP && fail "$programs/$program is linked dynamically"
+    [[ $(readelf -l "$programs/$program") != *INTERP* ]] || fail "$programs/$program is linked dynamically"
     install -m 755 "$programs/$program" "$root/usr/bin/$program"
     strip --strip-all "$root/usr/bin/$program"
 done
@@ -36,7 +36,7 @@ cp LICENSE-MIT LICENSE-APACHE "$root/usr/share/doc/agentcfg"
 scripts/package/licences.sh | gzip -9n >"$root/usr/share/doc/agentcfg/third-party-licences.gz"
 
 archive() { # folder, further arguments of tar
-    tar --format=ustar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --numeric-owner -C "$@"
+    tar --format=ustar --sort=name --mtime="@$epoch" --numeric-owner -C "$@"
 }
 layer=$work/layer.tar
 archive "$root" --create --owner=0 --group=0 --exclude=var/lib/agentcfg --file="$PWD/$layer" etc usr var

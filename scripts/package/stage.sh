@@ -31,5 +31,5 @@ agentcfg ($version-1) stable; urgency=medium
 
   * Release $version; changelog.gz lists what has changed.
 
- -- ${DEBFULLNAME:-The agentcfg contributors} <${DEBEMAIL:-agentcfg@example.org}>  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
+ -- ${DEBFULLNAME:-The agentcfg contributors} <${DEBEMAIL:-agentcfg@example.org}>  $(date -u -R -d "@$epoch")
 EOF

@@ -40,6 +40,13 @@ check "the user is not root" test "${user%%:*}" -gt 0
 owned=$(find "$root" -uid "${user%%:*}" -printf '/%P ')
 check "the user owns the data directory and nothing else" equal "$owned" "/var/lib/agentcfg "
 
+# An engine adds devices, of which the program uses these, and the names of the container.
+mkdir "$root/dev"
+mknod -m 666 "$root/dev/null" c 1 3
+mknod -m 666 "$root/dev/random" c 1 8
+mknod -m 666 "$root/dev/urandom" c 1 9
+echo "127.0.0.1 resolved.test" >"$root/etc/hosts"
+
 mapfile -t environment < <(of_config 'Env[]')
 mapfile -t entry < <(of_config 'Entrypoint[]')
 mapfile -t command < <(of_config 'Cmd[]')
@@ -56,11 +63,11 @@ check "the dashboard is served" equal "$(status "$url/")" 200
 # The C library resolves names in a statically linked program too. The server answers the database's protocol with an error,
 # which shows that the connection was made.
 port=${url##*:}
-echo "127.0.0.1 resolved.test" >"$root/etc/hosts"
 for name in resolved missing; do
     "${outside[@]}" AGENTCFG_DATABASE_URL="postgres://u@$name.test:$port/d?sslmode=disable" AGENTCFG_SESSION_SECRET="$(printf 's%.0s' {1..32})" \
         "${inside[@]}" serve >"$work/$name.log" 2>&1 && fail "no database is there"
 done
-cat "$work/resolved.log" "$work/missing.log"
+check "a name in /etc/hosts is found" grep -q "error communicating with the server" "$work/resolved.log"
+check "a name that is nowhere is not" grep -q "failed to lookup address" "$work/missing.log"
 stop
 rm -rf "$image" "$root"

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Makes the Debian package, the image and the crates, and tests what an operator does with them. Needs root. The argument is the
+# profile of the programs, dev unless it is given.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=scripts/package/common.sh
+. scripts/package/common.sh
+
+profile=${1:-dev}
+[ "$(id -u)" = 0 ] || fail "only root can install packages into a root of their own"
+# The programs of the other tests are the dynamic ones, so that they are built last.
+build_programs static "$profile" "$work/programs/static"
+build_programs dynamic "$profile" "$work/programs/dynamic"
+
+same() { # what, two files
+    cmp "$2" "$3" || fail "$1 has other bytes when it is made again"
+    echo "ok: $1 has the same bytes when it is made again"
+}
+
+scripts/package/stage.sh "$work/programs/dynamic"
+package=$(scripts/package/deb.sh "$work/first")
+scripts/package/stage.sh "$work/programs/dynamic"
+same "the Debian package" "$package" "$(scripts/package/deb.sh "$work/again")"
+scripts/package/test-deb.sh "$package" "$(scripts/package/deb.sh "$work/later" 2)"
+
+image=$(scripts/package/oci.sh "$work/programs/static" "$work/first")
+same "the image" "$image" "$(scripts/package/oci.sh "$work/programs/static" "$work/again")"
+scripts/package/test-oci.sh "$image"
+
+scripts/package/crates.sh "$work/first"
+rm -rf "$work"/{first,again,later}
