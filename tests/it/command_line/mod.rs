@@ -9,3 +9,4 @@ mod rights;
 mod serve;
 mod settings;
 mod token;
+mod upgrade;
