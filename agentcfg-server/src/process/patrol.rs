@@ -13,8 +13,11 @@ const EVERY: Duration = Duration::from_millis(500);
 /// How many steps of the scrub, of about a megabyte each, one round does.
 const STEPS: usize = 4;
 
-/// How many rounds the scrub pauses after a pass over the whole file.
-const PAUSE: u32 = 2 * 3600;
+/// How many rounds the scrub pauses after a pass for each round of the pass, so that it takes a small part of the time.
+const PAUSE_FACTOR: u32 = 50;
+
+/// The shortest and the longest pause in rounds: ten seconds and an hour.
+const PAUSES: (u32, u32) = (20, 2 * 3600);
 
 /// What the metrics show of a store, as it is now.
 pub(super) fn numbers(store: &FileStore) -> StoreNumbers {
@@ -60,6 +63,8 @@ struct Patrol {
     scrub: Scrub,
     /// How many rounds are left of the scrub's pause.
     pause: u32,
+    /// How many rounds this pass of the scrub has taken.
+    rounds: u32,
     /// Whether the last round found the file removed or replaced.
     is_lost: bool,
 }
@@ -87,11 +92,13 @@ impl Patrol {
             self.pause -= 1;
             return;
         }
+        self.rounds = self.rounds.saturating_add(1);
         for _ in 0..STEPS {
             match store.scrub(&mut self.scrub) {
                 Ok(false) => {}
                 Ok(true) => {
-                    self.pause = PAUSE;
+                    self.pause = self.rounds.saturating_mul(PAUSE_FACTOR).clamp(PAUSES.0, PAUSES.1);
+                    self.rounds = 0;
                     return;
                 }
                 // The store logs the reason, and the next round tries the same step.

@@ -12,3 +12,4 @@ mod serve;
 mod service_manager;
 mod settings;
 mod token;
+mod upgrade;

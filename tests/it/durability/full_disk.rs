@@ -162,3 +162,24 @@ fn a_full_disk_is_noticed_without_a_writer() {
     assert_eq!(metric(metrics, "agentcfg_storage_ready"), 0.0);
     eventually("the log says so", || server.stderr().contains("the disk is full"));
 }
+
+#[test]
+fn a_server_starts_on_a_full_disk_and_serves_reads() {
+    let Some(disk) = Disk::mount(16) else { return };
+    let server = Server::builder().data(disk.data()).start();
+    let studio = Studio::on(&server);
+    studio.create("kept", &Value::Null).expect(201);
+    // Not closed in order, so that the start repairs the file.
+    server.kill();
+    let filler = disk.fill_up();
+    let again = Server::builder().data(disk.data()).start();
+    let studio = Studio {
+        server: &again,
+        ..studio
+    };
+    assert_eq!(studio.agent_ids(), ["kept"]);
+    studio.create("late", &Value::Null).expect(503);
+    assert_eq!(again.get("/readyz").send().expect(200).json(), degraded());
+    fs::remove_file(filler).unwrap();
+    studio.create("late", &Value::Null).expect(201);
+}

@@ -65,7 +65,7 @@ impl CheckReport {
 pub enum Problem {
     /// The page structure of the file is inconsistent.
     Structure(String),
-    /// A block of the file does not match its checksum: the block, and the last record that was read before it.
+    /// A block of the file cannot be read, or does not match its checksum: the block, and the last record that was read before it.
     Block(String, String),
     /// A record's key cannot be decoded, or has a kind that this release does not know.
     UnknownKey(String),

@@ -86,7 +86,7 @@ pub(super) enum Fault {
     Full(String),
     /// A page is damaged. Reopening the file would not help.
     Damage(String),
-    /// A block does not match its checksum. Other blocks are not affected.
+    /// A block cannot be read, or does not match its checksum. Other blocks are not affected.
     Block(Damage),
 }
 

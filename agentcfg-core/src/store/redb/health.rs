@@ -161,9 +161,9 @@ impl Health {
     pub(super) fn report(&self, damage: Damage, place: impl FnOnce() -> String) {
         if lock(&self.damaged).insert(damage.block) {
             tracing::error!(
-                block = damage.block,
+                cause = %damage,
                 place = place(),
-                "a block of the store file does not match its checksum: requests that need it are refused, all others are served; \
+                "a block of the store file is damaged: requests that need it are refused, all others are served; \
                  stop the server, run `agentcfg-server check`, and restore a backup into a new directory"
             );
         }

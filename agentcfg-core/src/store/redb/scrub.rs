@@ -98,9 +98,10 @@ impl RedbStore {
                     Err(error @ StoreError::Unavailable(_)) if self.condition().damaged_blocks == 0 => {
                         return Err(error);
                     }
-                    // Damage hides the records after it from this stage. The blocks can still be read.
+                    // Damage hides the records after it from this stage. The blocks can still be read. The damage itself is in the
+                    // log, once.
                     Err(error) => {
-                        tracing::warn!(%error, "the scrub could not read all records and continues with the blocks");
+                        tracing::debug!(%error, "the scrub could not read all records and continues with the blocks");
                         Stage::Blocks(0)
                     }
                 };

@@ -153,15 +153,15 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
         );
     }
     let records: u64 = report.records.values().sum();
+    let kind = match report.block_checksums {
+        true => "the file has block checksums",
+        false => {
+            "the file has no block checksums, because an older release wrote it; the next start of a server converts it"
+        }
+    };
     if report.is_sound() {
         println!("sound: {records} records in {}", dir.path().display());
-        if report.block_checksums {
-            println!("the file has block checksums");
-        } else {
-            println!(
-                "the file has no block checksums, because an older release wrote it; the next start of a server converts it"
-            );
-        }
+        println!("{kind}");
         return Ok(ExitCode::SUCCESS);
     }
     println!(
@@ -169,6 +169,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
         report.problems.len(),
         dir.path().display()
     );
+    println!("{kind}");
     Ok(ExitCode::FAILURE)
 }
 

@@ -11,16 +11,21 @@ use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// A block that does not match its checksum.
+/// A block that cannot be read, or does not match its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct Damage {
     /// The number of the block.
     pub(in super::super) block: u64,
+    /// Why the operating system could not read it; `None` if it was read and does not match its checksum.
+    pub(in super::super) unreadable: Option<io::ErrorKind>,
 }
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "block {} does not match its checksum", self.block)
+        match self.unreadable {
+            Some(why) => write!(f, "block {} cannot be read: {why}", self.block),
+            None => write!(f, "block {} does not match its checksum", self.block),
+        }
     }
 }
 
@@ -47,6 +52,11 @@ pub(in super::super) fn contained<T>(work: impl FnOnce() -> T) -> Result<T, Brok
         Ok(damage) => Broken::Damage(*damage),
         Err(payload) => Broken::Panic(payload),
     })
+}
+
+/// Whether this thread runs in [`contained`].
+pub(super) fn is_contained() -> bool {
+    CONTAINED.get()
 }
 
 /// Fails a read of a damaged block: it unwinds to [`contained`], or returns the error outside of it.

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use redb::{BackendError, StorageBackend};
 
-use self::contain::raise;
+use self::contain::{is_contained, raise};
 use self::head::{Head, ROOM};
 use self::layout::{GROUP, block_offset, disk_len, logical_len};
 use self::sums::Sums;
@@ -164,7 +164,9 @@ impl<B: StorageBackend> Blocks<B> {
         while !rest.is_empty() {
             let run = ((GROUP - block % GROUP) as usize * BLOCK).min(rest.len());
             let (now, later) = std::mem::take(&mut rest).split_at_mut(run);
-            self.0.file.read(block_offset(block), now)?;
+            if let Err(error) = self.0.file.read(block_offset(block), now) {
+                return Err(self.unreadable(block, now, error));
+            }
             for (bytes, block) in now.chunks_exact_mut(BLOCK).zip(block..) {
                 self.verify(state, block, bytes)?;
             }
@@ -182,8 +184,29 @@ impl<B: StorageBackend> Blocks<B> {
         self.0.file.read(block_offset(block), bytes)?;
         match state.sums.verify(&self.0.file, block, bytes)? {
             true => Ok(()),
-            false => Err(raise(Damage { block })),
+            false => Err(raise(Damage {
+                block,
+                unreadable: None,
+            })),
         }
+    }
+
+    /// Fails a read of blocks that the operating system could not read. A read transaction loses only this read, like one of a
+    /// damaged block; to a write transaction it is an I/O error.
+    fn unreadable(&self, first: u64, out: &mut [u8], error: io::Error) -> io::Error {
+        if !is_contained() {
+            return error;
+        }
+        for (bytes, block) in out.chunks_exact_mut(BLOCK).zip(first..) {
+            if let Err(error) = self.0.file.read(block_offset(block), bytes) {
+                return raise(Damage {
+                    block,
+                    unreadable: Some(error.kind()),
+                });
+            }
+        }
+        // Each block alone can be read. The caller tries again.
+        error
     }
 
     /// Verifies the blocks of a range that this process has written or read before, and calls `damaged` for each that changed on
@@ -198,7 +221,13 @@ impl<B: StorageBackend> Blocks<B> {
             if !state.sums.is_known(block) {
                 continue;
             }
-            self.0.file.read(block_offset(block), &mut bytes)?;
+            if let Err(error) = self.0.file.read(block_offset(block), &mut bytes) {
+                damaged(Damage {
+                    block,
+                    unreadable: Some(error.kind()),
+                });
+                continue;
+            }
             if !state.sums.verify(&self.0.file, block, &bytes)? {
                 // A write may be in progress. The lock of the head waits for its end.
                 let _head = state.head();
@@ -207,7 +236,10 @@ impl<B: StorageBackend> Blocks<B> {
                 }
                 self.0.file.read(block_offset(block), &mut bytes)?;
                 if !state.sums.verify(&self.0.file, block, &bytes)? {
-                    damaged(Damage { block });
+                    damaged(Damage {
+                        block,
+                        unreadable: None,
+                    });
                 }
             }
             count += 1;

@@ -39,8 +39,12 @@ impl Group {
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let sums = self.sums.iter();
-        sums.flat_map(|sum| sum.load(Ordering::Acquire).to_be_bytes()).collect()
+        let mut bytes = vec![0; BLOCK];
+        let (words, _) = bytes.as_chunks_mut::<4>();
+        for (word, sum) in words.iter_mut().zip(&self.sums) {
+            *word = sum.load(Ordering::Acquire).to_be_bytes();
+        }
+        bytes
     }
 
     fn know(&self, place: u64, known: bool) {

@@ -15,7 +15,7 @@ use super::disk::options;
 
 /// An operation on a file.
 #[derive(Clone)]
-pub(super) enum Done {
+pub(in super::super) enum Done {
     Write(u64, Vec<u8>),
     SetLen(u64),
     Sync,
@@ -23,13 +23,13 @@ pub(super) enum Done {
 
 /// Handles are clones of each other.
 #[derive(Clone, Default)]
-pub(super) struct Memory {
+pub(in super::super) struct Memory {
     bytes: Arc<Mutex<Vec<u8>>>,
     log: Option<Arc<Mutex<Vec<Done>>>>,
 }
 
 impl Memory {
-    pub(super) fn new(bytes: Vec<u8>) -> Self {
+    pub(in super::super) fn new(bytes: Vec<u8>) -> Self {
         Self {
             bytes: Arc::new(Mutex::new(bytes)),
             log: None,
@@ -37,22 +37,22 @@ impl Memory {
     }
 
     /// An empty file that logs the operations on it.
-    pub(super) fn logged() -> Self {
+    pub(in super::super) fn logged() -> Self {
         Self {
             log: Some(Arc::default()),
             ..Self::default()
         }
     }
 
-    pub(super) fn log(&self) -> Vec<Done> {
+    pub(in super::super) fn log(&self) -> Vec<Done> {
         self.log.as_ref().unwrap().lock().unwrap().clone()
     }
 
-    pub(super) fn done(&self) -> usize {
+    pub(in super::super) fn done(&self) -> usize {
         self.log.as_ref().unwrap().lock().unwrap().len()
     }
 
-    pub(super) fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+    pub(in super::super) fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
         self.bytes.lock().unwrap()
     }
 

@@ -11,7 +11,7 @@ mod file;
 mod flips;
 mod golden;
 mod heal;
-mod memory;
+pub(super) mod memory;
 mod rate;
 mod scan;
 mod space;
@@ -26,22 +26,20 @@ use super::blocks::Blocks;
 use super::{RedbOptions, RedbStore};
 use crate::model::WorkspaceId;
 
-/// The number of cases that a fault test tries: `full` if `AGENTCFG_FAULTS` is `full`, else `few`.
-fn cases(full: usize, few: usize) -> usize {
-    match std::env::var("AGENTCFG_FAULTS").as_deref() {
-        Ok("full") => full,
-        _ => few,
-    }
+/// The number of cases that a fault test tries: `CASES` of the environment, or the default.
+fn cases(default: usize) -> usize {
+    std::env::var("CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok())
+        .unwrap_or(default)
 }
 
-/// Reproducible random numbers, from the seed `AGENTCFG_FAULTS_SEED`.
+/// Reproducible random numbers, from the seed `SEED` of the environment.
 struct Dice(u64);
 
 impl Dice {
     fn new() -> Self {
-        let seed = std::env::var("AGENTCFG_FAULTS_SEED")
-            .ok()
-            .and_then(|seed| seed.parse().ok());
+        let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
         Self(seed.unwrap_or(1))
     }
 
