@@ -33,6 +33,7 @@ impl NoFields {
 }
 
 impl Body for NoFields {
+    const FIELDS: &'static [&'static str] = &[];
     const READ_ONLY: &'static [&'static str] = &[];
 
     fn read(_: &mut Fields<'_>) -> Option<Self> {
