@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 /// A connection that detects the disconnect of its client; see [`Disconnect`].
 ///
@@ -24,6 +25,11 @@ use std::task::{Context, Poll};
 pub trait WatchClient: Debug + Send + Sync {
     /// Ready when the client has closed the connection or its sending side. The task of the connection is woken then.
     fn poll_disconnected(&self, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Breaks the connection off if the client has not taken the whole response by then. The default does nothing.
+    fn end_by(&self, end: Instant) {
+        let _ = end;
+    }
 }
 
 /// Detects that the client of a request has closed the connection or its sending side: over TCP the two look alike.
@@ -69,6 +75,19 @@ impl Disconnect {
     /// ```
     pub async fn disconnected(&self) {
         poll_fn(|cx| self.poll_disconnected(cx)).await;
+    }
+
+    /// Breaks the connection off if the client has not taken the whole response by then. A client that reads a few bytes now
+    /// and then never times out otherwise, and while it does not take the next piece of a body, nothing ends the body.
+    ///
+    /// ```no_run
+    /// # use std::time::{Duration, Instant};
+    /// # fn example(disconnect: agentcfg_server::Disconnect) {
+    /// disconnect.end_by(Instant::now() + Duration::from_secs(600));
+    /// # }
+    /// ```
+    pub fn end_by(&self, end: Instant) {
+        self.0.end_by(end);
     }
 
     /// Ready when the client has disconnected.

@@ -5,11 +5,12 @@
 //! because the types must be `Send` and `Sync`.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::Instant;
 
 use super::answer::Follow;
 use crate::http::{Disconnect, WatchClient};
@@ -27,6 +28,10 @@ struct State {
     /// Whether the service polls for a disconnect of the client.
     watched: AtomicBool,
     left: AtomicBool,
+    /// Whether `end` is set.
+    has_end: AtomicBool,
+    /// When the client must have taken the whole response.
+    end: Mutex<Option<Instant>>,
 }
 
 /// The phase of the current request and response.
@@ -56,6 +61,7 @@ impl Exchange {
         self.0.body_sent.store(has_body, Relaxed);
         self.0.watched.store(false, Relaxed);
         self.0.left.store(false, Relaxed);
+        self.0.has_end.store(false, Relaxed);
         ResponseGuard(self.clone())
     }
 
@@ -67,6 +73,12 @@ impl Exchange {
     /// Notes that the client has closed the connection or its sending side.
     pub(super) fn disconnected(&self) {
         self.0.left.store(true, Relaxed);
+    }
+
+    /// When the client must have taken the whole response, if the service has said so.
+    pub(super) fn end(&self) -> Option<Instant> {
+        let has_end = self.0.has_end.load(Relaxed);
+        has_end.then(|| *self.0.end.lock().unwrap_or_else(PoisonError::into_inner))?
     }
 
     /// Whether an orderly close now would make an incomplete HTTP/1.0 response look complete.
@@ -121,6 +133,11 @@ impl WatchClient for State {
         } else {
             Poll::Pending
         }
+    }
+
+    fn end_by(&self, end: std::time::Instant) {
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end.into());
+        self.has_end.store(true, Relaxed);
     }
 }
 

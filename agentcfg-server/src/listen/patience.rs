@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The time limit of a pending write. Each write that succeeds starts it again.
 #[derive(Debug)]
@@ -20,14 +20,22 @@ impl WriteTimeout {
         Self { time, timer: None }
     }
 
-    /// Applies the limit to the result of a write.
-    pub(super) fn apply(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    /// Applies the limit to the result of a write. No write waits beyond `end`, if there is one.
+    pub(super) fn apply(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+        end: impl FnOnce() -> Option<Instant>,
+    ) -> Poll<io::Result<usize>> {
         if written.is_ready() {
             self.timer = None;
             return written;
         }
         let time = self.time;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(time)));
+        let timer = self.timer.get_or_insert_with(|| {
+            let deadline = Instant::now() + time;
+            Box::pin(sleep_until(end().map_or(deadline, |end| end.min(deadline))))
+        });
         ready!(timer.as_mut().poll(cx));
         let message = "the client does not read its response";
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
@@ -64,7 +72,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Patient<T> {
 impl<T: AsyncWrite + Unpin> AsyncWrite for Patient<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write(cx, bytes);
-        self.timeout.apply(cx, written)
+        self.timeout.apply(cx, written, || None)
     }
 
     fn poll_write_vectored(
@@ -73,7 +81,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Patient<T> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
-        self.timeout.apply(cx, written)
+        self.timeout.apply(cx, written, || None)
     }
 
     fn is_write_vectored(&self) -> bool {

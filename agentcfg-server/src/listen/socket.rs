@@ -216,7 +216,7 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> Socket<T> {
     fn poll_replacement(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(rest) = self.replacement.as_ref().filter(|rest| !rest.is_empty()) {
             let written = Pin::new(&mut self.io).poll_write(cx, rest);
-            match ready!(self.write_timeout.apply(cx, written))? {
+            match ready!(self.write_timeout.apply(cx, written, || None))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 n => {
                     if let Some(rest) = &mut self.replacement {
@@ -284,8 +284,9 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
         if self.intercept(bytes) {
             return Poll::Ready(Ok(bytes.len()));
         }
-        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
-        self.write_timeout.apply(cx, written)
+        let this = &mut *self;
+        let written = Pin::new(&mut this.io).poll_write(cx, bytes);
+        this.write_timeout.apply(cx, written, || this.exchange.end())
     }
 
     fn poll_write_vectored(
@@ -300,8 +301,9 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
         if self.intercept(start) {
             return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
         }
-        let written = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
-        self.write_timeout.apply(cx, written)
+        let this = &mut *self;
+        let written = Pin::new(&mut this.io).poll_write_vectored(cx, slices);
+        this.write_timeout.apply(cx, written, || this.exchange.end())
     }
 
     fn is_write_vectored(&self) -> bool {

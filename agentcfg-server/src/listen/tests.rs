@@ -106,6 +106,11 @@ async fn answer(
             release.notify_one();
             Bytes::from_static(b"noticed")
         }
+        "/ending" => {
+            let disconnect = request.extensions().get::<Disconnect>().unwrap();
+            disconnect.end_by(std::time::Instant::now() + short());
+            Bytes::from(vec![b'x'; 64 << 20])
+        }
         "/panic" => panic!("as asked"),
         "/big" => Bytes::from(vec![b'x'; 64 << 20]),
         // The service returns bytes that look like a refusal by hyper.

@@ -25,6 +25,9 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(15);
 const AGE: Duration = Duration::from_secs(600);
 const AGE_SPREAD: Duration = Duration::from_secs(120);
 
+/// How long a client has to take the end of its stream.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// The range of `retry`, in milliseconds: clients of a server that restarts do not come back all at once.
 const RETRY_MILLIS: (u64, u64) = (1000, 5000);
 
@@ -55,6 +58,10 @@ impl Opening<'_> {
         let actor = self.caller.actor();
         let slot = self.streams.enter(&format!("{} {}", actor.kind, actor.id))?;
         let now = Instant::now();
+        let ends_at = now + AGE - AGE_SPREAD + random(2 * AGE_SPREAD);
+        if let Some(disconnect) = self.disconnect {
+            disconnect.end_by((ends_at + PATIENCE).into());
+        }
         let session = Session {
             service: self.service.clone(),
             user: self.session.map(|session| (self.caller.clone(), session.into_owned())),
@@ -62,7 +69,7 @@ impl Opening<'_> {
             phase: Phase::New,
             closing: self.streams.closing(),
             bookmark_at: now + BOOKMARK_EVERY,
-            ends_at: now + AGE - AGE_SPREAD + random(2 * AGE_SPREAD),
+            ends_at,
             is_live: false,
             place: Place::new(slot, self.observer.cloned()),
         };

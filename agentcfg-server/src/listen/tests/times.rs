@@ -116,6 +116,25 @@ async fn a_connection_with_an_unread_response_is_closed() {
 }
 
 #[tokio::test]
+async fn a_client_that_reads_a_trickle_is_cut_at_the_end_of_its_response() {
+    let server = Server::start(Limits::default()).await;
+    let mut stream = server.connect().await;
+    stream
+        .write_all(b"GET /ending HTTP/1.1\r\nhost: a\r\naccept: text/event-stream\r\n\r\n")
+        .await
+        .unwrap();
+    read_until(&mut stream, "\r\n\r\n").await;
+    let began = tokio::time::Instant::now();
+    // The client never stops to read, so that the time limit of a single write is never over.
+    let mut taken = vec![0; 64 << 10];
+    while server.open.get() > 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let _ = stream.read(&mut taken).await;
+    }
+    assert!(began.elapsed() < Limits::default().write_timeout);
+}
+
+#[tokio::test]
 async fn connections_above_the_limit_wait_in_the_backlog() {
     let server = Server::start(Limits {
         max_connections: 1,
