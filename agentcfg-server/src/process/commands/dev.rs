@@ -130,7 +130,7 @@ curl -X DELETE '{configs}?agent_id=writer' {auth}
 # make another API key
 curl -X POST 'http://{address}/api/api-keys' -H 'Authorization: Bearer {token}' {json} -d '{{"workspace_id":"{id}","name":"another","environment":"development","scope":"write"}}'
 
-Everything else: http://{address}/openapi.json
+Everything else: http://{address}/docs
 Stop: Ctrl-C. Start over: remove {data}
 
 "#
