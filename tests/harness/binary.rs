@@ -88,7 +88,17 @@ pub fn example(name: &str) -> PathBuf {
     static BUILD: Once = Once::new();
     let path = target().join("debug/examples").join(name);
     if !path.is_file() {
-        BUILD.call_once(|| cargo(&["build", "--locked", "-p", "agentcfg-examples", "--examples"]));
+        BUILD.call_once(|| {
+            cargo(&[
+                "build",
+                "--locked",
+                "-p",
+                "agentcfg-examples",
+                "-p",
+                "agentcfg-example-axum",
+                "--examples",
+            ])
+        });
     }
     path
 }

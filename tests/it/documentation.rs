@@ -1,6 +1,8 @@
 //! The documentation that the server has in itself: `/docs`, `/docs.css`, `/docs.md` and `/llms.txt`.
 
-use agentcfg_tests::harness::Server;
+use std::process::Command;
+
+use agentcfg_tests::harness::{Server, Studio, not_run};
 
 const FILES: [(&str, &str); 4] = [
     ("/docs", "text/html; charset=utf-8"),
@@ -89,4 +91,63 @@ fn the_page_has_all_operations_of_the_description() {
         assert!(page.contains(&format!(">{name}</h2>")), "{name}");
         assert!(index.contains(&format!("- [{name}](docs.md#")), "{name}");
     }
+}
+
+/// Lines that are not answered with 200: they create something, or name what a new workspace does not have.
+const OTHERS: [(&str, &str); 21] = [
+    ("POST /api/sessions", "204"),
+    ("DELETE /api/sessions", "400"),
+    ("DELETE /api/workspaces", "400"),
+    ("DELETE /api/api-keys", "404"),
+    ("POST /api/api-keys/rotate", "404"),
+    ("PATCH /api/webhooks", "404"),
+    ("DELETE /api/webhooks", "404"),
+    ("POST /api/webhooks/test", "404"),
+    ("POST /api/webhooks/replay", "404"),
+    ("POST /api/webhooks/rotate-secret", "404"),
+    ("GET /api/webhooks/deliveries", "404"),
+    ("POST /api/agents/model-calls/openai/v1/chat/completions", "503"),
+    ("POST /api/agents/model-calls/openai/v1/responses", "503"),
+    ("POST /api/agents/model-calls/openai/v1/embeddings", "503"),
+    ("POST /api/agents/model-calls/anthropic/v1/messages", "400"),
+    ("POST /api/agents/model-calls/anthropic/v1/messages/count_tokens", "503"),
+    ("POST /api/agents/model-calls/{provider}/{path}", "503"),
+    ("POST /api/workspaces", "201"),
+    ("POST /api/agents/configs", "201"),
+    ("POST /api/api-keys", "201"),
+    ("POST /api/webhooks", "201"),
+];
+
+/// The lines work in the order in which they are written, from the creation of an agent on.
+#[test]
+fn each_line_to_try_is_a_request_that_the_server_takes() {
+    if Command::new("curl").arg("--version").output().is_err() {
+        return not_run("curl is missing");
+    }
+    let studio = Studio::open();
+    let key = studio.key("admin").key;
+    let text = String::from_utf8(studio.server.get("/docs.md").send().expect(200).body).unwrap();
+    let mut lines = 0;
+    for section in text.split("\n### ").skip(1) {
+        let Some((_, line)) = section.split_once("```sh\ncurl ") else {
+            continue;
+        };
+        let (line, _) = line.split_once("\n```").unwrap();
+        let place = section.split('`').nth(1).unwrap();
+        let output = Command::new("bash")
+            .arg("-c")
+            .arg(format!("curl -s -o /dev/null -w '%{{http_code}}' {line}"))
+            .env("SERVER_URL", studio.server.url())
+            .env("API_KEY", &key)
+            .env("SESSION_TOKEN", &studio.owner)
+            .env("WORKSPACE_ID", studio.id.to_string())
+            .output()
+            .unwrap();
+        let status = String::from_utf8(output.stdout).unwrap();
+        let expected = OTHERS.iter().find(|(other, _)| *other == place);
+        let expected = expected.map_or("200", |(_, status)| *status);
+        assert_eq!(status, expected, "{place}: {line}");
+        lines += 1;
+    }
+    assert!(lines > 50, "{lines}");
 }

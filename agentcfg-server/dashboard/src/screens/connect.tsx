@@ -17,7 +17,12 @@ export function Connect() {
   return (
     <Page title="Connect" width="text">
       <Lead>
-        Commands and settings for this server and this workspace. Put a key of the page API keys into <code>API_KEY</code>.
+        Commands and settings for this server and this workspace. Put a key of the page API keys into <code>API_KEY</code>. All
+        else is in the{" "}
+        <a class="link" href={at("docs")}>
+          API reference
+        </a>
+        .
       </Lead>
       <div class="stack wide-gap">
         <KeyHint />

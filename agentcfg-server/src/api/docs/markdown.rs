@@ -2,8 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use super::schema::{limits, referred, type_of};
 use crate::api::node::Node;
+
+/// What is encoded in the URL of an example: all but the characters that a path or a query can have.
+const IN_URLS: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/')
+    .remove(b':');
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
@@ -197,7 +208,9 @@ impl<'a> Operation<'a> {
     fn describe_body(&self, document: &Node, body: &Node, text: &mut Text) {
         let schema = body.get("schema").unwrap_or(body);
         let fields = resolved(document, schema);
-        let said = fields.text("description");
+        let own = self.node.get("requestBody").map(|body| body.text("description"));
+        let said = [fields.text("description"), own.unwrap_or_default()];
+        let said = said.into_iter().find(|said| !said.is_empty()).unwrap_or_default();
         text.paragraph(&format!("**Body**, JSON. {said}"));
         if fields.get("properties").is_some() {
             fields_table(document, fields, text);
@@ -247,13 +260,13 @@ impl<'a> Operation<'a> {
         let mut query = Vec::new();
         for parameter in self.parameters(document) {
             let name = parameter.text("name");
-            let example = match (name, parameter.get("example")) {
-                ("workspace_id", _) => "$WORKSPACE_ID".to_owned(),
-                (_, Some(example)) => example.as_str().map_or_else(|| example.to_string(), str::to_owned),
-                (_, None) => continue,
+            let Some(example) = example_of(document, parameter) else {
+                continue;
             };
             match parameter.text("in") {
                 "path" => path = path.replace(&format!("{{{name}}}"), &example),
+                // A position is needed, be it by this parameter or by a header field.
+                "query" if name == "after" => query.push("after=start".to_owned()),
                 "query" if parameter.get("required").is_some() => query.push(format!("{name}={example}")),
                 _ => {}
             }
@@ -294,6 +307,18 @@ impl<'a> Operation<'a> {
             (false, false) => None,
         }
     }
+}
+
+/// The example of a parameter, as it stands in a URL.
+fn example_of(document: &Node, parameter: &Node) -> Option<String> {
+    if parameter.text("name") == "workspace_id" {
+        return Some("$WORKSPACE_ID".to_owned());
+    }
+    let schema = resolved(document, parameter.get("schema")?);
+    let words = schema.get("enum").and_then(|words| words.items().first());
+    let example = parameter.get("example").or(words)?;
+    let text = example.as_str().map_or_else(|| example.to_string(), str::to_owned);
+    Some(utf8_percent_encode(&text, IN_URLS).to_string())
 }
 
 /// A body between single quotes of a shell, with the workspace of the variable.

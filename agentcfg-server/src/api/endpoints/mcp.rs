@@ -6,7 +6,7 @@ use super::tags::MCP;
 use crate::api::answer::{Answer, AnswerDoc, Shown};
 use crate::api::call::parameters::{McpMethod, McpName, McpVersion};
 use crate::api::call::{Call, Rpc};
-use crate::api::endpoint::{Definition, Doc, Endpoint, Values};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::mcp::{self, Mirrored};
 use crate::api::route::{Needs, Route};
 use crate::http::Body;
@@ -52,6 +52,7 @@ impl Endpoint for Exchange {
          the protocol are JSON-RPC errors: with status 400 for a message or a header field that is malformed, 404 for an unknown \
          method in the stateless revision. A notification is answered with 202 and no body.",
     )
+    .bodies(&[Example("tools", r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#)])
     .answer("The response to the message.", &[])
     .failures(&[403]);
 

@@ -131,7 +131,7 @@ curl -X DELETE '{configs}?agent_id=writer' {auth}
 # make another API key
 curl -X POST '{base}/api/api-keys' -H 'Authorization: Bearer {token}' {json} -d '{{"workspace_id":"{id}","name":"another","environment":"development","scope":"write"}}'
 
-Everything else: {base}/openapi.json
+Everything else: {base}/docs
 Stop: Ctrl-C. Start over: remove {data}
 
 "#
