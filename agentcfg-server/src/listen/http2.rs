@@ -60,6 +60,9 @@ const MAX_LOCAL_RESETS: usize = 256;
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Time for a client without requests in flight to close a connection that the server has ended with GOAWAY.
+const GOODBYE: Duration = Duration::from_secs(5);
+
 /// Serves `io` until either side closes it. `closing` turns true at shutdown.
 pub(super) async fn run<T, S, B>(io: T, service: S, limits: Limits, closing: watch::Receiver<bool>)
 where
@@ -107,8 +110,9 @@ where
     let mut connection = pin!(connection);
     let mut alarm = pin!(sleep_until(activity.deadline().unwrap_or_else(Instant::now)));
     let mut closing = pin!(shutdown(closing));
+    // Whether a GOAWAY was sent: at shutdown, or because the connection is idle.
     let mut is_closing = false;
-    let mut is_idle = false;
+    let mut is_ending = false;
     loop {
         tokio::select! {
             biased;
@@ -119,8 +123,13 @@ where
                 return;
             }
             () = async { if is_closing { pending().await } else { closing.as_mut().await } } => {
+                if !activity.has_begun() {
+                    return;
+                }
                 is_closing = true;
+                is_ending = true;
                 connection.as_mut().graceful_shutdown();
+                alarm.as_mut().reset(Instant::now() + GOODBYE);
             }
             () = activity.abused() => {
                 tracing::info!("closing an HTTP/2 connection whose client resets its requests");
@@ -129,16 +138,15 @@ where
             () = alarm.as_mut() => {
                 let now = Instant::now();
                 match activity.deadline() {
+                    None if is_ending => alarm.as_mut().reset(now + GOODBYE),
                     None => alarm.as_mut().reset(now + limits.idle_timeout),
+                    Some(_) if is_ending => return,
                     Some(deadline) if deadline > now => alarm.as_mut().reset(deadline),
-                    Some(_) if is_idle => {
-                        tracing::debug!("closing an HTTP/2 connection that is idle and does not end");
-                        return;
-                    }
+                    Some(_) if !activity.has_begun() => return,
                     Some(_) => {
-                        is_idle = true;
+                        is_ending = true;
                         connection.as_mut().graceful_shutdown();
-                        alarm.as_mut().reset(now + limits.write_timeout);
+                        alarm.as_mut().reset(now + GOODBYE);
                     }
                 }
             }

@@ -57,6 +57,25 @@ async fn the_client_works_over_tls() {
 }
 
 #[test]
+fn lines_to_copy_and_links_are_of_https() {
+    let pair = Pair::good();
+    let dir = agentcfg_tests::harness::scratch();
+    let server = pair.server().dev_in(dir.path()).start();
+    let printed = server.stdout();
+    for start in [
+        "Dashboard        https://127.0.0.1:",
+        "curl 'https://127.0.0.1:",
+        "listening on https://127.0.0.1:",
+    ] {
+        assert!(printed.contains(start), "{printed}");
+    }
+    assert!(!printed.contains("http://"), "{printed}");
+    let data = dir.path().join("agentcfg-data");
+    let link = Run::new(["login-link", "--user", "dev", "--data", data.to_str().unwrap()]).finish();
+    assert!(link.succeeded().starts_with("https://127.0.0.1:"));
+}
+
+#[test]
 fn a_request_without_tls_is_answered_with_the_way_out() {
     let pair = Pair::good();
     let server = pair.server().start();

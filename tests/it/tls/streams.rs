@@ -2,9 +2,10 @@
 
 use agentcfg_tests::harness::eventually;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
-use super::client::{END_HEADERS, END_STREAM, Frames, HEADERS, Http2, PATIENCE, RST_STREAM, frame, piece};
+use super::client::{END_HEADERS, END_STREAM, Frames, HEADERS, Http2, PATIENCE, RST_STREAM, frame, piece, tls};
 use super::{Pair, workspace};
 
 /// The value of a metric.
@@ -107,4 +108,34 @@ async fn idle_connections_are_closed_and_those_with_streams_are_not() {
     }
     busy.get("/healthz", &[]).await.expect(200);
     drop(tab);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_of_http1_that_leaves_ends_its_stream() {
+    let pair = Pair::good();
+    let metrics = free_address();
+    let server = pair.server().set("metrics_listen", &metrics).start();
+    let http = Http2::connect(server.address()).await;
+    let (bearer, workspace) = workspace(&server, &http, "ada").await;
+    for is_orderly in [true, false] {
+        let mut stream = tls(server.address(), &["http/1.1"]).await.unwrap();
+        let request = format!(
+            "GET /api/changes?workspace_id={workspace}&after=now HTTP/1.1\r\nHost: localhost\r\n\
+             Accept: text/event-stream\r\nAuthorization: {bearer}\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut start = [0; 15];
+        timeout(PATIENCE, stream.read_exact(&mut start)).await.unwrap().unwrap();
+        assert_eq!(&start, b"HTTP/1.1 200 OK");
+        eventually("the stream is open", || {
+            metric(&metrics, "agentcfg_streams") == Some(1.0)
+        });
+        if is_orderly {
+            stream.shutdown().await.unwrap();
+        }
+        drop(stream);
+        eventually("the server notices", || {
+            metric(&metrics, "agentcfg_streams") == Some(0.0)
+        });
+    }
 }

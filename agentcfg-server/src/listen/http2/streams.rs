@@ -54,6 +54,7 @@ pub(super) struct Activity {
 #[derive(Debug)]
 struct State {
     open: usize,
+    has_begun: bool,
     /// When the connection must have a request, while none is open.
     deadline: Instant,
     /// Requests that the client has reset, less those that were answered.
@@ -65,6 +66,7 @@ impl Activity {
         Self {
             state: Mutex::new(State {
                 open: 0,
+                has_begun: false,
                 // The first request has no request before it, so the header timeout applies instead of the idle timeout.
                 deadline: Instant::now() + limits.header_timeout,
                 abandoned: 0,
@@ -85,8 +87,15 @@ impl Activity {
         self.abuse.notified().await;
     }
 
+    /// Whether there was a request.
+    pub(super) fn has_begun(&self) -> bool {
+        self.state().has_begun
+    }
+
     fn opened(&self) {
-        self.state().open += 1;
+        let mut state = self.state();
+        state.open += 1;
+        state.has_begun = true;
     }
 
     fn closed(&self, is_complete: bool) {
