@@ -21,7 +21,7 @@ refuse() { # package, features, crates that it must not pull in
 refuse agentcfg-core "--all-features" hyper http hyper-util axum tower-http
 refuse agentcfg-core "--no-default-features" redb argon2 jsonwebtoken tokio
 # An app that mounts the API needs nothing of the server's process.
-process="clap toml redb tokio-postgres deadpool-postgres prometheus-client tracing-subscriber"
+process="clap clap_complete clap_mangen toml redb tokio-postgres deadpool-postgres prometheus-client tracing-subscriber"
 # shellcheck disable=SC2086
 refuse agentcfg-server "--no-default-features" $process
 # shellcheck disable=SC2086

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the files of a release: the Debian package, the image, the crates, and SHA256SUMS. The same commit, toolchain and cargo-deb
-# give the same bytes in any folder and on any machine with the same Debian release. The argument is the folder to write into,
+# Makes the files of a release: the Debian package, the image, the crates, and SHA256SUMS. No path, time or
+# user of this machine gets into them, so that the same commit, toolchain and Debian release can give the same bytes. The argument is the folder to write into,
 # target/release-artifacts unless it is given. AGENTCFG_PROFILE names another profile than release.
 set -euo pipefail
 cd "$(dirname "$0")/.."
