@@ -32,7 +32,7 @@ pub(super) fn convert(path: &Path, options: &RedbOptions) -> Result<(), OpenErro
     let metadata = file.metadata()?;
     let mut old = builder(options).create_with_backend(Overlay::new(FileBackend::new(file)?))?;
     // Until this process got the lock, another one may have converted the file and committed to the new one.
-    if place.lost().is_some() {
+    if place.lost(0).is_some() {
         return Err(OpenError::Held);
     }
     verify_format(&old)?;

@@ -71,7 +71,9 @@ impl Health {
 
     /// What happened to the file, unless it is still at its path.
     pub(super) fn lost(&self) -> Option<String> {
-        lock(&self.place).as_ref().and_then(Place::lost)
+        // While the file is closed, no length is expected.
+        let len = self.blocks().and_then(|blocks| blocks.disk_len()).unwrap_or(0);
+        lock(&self.place).as_ref().and_then(|place| place.lost(len))
     }
 
     /// Why a commit of this many bytes would fail or be lost; `None` if nothing is known that would make it fail.

@@ -1,7 +1,7 @@
 //! Whether the file that is open is still the one at its path.
 //!
 //! A file that was removed or replaced can be read and written while it is open, but what is written is lost when the process
-//! ends. So the writer checks the path before each group commit.
+//! ends. What is written to a file that was truncated from outside belongs to a state that is gone. So the writer checks the path before each group commit.
 
 use std::fs::File;
 use std::io;
@@ -28,10 +28,16 @@ impl Place {
         &self.path
     }
 
-    /// What happened to the file, unless it is still at its path.
-    pub(super) fn lost(&self) -> Option<String> {
+    /// What happened to the file, unless it is still at its path with at least this many bytes.
+    pub(super) fn lost(&self, len: u64) -> Option<String> {
         let path = self.path.display();
         match std::fs::metadata(&self.path) {
+            Ok(found) if identity(&found) == self.identity && found.len() < len => {
+                let found = found.len();
+                Some(format!(
+                    "the store file {path} was truncated: it has {found} of {len} bytes"
+                ))
+            }
             Ok(found) if identity(&found) == self.identity => None,
             Ok(_) => Some(format!("the store file {path} was replaced by another file")),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

@@ -34,14 +34,17 @@ pub(super) fn backup(args: &BackupArgs) -> Result<ExitCode, CommandError> {
         Ok(lock) => {
             dir.require_store()?;
             let store = open_store(&lock, config.cache_mb)?;
-            store.backup(&mut draft.file)?;
+            store
+                .backup(&mut draft.file)
+                .map_err(|error| format!("{error}; {}", check_hint(&dir)))?;
         }
         // A server works on the directory: ask it.
         Err(DataDirError::Locked { path, holder }) => {
             control::request_backup(&dir, &mut draft.file).map_err(|error| {
                 format!(
-                    "{} is in use by {holder}, and it did not give a copy: {error}",
-                    path.display()
+                    "{} is in use by {holder}, and it did not give a copy: {error}; if the store is damaged, stop the server, and {}",
+                    path.display(),
+                    check_hint(&dir)
                 )
             })?;
         }
@@ -56,6 +59,11 @@ pub(super) fn backup(args: &BackupArgs) -> Result<ExitCode, CommandError> {
         program = program()
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// How to find out what is wrong with a store.
+fn check_hint(dir: &DataDir) -> String {
+    format!("{} check --data {} says what is wrong", program(), dir.path().display())
 }
 
 pub(super) fn restore(args: &RestoreArgs) -> Result<ExitCode, CommandError> {

@@ -247,6 +247,11 @@ impl<B: StorageBackend> Blocks<B> {
         Ok(count)
     }
 
+    /// The length that the file on disk has at least; `None` before its first use.
+    pub(super) fn disk_len(&self) -> Option<u64> {
+        disk_len(self.0.state.get()?.len())
+    }
+
     /// The number of blocks of the logical file.
     pub(super) fn count(&self) -> io::Result<u64> {
         Ok(self.state()?.len() / BLOCK as u64)
@@ -305,6 +310,8 @@ impl<B: StorageBackend> StorageBackend for Blocks<B> {
         let _head = state.head();
         if len < state.len() {
             state.sums.cut(&self.0.file, len / BLOCK as u64)?;
+            // Before the file is shorter, so that nothing expects the part that is cut off.
+            state.len.store(len, Ordering::Release);
         }
         self.0.file.set_len(disk)?;
         state.len.store(len, Ordering::Release);

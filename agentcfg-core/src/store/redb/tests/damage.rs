@@ -130,6 +130,21 @@ async fn a_store_whose_file_was_removed_refuses_commits_and_makes_backups() {
 }
 
 #[tokio::test]
+async fn a_store_whose_file_was_truncated_refuses_commits() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.redb");
+    let store = open(&path);
+    fill(&store).await;
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let refused = store.commit(batch([], [put("late", "1")])).await.unwrap_err();
+    assert!(refused.to_string().contains("was truncated"), "{refused}");
+    assert!(!store.is_ready());
+    std::fs::write(&path, &whole).unwrap();
+    store.commit(batch([], [put("late", "1")])).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_scrub_beside_a_writer_finds_nothing() {
     let place = tempfile::tempdir().unwrap();
     let options = RedbOptions {
