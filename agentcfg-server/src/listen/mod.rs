@@ -13,6 +13,7 @@ mod framing;
 mod http2;
 mod limits;
 mod patience;
+mod service;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -21,7 +22,6 @@ mod tls;
 use std::convert::Infallible;
 use std::error::Error;
 use std::pin::pin;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
@@ -35,6 +35,7 @@ use tower_service::Service;
 pub use files::fit_to_open_files;
 pub use http2::{StreamBody, StreamBodyError};
 pub use limits::Limits;
+pub use service::{ServiceFn, service_fn};
 pub use tls::Tls;
 
 /// The result of draining a listener.
@@ -185,42 +186,6 @@ where
     );
     connections.shutdown().await;
     Drained { cut }
-}
-
-/// Makes a service from an async function, for [`serve`].
-///
-/// ```
-/// use agentcfg_server::listen::service_fn;
-/// use hyper::{Request, Response, body::Incoming};
-/// use std::convert::Infallible;
-/// let hello = service_fn(async |_: Request<Incoming>| Ok::<_, Infallible>(Response::new("hello".to_owned())));
-/// ```
-pub fn service_fn<F>(call: F) -> ServiceFn<F> {
-    ServiceFn { call }
-}
-
-/// See [`service_fn`].
-#[derive(Debug, Clone, Copy)]
-pub struct ServiceFn<F> {
-    call: F,
-}
-
-impl<F, Fut, B> Service<Request<Incoming>> for ServiceFn<F>
-where
-    F: Fn(Request<Incoming>) -> Fut,
-    Fut: Future<Output = Result<Response<B>, Infallible>>,
-{
-    type Response = Response<B>;
-    type Error = Infallible;
-    type Future = Fut;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Incoming>) -> Fut {
-        (self.call)(request)
-    }
 }
 
 /// Counts one open connection until it is dropped.

@@ -25,8 +25,9 @@ use tower_service::Service;
 use super::http2::StreamBody;
 use super::limits::Limits;
 use super::patience::Patient;
+use super::service::service_fn;
 use super::socket::Peer;
-use super::{answers, connection, http2, service_fn};
+use super::{answers, connection, http2};
 
 /// HTTP/2 in ALPN (RFC 9113, section 3.2).
 const H2: &[u8] = b"h2";
