@@ -108,7 +108,7 @@ async fn answer(
         }
         "/ending" => {
             let disconnect = request.extensions().get::<Disconnect>().unwrap();
-            disconnect.end_by(std::time::Instant::now() + short());
+            disconnect.end_by((tokio::time::Instant::now() + short()).into());
             Bytes::from(vec![b'x'; 64 << 20])
         }
         "/panic" => panic!("as asked"),
