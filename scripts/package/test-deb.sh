@@ -29,7 +29,9 @@ base=$work/debian-root root=$work/root
 if [ ! -e "$base/usr/bin/dpkg" ]; then
     rm -rf "$base"
     # shellcheck source=/dev/null
-    debootstrap --variant=minbase "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$base.new" >"$work/debootstrap.log" 2>&1 ||
+    # From where apt has its packages on this machine.
+    site=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | head -n 1)
+    debootstrap --variant=minbase "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$base.new" ${site:+"$site"} >"$work/debootstrap.log" 2>&1 ||
         { tail "$work/debootstrap.log" >&2; fail "debootstrap failed"; }
     mv "$base.new" "$base"
 fi
