@@ -53,7 +53,7 @@ impl Endpoint for Exchange {
          method in the stateless revision. A notification is answered with 202 and no body.",
     )
     .answer("The response to the message.", &[])
-    .failures(&[403]);
+    .failures(&[403, 404]);
 
     type Input = (McpVersion, McpMethod, McpName);
     type Body = Rpc;

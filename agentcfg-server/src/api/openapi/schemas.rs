@@ -69,7 +69,7 @@ impl Schemas {
                 default,
             } => Node::object()
                 .with("type", "integer")
-                .with_some("format", maximum.is_none().then_some("int64"))
+                .with_some("format", maximum.is_none().then_some("uint64"))
                 .with("minimum", minimum)
                 .with_some("maximum", maximum)
                 .with_some("default", default),
