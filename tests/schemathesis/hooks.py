@@ -99,7 +99,7 @@ def before_call(context, case, kwargs):
     good = case.meta is None or case.meta.generation.mode.is_positive
     has_good_body = case.meta is None or not case.meta.is_negative_at(ParameterLocation.BODY)
     if good:
-        for parameter in [name for name in EXCLUSIVE if name in case.query][1:]:
+        for parameter in [each for each in EXCLUSIVE if each in case.query][1:]:
             del case.query[parameter]
     if name == "readChanges":
         # A stream has no end, and the wait for an event would only cost time.
