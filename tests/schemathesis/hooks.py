@@ -73,7 +73,7 @@ REFUSALS = {
     ],
     "promoteAgentLabels": [r"to must be another label than from"],
     # Only this service gives out cursors, for one workspace each.
-    "readChanges": [r"(the query parameter after|the header Last-Event-ID|after) .*cursor.*"],
+    "readChanges": [r"(the query parameter after|the header Last-Event-ID|after) .*cursor.*", r"or send Last-Event-ID"],
     "replayWebhook": [r"after .*cursor.*"],
     # Times that have passed.
     "createApiKey": [r"expires_at must be in the future"],

@@ -71,7 +71,7 @@ impl Schemas {
                 .with("type", "integer")
                 .with_some("format", maximum.is_none().then_some("uint64"))
                 .with("minimum", minimum)
-                .with_some("maximum", maximum)
+                .with("maximum", maximum.unwrap_or(u64::MAX))
                 .with_some("default", default),
             Shape::Pattern { length, pattern } => Node::object()
                 .with("type", "string")
