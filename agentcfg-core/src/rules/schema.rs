@@ -144,7 +144,7 @@ schemas! {
         "items": {
             "type": "string",
             "maxLength": MAX_ENTRY_NAME,
-            "pattern": r"^[a-z_]+\.(?:[a-z_]+|\*)$",
+            "pattern": event_type(),
         },
         "examples": [["agent.*", "agents.*", "label.*"]],
     };
@@ -152,6 +152,15 @@ schemas! {
         "type": "string",
         "format": "date-time",
     };
+}
+
+/// The pattern of a type of events: a family, or one of the actions.
+fn event_type() -> String {
+    let actions = model::Action::ALL
+        .iter()
+        .map(|action| action.as_str().replace('.', r"\."));
+    let actions: Vec<_> = actions.collect();
+    format!(r"^(?:[a-z_]+\.\*|{})$", actions.join("|"))
 }
 
 impl JsonSchema for AgentSpecs {

@@ -9,6 +9,7 @@
 
 mod document;
 mod failures;
+mod rpc;
 mod schemas;
 #[cfg(test)]
 mod tests;

@@ -371,7 +371,7 @@ mod tests {
     use super::*;
     use crate::process::server::Server;
 
-    /// Whether a list of 200 KB stays cached after its reader has dropped it.
+    /// Whether a list of 400 KB stays cached after its reader has dropped it.
     async fn keeps_a_long_list(cache_mb: u64) -> bool {
         let place = tempfile::tempdir().unwrap();
         let config = Config {
@@ -385,7 +385,7 @@ mod tests {
         let ada = service.trusted_user("ada").unwrap();
         let new = NewWorkspace { name: "Studio".into() };
         let workspace = service.create_workspace(&ada, new).await.unwrap().id;
-        for number in 0..10 {
+        for number in 0..20 {
             let mut agent = NewAgent::new(workspace, format!("a{number}").parse().unwrap(), "A");
             agent.persona_prompt = Some("\u{10ffff}".repeat(5000));
             service.create_agent(&ada, agent).await.unwrap();

@@ -54,7 +54,7 @@ impl Endpoint for Exchange {
     )
     .bodies(&[Example("tools", r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#)])
     .answer("The response to the message.", &[])
-    .failures(&[403]);
+    .failures(&[403, 404]);
 
     type Input = (McpVersion, McpMethod, McpName);
     type Body = Rpc;

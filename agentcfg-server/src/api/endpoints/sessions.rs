@@ -98,7 +98,7 @@ const OPEN: Definition = Definition {
         SESSIONS,
         "Sign a browser in",
         "Sets a cookie that stands for the user: for a session token that is sent as bearer, or for the code of a login link, \
-         which works once.\n\n\
+         which works once. With a token the body is not read.\n\n\
          The cookie is `HttpOnly` and `SameSite=Strict`, and `Secure` with the prefix `__Host-` except for a server on \
          loopback without TLS. It ends after 24 hours, or 8 hours without a request; with an external identity provider it \
          ends with the token. For every method but GET and HEAD a request with the cookie must come from a page of this \

@@ -217,6 +217,7 @@ impl Endpoint for Test {
         "Sends an event of the type `webhook.test` at once, also to a webhook that is disabled, and answers how it went. It \
          is sent once, and its failure never disables the webhook.",
     )
+    .bodies(&[Example("empty", "{}")])
     .answer(
         "The attempt. It is 200 also when the receiver has failed.",
         &[Example(
@@ -296,6 +297,7 @@ impl Endpoint for RotateSecret {
         "Rotate the secret of a webhook",
         "Gives the webhook a new secret, which no other answer shows. For 24 hours messages are signed with both secrets.",
     )
+    .bodies(&[Example("empty", "{}")])
     .answer(
         "The webhook with its new secret.",
         &[Example("rotated", EXAMPLE_WITH_SECRET)],

@@ -3,7 +3,7 @@
 use agentcfg_core::model::{Permission, Role, Scope};
 
 use super::failures::{self, FAILURES, headers};
-
+use super::rpc;
 use super::schemas::Schemas;
 use crate::api::answer::Shown;
 use crate::api::call::{Content, ParameterDoc, Place, Shape};
@@ -24,12 +24,9 @@ const KNOWN_PATH: &str =
 const REQUEST_ID: ParameterDoc = ParameterDoc::header(
     "RequestId",
     "X-Request-Id",
-    Shape::Pattern {
-        length: Some((1, 128)),
-        pattern: "^[!-~]+$",
-    },
-    "The caller's name for the exchange, returned in the response. A value that is longer or has other characters is \
-     replaced, not refused.",
+    Shape::Text,
+    "The caller's name for the exchange, returned in the response if it is 1 to 128 visible ASCII characters. Any other \
+     value is replaced, not refused.",
 )
 .example(r#""ci-run-4711""#);
 
@@ -156,12 +153,18 @@ fn written(parameter: &ParameterDoc, schemas: &Schemas) -> Node {
         Place::Path => "path",
         Place::Header => "header",
     };
+    let schema = schemas.shape(parameter.shape);
+    let schema = match parameter.shape {
+        // An empty text counts as missing.
+        Shape::Text if parameter.is_required => schema.with("minLength", 1),
+        _ => schema,
+    };
     Node::object()
         .with("name", parameter.name)
         .with("in", place)
         .with("description", parameter.description)
         .with_some("required", parameter.is_required.then_some(true))
-        .with("schema", schemas.shape(parameter.shape))
+        .with("schema", schema)
         .with_some("example", parameter.example.map(Node::parse))
 }
 
@@ -194,7 +197,7 @@ fn request_body(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut 
         Content::Rpc => Some(body(
             true,
             "A JSON-RPC 2.0 message of the Model Context Protocol.",
-            Node::object().with("application/json", json(any_object())),
+            Node::object().with("application/json", json(rpc::message())),
         )),
         Content::ModelCall => Some(match known {
             Some(known) => {
@@ -230,9 +233,16 @@ fn responses(endpoint: &Definition, schemas: &mut Schemas) -> Node {
             .with("headers", headers(is_counted, &["ETag", "Change-Cursor", "Vary"]));
         responses.push((304, known));
     }
+    if matches!(endpoint.content, Content::Rpc) {
+        responses.push((202, rpc::accepted()));
+    }
     for status in failures::statuses(endpoint) {
-        let name = failures::component(endpoint, status);
-        responses.push((status, Node::reference("responses", name)));
+        let response = match (&endpoint.content, status) {
+            (Content::Rpc, 400) => rpc::malformed(),
+            (Content::Rpc, 404) => rpc::unknown_method(),
+            _ => Node::reference("responses", failures::component(endpoint, status)),
+        };
+        responses.push((status, response));
     }
     let node = |node: Node, (status, response): (u16, Node)| node.with(&status.to_string(), response);
     responses.into_iter().fold(Node::object(), node)

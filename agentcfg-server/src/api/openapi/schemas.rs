@@ -69,9 +69,9 @@ impl Schemas {
                 default,
             } => Node::object()
                 .with("type", "integer")
-                .with_some("format", maximum.is_none().then_some("int64"))
+                .with_some("format", maximum.is_none().then_some("uint64"))
                 .with("minimum", minimum)
-                .with_some("maximum", maximum)
+                .with("maximum", maximum.unwrap_or(u64::MAX))
                 .with_some("default", default),
             Shape::Pattern { length, pattern } => Node::object()
                 .with("type", "string")

@@ -1,0 +1,70 @@
+//! The messages of the Model Context Protocol: what a body is, and the answers that other endpoints do not have.
+
+use super::failures::headers;
+use crate::api::node::Node;
+
+/// The schema of a request or a notification.
+pub(super) fn message() -> Node {
+    Node::parse(
+        r#"{
+            "type": "object",
+            "description": "A request, or without an `id` a notification.",
+            "properties": {
+                "jsonrpc": {"type": "string", "const": "2.0"},
+                "id": {"type": ["string", "integer"], "minimum": -9223372036854775808, "maximum": 18446744073709551615},
+                "method": {"type": "string"},
+                "params": {"type": "object", "additionalProperties": true}
+            },
+            "required": ["jsonrpc", "method"],
+            "additionalProperties": true
+        }"#,
+    )
+}
+
+/// The answer to a notification.
+pub(super) fn accepted() -> Node {
+    response("The message was a notification, which has no answer.")
+}
+
+/// The answer to a malformed message.
+pub(super) fn malformed() -> Node {
+    let schema = Node::object().with("oneOf", Node::Array(vec![fault(), Node::reference("schemas", "Error")]));
+    response("The message or a header field of the protocol is malformed: a JSON-RPC error. Other faults of the request have \
+              the body of all failures.")
+    .with("content", json(schema))
+}
+
+/// The answer to an unknown method in the stateless revision.
+pub(super) fn unknown_method() -> Node {
+    response("The stateless revision has no such method.").with("content", json(fault()))
+}
+
+fn response(description: &str) -> Node {
+    Node::object()
+        .with("description", description)
+        .with("headers", headers(true, &[]))
+}
+
+fn json(schema: Node) -> Node {
+    Node::object().with("application/json", Node::object().with("schema", schema))
+}
+
+/// The schema of a JSON-RPC error.
+fn fault() -> Node {
+    Node::parse(
+        r#"{
+            "type": "object",
+            "description": "A JSON-RPC 2.0 error.",
+            "properties": {
+                "jsonrpc": {"type": "string", "const": "2.0"},
+                "id": {"type": ["string", "integer"], "description": "The `id` of the message, as far as it is known."},
+                "error": {
+                    "type": "object",
+                    "properties": {"code": {"type": "integer"}, "message": {"type": "string"}, "data": {}},
+                    "required": ["code", "message"]
+                }
+            },
+            "required": ["jsonrpc", "error"]
+        }"#,
+    )
+}
