@@ -44,10 +44,12 @@ async fn the_suite_runs_on_one_thread_too() {
 
 #[tokio::test]
 async fn a_batch_that_writes_a_key_twice_is_refused_and_changes_nothing() {
+    #[cfg(feature = "redb")]
+    let (in_a_file, _place) = redb();
     let stores = [
         memory().0,
         #[cfg(feature = "redb")]
-        redb().0,
+        in_a_file,
     ];
     let (other, key) = (Key::global("p", Kind::Meta, "a"), Key::global("p", Kind::Meta, "b"));
     for store in stores {

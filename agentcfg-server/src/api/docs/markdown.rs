@@ -258,6 +258,11 @@ impl<'a> Operation<'a> {
     fn curl(&self, document: &Node) -> String {
         let mut path = self.path.to_owned();
         let mut query = Vec::new();
+        // Where nothing is required, one of two parameters is: the workspace, or what leads to it.
+        let workspace = match self.parameters(document).any(is_required_query) {
+            true => "",
+            false => "workspace_id",
+        };
         for parameter in self.parameters(document) {
             let name = parameter.text("name");
             let Some(example) = example_of(document, parameter) else {
@@ -267,7 +272,7 @@ impl<'a> Operation<'a> {
                 "path" => path = path.replace(&format!("{{{name}}}"), &example),
                 // A position is needed, be it by this parameter or by a header field.
                 "query" if name == "after" => query.push("after=start".to_owned()),
-                "query" if parameter.get("required").is_some() => query.push(format!("{name}={example}")),
+                "query" if is_required_query(parameter) || name == workspace => query.push(format!("{name}={example}")),
                 _ => {}
             }
         }
@@ -354,6 +359,10 @@ fn parameter_row(document: &Node, parameter: &Node) -> [String; 6] {
         limits(document, schema),
         parameter.text("description").to_owned(),
     ]
+}
+
+fn is_required_query(parameter: &Node) -> bool {
+    parameter.text("in") == "query" && parameter.get("required").is_some()
 }
 
 fn is_required(is_required: bool) -> String {

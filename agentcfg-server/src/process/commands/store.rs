@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -20,8 +21,13 @@ use crate::process::config::{Config, Flags};
 use crate::process::control;
 use crate::process::datadir::{DataDir, DataDirError};
 
-pub(super) fn backup(args: &BackupArgs) -> Result<ExitCode, CommandError> {
-    let config = Config::load(Flags::from(args), std::env::vars_os())?;
+/// The variables of the environment, which tests leave out.
+pub(super) trait Environment: IntoIterator<Item = (OsString, OsString)> {}
+
+impl<I: IntoIterator<Item = (OsString, OsString)>> Environment for I {}
+
+pub(super) fn backup(args: &BackupArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
+    let config = Config::load(Flags::from(args), environment)?;
     // A running server can still save a store whose file was removed.
     let running = DataDir::open(&config.data).ok();
     let running = running.filter(|dir| config.database_url.is_none() && dir.socket_path().exists());
@@ -66,8 +72,8 @@ fn check_hint(dir: &DataDir) -> String {
     format!("{} check --data {} says what is wrong", program(), dir.path().display())
 }
 
-pub(super) fn restore(args: &RestoreArgs) -> Result<ExitCode, CommandError> {
-    let config = Config::load(Flags::from(args), std::env::vars_os())?;
+pub(super) fn restore(args: &RestoreArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
+    let config = Config::load(Flags::from(args), environment)?;
     if config.database_url.is_some() {
         return Err(format!("database_url is set, and restore fills a data directory: {OTHER_TOOLS}").into());
     }
@@ -146,8 +152,8 @@ async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, has_keys: bool, disc
     Ok(())
 }
 
-pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
-    let config = Config::load(Flags::from(args), std::env::vars_os())?;
+pub(super) fn check(args: &CheckArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
+    let config = Config::load(Flags::from(args), environment)?;
     let dir = directory_with_store(&config, args.data.is_some())?;
     let _lock = dir.lock()?;
     let report = backend::check(dir.store_path())

@@ -42,11 +42,14 @@ fn backed_up(temp: &Path, with_key: bool) -> (PathBuf, PathBuf) {
         }
     });
     drop(server);
-    backup(&BackupArgs {
-        data: Some(data.clone()),
-        config: None,
-        out: out.clone(),
-    })
+    backup(
+        &BackupArgs {
+            data: Some(data.clone()),
+            config: None,
+            out: out.clone(),
+        },
+        [],
+    )
     .unwrap();
     let key = fs::read_to_string(data.join("master.key")).unwrap();
     let key = key.lines().last().unwrap();
@@ -56,12 +59,15 @@ fn backed_up(temp: &Path, with_key: bool) -> (PathBuf, PathBuf) {
 }
 
 fn restored(from: &Path, data: &Path, discard_provider_keys: bool) {
-    restore(&RestoreArgs {
-        from: from.to_owned(),
-        data: Some(data.to_owned()),
-        config: None,
-        discard_provider_keys,
-    })
+    restore(
+        &RestoreArgs {
+            from: from.to_owned(),
+            data: Some(data.to_owned()),
+            config: None,
+            discard_provider_keys,
+        },
+        [],
+    )
     .unwrap();
 }
 
