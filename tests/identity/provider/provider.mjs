@@ -120,7 +120,7 @@ server.on('request', async (request, response) => {
       const name = params.login_hint ?? new URLSearchParams(await body(request)).get('name');
       if (prompt.name === 'login' && !name) {
         response.writeHead(200, { 'Content-Type': 'text/html' });
-        response.end('<!doctype html><title>Provider</title><form method="post"><label>Name <input name="name"></label><button>Sign in</button></form>');
+        response.end('<!doctype html><title>Provider</title><link rel="icon" href="data:,"><form method="post"><label>Name <input name="name"></label><button>Sign in</button></form>');
         return;
       }
       // The provider asks for consent for each sign-in of a native client.
