@@ -14,13 +14,14 @@ only=" $* "
 wanted() { # benchmark
     [ "$only" = "  " ] || [[ $only == *" $1 "* ]]
 }
-section() { # benchmark, title, text
+section() { # benchmark, title, text, and the command if it is no benchmark of cargo
+    local command=${4:-cargo bench -p agentcfg-benches --bench $1}
     if ! wanted "$1"; then
         printf '\n%s\n' "$(awk -v title="## $2" '/^## / { on = $0 == title } on' benches/README.md)" >>"$out"
         return
     fi
-    printf '\n## %s\n\n%s\n\n%s\n\n' "$2" "$3" "\`cargo bench -p agentcfg-benches --bench $1\`" >>"$out"
-    if ! cargo bench --locked -q -p agentcfg-benches --bench "$1" | tee >(cat >&2) | grep '^|' >>"$out"; then
+    printf '\n## %s\n\n%s\n\n%s\n\n' "$2" "$3" "\`$command\`" >>"$out"
+    if ! ${command/#cargo bench/cargo bench --locked -q} | tee >(cat >&2) | grep '^|' >>"$out"; then
         echo "This benchmark failed." >>"$out"
         failed=1
     fi
@@ -56,6 +57,15 @@ section crowd "Reads beside streams" \
     "1,000 lists a second of one workspace, while 5,000 streams are open in others: alone (no streams), while the streams get 10,000 events a second, and while all streams break off and connect again at once. Latencies count from the time that a request was due and include those of the load generator, which holds the streams on the same two cores. A stream is refused with 429 while the server has not yet noticed the end of the one before."
 section history "The history of agents" \
     "Changes that make a version against changes that make none, over HTTP with 64 clients. Then in process: an agent's version by a label, in a short and in a long history; and lists of all agents at revisions of a long log, against the present list read from the store. Last, the export of a large workspace by a release binary that has just started. \`ENTRIES\` and \`AGENTS\` set the length of the log and the size of that workspace."
+if wanted dashboard; then
+    need npm npm
+    need chromium chromium
+    cargo build --locked --release -q -p agentcfg-server
+    npm ci --no-fund --no-audit --prefix tests/dashboard
+fi
+AGENTCFG_TEST_BINARY="$PWD/target/release/agentcfg-server" section dashboard "The dashboard in a browser" \
+    "Milliseconds in Chromium on the same machine, with the release binary. A route change counts from the click to the frame that shows the other screen with its data; a report, from the request to the text on the page of another user of the workspace." \
+    "npm run figures --silent --prefix tests/dashboard"
 if wanted peers || wanted postgres; then
     if [ -z "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" ]; then
         need pg_ctlcluster postgresql
