@@ -28,7 +28,7 @@ struct State {
     /// Whether the service polls for a disconnect of the client.
     watched: AtomicBool,
     left: AtomicBool,
-    /// Whether `end` is set.
+    /// Whether `end` is set, so that the start of a request takes no lock.
     has_end: AtomicBool,
     /// When the client must have taken the whole response.
     end: Mutex<Option<Instant>>,

@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use redb::StorageBackend;
 
-use super::super::blocks::Blocks;
 use super::super::heal::Healer;
-use super::super::open::{Opener, builder};
-use super::super::schema::{begin_write, initialise, verify_format};
-use super::super::state::Opened;
+use super::super::open::Opener;
 use super::super::{RedbOptions, RedbStore};
+use super::open_or_create;
 
 type Hook = Box<dyn FnMut(Operation) -> io::Result<()> + Send>;
 
@@ -54,19 +52,8 @@ impl Disk {
         let (disk, options) = (self.clone(), options.clone());
         Box::new(move || {
             disk.ask(Operation::Open)?;
-            let fresh = disk.bytes().is_empty();
-            let blocks = Blocks::new(disk.clone());
-            let database = builder(&options).create_with_backend(blocks.clone())?;
-            if fresh {
-                let transaction = begin_write(&database).unwrap();
-                initialise(&transaction, 0).unwrap();
-                transaction.commit().unwrap();
-            }
-            verify_format(&database)?;
-            Ok(Opened {
-                database,
-                freeze: Some(Arc::new(blocks)),
-            })
+            let is_empty = disk.bytes().is_empty();
+            open_or_create(disk.clone(), is_empty, &options)
         })
     }
 

@@ -5,13 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use redb::StorageBackend;
 
-use super::super::blocks::Blocks;
 use super::super::error::OpenError;
-use super::super::open::{Opener, builder, panic_as_damage};
-use super::super::schema::{begin_write, initialise, verify_format};
-use super::super::state::Opened;
+use super::super::open::{Opener, panic_as_damage};
 use super::super::{RedbOptions, RedbStore};
 use super::disk::options;
+use super::open_or_create;
 
 /// An operation on a file.
 #[derive(Clone)]
@@ -66,19 +64,8 @@ impl Memory {
         let (memory, options) = (self.clone(), options.clone());
         Box::new(move || {
             panic_as_damage(|| {
-                let fresh = memory.bytes().is_empty();
-                let blocks = Blocks::new(memory.clone());
-                let database = builder(&options).create_with_backend(blocks.clone())?;
-                if fresh {
-                    let transaction = begin_write(&database).unwrap();
-                    initialise(&transaction, 0).unwrap();
-                    transaction.commit().unwrap();
-                }
-                verify_format(&database)?;
-                Ok(Opened {
-                    database,
-                    freeze: Some(Arc::new(blocks)),
-                })
+                let is_empty = memory.bytes().is_empty();
+                open_or_create(memory.clone(), is_empty, &options)
             })
         })
     }

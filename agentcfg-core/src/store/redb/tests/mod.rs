@@ -18,11 +18,17 @@ mod space;
 mod writer;
 
 use std::path::Path;
+use std::sync::Arc;
 
+use redb::StorageBackend;
 use redb::backends::FileBackend;
 
 use super::super::{Batch, Check, Key, Kind, Partition, Record, Scan, Store, Write};
 use super::blocks::Blocks;
+use super::error::OpenError;
+use super::open::builder;
+use super::schema::{begin_write, initialise, verify_format};
+use super::state::Opened;
 use super::{RedbOptions, RedbStore};
 use crate::model::WorkspaceId;
 
@@ -62,6 +68,22 @@ fn raw(path: &Path) -> redb::Database {
     let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
     let blocks = Blocks::new(FileBackend::new(file).unwrap());
     redb::Builder::new().create_with_backend(blocks).unwrap()
+}
+
+/// Opens the engine on a file, and makes a store in an empty one.
+fn open_or_create(file: impl StorageBackend, is_empty: bool, options: &RedbOptions) -> Result<Opened, OpenError> {
+    let blocks = Blocks::new(file);
+    let database = builder(options).create_with_backend(blocks.clone())?;
+    if is_empty {
+        let transaction = begin_write(&database).unwrap();
+        initialise(&transaction, 0).unwrap();
+        transaction.commit().unwrap();
+    }
+    verify_format(&database)?;
+    Ok(Opened {
+        database,
+        freeze: Some(Arc::new(blocks)),
+    })
 }
 
 fn workspace() -> WorkspaceId {
