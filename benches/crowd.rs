@@ -1,14 +1,18 @@
 //! Reads of others beside many streams of the change feed: alone, while the streams get events, and while all streams connect
 //! again at once, as after the restart of a proxy.
+//!
+//! The baseline is the same reads while a bare hyper in a process of its own sends the same events to the same streams.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
 use std::net::SocketAddr;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use agentcfg_benches::paced::{Outcome, Pace, Paced};
+use agentcfg_benches::process::Server;
 use agentcfg_benches::product::Product;
 use agentcfg_benches::stats::{Series, rounds, seconds, setting};
 use agentcfg_benches::streams::{self, PER_KEY, Target, Writers};
@@ -19,8 +23,6 @@ use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bench-server");
-/// Streams of one workspace.
-const GROUP: usize = 100;
 /// The reads of others.
 const READS: Pace = Pace {
     connections: 16,
@@ -32,9 +34,20 @@ fn main() -> Result<(), Failure> {
     streams::raise_open_files();
     let count: usize = setting("STREAMS", 5000);
     let product = Product::build()?;
+    println!(
+        "| streams | of one workspace | events/s | reads alone p50, ms | p99, ms | beside the events of bare hyper p50, ms | p99, ms | p50 ratio to alone | beside the events p50, ms | p99, ms | p50 ratio to alone | p50 ratio to bare hyper | while all connect again p50, ms | p99, ms | p50 ratio to alone | all connected after, s | refused and tried again |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    for group in [10, 100] {
+        row(&product, count, group)?;
+    }
+    Ok(())
+}
+
+fn row(product: &Product, count: usize, group: usize) -> Result<(), Failure> {
     let data = tempfile::tempdir()?;
-    let keys = GROUP / PER_KEY;
-    let mut pairs = streams::fill(&product, PROGRAM, data.path(), count / GROUP + 1, keys)?;
+    let keys = group / PER_KEY;
+    let mut pairs = streams::fill(product, PROGRAM, data.path(), count / group + 1, keys)?;
     // The last workspace has no streams: its keys read.
     let others = pairs.split_off(pairs.len() - keys);
     let reads: Vec<_> = others
@@ -43,21 +56,31 @@ fn main() -> Result<(), Failure> {
         .collect();
     let reads: Arc<[Vec<u8>]> = reads.into();
     let target = Target::product(product.serve(data.path())?, &pairs)?;
+    let event = data.path().join("event");
+    std::fs::write(&event, &target.event)?;
+    let bare = Target::bare(Server::start(Command::new(PROGRAM).arg("events").arg(&event))?, &pairs);
     let address = target.server.address;
     let time = Duration::from_secs_f64(seconds(4.0));
     let read = || Paced::start(address, READS, &reads)?.run_for(time);
     // Warms up: the first use of each key costs a password hash.
     read()?;
 
-    let (mut quiet, mut beside, mut during) = (Latencies::default(), Latencies::default(), Latencies::default());
-    let (mut again, mut refused) = (Series::new(), Series::new());
+    let [mut quiet, mut beside_bare, mut beside, mut during]: [Latencies; 4] = Default::default();
+    let [mut events, mut again, mut refused] = [Series::new(), Series::new(), Series::new()];
     for _ in 0..rounds(3) {
         quiet.push(&read()?)?;
+        // What the processors cost that the events and their readers take, whoever sends them.
+        let crowd = Crowd::open(bare.server.address, &bare.opens)?;
+        crowd.wait()?;
+        let writers = Writers::start(&bare, Instant::now(), time);
+        beside_bare.push(&read()?)?;
+        writers.join()?;
+        crowd.close()?;
         let crowd = Crowd::open(address, &target.opens)?;
         crowd.wait()?;
         let writers = Writers::start(&target, Instant::now(), time);
         beside.push(&read()?)?;
-        writers.join()?;
+        events.push(writers.join()?.events as f64 / time.as_secs_f64());
         let paced = Paced::start(address, READS, &reads)?;
         let started = Instant::now();
         crowd.connect_again();
@@ -68,21 +91,19 @@ fn main() -> Result<(), Failure> {
         refused.push(crowd.close()?);
     }
     println!(
-        "| streams | reads alone p50, ms | p99, ms | beside 10,000 events/s p50, ms | p99, ms | p50 ratio | p99 ratio | while all connect again p50, ms | p99, ms | p50 ratio | p99 ratio | all connected after, s | refused and tried again |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
-    println!(
-        "| {count} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {again} | {refused} |",
+        "| {count} | {group} | {events} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {again} | {refused} |",
         quiet.p50,
         quiet.p99,
+        beside_bare.p50,
+        beside_bare.p99,
+        beside_bare.p50.over(&quiet.p50),
         beside.p50,
         beside.p99,
         beside.p50.over(&quiet.p50),
-        beside.p99.over(&quiet.p99),
+        beside.p50.over(&beside_bare.p50),
         during.p50,
         during.p99,
         during.p50.over(&quiet.p50),
-        during.p99.over(&quiet.p99),
     );
     Ok(())
 }
