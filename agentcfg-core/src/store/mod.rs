@@ -46,7 +46,6 @@ mod batch;
 pub mod conformance;
 pub mod envelope;
 #[cfg(any(test, feature = "postgres"))]
-#[cfg_attr(not(test), allow(dead_code, reason = "no engine commits in groups yet"))]
 mod group;
 mod key;
 mod memory;

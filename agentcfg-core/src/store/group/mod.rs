@@ -11,6 +11,8 @@ mod lanes;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 pub(in crate::store) use self::combine::{Combiner, Unanswered, Work};
@@ -27,6 +29,13 @@ pub(super) trait GroupEngine: Send + Sync + 'static {
     /// the transaction is unknown, it is so for each batch of it, but a refusal that depended on committed state alone stays.
     /// The future of a group is never dropped before its end, unless its runtime is.
     async fn commit_group(&self, batches: Vec<Batch>) -> Vec<Result<Committed, CommitError>>;
+}
+
+#[async_trait]
+impl<E: GroupEngine> GroupEngine for Arc<E> {
+    async fn commit_group(&self, batches: Vec<Batch>) -> Vec<Result<Committed, CommitError>> {
+        (**self).commit_group(batches).await
+    }
 }
 
 /// Commits batches in groups; see the [module's text](self).

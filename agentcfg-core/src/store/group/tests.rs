@@ -32,7 +32,7 @@ enum Fault {
 }
 
 #[async_trait]
-impl GroupEngine for Arc<Scripted> {
+impl GroupEngine for Scripted {
     async fn commit_group(&self, batches: Vec<Batch>) -> Vec<Result<Committed, CommitError>> {
         self.most
             .fetch_max(self.running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);

@@ -41,6 +41,7 @@
 mod commit;
 mod error;
 mod load;
+mod many;
 mod options;
 mod pool;
 mod read;
@@ -54,6 +55,7 @@ mod transfer;
 mod windows;
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -62,6 +64,7 @@ pub use self::options::{PostgresOptions, Statements};
 use self::pool::Connections;
 use self::sql::Sql;
 pub use self::transfer::{TransferError, Transferred};
+use super::group::GroupCommit;
 use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
 use crate::model::WorkspaceId;
 
@@ -79,6 +82,12 @@ use crate::model::WorkspaceId;
 /// # }
 /// ```
 pub struct PostgresStore {
+    engine: Arc<Engine>,
+    commits: GroupCommit<Arc<Engine>>,
+}
+
+/// What reads and commits need.
+struct Engine {
     connections: Connections,
     sql: Sql,
     /// A lower bound: every version that a new key gets is greater.
@@ -108,7 +117,12 @@ impl PostgresStore {
         let mut client = connections.connect(options.connect_wait).await?;
         let base = schema::prepare(&mut client, &sql).await?.base;
         drop(client);
-        Ok(Self { connections, sql, base })
+        let engine = Arc::new(Engine { connections, sql, base });
+        let limits = commit::limits(options.pool_size, options.acquire_timeout);
+        Ok(Self {
+            commits: GroupCommit::new(Arc::clone(&engine), limits),
+            engine,
+        })
     }
 
     /// Closes all connections. Later calls return [`StoreError::Unavailable`].
@@ -122,14 +136,14 @@ impl PostgresStore {
     /// # }
     /// ```
     pub fn close(&self) {
-        self.connections.close();
+        self.engine.connections.close();
     }
 }
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresStore")
-            .field("schema", &self.sql.schema)
+            .field("schema", &self.engine.sql.schema)
             .finish_non_exhaustive()
     }
 }
@@ -137,15 +151,15 @@ impl fmt::Debug for PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        read::get(&self.connections, &self.sql, keys).await
+        read::get(&self.engine.connections, &self.engine.sql, keys).await
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
-        read::scan(&self.connections, &self.sql, scan).await
+        read::scan(&self.engine.connections, &self.engine.sql, scan).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
-        commit::commit(&self.connections, &self.sql, self.base, batch).await
+        self.commits.commit(batch).await
     }
 
     /// None: other servers write to the same database, so only a read can prove that a value is current.
@@ -158,6 +172,6 @@ impl Store for PostgresStore {
     }
 
     async fn end_removal(&self, workspace: WorkspaceId, marker: Key) -> Result<(), StoreError> {
-        removal::end(&self.connections, &self.sql, workspace, &marker).await
+        removal::end(&self.engine.connections, &self.engine.sql, workspace, &marker).await
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::many::{self, ManySql};
 use super::table::{TABLES, Table};
 
 /// The statements on one table. `$1` is the scope of the row and `$2` its item. Each statement returns
@@ -31,6 +32,8 @@ pub(super) struct TableSql {
     pub(super) add: String,
     /// `$3` the addend, `$4` the maximum of the sum; fails if there is no number.
     pub(super) add_present: String,
+    /// The statements on many rows.
+    pub(super) many: ManySql,
 }
 
 #[derive(Debug)]
@@ -39,6 +42,8 @@ pub(super) struct Sql {
     tables: HashMap<&'static str, TableSql>,
     /// `$1` the workspace, `$2` the version of the key's first record, `$3` the entry.
     pub(super) append: String,
+    /// The same for many entries of several workspaces; see [`many::append`].
+    pub(super) append_many: String,
     /// `$1` the subject, `$2` the length of a window in milliseconds. A window ends one length from now at the latest:
     /// otherwise a clock that is set back by hours would keep it open for hours.
     pub(super) window_hit: String,
@@ -76,6 +81,7 @@ impl Sql {
                  ON CONFLICT (workspace_id, number) DO UPDATE \
                  SET version = r.version + 1, value = EXCLUDED.value RETURNING number"
             ),
+            append_many: many::append(&heads, &log),
             window_hit: format!(
                 "INSERT INTO {windows} AS w (subject, ends_at, used) VALUES ($1, {now} + $2, 1) \
                  ON CONFLICT (subject) DO UPDATE SET \
@@ -121,6 +127,7 @@ impl TableSql {
         let more = value(&format!("COALESCE({number}, 0) + $4::text::numeric"));
         let present = value(&format!("{number} + $3::text::numeric"));
         Self {
+            many: ManySql::new(name, table, heads),
             put: format!("{put} {returning}"),
             put_revised: format!(
                 "{insert} VALUES ($1, $2, $3, ('{{\"revision\":' || \

@@ -16,10 +16,10 @@ const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 impl SharedWindows for PostgresStore {
     async fn hit(&self, subject: &str, window_millis: i64) -> Result<SharedWindow, StoreError> {
         let step = Step {
-            sql: &self.sql.window_hit,
+            sql: &self.engine.sql.window_hit,
             params: vec![Param::Text(subject.to_owned()), Param::Number(window_millis)],
         };
-        let rows = self.connections.rows_within(COUNT_TIMEOUT, &step).await?;
+        let rows = self.engine.connections.rows_within(COUNT_TIMEOUT, &step).await?;
         let row = rows
             .first()
             .ok_or_else(|| StoreError::Unavailable("the database returned no count".into()))?;
@@ -32,9 +32,9 @@ impl SharedWindows for PostgresStore {
 
     async fn sweep(&self) -> Result<(), StoreError> {
         let step = Step {
-            sql: &self.sql.window_sweep,
+            sql: &self.engine.sql.window_sweep,
             params: Vec::new(),
         };
-        self.connections.rows(&step).await.map(drop)
+        self.engine.connections.rows(&step).await.map(drop)
     }
 }
