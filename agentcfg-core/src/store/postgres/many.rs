@@ -32,7 +32,8 @@ impl ManySql {
         let rows = format!("unnest({keys}, $4::text[]) AS k(s, i, first, value)");
         let insert = format!("INSERT INTO {name} AS r ({s}, {i}, version, value)");
         let conflict = format!("ON CONFLICT ({s}, {i}) DO UPDATE SET version = r.version + 1, value =");
-        let put = format!("{insert} SELECT k.s, k.i, k.first, k.value::{value_type} FROM {rows} {conflict} EXCLUDED.value");
+        let put =
+            format!("{insert} SELECT k.s, k.i, k.first, k.value::{value_type} FROM {rows} {conflict} EXCLUDED.value");
         let returning = format!("RETURNING r.{s} AS s, r.{i} AS i, r.version AS number");
         let all = |statement: &str| {
             format!(

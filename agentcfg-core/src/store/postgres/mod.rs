@@ -45,6 +45,7 @@ mod many;
 mod options;
 mod pool;
 mod read;
+mod reads;
 mod removal;
 mod run;
 mod schema;
@@ -62,8 +63,10 @@ use async_trait::async_trait;
 pub use self::error::ConnectError;
 pub use self::options::{PostgresOptions, Statements};
 use self::pool::Connections;
+use self::reads::Reads;
 use self::sql::Sql;
 pub use self::transfer::{TransferError, Transferred};
+use self::windows::Windows;
 use super::group::GroupCommit;
 use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
 use crate::model::WorkspaceId;
@@ -84,6 +87,8 @@ use crate::model::WorkspaceId;
 pub struct PostgresStore {
     engine: Arc<Engine>,
     commits: GroupCommit<Arc<Engine>>,
+    reads: Reads,
+    windows: Windows,
 }
 
 /// What reads and commits need.
@@ -121,6 +126,8 @@ impl PostgresStore {
         let limits = commit::limits(options.pool_size, options.acquire_timeout);
         Ok(Self {
             commits: GroupCommit::new(Arc::clone(&engine), limits),
+            reads: Reads::new(Arc::clone(&engine), options.pool_size, options.acquire_timeout),
+            windows: Windows::new(Arc::clone(&engine), options.pool_size),
             engine,
         })
     }
@@ -151,7 +158,7 @@ impl fmt::Debug for PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        read::get(&self.engine.connections, &self.engine.sql, keys).await
+        self.reads.get(keys).await
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {

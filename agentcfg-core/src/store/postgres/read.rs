@@ -12,7 +12,8 @@ use super::sql::Sql;
 use super::table::{Place, Table};
 
 /// Up to this many keys, each key has its own part of the statement. More keys are passed as arrays,
-/// which bounds the number of distinct prepared statements.
+/// which bounds the number of distinct prepared statements. The limit in the inner query keeps it a search for one key,
+/// also in a plan that was made when the table was small.
 const MAX_INLINE_KEYS: usize = 8;
 
 /// Reads records by their keys.
@@ -140,9 +141,10 @@ impl Select {
             let items = self.param(Param::Texts(group.items));
             let slots = self.param(Param::Numbers(group.slots));
             self.part(format_args!(
-                "SELECT k.slot, ''::text, r.version, r.value::text \
+                "SELECT k.slot, ''::text, found.version, found.value::text \
                  FROM unnest(${scopes}::{scope_type}[], ${items}::text[], ${slots}::int8[]) AS k(scope, item, slot) \
-                 JOIN {name} AS r ON r.{s} = k.scope AND r.{i} = k.item WHERE r.value IS NOT NULL"
+                 CROSS JOIN LATERAL (SELECT r.version, r.value FROM {name} AS r \
+                 WHERE r.{s} = k.scope AND r.{i} = k.item AND r.value IS NOT NULL LIMIT 1) AS found"
             ));
         }
         Ok(())

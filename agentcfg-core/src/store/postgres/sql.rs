@@ -44,9 +44,9 @@ pub(super) struct Sql {
     pub(super) append: String,
     /// The same for many entries of several workspaces; see [`many::append`].
     pub(super) append_many: String,
-    /// `$1` the subject, `$2` the length of a window in milliseconds. A window ends one length from now at the latest:
+    /// `$1` the subjects, `$2` the length of a window in milliseconds, `$3` how many requests of each subject. A window ends one length from now at the latest:
     /// otherwise a clock that is set back by hours would keep it open for hours.
-    pub(super) window_hit: String,
+    pub(super) window_hits: String,
     /// Removes windows that ended more than a minute ago.
     pub(super) window_sweep: String,
 }
@@ -82,13 +82,14 @@ impl Sql {
                  SET version = r.version + 1, value = EXCLUDED.value RETURNING number"
             ),
             append_many: many::append(&heads, &log),
-            window_hit: format!(
-                "INSERT INTO {windows} AS w (subject, ends_at, used) VALUES ($1, {now} + $2, 1) \
+            window_hits: format!(
+                "INSERT INTO {windows} AS w (subject, ends_at, used) \
+                 SELECT k.subject, {now} + $2, k.requests FROM unnest($1::text[], $3::int8[]) AS k(subject, requests) \
                  ON CONFLICT (subject) DO UPDATE SET \
-                 used = CASE WHEN w.ends_at <= EXCLUDED.ends_at - $2 THEN 1 ELSE w.used + 1 END, \
+                 used = CASE WHEN w.ends_at <= EXCLUDED.ends_at - $2 THEN EXCLUDED.used ELSE w.used + EXCLUDED.used END, \
                  ends_at = CASE WHEN w.ends_at <= EXCLUDED.ends_at - $2 THEN EXCLUDED.ends_at \
                  ELSE LEAST(w.ends_at, {now} + $2) END \
-                 RETURNING ends_at, used, {now}"
+                 RETURNING subject, ends_at, used, {now}"
             ),
             window_sweep: format!("DELETE FROM {windows} WHERE ends_at < {now} - 60000"),
             schema: schema.to_owned(),

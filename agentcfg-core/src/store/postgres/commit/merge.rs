@@ -56,7 +56,10 @@ fn rows(index: usize, batch: &Batch) -> Option<Vec<(Key, Row<'_>)>> {
     batch.check_revised().ok()?;
     let mut checks: BTreeMap<&Key, &Check> = BTreeMap::new();
     for check in &batch.checks {
-        if checks.insert(checked_key(check), check).is_some_and(|other| other != check) {
+        if checks
+            .insert(checked_key(check), check)
+            .is_some_and(|other| other != check)
+        {
             return None;
         }
     }
@@ -178,7 +181,9 @@ impl<'a> Merge<'a> {
         rows: &[(&Key, &Row<'_>)],
         steps: &mut Vec<Merged<'s>>,
     ) -> Result<(), StoreError> {
-        let Some((first, row)) = rows.first() else { return Ok(()) };
+        let Some((first, row)) = rows.first() else {
+            return Ok(());
+        };
         let table = Place::of_key(first)?.table;
         let many = &sql.on(table).many;
         let keys = Keys::of(table, rows.iter().map(|(key, _)| *key))?;
@@ -204,7 +209,11 @@ impl<'a> Merge<'a> {
                 _ => None,
             };
             let named = rows.iter().zip(keys.names());
-            Tells::Numbers(named.filter_map(|((_, row), name)| Some((name, source(row)?))).collect())
+            Tells::Numbers(
+                named
+                    .filter_map(|((_, row), name)| Some((name, source(row)?)))
+                    .collect(),
+            )
         };
         let mut push = |sql: &'s str, params: Vec<Param>, tells: Tells| {
             let params = [vec![keys.scopes.clone(), Param::Texts(keys.items.clone())], params].concat();
@@ -226,7 +235,8 @@ impl<'a> Merge<'a> {
             }
             Row::Added(_) => {
                 let ranges: Vec<Range> = rows.iter().map(|(_, row)| Range::of(row.addends())).collect();
-                let texts = |of: fn(&Range) -> i128| Param::Texts(ranges.iter().map(|range| of(range).to_string()).collect());
+                let texts =
+                    |of: fn(&Range) -> i128| Param::Texts(ranges.iter().map(|range| of(range).to_string()).collect());
                 let params = vec![
                     first_versions()?,
                     texts(|range| range.sum),
@@ -266,7 +276,10 @@ impl<'a> Merge<'a> {
             .collect();
         for (step, answer) in steps.iter().zip(answers) {
             // A number that cannot be read is missing below.
-            let told = answer.first().and_then(|row| step.tells.read(row).ok()).unwrap_or_default();
+            let told = answer
+                .first()
+                .and_then(|row| step.tells.read(row).ok())
+                .unwrap_or_default();
             for ((batch, write), number) in told {
                 if let Some(place) = numbers.get_mut(&batch).and_then(|numbers| numbers.get_mut(write)) {
                     *place = Some(number);
@@ -277,7 +290,10 @@ impl<'a> Merge<'a> {
             Some(numbers) => Ok(Committed { numbers }),
             None => Err(StoreError::OutcomeUnknown("the database returned no number for a write".into()).into()),
         };
-        numbers.into_iter().map(|(index, numbers)| (index, verdict(numbers))).collect()
+        numbers
+            .into_iter()
+            .map(|(index, numbers)| (index, verdict(numbers)))
+            .collect()
     }
 }
 
