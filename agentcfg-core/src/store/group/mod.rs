@@ -77,7 +77,7 @@ impl<E: GroupEngine> GroupCommit<E> {
 /// The lane of a batch: the workspace whose log it appends to, else the partition of its first write; `None` without a write.
 ///
 /// The choice decides only which batches wait for each other. The engine keeps them apart where they touch the same records.
-fn lane(batch: &Batch) -> Option<Partition> {
+pub(super) fn lane(batch: &Batch) -> Option<Partition> {
     let log = batch.writes.iter().find_map(|write| match write {
         Write::Append { log, .. } => Some(Partition::Workspace(*log)),
         _ => None,

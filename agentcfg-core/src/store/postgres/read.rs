@@ -23,8 +23,24 @@ pub(super) async fn get(connections: &Connections, sql: &Sql, keys: &[Key]) -> R
     }
     let mut select = Select::default();
     select.keys(sql, keys)?;
+    find(connections, &select, keys.len()).await
+}
+
+/// Reads the records of several requests. The text of the statement depends only on the kinds of the keys, so that requests that
+/// happen to meet make few distinct statements.
+pub(super) async fn get_shared(
+    connections: &Connections,
+    sql: &Sql,
+    keys: &[Key],
+) -> Result<Vec<Option<Record>>, StoreError> {
+    let mut select = Select::default();
+    select.key_arrays(sql, keys)?;
+    find(connections, &select, keys.len()).await
+}
+
+async fn find(connections: &Connections, select: &Select, keys: usize) -> Result<Vec<Option<Record>>, StoreError> {
     let rows = connections.rows(&select.step()).await?;
-    let mut found = vec![None; keys.len()];
+    let mut found = vec![None; keys];
     for row in &rows {
         place(&mut found, row)?;
     }
@@ -108,23 +124,26 @@ impl Select {
     }
 
     fn keys(&mut self, sql: &Sql, keys: &[Key]) -> Result<(), StoreError> {
-        let places = keys.iter().map(|key| Ok((Place::of_key(key)?, key))).enumerate();
-        if keys.len() <= MAX_INLINE_KEYS {
-            for (slot, place) in places {
-                let (place, key) = place?;
-                let (name, s, i) = (sql.name(place.table), place.table.scope_column, place.table.item_column);
-                let scope = self.param(place.scope);
-                let item = self.param(Param::Text(key.item().to_owned()));
-                self.part(format_args!(
-                    "SELECT {slot}::int8, ''::text, r.version, r.value::text FROM {name} AS r \
-                     WHERE r.{s} = ${scope} AND r.{i} = ${item} AND r.value IS NOT NULL"
-                ));
-            }
-            return Ok(());
+        if keys.len() > MAX_INLINE_KEYS {
+            return self.key_arrays(sql, keys);
         }
+        for (slot, key) in keys.iter().enumerate() {
+            let place = Place::of_key(key)?;
+            let (name, s, i) = (sql.name(place.table), place.table.scope_column, place.table.item_column);
+            let scope = self.param(place.scope);
+            let item = self.param(Param::Text(key.item().to_owned()));
+            self.part(format_args!(
+                "SELECT {slot}::int8, ''::text, r.version, r.value::text FROM {name} AS r \
+                 WHERE r.{s} = ${scope} AND r.{i} = ${item} AND r.value IS NOT NULL"
+            ));
+        }
+        Ok(())
+    }
+
+    fn key_arrays(&mut self, sql: &Sql, keys: &[Key]) -> Result<(), StoreError> {
         let mut groups: Vec<Group> = Vec::new();
-        for (slot, place) in places {
-            let (place, key) = place?;
+        for (slot, key) in keys.iter().enumerate() {
+            let place = Place::of_key(key)?;
             let known = groups.iter_mut().position(|group| group.table == place.table);
             let index = known.unwrap_or_else(|| {
                 groups.push(Group::new(place.table));

@@ -68,6 +68,7 @@ impl Work for Gets {
         if let [keys] = &group[..] {
             return vec![self.get(keys).await];
         }
+        let Engine { connections, sql, .. } = &*self.0;
         let mut places: HashMap<&Key, usize> = HashMap::new();
         let mut keys = Vec::new();
         for key in group.iter().flatten() {
@@ -76,7 +77,7 @@ impl Work for Gets {
                 keys.len() - 1
             });
         }
-        let found = match self.get(&keys).await {
+        let found = match read::get_shared(connections, sql, &keys).await {
             Ok(found) => found,
             Err(error @ StoreError::Unavailable(_)) => return vec![Err(error); group.len()],
             // A damaged record fails the reads that need it, and no others.

@@ -25,6 +25,9 @@ type Source = (usize, usize);
 enum Row<'a> {
     /// Any number of batches require this version.
     Checked(u64),
+    /// Any number of batches require that there is no record.
+    Absent,
+    Deleted(Requires),
     Put(Source, &'a str, Requires),
     PutRevised(Source, &'a str),
     Added(Vec<Addend>),
@@ -38,6 +41,16 @@ enum Requires {
     Version(u64),
 }
 
+impl Requires {
+    fn of(check: Option<&Check>) -> Self {
+        match check {
+            None => Self::Nothing,
+            Some(Check::Absent(_)) => Self::Absence,
+            Some(Check::Version(_, version)) => Self::Version(*version),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Addend {
     source: Source,
@@ -45,8 +58,8 @@ struct Addend {
     max: Option<u64>,
 }
 
-/// Whether a batch can share a transaction at all. Deletions, checks of an absence without a write, and whatever breaks the rules
-/// for callers are left to a transaction of one batch.
+/// Whether a batch can share a transaction at all. Rare forms, and whatever breaks the rules for callers, are left to a
+/// transaction of one batch.
 pub(super) fn is_mergeable(batch: &Batch) -> bool {
     rows(0, batch).is_some()
 }
@@ -69,14 +82,10 @@ fn rows(index: usize, batch: &Batch) -> Option<Vec<(Key, Row<'_>)>> {
         let key = written_key(write);
         let check = checks.remove(&key);
         let row = match (write, check) {
-            (Write::Put(_, value), check) => {
-                let requires = match check {
-                    None => Requires::Nothing,
-                    Some(Check::Absent(_)) => Requires::Absence,
-                    Some(Check::Version(_, version)) => Requires::Version(*version),
-                };
-                Row::Put(source, std::str::from_utf8(value).ok()?, requires)
-            }
+            (Write::Put(_, value), check) => Row::Put(source, std::str::from_utf8(value).ok()?, Requires::of(check)),
+            // If the check holds, there is nothing to delete.
+            (Write::Delete(_), Some(Check::Absent(_))) => Row::Absent,
+            (Write::Delete(_), check) => Row::Deleted(Requires::of(check)),
             (Write::PutRevised(_, value), None) => Row::PutRevised(source, std::str::from_utf8(value).ok()?),
             (Write::Add { delta, max, .. }, None) if Place::of_key(&key).ok()?.table.numeric => {
                 let (delta, max) = (*delta, *max);
@@ -88,10 +97,11 @@ fn rows(index: usize, batch: &Batch) -> Option<Vec<(Key, Row<'_>)>> {
         rows.push((key, row));
     }
     for (key, check) in checks {
-        match check {
-            Check::Version(_, version) => rows.push((key.clone(), Row::Checked(*version))),
-            Check::Absent(_) => return None,
-        }
+        let row = match check {
+            Check::Version(_, version) => Row::Checked(*version),
+            Check::Absent(_) => Row::Absent,
+        };
+        rows.push((key.clone(), row));
     }
     let distinct: BTreeSet<&Key> = rows.iter().map(|(key, _)| key).collect();
     let placed = rows.iter().all(|(key, _)| Place::of_key(key).is_ok());
@@ -145,8 +155,8 @@ impl<'a> Merge<'a> {
                 }
                 merge.merged.push(index);
             } else {
-                let commuting = |row: &Row<'_>| matches!(row, Row::Added(_) | Row::Appended(_) | Row::Checked(_));
-                held.extend(rows.into_iter().filter(|(_, row)| !commuting(row)).map(|(key, _)| key));
+                let written = rows.into_iter().filter(|(_, row)| !row.shares_with(row));
+                held.extend(written.map(|(key, _)| key));
                 merge.later.push(index);
             }
         }
@@ -222,6 +232,15 @@ impl<'a> Merge<'a> {
         };
         match row {
             Row::Checked(_) => push(&many.check_version, vec![versions()], Tells::Nothing),
+            Row::Absent | Row::Deleted(_) => {
+                for (key, row) in rows {
+                    let step = single(sql, base, key, row)?;
+                    steps.push(Merged {
+                        step,
+                        tells: Tells::Nothing,
+                    });
+                }
+            }
             Row::Put(_, _, Requires::Absence) => push(&many.put_absent, vec![first_versions()?, values()], sources()),
             Row::Put(_, _, requires) => {
                 if let Requires::Version(_) = requires {
@@ -269,10 +288,11 @@ impl<'a> Merge<'a> {
         steps: &[Merged<'_>],
         answers: &[Vec<Answer>],
     ) -> Vec<(usize, Result<Committed, CommitError>)> {
+        let before = |write: &Write| matches!(write, Write::Delete(_)).then_some(0);
         let mut numbers: HashMap<usize, Vec<Option<u64>>> = self
             .merged
             .iter()
-            .map(|index| (*index, vec![None; batches[*index].writes.len()]))
+            .map(|index| (*index, batches[*index].writes.iter().map(before).collect()))
             .collect();
         for (step, answer) in steps.iter().zip(answers) {
             // A number that cannot be read is missing below.
@@ -308,6 +328,7 @@ impl<'a> Row<'a> {
             Self::PutRevised(..) => 4,
             Self::Added(_) => 5,
             Self::Appended(_) => 6,
+            Self::Absent | Self::Deleted(_) => 7,
         }
     }
 
@@ -315,6 +336,7 @@ impl<'a> Row<'a> {
     fn shares_with(&self, other: &Row<'_>) -> bool {
         match (self, other) {
             (Self::Checked(one), Row::Checked(two)) => one == two,
+            (Self::Absent, Row::Absent) => true,
             (Self::Added(_), Row::Added(_)) | (Self::Appended(_), Row::Appended(_)) => true,
             _ => false,
         }
@@ -413,6 +435,20 @@ fn scopes(array: &Param) -> Vec<Param> {
         Param::Texts(names) => names.iter().cloned().map(Param::Text).collect(),
         _ => Vec::new(),
     }
+}
+
+/// The statement of a form that has none for many rows.
+fn single<'s>(sql: &'s Sql, base: u64, key: &Key, row: &Row<'_>) -> Result<Step<'s>, StoreError> {
+    let place = Place::of_key(key)?;
+    let on = sql.on(place.table);
+    let (sql, version) = match row {
+        Row::Absent => (&on.check_absent, Some(number(first_version(base, key) - 1)?)),
+        Row::Deleted(Requires::Version(version)) => (&on.delete_version, Some(i64::try_from(*version).unwrap_or(-1))),
+        _ => (&on.delete, None),
+    };
+    let mut params = vec![place.scope, Param::Text(key.item().to_owned())];
+    params.extend(version.map(Param::Number));
+    Ok(Step { sql, params })
 }
 
 fn append<'s>(sql: &'s Sql, base: u64, rows: &[(&Key, &Row<'_>)]) -> Result<Merged<'s>, StoreError> {

@@ -4,6 +4,7 @@ mod lone;
 mod merge;
 mod state;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,8 +14,8 @@ use tokio_postgres::Row;
 
 use self::merge::{Merge, Merged};
 use self::state::State;
-use super::super::group::{GroupEngine, Limits};
-use super::super::{Batch, Check, CommitError, Committed, Key, StoreError, Write};
+use super::super::group::{GroupEngine, Limits, lane};
+use super::super::{Batch, Check, CommitError, Committed, Key, Partition, StoreError, Write};
 use super::Engine;
 use super::error::{Verdict, is_lost, rolled_back, unavailable, verdict};
 use super::options::describe;
@@ -66,7 +67,7 @@ impl Engine {
                     State::read(self, [&batch]).await?.decide(&batch)?;
                 }
                 Sent::Contended => pause(attempt).await,
-                Sent::Failed(error) => return Err(error.into()),
+                Sent::BadValue(error) | Sent::Failed(error) => return Err(error.into()),
             }
         }
         Err(contended().into())
@@ -92,6 +93,7 @@ impl Engine {
             Ok(Ok(PipelineOutcome::Failed(error))) => match verdict(&error) {
                 Verdict::Refused => return Ok(Sent::Refused),
                 Verdict::Contended => return Ok(Sent::Contended),
+                Verdict::BadValue => return Ok(Sent::BadValue(unavailable(&error))),
                 Verdict::Failed if is_lost(&error) => (Err(unavailable(&error)), true),
                 Verdict::Failed => return Ok(Sent::Failed(unavailable(&error))),
             },
@@ -116,7 +118,9 @@ enum Sent {
     Refused,
     /// Others contended with it. Nothing changed.
     Contended,
-    /// The database cannot run it. Nothing changed.
+    /// The database does not take a value. Nothing changed.
+    BadValue(StoreError),
+    /// The database cannot run it now. Nothing changed.
     Failed(StoreError),
 }
 
@@ -177,9 +181,14 @@ impl<'a> Group<'a> {
                     now = merge.merged;
                 }
                 // Perhaps the database does not take a value of one batch: alone it does not fail the others.
-                Ok(Sent::Failed(_)) => {
+                Ok(Sent::BadValue(_)) => {
                     alone.extend(merge.merged.into_iter().chain(later));
                     alone.sort_unstable();
+                    break;
+                }
+                Ok(Sent::Failed(error)) => {
+                    self.commit_workspaces_apart(merge.merged.into_iter().chain(later).collect(), &error)
+                        .await;
                     break;
                 }
                 Err(error) => {
@@ -196,6 +205,26 @@ impl<'a> Group<'a> {
         }
         let verdict = |verdict: Option<_>| verdict.unwrap_or_else(|| Err(contended().into()));
         self.verdicts.into_iter().map(verdict).collect()
+    }
+
+    /// Commits batches after a failure without effect, such as a row that stayed locked: those of each workspace apart, so that
+    /// one workspace does not fail the others. A group of one workspace is refused.
+    async fn commit_workspaces_apart(&mut self, batches: Vec<usize>, error: &StoreError) {
+        let mut lanes: BTreeMap<Option<Partition>, Vec<usize>> = BTreeMap::new();
+        for index in batches {
+            lanes.entry(lane(&self.batches[index])).or_default().push(index);
+        }
+        if lanes.len() == 1 {
+            self.refuse(lanes.into_values().flatten(), error);
+            return;
+        }
+        for indexes in lanes.into_values() {
+            let batches: Vec<Batch> = indexes.iter().map(|index| self.batches[*index].clone()).collect();
+            let verdicts = Box::pin(Group::new(self.engine, &batches).commit()).await;
+            for (index, verdict) in indexes.into_iter().zip(verdicts) {
+                self.verdicts[index] = Some(verdict);
+            }
+        }
     }
 
     /// Sends a transaction of merged batches, and notes their verdicts if it is committed.
@@ -226,10 +255,12 @@ impl<'a> Group<'a> {
         };
         for index in batches {
             let batch = &self.batches[index];
-            match (state.plan(batch), state.decide(batch)) {
-                (Ok(()), _) => now.push(index),
-                (Err(_), Ok(())) => later.push(index),
-                (Err(_), Err(refusal)) => self.verdicts[index] = Some(Err(refusal)),
+            if state.plan(batch).is_ok() {
+                now.push(index);
+            } else if let Err(refusal) = state.decide(batch) {
+                self.verdicts[index] = Some(Err(refusal));
+            } else {
+                later.push(index);
             }
         }
         (now, later)
