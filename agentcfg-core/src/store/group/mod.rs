@@ -17,7 +17,7 @@ use async_trait::async_trait;
 
 pub(in crate::store) use self::combine::{Combiner, Unanswered, Work};
 pub(in crate::store) use self::lanes::Limits;
-use super::{Batch, CommitError, Committed, Key, Partition, StoreError, Write};
+use super::{Batch, CommitError, Committed, Partition, StoreError, Write};
 
 /// An engine that commits several batches as one transaction.
 #[async_trait]
@@ -82,16 +82,7 @@ pub(super) fn lane(batch: &Batch) -> Option<Partition> {
         Write::Append { log, .. } => Some(Partition::Workspace(*log)),
         _ => None,
     });
-    log.or_else(|| Some(written(batch.writes.first()?).partition().clone()))
-}
-
-fn written(write: &Write) -> Key {
-    match write {
-        Write::Put(key, _) | Write::PutRevised(key, _) | Write::Delete(key) | Write::Add { counter: key, .. } => {
-            key.clone()
-        }
-        Write::Append { log, .. } => Key::log_head(*log),
-    }
+    log.or_else(|| Some(batch.writes.first()?.key().partition().clone()))
 }
 
 fn lost() -> StoreError {

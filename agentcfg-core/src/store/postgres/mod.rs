@@ -21,16 +21,28 @@
 //!
 //! # Commits
 //!
-//! A commit is one transaction in one round trip: `BEGIN`, one statement for each key and `COMMIT` are
-//! pipelined. A statement whose condition does not hold fails, and aborts the transaction. Only then are
-//! the records read, to find out [which condition failed](super).
+//! A commit is one transaction in one round trip: `BEGIN`, the statements and `COMMIT` are pipelined. A statement whose
+//! condition does not hold fails, and aborts the transaction. Only then are the records read, to find out
+//! [which condition failed](super).
 //!
-//! Transactions are `READ COMMITTED` with row locks, not `SERIALIZABLE`. Each statement locks the row that
-//! it checks (shared) or writes (exclusive), so no other batch can change it before the commit: that makes
-//! the batches serialisable. Batches that contend for a hot row (a counter, the head of a log) queue for
-//! its lock, where `SERIALIZABLE` would abort all but one. Locks are taken in key order, which prevents
+//! A lone batch has one statement for each key. Batches that arrive while their workspace's last transaction is in flight share the
+//! next one (group commit), with one statement for each table and form of write: additions to one counter are
+//! made as one, and the entries of a log are appended together. If a condition of one of them fails, the common planner
+//! decides on a snapshot which batches are refused, and the others are sent again. Batches of several workspaces share a
+//! transaction only while as many as may be are in flight.
+//!
+//! Transactions are `READ COMMITTED` with row locks, not `SERIALIZABLE`. Each statement locks the rows that
+//! it checks (shared) or writes (exclusive), so no other batch can change them before the commit: that makes
+//! the batches serialisable. Transactions of several servers that contend for a hot row (a counter, the head of a log) queue for
+//! its lock, where `SERIALIZABLE` would abort all but one. Locks are taken in one order, by kind of record and then by key, also
+//! within a statement on many rows, which prevents
 //! deadlocks. The absence of a record is locked by a row without a value. All of this is correct as well
 //! under an engine that only has `SERIALIZABLE`; its serialisation failures are retried.
+//!
+//! # Reads
+//!
+//! A read is one statement. Concurrent reads by key, and concurrent requests that are counted in the rate windows, share
+//! statements in the same way.
 //!
 //! # Unknown outcomes
 //!

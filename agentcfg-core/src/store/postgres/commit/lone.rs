@@ -10,7 +10,7 @@ use super::super::read;
 use super::super::run::{Param, Step};
 use super::super::sql::{MAX, Sql};
 use super::super::table::Place;
-use super::{checked_key, first_version, order, written_key};
+use super::{first_version, order};
 
 /// A step, and the index of the write whose number it returns.
 pub(super) struct Compiled<'a> {
@@ -36,12 +36,12 @@ pub(super) fn compile<'a>(sql: &'a Sql, base: u64, batch: &Batch) -> Result<Vec<
     let mut checks: BTreeMap<&Key, &Check> = BTreeMap::new();
     let mut apart = Vec::new();
     for check in &batch.checks {
-        apart.extend(checks.insert(checked_key(check), check).filter(|other| *other != check));
+        apart.extend(checks.insert(check.key(), check).filter(|other| *other != check));
     }
     let mut written = BTreeSet::new();
     let mut writes = Vec::new();
     for (index, write) in batch.writes.iter().enumerate() {
-        let key = written_key(write);
+        let key = write.key();
         let check = match write {
             Write::Put(key, _) | Write::Delete(key) => checks.remove(key),
             Write::PutRevised(..) | Write::Add { .. } | Write::Append { .. } => None,
@@ -61,7 +61,7 @@ pub(super) fn compile<'a>(sql: &'a Sql, base: u64, batch: &Batch) -> Result<Vec<
     }
     let mut steps = Vec::with_capacity(apart.len() + checks.len() + writes.len());
     for check in apart.into_iter().chain(checks.into_values()) {
-        steps.push((checked_key(check).clone(), without_write(check_step(sql, base, check)?)));
+        steps.push((check.key().clone(), without_write(check_step(sql, base, check)?)));
     }
     steps.append(&mut writes);
     steps.sort_by_cached_key(|(key, _)| order(key));
@@ -73,18 +73,18 @@ fn without_write(step: Step<'_>) -> Compiled<'_> {
 }
 
 fn check_step<'a>(sql: &'a Sql, base: u64, check: &Check) -> Result<Step<'a>, CommitError> {
-    let place = Place::of_key(checked_key(check))?;
+    let place = Place::of_key(check.key())?;
     let statements = sql.on(place.table);
     let (sql, number) = match check {
         Check::Absent(key) => (&statements.check_absent, version(first_version(base, key) - 1)?),
         Check::Version(_, wanted) => (&statements.check_version, wanted_version(*wanted)),
     };
-    let params = vec![place.scope, Param::Text(checked_key(check).item().to_owned()), number];
+    let params = vec![place.scope, Param::Text(check.key().item().to_owned()), number];
     Ok(Step { sql, params })
 }
 
 fn write_step<'a>(sql: &'a Sql, base: u64, write: &Write, check: Option<&Check>) -> Result<Step<'a>, CommitError> {
-    let locked = written_key(write);
+    let locked = write.key();
     let first = version(first_version(base, &locked))?;
     let place = Place::of_key(&locked)?;
     let statements = sql.on(place.table);

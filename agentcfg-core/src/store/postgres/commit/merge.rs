@@ -15,7 +15,7 @@ use super::super::read::column;
 use super::super::run::{Param, Step};
 use super::super::sql::{MAX, Sql};
 use super::super::table::{Place, Table};
-use super::{Order, checked_key, first_version, order, written_key};
+use super::{Order, first_version, order};
 
 /// The write with this index of the batch with this index.
 type Source = (usize, usize);
@@ -69,17 +69,14 @@ fn rows(index: usize, batch: &Batch) -> Option<Vec<(Key, Row<'_>)>> {
     batch.check_revised().ok()?;
     let mut checks: BTreeMap<&Key, &Check> = BTreeMap::new();
     for check in &batch.checks {
-        if checks
-            .insert(checked_key(check), check)
-            .is_some_and(|other| other != check)
-        {
+        if checks.insert(check.key(), check).is_some_and(|other| other != check) {
             return None;
         }
     }
     let mut rows = Vec::with_capacity(checks.len() + batch.writes.len());
     for (at, write) in batch.writes.iter().enumerate() {
         let source = (index, at);
-        let key = written_key(write);
+        let key = write.key();
         let check = checks.remove(&key);
         let row = match (write, check) {
             (Write::Put(_, value), check) => Row::Put(source, std::str::from_utf8(value).ok()?, Requires::of(check)),

@@ -15,7 +15,7 @@ use tokio_postgres::Row;
 use self::merge::{Merge, Merged};
 use self::state::State;
 use super::super::group::{GroupEngine, Limits, lane};
-use super::super::{Batch, Check, CommitError, Committed, Key, Partition, StoreError, Write};
+use super::super::{Batch, CommitError, Committed, Key, Partition, StoreError};
 use super::Engine;
 use super::error::{Verdict, is_lost, rolled_back, unavailable, verdict};
 use super::options::describe;
@@ -288,21 +288,6 @@ type Order = (u8, Vec<u8>);
 
 fn order(key: &Key) -> Order {
     (key.kind() as u8, key.encode())
-}
-
-fn checked_key(check: &Check) -> &Key {
-    match check {
-        Check::Absent(key) | Check::Version(key, _) => key,
-    }
-}
-
-/// The key whose row a write locks first.
-fn written_key(write: &Write) -> Key {
-    match write {
-        Write::Put(key, _) | Write::PutRevised(key, _) | Write::Delete(key) => key.clone(),
-        Write::Add { counter, .. } => counter.clone(),
-        Write::Append { log, .. } => Key::log_head(*log),
-    }
 }
 
 /// The first version of a key.

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::super::plan::plan;
-use super::super::super::{Batch, CommitError, Key, Record, StoreError};
+use super::super::super::{Batch, CommitError, Key, Record, StoreError, Write};
 use super::super::{Engine, read};
-use super::{checked_key, written_key};
 
 /// A version that no record has: the planned versions of a group begin behind it.
 const PLANNED: u64 = 1 << 63;
@@ -20,8 +19,8 @@ impl State {
     pub(super) async fn read(engine: &Engine, batches: impl IntoIterator<Item = &Batch>) -> Result<Self, StoreError> {
         let mut keys: BTreeSet<Key> = BTreeSet::new();
         for batch in batches {
-            keys.extend(batch.checks.iter().map(|check| checked_key(check).clone()));
-            keys.extend(batch.writes.iter().map(written_key));
+            keys.extend(batch.checks.iter().map(|check| check.key().clone()));
+            keys.extend(batch.writes.iter().map(Write::key));
         }
         let keys: Vec<Key> = keys.into_iter().collect();
         let records = read::get(&engine.connections, &engine.sql, &keys).await?;
