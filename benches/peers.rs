@@ -21,7 +21,7 @@ fn main() -> Result<(), Failure> {
         Target::embedded(&product, &data.path().join("agentcfg"))?,
         Target::axum(data.path())?,
         Target::fastify(data.path())?,
-        Target::express(&cluster)?,
+        Target::express(&cluster, 1)?,
     ];
     for target in &targets {
         target.workspace.seed(target.addresses[0], AGENTS)?;

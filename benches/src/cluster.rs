@@ -71,7 +71,17 @@ impl Cluster {
 
     /// The URL of a database on the server.
     pub fn url(&self, database: &str) -> String {
-        format!("postgres://bench@127.0.0.1:{}/{database}", self.port)
+        self.url_over(database, self.port)
+    }
+
+    /// The URL of a database by another port that leads to the server.
+    pub fn url_over(&self, database: &str, port: u16) -> String {
+        format!("postgres://bench@127.0.0.1:{port}/{database}")
+    }
+
+    /// The port of the server.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Creates a database.

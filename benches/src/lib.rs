@@ -10,6 +10,7 @@ pub mod cargo;
 pub mod cluster;
 pub mod fixture;
 pub mod load;
+pub mod network;
 pub mod paced;
 pub mod process;
 pub mod product;

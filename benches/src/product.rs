@@ -31,7 +31,15 @@ pub struct Workspace {
 impl Product {
     /// Builds the binary.
     pub fn build() -> Result<Self, Failure> {
-        let binary = crate::cargo::build(&["-p", "agentcfg-server"])?;
+        Self::of(crate::cargo::build(&["-p", "agentcfg-server"])?)
+    }
+
+    /// A binary that exists, such as that of another version.
+    ///
+    /// # Errors
+    ///
+    /// If it does not run.
+    pub fn of(binary: PathBuf) -> Result<Self, Failure> {
         let data = tempfile::tempdir()?;
         let output = command(&binary)
             .args(["token", "--user", "bench", "--data"])
@@ -77,6 +85,18 @@ impl Product {
         let made = send(address, "POST", "/api/workspaces", &self.token, r#"{"name":"bench"}"#)?;
         let id = field(&made, "id").ok_or(made)?;
         let keys = (0..KEYS).map(|_| self.key(address, &id)).collect::<Result<_, _>>()?;
+        Ok(Workspace { id, keys })
+    }
+
+    /// Creates a workspace with one key of scope `write`.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses.
+    pub fn small_workspace(&self, address: SocketAddr) -> Result<Workspace, Failure> {
+        let made = send(address, "POST", "/api/workspaces", &self.token, r#"{"name":"bench"}"#)?;
+        let id = field(&made, "id").ok_or(made)?;
+        let keys = vec![self.key(address, &id)?];
         Ok(Workspace { id, keys })
     }
 

@@ -36,8 +36,10 @@ pub struct Target {
     pub name: &'static str,
     /// The addresses of the servers.
     pub addresses: Vec<SocketAddr>,
-    /// The workspace of the requests.
+    /// The workspace of the lists.
     pub workspace: Workspace,
+    /// The workspaces in which agents are created, in turn.
+    pub workspaces: Vec<Workspace>,
     _servers: Vec<Server>,
 }
 
@@ -46,6 +48,7 @@ impl Target {
         Self {
             name,
             addresses: servers.iter().map(|server| server.address).collect(),
+            workspaces: vec![workspace.clone()],
             workspace,
             _servers: servers,
         }
@@ -58,21 +61,34 @@ impl Target {
         Ok(Self::new("agentcfg", vec![server], workspace))
     }
 
-    /// This many servers of the product on one PostgreSQL.
-    pub fn shared(product: &Product, cluster: &Cluster, servers: usize) -> Result<Self, Failure> {
+    /// This many servers of the product on one PostgreSQL, with this many workspaces.
+    pub fn shared(product: &Product, cluster: &Cluster, servers: usize, workspaces: usize) -> Result<Self, Failure> {
         cluster.create("agentcfg")?;
         let url = cluster.url("agentcfg");
         let started: Vec<Server> = (0..servers)
             .map(|_| product.serve_database(&url))
             .collect::<Result<_, _>>()?;
         let workspace = product.workspace(started[0].address)?;
-        Ok(Self::new("agentcfg", started, workspace))
+        let mut target = Self::new("agentcfg", started, workspace);
+        for _ in 1..workspaces {
+            target.workspaces.push(product.small_workspace(target.addresses[0])?);
+        }
+        Ok(target)
     }
 
-    /// Express on PostgreSQL.
-    pub fn express(cluster: &Cluster) -> Result<Self, Failure> {
+    /// One server of the product on a PostgreSQL that it reaches by another port.
+    pub fn shared_over(product: &Product, cluster: &Cluster, port: u16) -> Result<Self, Failure> {
+        cluster.create("agentcfg")?;
+        let server = product.serve_database(&cluster.url_over("agentcfg", port))?;
+        let workspace = product.workspace(server.address)?;
+        Ok(Self::new("agentcfg", vec![server], workspace))
+    }
+
+    /// Express on PostgreSQL, with this many workspaces.
+    pub fn express(cluster: &Cluster, workspaces: usize) -> Result<Self, Failure> {
         cluster.create("express")?;
         let mut node = node("express")?;
+        node.env("WORKSPACES", workspaces.to_string());
         Self::peer("Express + PostgreSQL", node.env("DATABASE_URL", cluster.url("express")))
     }
 
@@ -91,14 +107,20 @@ impl Target {
         Self::peer("axum + SQLite", Command::new(program).arg(data.join("axum.db")))
     }
 
-    /// Starts a peer program, which creates a workspace with a key by itself.
+    /// Starts a peer program, which creates its workspaces by itself, each with a key.
     fn peer(name: &'static str, command: &mut Command) -> Result<Self, Failure> {
         let server = Server::start(command)?;
-        let workspace = Workspace {
-            id: server.fact("workspace").to_owned(),
-            keys: vec![server.fact("key").to_owned()],
-        };
-        Ok(Self::new(name, vec![server], workspace))
+        let facts = |name: &'static str| server.facts.iter().filter(move |fact| fact.0 == name);
+        let workspaces: Vec<Workspace> = facts("workspace")
+            .zip(facts("key"))
+            .map(|((_, id), (_, key))| Workspace {
+                id: id.clone(),
+                keys: vec![key.clone()],
+            })
+            .collect();
+        let first = workspaces.first().cloned().ok_or("the peer has no workspace")?;
+        let target = Self::new(name, vec![server], first);
+        Ok(Self { workspaces, ..target })
     }
 
     /// Bare hyper that answers with this target's list response.
@@ -113,6 +135,18 @@ impl Target {
             name: self.name,
             addresses: self.addresses[..1].to_vec(),
             workspace: self.workspace.clone(),
+            workspaces: self.workspaces.clone(),
+            _servers: Vec::new(),
+        }
+    }
+
+    /// The same servers with this many of the workspaces.
+    pub fn in_workspaces(&self, workspaces: usize) -> Self {
+        Self {
+            name: self.name,
+            addresses: self.addresses.clone(),
+            workspace: self.workspace.clone(),
+            workspaces: self.workspaces[..workspaces].to_vec(),
             _servers: Vec::new(),
         }
     }
@@ -123,7 +157,7 @@ impl Target {
         let time = Duration::from_secs_f64(seconds(2.0));
         let mut runs = tokio::task::JoinSet::new();
         for (at, address) in self.addresses.iter().copied().enumerate() {
-            let (workspace, lists, run) = (self.workspace.clone(), self.workspace.lists(), run.to_owned());
+            let (workspaces, lists, run) = (self.workspaces.clone(), self.workspace.lists(), run.to_owned());
             let keys = lists.len();
             let clients = clients / self.addresses.len();
             runs.spawn(async move {
@@ -136,7 +170,8 @@ impl Target {
                     }
                     Work::Create => {
                         let create = move |number: u64, out: &mut Vec<u8>| {
-                            let key = &workspace.keys[number as usize % keys];
+                            let workspace = &workspaces[number as usize % workspaces.len()];
+                            let key = &workspace.keys[number as usize / workspaces.len() % workspace.keys.len()];
                             let agent_id = format!("{run}-{at}-{number}");
                             out.extend_from_slice(request::create(&workspace.id, key, &agent_id).as_bytes());
                         };

@@ -65,6 +65,29 @@ pub enum Write {
     },
 }
 
+#[cfg(any(test, feature = "postgres"))]
+impl Check {
+    /// The key of the condition.
+    pub(super) fn key(&self) -> &Key {
+        match self {
+            Self::Absent(key) | Self::Version(key, _) => key,
+        }
+    }
+}
+
+#[cfg(any(test, feature = "postgres"))]
+impl Write {
+    /// The key that the write names; the log's head for an [`Write::Append`].
+    pub(super) fn key(&self) -> Key {
+        match self {
+            Self::Put(key, _) | Self::PutRevised(key, _) | Self::Delete(key) | Self::Add { counter: key, .. } => {
+                key.clone()
+            }
+            Self::Append { log, .. } => Key::log_head(*log),
+        }
+    }
+}
+
 /// Checks and writes that happen together or not at all.
 ///
 /// ```
@@ -88,7 +111,7 @@ pub struct Batch {
 
 impl Batch {
     /// The bytes of the values of all writes.
-    #[cfg(feature = "redb")]
+    #[cfg(any(test, feature = "redb", feature = "postgres"))]
     pub(super) fn bytes(&self) -> u64 {
         let of = |write: &Write| match write {
             Write::Put(_, value) | Write::PutRevised(_, value) | Write::Append { value, .. } => value.len() as u64,

@@ -45,6 +45,8 @@ mod batch;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod envelope;
+#[cfg(any(test, feature = "postgres"))]
+mod group;
 mod key;
 mod memory;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 // The same authenticated list and durable create, as written with Express and PostgreSQL in the usual way: every
 // request reads the key's record, the rate window is shared through the database, and a create has a plan limit, a
-// unique identifier and an audit entry in one transaction. Prints `workspace=`, `key=` and `listening on http://…`.
+// unique identifier and an audit entry in one transaction. Prints `workspace=` and `key=` for each of WORKSPACES, and `listening on
+// http://…`.
 import { createHash, randomBytes, randomUUID, timingSafeEqual } from "node:crypto";
 import express from "express";
 import pg from "pg";
@@ -21,11 +22,15 @@ await pool.query(`
     target text NOT NULL, changes jsonb NOT NULL, created_at timestamptz NOT NULL DEFAULT now());
 `);
 
-const workspace = randomUUID();
-const keyId = randomBytes(10).toString("hex");
-const key = `svc_live_${keyId}_${randomBytes(32).toString("hex")}`;
-await pool.query("INSERT INTO workspaces (id, agent_limit) VALUES ($1, 1000000000)", [workspace]);
-await pool.query("INSERT INTO api_keys (id, workspace_id, hash, rate_limit) VALUES ($1, $2, $3, 1000000000)", [keyId, workspace, sha(key)]);
+const workspaces = [];
+for (let number = 0; number < Number(process.env.WORKSPACES ?? 1); number++) {
+  const workspace = randomUUID();
+  const keyId = randomBytes(10).toString("hex");
+  const key = `svc_live_${keyId}_${randomBytes(32).toString("hex")}`;
+  await pool.query("INSERT INTO workspaces (id, agent_limit) VALUES ($1, 1000000000)", [workspace]);
+  await pool.query("INSERT INTO api_keys (id, workspace_id, hash, rate_limit) VALUES ($1, $2, $3, 1000000000)", [keyId, workspace, sha(key)]);
+  workspaces.push({ workspace, key });
+}
 
 const app = express();
 app.disable("x-powered-by");
@@ -96,5 +101,6 @@ app.post("/api/agents/configs", async (request, response) => {
 });
 
 const server = app.listen(0, "127.0.0.1", () => {
-  console.log(`workspace=${workspace}\nkey=${key}\nlistening on http://127.0.0.1:${server.address().port}`);
+  for (const { workspace, key } of workspaces) console.log(`workspace=${workspace}\nkey=${key}`);
+  console.log(`listening on http://127.0.0.1:${server.address().port}`);
 });

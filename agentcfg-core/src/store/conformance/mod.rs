@@ -21,6 +21,7 @@
 
 mod atomicity;
 mod counters;
+mod groups;
 mod logs;
 mod races;
 mod reads;
@@ -55,6 +56,9 @@ macro_rules! for_all_tests {
                 counters_start_at_zero,
                 counters_stop_at_the_end_of_their_range,
                 one_batch_may_add_to_several;
+            groups:
+                concurrent_batches_have_an_order,
+                concurrent_workspaces_stay_apart;
             logs:
                 a_failed_batch_takes_no_log_number,
                 a_record_can_have_the_revision_of_its_batch,

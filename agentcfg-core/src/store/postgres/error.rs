@@ -47,6 +47,8 @@ pub(super) enum Verdict {
     Refused,
     /// The transaction lost against a concurrent one; a retry may succeed.
     Contended,
+    /// The database does not take a value of the statement.
+    BadValue,
     /// The database cannot run the statement now.
     Failed,
 }
@@ -62,6 +64,8 @@ pub(super) fn verdict(error: &Error) -> Verdict {
     match error.code() {
         Some(code) if REFUSED.contains(code) => Verdict::Refused,
         Some(code) if CONTENDED.contains(code) => Verdict::Contended,
+        // The class of data exceptions, and that of broken constraints.
+        Some(code) if ["22", "23"].contains(&&code.code()[..2]) => Verdict::BadValue,
         _ => Verdict::Failed,
     }
 }

@@ -21,16 +21,28 @@
 //!
 //! # Commits
 //!
-//! A commit is one transaction in one round trip: `BEGIN`, one statement for each key and `COMMIT` are
-//! pipelined. A statement whose condition does not hold fails, and aborts the transaction. Only then are
-//! the records read, to find out [which condition failed](super).
+//! A commit is one transaction in one round trip: `BEGIN`, the statements and `COMMIT` are pipelined. A statement whose
+//! condition does not hold fails, and aborts the transaction. Only then are the records read, to find out
+//! [which condition failed](super).
 //!
-//! Transactions are `READ COMMITTED` with row locks, not `SERIALIZABLE`. Each statement locks the row that
-//! it checks (shared) or writes (exclusive), so no other batch can change it before the commit: that makes
-//! the batches serialisable. Batches that contend for a hot row (a counter, the head of a log) queue for
-//! its lock, where `SERIALIZABLE` would abort all but one. Locks are taken in key order, which prevents
+//! A lone batch has one statement for each key. Batches that arrive while their workspace's last transaction is in flight share the
+//! next one (group commit), with one statement for each table and form of write: additions to one counter are
+//! made as one, and the entries of a log are appended together. If a condition of one of them fails, the common planner
+//! decides on a snapshot which batches are refused, and the others are sent again. Batches of several workspaces share a
+//! transaction only while as many as may be are in flight.
+//!
+//! Transactions are `READ COMMITTED` with row locks, not `SERIALIZABLE`. Each statement locks the rows that
+//! it checks (shared) or writes (exclusive), so no other batch can change them before the commit: that makes
+//! the batches serialisable. Transactions of several servers that contend for a hot row (a counter, the head of a log) queue for
+//! its lock, where `SERIALIZABLE` would abort all but one. Locks are taken in one order, by kind of record and then by key, also
+//! within a statement on many rows, which prevents
 //! deadlocks. The absence of a record is locked by a row without a value. All of this is correct as well
 //! under an engine that only has `SERIALIZABLE`; its serialisation failures are retried.
+//!
+//! # Reads
+//!
+//! A read is one statement. Concurrent reads by key, and concurrent requests that are counted in the rate windows, share
+//! statements in the same way.
 //!
 //! # Unknown outcomes
 //!
@@ -41,9 +53,11 @@
 mod commit;
 mod error;
 mod load;
+mod many;
 mod options;
 mod pool;
 mod read;
+mod reads;
 mod removal;
 mod run;
 mod schema;
@@ -54,14 +68,18 @@ mod transfer;
 mod windows;
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
 pub use self::error::ConnectError;
 pub use self::options::{PostgresOptions, Statements};
 use self::pool::Connections;
+use self::reads::Reads;
 use self::sql::Sql;
 pub use self::transfer::{TransferError, Transferred};
+use self::windows::Windows;
+use super::group::GroupCommit;
 use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
 use crate::model::WorkspaceId;
 
@@ -79,6 +97,14 @@ use crate::model::WorkspaceId;
 /// # }
 /// ```
 pub struct PostgresStore {
+    engine: Arc<Engine>,
+    commits: GroupCommit<Arc<Engine>>,
+    reads: Reads,
+    windows: Windows,
+}
+
+/// What reads and commits need.
+struct Engine {
     connections: Connections,
     sql: Sql,
     /// A lower bound: every version that a new key gets is greater.
@@ -108,7 +134,14 @@ impl PostgresStore {
         let mut client = connections.connect(options.connect_wait).await?;
         let base = schema::prepare(&mut client, &sql).await?.base;
         drop(client);
-        Ok(Self { connections, sql, base })
+        let engine = Arc::new(Engine { connections, sql, base });
+        let limits = commit::limits(options.pool_size, options.acquire_timeout);
+        Ok(Self {
+            commits: GroupCommit::new(Arc::clone(&engine), limits),
+            reads: Reads::new(Arc::clone(&engine), options.pool_size, options.acquire_timeout),
+            windows: Windows::new(Arc::clone(&engine), options.pool_size),
+            engine,
+        })
     }
 
     /// Closes all connections. Later calls return [`StoreError::Unavailable`].
@@ -122,14 +155,14 @@ impl PostgresStore {
     /// # }
     /// ```
     pub fn close(&self) {
-        self.connections.close();
+        self.engine.connections.close();
     }
 }
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresStore")
-            .field("schema", &self.sql.schema)
+            .field("schema", &self.engine.sql.schema)
             .finish_non_exhaustive()
     }
 }
@@ -137,15 +170,15 @@ impl fmt::Debug for PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        read::get(&self.connections, &self.sql, keys).await
+        self.reads.get(keys).await
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
-        read::scan(&self.connections, &self.sql, scan).await
+        read::scan(&self.engine.connections, &self.engine.sql, scan).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
-        commit::commit(&self.connections, &self.sql, self.base, batch).await
+        self.commits.commit(batch).await
     }
 
     /// None: other servers write to the same database, so only a read can prove that a value is current.
@@ -158,6 +191,6 @@ impl Store for PostgresStore {
     }
 
     async fn end_removal(&self, workspace: WorkspaceId, marker: Key) -> Result<(), StoreError> {
-        removal::end(&self.connections, &self.sql, workspace, &marker).await
+        removal::end(&self.engine.connections, &self.engine.sql, workspace, &marker).await
     }
 }

@@ -12,7 +12,8 @@ use super::sql::Sql;
 use super::table::{Place, Table};
 
 /// Up to this many keys, each key has its own part of the statement. More keys are passed as arrays,
-/// which bounds the number of distinct prepared statements.
+/// which bounds the number of distinct prepared statements. The limit in the inner query keeps it a search for one key,
+/// also in a plan that was made when the table was small.
 const MAX_INLINE_KEYS: usize = 8;
 
 /// Reads records by their keys.
@@ -22,8 +23,24 @@ pub(super) async fn get(connections: &Connections, sql: &Sql, keys: &[Key]) -> R
     }
     let mut select = Select::default();
     select.keys(sql, keys)?;
+    find(connections, &select, keys.len()).await
+}
+
+/// Reads the records of several requests. The text of the statement depends only on the kinds of the keys, so that requests that
+/// happen to meet make few distinct statements.
+pub(super) async fn get_shared(
+    connections: &Connections,
+    sql: &Sql,
+    keys: &[Key],
+) -> Result<Vec<Option<Record>>, StoreError> {
+    let mut select = Select::default();
+    select.key_arrays(sql, keys)?;
+    find(connections, &select, keys.len()).await
+}
+
+async fn find(connections: &Connections, select: &Select, keys: usize) -> Result<Vec<Option<Record>>, StoreError> {
     let rows = connections.rows(&select.step()).await?;
-    let mut found = vec![None; keys.len()];
+    let mut found = vec![None; keys];
     for row in &rows {
         place(&mut found, row)?;
     }
@@ -107,23 +124,26 @@ impl Select {
     }
 
     fn keys(&mut self, sql: &Sql, keys: &[Key]) -> Result<(), StoreError> {
-        let places = keys.iter().map(|key| Ok((Place::of_key(key)?, key))).enumerate();
-        if keys.len() <= MAX_INLINE_KEYS {
-            for (slot, place) in places {
-                let (place, key) = place?;
-                let (name, s, i) = (sql.name(place.table), place.table.scope_column, place.table.item_column);
-                let scope = self.param(place.scope);
-                let item = self.param(Param::Text(key.item().to_owned()));
-                self.part(format_args!(
-                    "SELECT {slot}::int8, ''::text, r.version, r.value::text FROM {name} AS r \
-                     WHERE r.{s} = ${scope} AND r.{i} = ${item} AND r.value IS NOT NULL"
-                ));
-            }
-            return Ok(());
+        if keys.len() > MAX_INLINE_KEYS {
+            return self.key_arrays(sql, keys);
         }
+        for (slot, key) in keys.iter().enumerate() {
+            let place = Place::of_key(key)?;
+            let (name, s, i) = (sql.name(place.table), place.table.scope_column, place.table.item_column);
+            let scope = self.param(place.scope);
+            let item = self.param(Param::Text(key.item().to_owned()));
+            self.part(format_args!(
+                "SELECT {slot}::int8, ''::text, r.version, r.value::text FROM {name} AS r \
+                 WHERE r.{s} = ${scope} AND r.{i} = ${item} AND r.value IS NOT NULL"
+            ));
+        }
+        Ok(())
+    }
+
+    fn key_arrays(&mut self, sql: &Sql, keys: &[Key]) -> Result<(), StoreError> {
         let mut groups: Vec<Group> = Vec::new();
-        for (slot, place) in places {
-            let (place, key) = place?;
+        for (slot, key) in keys.iter().enumerate() {
+            let place = Place::of_key(key)?;
             let known = groups.iter_mut().position(|group| group.table == place.table);
             let index = known.unwrap_or_else(|| {
                 groups.push(Group::new(place.table));
@@ -140,9 +160,10 @@ impl Select {
             let items = self.param(Param::Texts(group.items));
             let slots = self.param(Param::Numbers(group.slots));
             self.part(format_args!(
-                "SELECT k.slot, ''::text, r.version, r.value::text \
+                "SELECT k.slot, ''::text, found.version, found.value::text \
                  FROM unnest(${scopes}::{scope_type}[], ${items}::text[], ${slots}::int8[]) AS k(scope, item, slot) \
-                 JOIN {name} AS r ON r.{s} = k.scope AND r.{i} = k.item WHERE r.value IS NOT NULL"
+                 CROSS JOIN LATERAL (SELECT r.version, r.value FROM {name} AS r \
+                 WHERE r.{s} = k.scope AND r.{i} = k.item AND r.value IS NOT NULL LIMIT 1) AS found"
             ));
         }
         Ok(())

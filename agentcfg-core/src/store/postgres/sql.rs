@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::many::{self, ManySql};
 use super::table::{TABLES, Table};
 
 /// The statements on one table. `$1` is the scope of the row and `$2` its item. Each statement returns
@@ -31,6 +32,8 @@ pub(super) struct TableSql {
     pub(super) add: String,
     /// `$3` the addend, `$4` the maximum of the sum; fails if there is no number.
     pub(super) add_present: String,
+    /// The statements on many rows.
+    pub(super) many: ManySql,
 }
 
 #[derive(Debug)]
@@ -39,9 +42,11 @@ pub(super) struct Sql {
     tables: HashMap<&'static str, TableSql>,
     /// `$1` the workspace, `$2` the version of the key's first record, `$3` the entry.
     pub(super) append: String,
-    /// `$1` the subject, `$2` the length of a window in milliseconds. A window ends one length from now at the latest:
+    /// The same for many entries of several workspaces; see [`many::append`].
+    pub(super) append_many: String,
+    /// `$1` the subjects, `$2` the length of a window in milliseconds, `$3` how many requests of each subject. A window ends one length from now at the latest:
     /// otherwise a clock that is set back by hours would keep it open for hours.
-    pub(super) window_hit: String,
+    pub(super) window_hits: String,
     /// Removes windows that ended more than a minute ago.
     pub(super) window_sweep: String,
 }
@@ -76,13 +81,15 @@ impl Sql {
                  ON CONFLICT (workspace_id, number) DO UPDATE \
                  SET version = r.version + 1, value = EXCLUDED.value RETURNING number"
             ),
-            window_hit: format!(
-                "INSERT INTO {windows} AS w (subject, ends_at, used) VALUES ($1, {now} + $2, 1) \
+            append_many: many::append(&heads, &log),
+            window_hits: format!(
+                "INSERT INTO {windows} AS w (subject, ends_at, used) \
+                 SELECT k.subject, {now} + $2, k.requests FROM unnest($1::text[], $3::int8[]) AS k(subject, requests) \
                  ON CONFLICT (subject) DO UPDATE SET \
-                 used = CASE WHEN w.ends_at <= EXCLUDED.ends_at - $2 THEN 1 ELSE w.used + 1 END, \
+                 used = CASE WHEN w.ends_at <= EXCLUDED.ends_at - $2 THEN EXCLUDED.used ELSE w.used + EXCLUDED.used END, \
                  ends_at = CASE WHEN w.ends_at <= EXCLUDED.ends_at - $2 THEN EXCLUDED.ends_at \
                  ELSE LEAST(w.ends_at, {now} + $2) END \
-                 RETURNING ends_at, used, {now}"
+                 RETURNING subject, ends_at, used, {now}"
             ),
             window_sweep: format!("DELETE FROM {windows} WHERE ends_at < {now} - 60000"),
             schema: schema.to_owned(),
@@ -121,6 +128,7 @@ impl TableSql {
         let more = value(&format!("COALESCE({number}, 0) + $4::text::numeric"));
         let present = value(&format!("{number} + $3::text::numeric"));
         Self {
+            many: ManySql::new(name, table, heads),
             put: format!("{put} {returning}"),
             put_revised: format!(
                 "{insert} VALUES ($1, $2, $3, ('{{\"revision\":' || \

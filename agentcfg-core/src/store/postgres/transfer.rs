@@ -100,7 +100,7 @@ impl PostgresStore {
     /// # }
     /// ```
     pub async fn require_unused(&self) -> Result<(), TransferError> {
-        let client = self.connections.client().await?;
+        let client = self.engine.connections.client().await?;
         let query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
                      AND application_name = 'agentcfg' AND pid <> pg_backend_pid()";
         // An engine without this view cannot be checked.
@@ -128,14 +128,14 @@ impl PostgresStore {
     /// # }
     /// ```
     pub async fn export(&self, out: impl Write) -> Result<Transferred, TransferError> {
-        let mut client = self.connections.client().await?;
+        let mut client = self.engine.connections.client().await?;
         let transaction = client
             .build_transaction()
             .isolation_level(IsolationLevel::RepeatableRead)
             .read_only(true)
             .start()
             .await?;
-        let written = write_all(&transaction, &self.sql, out).await?;
+        let written = write_all(&transaction, &self.engine.sql, out).await?;
         transaction.commit().await?;
         Ok(written)
     }
@@ -158,29 +158,29 @@ impl PostgresStore {
     /// # }
     /// ```
     pub async fn import(&self, input: impl Read) -> Result<Transferred, TransferError> {
-        let mut client = self.connections.client().await?;
+        let mut client = self.engine.connections.client().await?;
         let transaction = client
             .build_transaction()
             .isolation_level(IsolationLevel::RepeatableRead)
             .start()
             .await?;
         for table in TABLES {
-            let lock = format!("LOCK TABLE {} IN EXCLUSIVE MODE", self.sql.name(table));
+            let lock = format!("LOCK TABLE {} IN EXCLUSIVE MODE", self.engine.sql.name(table));
             transaction.batch_execute(&lock).await?;
         }
-        let there = write_all(&transaction, &self.sql, io::sink()).await?;
+        let there = write_all(&transaction, &self.engine.sql, io::sink()).await?;
         if there.records > 0 {
             return Err(TransferError::NotEmpty(there.records));
         }
         self.forget_epoch(&transaction).await?;
         let mut input = Digesting::new(input);
-        let sequence = read_all(&transaction, &self.sql, &mut input).await?;
+        let sequence = read_all(&transaction, &self.engine.sql, &mut input).await?;
         let base = format!(
             "UPDATE {}.store SET base_version = GREATEST(base_version, {sequence})",
-            self.sql.schema
+            self.engine.sql.schema
         );
         transaction.batch_execute(&base).await?;
-        let arrived = write_all(&transaction, &self.sql, io::sink()).await?;
+        let arrived = write_all(&transaction, &self.engine.sql, io::sink()).await?;
         if arrived.digest != input.digest() {
             return Err(TransferError::VerificationFailed);
         }
@@ -193,7 +193,7 @@ impl PostgresStore {
     /// Removes the epoch of a database that held nothing else. What arrives in it begins another one.
     async fn forget_epoch(&self, transaction: &Transaction<'_>) -> Result<(), TransferError> {
         let (key, place) = (Key::epoch(), Place::of_key(&Key::epoch())?);
-        let delete = &self.sql.on(place.table).delete;
+        let delete = &self.engine.sql.on(place.table).delete;
         transaction.execute(delete, &[place.scope.value(), &key.item()]).await?;
         Ok(())
     }

@@ -1,0 +1,544 @@
+//! The statements of several batches as one transaction.
+//!
+//! Batches share a statement for each table and form of write. Their additions to one counter become one addition, and their
+//! entries of one log are appended together. Each batch that is merged is known to hold its conditions on the state before
+//! the transaction, so a batch that touches a record which another one writes does not fit in the same transaction.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use tokio_postgres::Row as Answer;
+use uuid::Uuid;
+
+use super::super::super::{Batch, Check, CommitError, Committed, Key, Partition, PartitionKind, StoreError, Write};
+use super::super::read::column;
+use super::super::run::{Param, Step};
+use super::super::sql::{MAX, Sql};
+use super::super::table::{Place, Table};
+use super::{Order, first_version, order};
+
+/// The write with this index of the batch with this index.
+type Source = (usize, usize);
+
+/// What a transaction does with one key.
+#[derive(Debug, Clone)]
+enum Row<'a> {
+    /// Any number of batches require this version.
+    Checked(u64),
+    /// Any number of batches require that there is no record.
+    Absent,
+    Deleted(Requires),
+    Put(Source, &'a str, Requires),
+    PutRevised(Source, &'a str),
+    Added(Vec<Addend>),
+    Appended(Vec<(Source, &'a str)>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Requires {
+    Nothing,
+    Absence,
+    Version(u64),
+}
+
+impl Requires {
+    fn of(check: Option<&Check>) -> Self {
+        match check {
+            None => Self::Nothing,
+            Some(Check::Absent(_)) => Self::Absence,
+            Some(Check::Version(_, version)) => Self::Version(*version),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Addend {
+    source: Source,
+    delta: i64,
+    max: Option<u64>,
+}
+
+/// Whether a batch can share a transaction at all. Rare forms, and whatever breaks the rules for callers, are left to a
+/// transaction of one batch.
+pub(super) fn is_mergeable(batch: &Batch) -> bool {
+    rows(0, batch).is_some()
+}
+
+/// The rows of a batch by key.
+fn rows(index: usize, batch: &Batch) -> Option<Vec<(Key, Row<'_>)>> {
+    batch.check_revised().ok()?;
+    let mut checks: BTreeMap<&Key, &Check> = BTreeMap::new();
+    for check in &batch.checks {
+        if checks.insert(check.key(), check).is_some_and(|other| other != check) {
+            return None;
+        }
+    }
+    let mut rows = Vec::with_capacity(checks.len() + batch.writes.len());
+    for (at, write) in batch.writes.iter().enumerate() {
+        let source = (index, at);
+        let key = write.key();
+        let check = checks.remove(&key);
+        let row = match (write, check) {
+            (Write::Put(_, value), check) => Row::Put(source, std::str::from_utf8(value).ok()?, Requires::of(check)),
+            // If the check holds, there is nothing to delete.
+            (Write::Delete(_), Some(Check::Absent(_))) => Row::Absent,
+            (Write::Delete(_), check) => Row::Deleted(Requires::of(check)),
+            (Write::PutRevised(_, value), None) => Row::PutRevised(source, std::str::from_utf8(value).ok()?),
+            (Write::Add { delta, max, .. }, None) if Place::of_key(&key).ok()?.table.numeric => {
+                let (delta, max) = (*delta, *max);
+                Row::Added(vec![Addend { source, delta, max }])
+            }
+            (Write::Append { value, .. }, None) => Row::Appended(vec![(source, std::str::from_utf8(value).ok()?)]),
+            _ => return None,
+        };
+        rows.push((key, row));
+    }
+    for (key, check) in checks {
+        let row = match check {
+            Check::Version(_, version) => Row::Checked(*version),
+            Check::Absent(_) => Row::Absent,
+        };
+        rows.push((key.clone(), row));
+    }
+    let distinct: BTreeSet<&Key> = rows.iter().map(|(key, _)| key).collect();
+    let placed = rows.iter().all(|(key, _)| Place::of_key(key).is_ok());
+    (placed && distinct.len() == rows.len()).then_some(rows)
+}
+
+/// Batches of a group in one transaction.
+#[derive(Debug, Default)]
+pub(super) struct Merge<'a> {
+    rows: BTreeMap<Order, (Key, Row<'a>)>,
+    /// The batches in this transaction.
+    pub(super) merged: Vec<usize>,
+    /// The batches that touch a record which another one writes.
+    pub(super) later: Vec<usize>,
+}
+
+/// A statement, and what its answer tells.
+pub(super) struct Merged<'a> {
+    pub(super) step: Step<'a>,
+    tells: Tells,
+}
+
+enum Tells {
+    Nothing,
+    /// The numbers of the writes of these keys.
+    Numbers(HashMap<(Param, String), Source>),
+    /// The sums of these counters after these additions.
+    Sums(HashMap<(Param, String), Vec<Addend>>),
+    /// The numbers of the last of these entries.
+    Heads(HashMap<Param, Vec<Source>>),
+}
+
+impl<'a> Merge<'a> {
+    /// Merges those of the batches that are named, in this order, as far as they fit together.
+    pub(super) fn of(batches: &'a [Batch], named: &[usize]) -> Self {
+        let mut merge = Self::default();
+        // The keys of batches that are put off. What comes after them and touches one is put off as well.
+        let mut held: BTreeSet<Key> = BTreeSet::new();
+        for index in named.iter().copied() {
+            let rows = rows(index, &batches[index]).unwrap_or_default();
+            let fits = |(key, row): &(Key, Row<'_>)| {
+                let there = merge.rows.get(&order(key));
+                !held.contains(key) && there.is_none_or(|(_, there)| there.shares_with(row))
+            };
+            if rows.iter().all(fits) {
+                for (key, row) in rows {
+                    match merge.rows.entry(order(&key)) {
+                        Entry::Vacant(place) => drop(place.insert((key, row))),
+                        Entry::Occupied(mut place) => place.get_mut().1.join(row),
+                    }
+                }
+                merge.merged.push(index);
+            } else {
+                let written = rows.into_iter().filter(|(_, row)| !row.shares_with(row));
+                held.extend(written.map(|(key, _)| key));
+                merge.later.push(index);
+            }
+        }
+        merge
+    }
+
+    /// The statements, in the order of the keys: a run of keys with the same table and form shares one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Corrupt`] when the versions are exhausted.
+    pub(super) fn steps<'s>(&self, sql: &'s Sql, base: u64) -> Result<Vec<Merged<'s>>, StoreError> {
+        let mut steps = Vec::new();
+        let mut run: Vec<(&Key, &Row<'_>)> = Vec::new();
+        for (key, row) in self.rows.values() {
+            if run
+                .first()
+                .is_some_and(|(first, form)| first.kind() != key.kind() || form.form() != row.form())
+            {
+                self.run(sql, base, &std::mem::take(&mut run), &mut steps)?;
+            }
+            run.push((key, row));
+        }
+        self.run(sql, base, &run, &mut steps)?;
+        Ok(steps)
+    }
+
+    fn run<'s>(
+        &self,
+        sql: &'s Sql,
+        base: u64,
+        rows: &[(&Key, &Row<'_>)],
+        steps: &mut Vec<Merged<'s>>,
+    ) -> Result<(), StoreError> {
+        let Some((first, row)) = rows.first() else {
+            return Ok(());
+        };
+        let table = Place::of_key(first)?.table;
+        let many = &sql.on(table).many;
+        let keys = Keys::of(table, rows.iter().map(|(key, _)| *key))?;
+        let first_versions = || {
+            let versions = rows.iter().map(|(key, _)| number(first_version(base, key)));
+            versions.collect::<Result<Vec<i64>, _>>().map(Param::Numbers)
+        };
+        let versions = || {
+            // A version beyond the column's range becomes -1, which no record has.
+            let versions = rows.iter().map(|(_, row)| i64::try_from(row.required()).unwrap_or(-1));
+            Param::Numbers(versions.collect())
+        };
+        let values = || {
+            let text = |row: &Row<'_>| match row {
+                Row::Put(_, value, _) | Row::PutRevised(_, value) => (*value).to_owned(),
+                _ => String::new(),
+            };
+            Param::Texts(rows.iter().map(|(_, row)| text(row)).collect())
+        };
+        let sources = || {
+            let source = |row: &Row<'_>| match row {
+                Row::Put(source, ..) | Row::PutRevised(source, _) => Some(*source),
+                _ => None,
+            };
+            let named = rows.iter().zip(keys.names());
+            Tells::Numbers(
+                named
+                    .filter_map(|((_, row), name)| Some((name, source(row)?)))
+                    .collect(),
+            )
+        };
+        let mut push = |sql: &'s str, params: Vec<Param>, tells: Tells| {
+            let params = [vec![keys.scopes.clone(), Param::Texts(keys.items.clone())], params].concat();
+            let step = Step { sql, params };
+            steps.push(Merged { step, tells });
+        };
+        match row {
+            Row::Checked(_) => push(&many.check_version, vec![versions()], Tells::Nothing),
+            Row::Absent | Row::Deleted(_) => {
+                for (key, row) in rows {
+                    let step = single(sql, base, key, row)?;
+                    steps.push(Merged {
+                        step,
+                        tells: Tells::Nothing,
+                    });
+                }
+            }
+            Row::Put(_, _, Requires::Absence) => push(&many.put_absent, vec![first_versions()?, values()], sources()),
+            Row::Put(_, _, requires) => {
+                if let Requires::Version(_) = requires {
+                    push(&many.lock_version, vec![versions()], Tells::Nothing);
+                }
+                push(&many.put, vec![first_versions()?, values()], sources());
+            }
+            Row::PutRevised(..) => {
+                let backs = Param::Numbers(rows.iter().map(|(key, row)| self.entries_after(key, row)).collect());
+                push(&many.put_revised, vec![first_versions()?, values(), backs], sources());
+            }
+            Row::Added(_) => {
+                let ranges: Vec<Range> = rows.iter().map(|(_, row)| Range::of(row.addends())).collect();
+                let texts =
+                    |of: fn(&Range) -> i128| Param::Texts(ranges.iter().map(|range| of(range).to_string()).collect());
+                let params = vec![
+                    first_versions()?,
+                    texts(|range| range.sum),
+                    texts(|range| range.least),
+                    texts(|range| range.greatest),
+                ];
+                let addends = rows.iter().zip(keys.names());
+                let sums = addends.map(|((_, row), name)| (name, row.addends().to_vec())).collect();
+                push(&many.add, params, Tells::Sums(sums));
+            }
+            Row::Appended(_) => steps.push(append(sql, base, rows)?),
+        }
+        Ok(())
+    }
+
+    /// How many entries of the log of this record's workspace follow that of its batch.
+    fn entries_after(&self, key: &Key, row: &Row<'_>) -> i64 {
+        let (Partition::Workspace(log), Row::PutRevised((batch, _), _)) = (key.partition(), row) else {
+            return 0;
+        };
+        let head = self.rows.get(&order(&Key::log_head(*log)));
+        let entries = head.map_or(&[][..], |(_, row)| row.entries());
+        entries.iter().rev().take_while(|((of, _), _)| of != batch).count() as i64
+    }
+
+    /// The verdicts of the merged batches after the commit.
+    pub(super) fn verdicts(
+        &self,
+        batches: &[Batch],
+        steps: &[Merged<'_>],
+        answers: &[Vec<Answer>],
+    ) -> Vec<(usize, Result<Committed, CommitError>)> {
+        let before = |write: &Write| matches!(write, Write::Delete(_)).then_some(0);
+        let mut numbers: HashMap<usize, Vec<Option<u64>>> = self
+            .merged
+            .iter()
+            .map(|index| (*index, batches[*index].writes.iter().map(before).collect()))
+            .collect();
+        for (step, answer) in steps.iter().zip(answers) {
+            // A number that cannot be read is missing below.
+            let told = answer
+                .first()
+                .and_then(|row| step.tells.read(row).ok())
+                .unwrap_or_default();
+            for ((batch, write), number) in told {
+                if let Some(place) = numbers.get_mut(&batch).and_then(|numbers| numbers.get_mut(write)) {
+                    *place = Some(number);
+                }
+            }
+        }
+        let verdict = |numbers: Vec<Option<u64>>| match numbers.into_iter().collect() {
+            Some(numbers) => Ok(Committed { numbers }),
+            None => Err(StoreError::OutcomeUnknown("the database returned no number for a write".into()).into()),
+        };
+        numbers
+            .into_iter()
+            .map(|(index, numbers)| (index, verdict(numbers)))
+            .collect()
+    }
+}
+
+impl<'a> Row<'a> {
+    /// Rows with equal forms share a statement.
+    fn form(&self) -> u8 {
+        match self {
+            Self::Checked(_) => 0,
+            Self::Put(_, _, Requires::Nothing) => 1,
+            Self::Put(_, _, Requires::Absence) => 2,
+            Self::Put(_, _, Requires::Version(_)) => 3,
+            Self::PutRevised(..) => 4,
+            Self::Added(_) => 5,
+            Self::Appended(_) => 6,
+            Self::Absent | Self::Deleted(_) => 7,
+        }
+    }
+
+    /// Whether the same transaction can do both with one key, for two batches.
+    fn shares_with(&self, other: &Row<'_>) -> bool {
+        match (self, other) {
+            (Self::Checked(one), Row::Checked(two)) => one == two,
+            (Self::Absent, Row::Absent) => true,
+            (Self::Added(_), Row::Added(_)) | (Self::Appended(_), Row::Appended(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// Joins a row that [shares](Self::shares_with) a key with this one.
+    fn join(&mut self, other: Row<'a>) {
+        match (self, other) {
+            (Self::Added(addends), Row::Added(more)) => addends.extend(more),
+            (Self::Appended(entries), Row::Appended(more)) => entries.extend(more),
+            _ => {}
+        }
+    }
+
+    /// The version that the record must have.
+    fn required(&self) -> u64 {
+        match self {
+            Self::Checked(version) | Self::Put(_, _, Requires::Version(version)) => *version,
+            _ => u64::MAX,
+        }
+    }
+
+    fn addends(&self) -> &[Addend] {
+        match self {
+            Self::Added(addends) => addends,
+            _ => &[],
+        }
+    }
+
+    fn entries(&self) -> &[(Source, &'a str)] {
+        match self {
+            Self::Appended(entries) => entries,
+            _ => &[],
+        }
+    }
+}
+
+/// The numbers to which all additions of a group can be made, one after another.
+struct Range {
+    sum: i128,
+    least: i128,
+    greatest: i128,
+}
+
+impl Range {
+    fn of(addends: &[Addend]) -> Self {
+        let mut range = Self {
+            sum: 0,
+            least: 0,
+            greatest: i128::from(MAX),
+        };
+        for addend in addends {
+            range.sum += i128::from(addend.delta);
+            let bound = addend.max.filter(|_| addend.delta > 0).unwrap_or(MAX);
+            range.least = range.least.max(-range.sum);
+            range.greatest = range.greatest.min(i128::from(bound) - range.sum);
+        }
+        range
+    }
+}
+
+/// The keys of a statement as arrays.
+struct Keys {
+    scopes: Param,
+    items: Vec<String>,
+}
+
+impl Keys {
+    fn of<'k>(table: &Table, keys: impl Iterator<Item = &'k Key>) -> Result<Self, StoreError> {
+        let (mut uuids, mut names, mut items) = (Vec::new(), Vec::new(), Vec::new());
+        for key in keys {
+            match Place::of_key(key)?.scope {
+                Param::Uuid(id) => uuids.push(id),
+                Param::Text(name) => names.push(name),
+                other => return Err(StoreError::Misuse(format!("{key:?} has no place: {other:?}"))),
+            }
+            items.push(key.item().to_owned());
+        }
+        let scopes = match table.kind.partition_kind() {
+            PartitionKind::Workspace => Param::Uuids(uuids),
+            PartitionKind::Global => Param::Texts(names),
+        };
+        Ok(Self { scopes, items })
+    }
+
+    /// Each key as a scope and an item.
+    fn names(&self) -> Vec<(Param, String)> {
+        scopes(&self.scopes).into_iter().zip(self.items.clone()).collect()
+    }
+}
+
+/// Each scope of an array of scopes.
+fn scopes(array: &Param) -> Vec<Param> {
+    match array {
+        Param::Uuids(ids) => ids.iter().copied().map(Param::Uuid).collect(),
+        Param::Texts(names) => names.iter().cloned().map(Param::Text).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The statement of a form that has none for many rows.
+fn single<'s>(sql: &'s Sql, base: u64, key: &Key, row: &Row<'_>) -> Result<Step<'s>, StoreError> {
+    let place = Place::of_key(key)?;
+    let on = sql.on(place.table);
+    let (sql, version) = match row {
+        Row::Absent => (&on.check_absent, Some(number(first_version(base, key) - 1)?)),
+        Row::Deleted(Requires::Version(version)) => (&on.delete_version, Some(i64::try_from(*version).unwrap_or(-1))),
+        _ => (&on.delete, None),
+    };
+    let mut params = vec![place.scope, Param::Text(key.item().to_owned())];
+    params.extend(version.map(Param::Number));
+    Ok(Step { sql, params })
+}
+
+fn append<'s>(sql: &'s Sql, base: u64, rows: &[(&Key, &Row<'_>)]) -> Result<Merged<'s>, StoreError> {
+    let (mut logs, mut first_versions, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut of, mut backs, mut versions, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut heads = HashMap::new();
+    for (key, row) in rows {
+        let Param::Uuid(log) = Place::of_key(key)?.scope else {
+            return Err(StoreError::Misuse(format!("{key:?} is the head of no log")));
+        };
+        let (first, entries) = (number(first_version(base, key))?, row.entries());
+        logs.push(log);
+        first_versions.push(first);
+        counts.push(entries.len() as i64);
+        for (back, (_, value)) in (0..entries.len() as i64).rev().zip(entries) {
+            of.push(log);
+            backs.push(back);
+            versions.push(first);
+            values.push((*value).to_owned());
+        }
+        heads.insert(Param::Uuid(log), entries.iter().map(|(source, _)| *source).collect());
+    }
+    let params = vec![
+        Param::Uuids(logs),
+        Param::Numbers(first_versions),
+        Param::Numbers(counts),
+        Param::Uuids(of),
+        Param::Numbers(backs),
+        Param::Numbers(versions),
+        Param::Texts(values),
+    ];
+    Ok(Merged {
+        step: Step {
+            sql: &sql.append_many,
+            params,
+        },
+        tells: Tells::Heads(heads),
+    })
+}
+
+fn number(version: u64) -> Result<i64, StoreError> {
+    i64::try_from(version).map_err(|_| StoreError::Corrupt("the versions of the store are exhausted".into()))
+}
+
+impl Tells {
+    /// The numbers in an answer.
+    fn read(&self, row: &Answer) -> Result<Vec<(Source, u64)>, StoreError> {
+        let parse = |text: &String| {
+            text.parse::<u64>()
+                .map_err(|_| StoreError::Corrupt(format!("a write returned {text:?} instead of a number")))
+        };
+        let names = || -> Result<Vec<(Param, String)>, StoreError> {
+            let items: Vec<String> = column(row, 1)?;
+            Ok(answered_scopes(row)?.into_iter().zip(items).collect())
+        };
+        let mut told = Vec::new();
+        match self {
+            Self::Nothing => {}
+            Self::Numbers(sources) => {
+                let numbers: Vec<String> = column(row, 2)?;
+                for (name, number) in names()?.iter().zip(&numbers) {
+                    if let Some(source) = sources.get(name) {
+                        told.push((*source, parse(number)?));
+                    }
+                }
+            }
+            Self::Sums(addends) => {
+                let numbers: Vec<String> = column(row, 2)?;
+                for (name, number) in names()?.iter().zip(&numbers) {
+                    // Backwards: each addition gave the number before the ones behind it.
+                    let mut sum = i128::from(parse(number)?);
+                    for addend in addends.get(name).into_iter().flatten().rev() {
+                        told.push((addend.source, u64::try_from(sum).unwrap_or(u64::MAX)));
+                        sum -= i128::from(addend.delta);
+                    }
+                }
+            }
+            Self::Heads(sources) => {
+                let numbers: Vec<String> = column(row, 1)?;
+                for (scope, number) in answered_scopes(row)?.iter().zip(&numbers) {
+                    let last = parse(number)?;
+                    let entries = sources.get(scope).into_iter().flatten().rev();
+                    told.extend(entries.zip(0..).map(|(source, back)| (*source, last - back)));
+                }
+            }
+        }
+        Ok(told)
+    }
+}
+
+fn answered_scopes(row: &Answer) -> Result<Vec<Param>, StoreError> {
+    if let Ok(ids) = column::<Vec<Uuid>>(row, 0) {
+        return Ok(ids.into_iter().map(Param::Uuid).collect());
+    }
+    Ok(column::<Vec<String>>(row, 0)?.into_iter().map(Param::Text).collect())
+}

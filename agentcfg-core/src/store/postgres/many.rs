@@ -1,0 +1,96 @@
+//! The texts of the statements on many rows, for transactions of several batches.
+//!
+//! Each takes its rows as arrays, in the order of the keys, and processes them in that order: it reads `unnest` from the outside
+//! of a nested loop, or inserts from it. So the locks of a statement are taken in key order, too.
+
+use super::table::Table;
+
+/// The statements on many rows of one table. `$1` is the scopes and `$2` the items. Those that write return one row of arrays:
+/// `scopes`, `items` and `numbers`. A statement fails with a division by zero unless the conditions of all its rows hold.
+#[derive(Debug)]
+pub(super) struct ManySql {
+    /// `$3` the versions of the keys' first records, `$4` the values.
+    pub(super) put: String,
+    /// As `put`; fails if there is a record.
+    pub(super) put_absent: String,
+    /// As `put`, with a revision as the first field of each value: the number of the log's head less `$5`.
+    pub(super) put_revised: String,
+    /// `$3` the versions that the records must have; locks the rows against changes.
+    pub(super) check_version: String,
+    /// As `check_version`; locks the rows for a write in the same transaction.
+    pub(super) lock_version: String,
+    /// Only for counters: `$3` the versions of the keys' first records, `$4` the addends, `$5` the least and `$6` the greatest
+    /// number to which each may be added.
+    pub(super) add: String,
+}
+
+impl ManySql {
+    pub(super) fn new(name: &str, table: &Table, heads: &str) -> Self {
+        let (s, i, scope_type) = (table.scope_column, table.item_column, table.scope_type());
+        let value_type = if table.numeric { "numeric" } else { "json" };
+        let keys = format!("$1::{scope_type}[], $2::text[], $3::int8[]");
+        let rows = format!("unnest({keys}, $4::text[]) AS k(s, i, first, value)");
+        let insert = format!("INSERT INTO {name} AS r ({s}, {i}, version, value)");
+        let conflict = format!("ON CONFLICT ({s}, {i}) DO UPDATE SET version = r.version + 1, value =");
+        let put =
+            format!("{insert} SELECT k.s, k.i, k.first, k.value::{value_type} FROM {rows} {conflict} EXCLUDED.value");
+        let returning = format!("RETURNING r.{s} AS s, r.{i} AS i, r.version AS number");
+        let all = |statement: &str| {
+            format!(
+                "WITH hit AS ({statement}) SELECT array_agg(s) AS scopes, array_agg(i) AS items, \
+                 array_agg(number::text) AS numbers, 1 / (count(*) = cardinality($2::text[]))::int FROM hit"
+            )
+        };
+        // The inner query has a lock, so it stays a query of one row that is found by its key, for any number of rows.
+        let locked = |lock: &str| {
+            format!(
+                "SELECT 1 / (count(*) = cardinality($2::text[]))::int FROM \
+                 unnest({keys}) AS k(s, i, version) CROSS JOIN LATERAL (\
+                 SELECT 1 FROM {name} AS r WHERE r.{s} = k.s AND r.{i} = k.i AND r.version = k.version \
+                 AND r.value IS NOT NULL {lock}) AS found"
+            )
+        };
+        Self {
+            put: all(&format!("{put} {returning}")),
+            put_absent: all(&format!("{put} WHERE r.value IS NULL {returning}")),
+            put_revised: all(&format!(
+                "{insert} SELECT k.s, k.i, k.first, ('{{\"revision\":' || ((SELECT h.value FROM {heads} AS h \
+                 WHERE h.workspace_id = k.s AND h.item = '') - k.back)::text || ',' || substr(k.value, 2))::{value_type} \
+                 FROM unnest({keys}, $4::text[], $5::int8[]) AS k(s, i, first, value, back) \
+                 {conflict} EXCLUDED.value {returning}"
+            )),
+            check_version: locked("FOR SHARE"),
+            lock_version: locked("FOR UPDATE"),
+            add: format!(
+                "WITH k AS (SELECT * FROM unnest({keys}, $4::text[], $5::text[], $6::text[]) \
+                 AS k(s, i, first, addend, least, greatest)), \
+                 hit AS ({insert} SELECT k.s, k.i, k.first, k.addend::numeric FROM k \
+                 {conflict} COALESCE(r.value, 0) + EXCLUDED.value RETURNING r.{s} AS s, r.{i} AS i, r.value AS number) \
+                 SELECT array_agg(hit.s) AS scopes, array_agg(hit.i) AS items, array_agg(hit.number::text) AS numbers, \
+                 1 / bool_and(hit.number - k.addend::numeric BETWEEN k.least::numeric AND k.greatest::numeric)::int \
+                 FROM hit JOIN k ON k.s = hit.s AND k.i = hit.i"
+            ),
+        }
+    }
+}
+
+/// Appends entries to logs: `$1` the workspaces, `$2` the versions of their heads' first records, `$3` how many entries each
+/// gets; `$4` the workspace of each entry, `$5` how many entries of that workspace follow it, `$6` the version of its first record, `$7` the
+/// entry. Returns one row of arrays: the workspaces and the numbers of their last entries.
+pub(super) fn append(heads: &str, log: &str) -> String {
+    format!(
+        "WITH head AS (\
+         INSERT INTO {heads} AS r (workspace_id, item, version, value) \
+         SELECT k.s, '', k.first, k.entries FROM unnest($1::uuid[], $2::int8[], $3::int8[]) AS k(s, first, entries) \
+         ON CONFLICT (workspace_id, item) DO UPDATE \
+         SET version = r.version + 1, value = COALESCE(r.value, 0) + EXCLUDED.value RETURNING r.workspace_id AS s, r.value), \
+         entry AS (\
+         INSERT INTO {log} AS r (workspace_id, number, version, value) \
+         SELECT e.s, lpad((head.value - e.back)::text, 20, '0'), e.first, e.value::json \
+         FROM unnest($4::uuid[], $5::int8[], $6::int8[], $7::text[]) AS e(s, back, first, value) \
+         JOIN head ON head.s = e.s \
+         ON CONFLICT (workspace_id, number) DO UPDATE \
+         SET version = r.version + 1, value = EXCLUDED.value RETURNING 1) \
+         SELECT array_agg(s) AS scopes, array_agg(value::text) AS numbers FROM head"
+    )
+}
