@@ -6,6 +6,8 @@
 // Tests watch real processes in real time.
 #![allow(clippy::disallowed_methods)]
 
+mod disk;
+mod io;
 mod kills;
 mod provider;
 mod revocations;
