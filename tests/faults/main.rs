@@ -6,8 +6,10 @@
 // Tests watch real processes in real time.
 #![allow(clippy::disallowed_methods)]
 
+mod crowds;
 mod disk;
 mod io;
 mod kills;
 mod provider;
 mod revocations;
+mod tags;
