@@ -1,49 +1,58 @@
 #!/usr/bin/env bash
-# Runs the tests with damaged files, power losses, kills, failing and full disks, withdrawn rights and crowds in full, and writes
-# their figures and times to docs/faults.md. The test command runs fewer cases of each. SEED=NUMBER sets the seed; by default each
-# run tries the same cases. SHARE=NUMBER divides the number of cases, to try the script. Full disks need the rights of root.
+# Runs the tests with kills, withdrawn rights, failing and full disks, crowds, damaged files and power losses in full, and writes
+# their figures and times to docs/faults.md after each part. The test command runs fewer cases of each.
+#
+#   scripts/fault.sh              all parts, about an hour on two idle processors
+#   scripts/fault.sh kills crowds these parts; the page keeps the last figures of the others
+#
+# SEED=NUMBER sets the seed; by default each run tries the same cases. SHARE=NUMBER divides the number of cases, to try the script.
+# Full disks need the rights of root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# Each part: its name, its title, the number of cases, and the filter of its tests.
+parts=(
+    "kills|Kills|1000|kills::"
+    "rights|Withdrawn rights|1000000|revocations::"
+    "calls|Failing calls|0|io::"
+    "disks|Full disks|100|disk::a_disk_that_fills_up_repeatedly"
+    "tags|Tags|40|tags::"
+    "crowds|Crowds|20|crowds::"
+    "flips|Bit flips|20000|store::redb::tests::flips"
+    "crashes|Crash images|100000|store::redb::tests::crash"
+    "planted|Planted blocks|5000|store::redb::tests::planted"
+    "commits|Commits|0|block_checksums_cost --ignored"
+)
+share=${SHARE:-1}
+seed=${SEED:-1}
+results=target/faults
+failed=0
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
-failed=0
-share=${SHARE:-1}
 export RUST_BACKTRACE=0
+mkdir -p "$results"
 
-# Appends the figures that a command prints, and its time.
-figures() { # title, command
-    local title=$1 begun=$SECONDS
-    shift
-    echo "== $title" >&2
-    printf '\n## %s\n\n' "$title" >>"$out"
-    "$@" 2>&1 | tee >(cat >&2) | sed -n 's/^.*FIGURES /- /p' >>"$out" || {
-        failed=1
-        echo "- **This part failed.**" >>"$out"
-    }
-    echo "- time: $((SECONDS - begun)) s" >>"$out"
+# Tests of the store in its own process have a path; the others are tests of a running server.
+run() { # cases, filter
+    local cases=$(($1 / share))
+    read -ra filter <<<"$2"
+    case $2 in
+    *store* | block_*)
+        CASES=$cases cargo test --locked -q --release -p agentcfg-core --all-features --lib -- "${filter[@]}" --nocapture
+        ;;
+    *)
+        CYCLES=$cases CASES=$cases cargo test --locked -q -p agentcfg-tests --test faults -- "${filter[@]}" --nocapture
+        ;;
+    esac
 }
 
-# Tests of the store itself, in its process.
-store() { # cases, filter, further arguments of the test program
-    local cases=$1 filter=$2
-    shift 2
-    CASES=$((cases / share)) cargo test --locked -q --release -p agentcfg-core --all-features --lib -- "$filter" --nocapture "$@"
-}
-
-# Tests of a running server.
-server() { # cases, filter
-    CYCLES=$(($1 / share)) CASES=$(($1 / share)) cargo test --locked -q -p agentcfg-tests --test faults -- "$2" --nocapture
-}
-
-cargo build --locked -q --release -p agentcfg-server
-export AGENTCFG_TEST_BINARY=$PWD/target/release/agentcfg-server
-
-cat >"$out" <<EOF
+write_page() {
+    {
+        cat <<EOF
 # Faults
 
-Written by \`scripts/fault.sh\` on $(date -u +%Y-%m-%d) with the seed ${SEED:-1}, in $(nproc) processors. A wrong answer, a lost change, an
-abort, a panic of the engine that a client can see, or damage that is reported as sound fails the run, and this page reports it.
+Written by \`scripts/fault.sh\`. A wrong answer, a lost change, an abort, a panic of the engine that a client can see, or damage that is
+reported as sound fails a part, and this page reports it.
 
 - **Kills**: \`kill -9\` of a server under creations, changes, deletions, restorations, labels, rollbacks, applies, API keys, provider
   keys, model calls and backups. After each restart the log has no gap and is what was acknowledged, except that the step without an
@@ -63,21 +72,33 @@ abort, a panic of the engine that a client can see, or damage that is reported a
 - **Crash images**: possible contents of a disk after a power loss in a run of commits: each sector that was written since the last
   sync is complete, missing or torn. The store must open, be sound, and hold all answered commits. In the control most syncs are
   left out, which must lose data.
-- **Planted blocks**: blocks with valid checksums and the content of another moment, of another block, or none.
+- **Planted blocks**: blocks with valid checksums and the content of another moment, of another block, or none, in closed files, which
+  must be refused, and in open files.
 - **Commits**: pairs of runs with and without block checksums, on the disk of the machine, medians.
 EOF
-figures "Kills" server 1000 kills::
-figures "Withdrawn rights" server 1000000 revocations::
-figures "Failing calls" server 0 io::
-figures "Full disks" server 100 disk::a_disk_that_fills_up_repeatedly
-figures "Tags" server 40 tags::
-figures "Crowds" server 20 crowds::
-figures "Bit flips" store 20000 store::redb::tests::flips
-figures "Crash images" store 100000 store::redb::tests::crash
-figures "Planted blocks" store 5000 store::redb::tests::planted
-figures "Commits" store 0 block_checksums_cost --ignored
+        for part in "${parts[@]}"; do
+            IFS='|' read -r name title _ <<<"$part"
+            printf '\n## %s\n\n' "$title"
+            cat "$results/$name" 2>/dev/null || echo "- not run"
+        done
+    } >docs/faults.md
+}
 
-printf '\nAll parts took %s s.\n' "$SECONDS" >>"$out"
-[ "$failed" = 0 ] || printf '\n**This run failed.**\n' >>"$out"
-cp "$out" docs/faults.md
+cargo build --locked -q --release -p agentcfg-server
+export AGENTCFG_TEST_BINARY=$PWD/target/release/agentcfg-server
+
+for part in "${parts[@]}"; do
+    IFS='|' read -r name title cases filter <<<"$part"
+    if [ $# -gt 0 ] && [[ " $* " != *" $name "* ]]; then
+        continue
+    fi
+    echo "== $title" >&2
+    begun=$SECONDS
+    outcome="passed"
+    run "$cases" "$filter" 2>&1 | tee >(cat >&2) | sed -n 's/^.*FIGURES /- /p' >"$out" || outcome="**failed**"
+    [ "$outcome" = passed ] || failed=1
+    echo "- $outcome after $((SECONDS - begun)) s, on $(date -u +%Y-%m-%d), seed $seed, $(nproc) processors, load $(cut -d' ' -f1 /proc/loadavg)" >>"$out"
+    cp "$out" "$results/$name"
+    write_page
+done
 exit "$failed"

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use agentcfg_tests::harness::{Key, Server, Studio, run};
-use serde_json::Value;
+use agentcfg_tests::harness::{Server, Studio, run};
 
+use super::keys::Known;
 use super::log;
 
 /// A finished backup.
@@ -44,7 +44,7 @@ pub fn make(studio: &Studio<'_>, dir: &Path, floor: u64, stop: &AtomicBool) -> V
 
 impl Backup {
     /// Restores it and compares it with the store that it was made of.
-    pub fn verify(self, studio: &Studio<'_>, keys: &[Key], start: impl FnOnce(&Path) -> Server) {
+    pub fn verify(self, studio: &Studio<'_>, keys: &[Known], start: impl FnOnce(&Path) -> Server) {
         let dir = self.path.with_extension("restored");
         let data = studio.server.data();
         let [from, to] = [&self.path, &dir].map(|path| path.to_str().unwrap());
@@ -73,16 +73,10 @@ impl Backup {
             .json();
         assert_eq!(copy.list().json(), then, "the list of a backup at {last}");
         let target = format!("/api/agents/configs?workspace_id={}&limit=1", studio.id);
-        for key in keys {
-            let has = |action: &str| {
-                let on = |entry: &&Value| entry["action"] == action;
-                entries.iter().filter(on).any(|entry| entry["target"]["id"] == key.id)
-            };
-            if has("api_key.revoked") {
-                restored.get(&target).bearer(&key.key).send().expect(401);
-            } else if has("api_key.created") && !entries.iter().any(|entry| entry["action"] == "api_key.rotated") {
-                restored.get(&target).bearer(&key.key).send().expect(200);
-            }
+        for known in keys {
+            let expected = if known.is_live_after(&entries) { 200 } else { 401 };
+            let answer = restored.get(&target).bearer(&known.key.key).send();
+            assert_eq!(answer.status, expected, "{known:?}: {answer:?}");
         }
         restored.stop();
         run(["check", "--data", to]).succeeded();

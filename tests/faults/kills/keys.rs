@@ -17,21 +17,47 @@ enum Pending {
     Revocation(usize),
 }
 
+/// A key whose plaintext is known.
+#[derive(Debug, Clone)]
+pub struct Known {
+    pub key: Key,
+    /// The identifier of the key that it replaced.
+    replaced: Option<String>,
+}
+
+impl Known {
+    /// Whether the key is in force after these entries of the log.
+    pub fn is_live_after(&self, entries: &[Value]) -> bool {
+        let has = |id: &str, actions: &[&str]| {
+            let mut on_key = entries.iter().filter(|entry| entry["target"]["id"] == id);
+            on_key.any(|entry| actions.contains(&entry["action"].as_str().unwrap()))
+        };
+        let is_made = match &self.replaced {
+            Some(old) => has(old, &["api_key.rotated"]),
+            None => has(&self.key.id, &["api_key.created"]),
+        };
+        is_made && !has(&self.key.id, &["api_key.revoked", "api_key.rotated"])
+    }
+}
+
 #[derive(Default)]
 pub struct Keys {
-    live: Vec<Key>,
-    ended: Vec<Key>,
+    live: Vec<Known>,
+    ended: Vec<Known>,
     pending: Option<Pending>,
 }
 
 impl Keys {
-    fn end(&mut self, at: usize) {
-        let key = self.live.swap_remove(at);
-        self.ended.push(key);
+    /// Returns the identifier of the key.
+    fn end(&mut self, at: usize) -> String {
+        let known = self.live.swap_remove(at);
+        let id = known.key.id.clone();
+        self.ended.push(known);
+        id
     }
 
     /// The keys in force, and the last that were ended.
-    pub fn known(&self) -> impl Iterator<Item = &Key> {
+    pub fn known(&self) -> impl Iterator<Item = &Known> {
         self.live.iter().chain(self.ended.iter().rev().take(ENDED))
     }
 }
@@ -59,15 +85,11 @@ impl Actor for Keys {
             (studio.server.post("/api/api-keys").json(&body), change)
         } else {
             let at = dice.below(self.live.len());
-            let id = &self.live[at].id;
+            let id = &self.live[at].key.id;
             if dice.once_in(2) {
                 self.pending = Some(Pending::Rotation(at));
                 let request = studio.server.post(format!("/api/api-keys/rotate?key_id={id}"));
-                let change = Change {
-                    target: None,
-                    action: "api_key.rotated",
-                };
-                (request.json(&json!({})), change)
+                (request.json(&json!({})), Change::new(id, "api_key.rotated"))
             } else {
                 self.pending = Some(Pending::Revocation(at));
                 let request = studio.server.delete(format!("/api/api-keys?key_id={id}"));
@@ -81,17 +103,24 @@ impl Actor for Keys {
     }
 
     fn answered(&mut self, change: Option<Change>, answer: &Response) -> Option<Change> {
-        let is_new = !matches!(self.pending, Some(Pending::Revocation(_)));
-        self.settled(true);
-        if is_new {
-            self.live.push(key(answer));
-        }
+        let replaced = match self.pending.take() {
+            Some(Pending::Revocation(at)) => {
+                self.end(at);
+                return change;
+            }
+            Some(Pending::Rotation(at)) => Some(self.end(at)),
+            Some(Pending::Creation) | None => None,
+        };
+        let key = key(answer);
+        self.live.push(Known { key, replaced });
         change
     }
 
     fn settled(&mut self, happened: bool) {
         match self.pending.take().filter(|_| happened) {
-            Some(Pending::Rotation(at) | Pending::Revocation(at)) => self.end(at),
+            Some(Pending::Rotation(at) | Pending::Revocation(at)) => {
+                self.end(at);
+            }
             // The plaintext of a key that was created without an answer is lost.
             Some(Pending::Creation) | None => {}
         }
@@ -103,8 +132,8 @@ impl Actor for Keys {
 
     fn verify(&mut self, studio: &Studio<'_>) {
         let target = format!("/api/agents/configs?workspace_id={}&limit=1", studio.id);
-        for key in self.known() {
-            let is_live = self.live.iter().any(|live| live.id == key.id);
+        for Known { key, .. } in self.known() {
+            let is_live = self.live.iter().any(|live| live.key.id == key.id);
             let answer = studio.server.get(&target).bearer(&key.key).send();
             assert_eq!(answer.status, if is_live { 200 } else { 401 }, "{}: {answer:?}", key.id);
         }
