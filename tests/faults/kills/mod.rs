@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use self::actor::{Actor, Change};
 use self::agents::Agents;
+use self::backups::Backup;
 use self::fleet::Fleet;
 use self::keys::Keys;
 use self::provider_key::{CALLER, MANAGED, ProviderKey};
@@ -140,6 +141,36 @@ struct Figures {
     restored: usize,
 }
 
+/// Lets all actors act, makes backups in `place`, and kills the server once enough changes are acknowledged.
+fn load_and_kill(
+    studio: &Studio<'_>,
+    cast: &mut Cast,
+    enough: usize,
+    floor: u64,
+    place: &Path,
+    dice: &mut Dice,
+) -> (Vec<Journal>, Vec<Backup>) {
+    let (acknowledged, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let (acknowledged, stop) = (&acknowledged, &stop);
+        let actors = cast.all().into_iter().enumerate();
+        let acting: Vec<_> = actors
+            .map(|(number, actor)| {
+                let dice = dice.split(number);
+                scope.spawn(move || act(actor, studio, dice, acknowledged))
+            })
+            .collect();
+        let copying = scope.spawn(move || backups::make(studio, place, floor, stop));
+        eventually("enough changes are acknowledged", || {
+            acknowledged.load(Ordering::Relaxed) >= enough
+        });
+        stop.store(true, Ordering::SeqCst);
+        studio.server.kill();
+        let journals = acting.into_iter().map(|actor| actor.join().unwrap()).collect();
+        (journals, copying.join().unwrap())
+    })
+}
+
 /// A number of kills on one data directory.
 fn kill_repeatedly(kills: usize, provider: &Provider, dice: &mut Dice, figures: &mut Figures) {
     let place = scratch();
@@ -151,27 +182,8 @@ fn kill_repeatedly(kills: usize, provider: &Provider, dice: &mut Dice, figures: 
     let identity = founder.identity();
     let mut cast = Cast::new();
     for _ in 0..kills {
-        let (acknowledged, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let enough = 1 + dice.below(ACKNOWLEDGED);
-        let studio = identity.on(&server);
-        let (journals, backups) = thread::scope(|scope| {
-            let actors = cast.all().into_iter().enumerate();
-            let (studio, acknowledged, stop, place) = (&studio, &acknowledged, &stop, place.path());
-            let acting: Vec<_> = actors
-                .map(|(number, actor)| {
-                    let dice = dice.split(number);
-                    scope.spawn(move || act(actor, studio, dice, acknowledged))
-                })
-                .collect();
-            let copying = scope.spawn(move || backups::make(studio, place, verified, stop));
-            eventually("enough changes are acknowledged", || {
-                acknowledged.load(Ordering::Relaxed) >= enough
-            });
-            stop.store(true, Ordering::SeqCst);
-            studio.server.kill();
-            let journals: Vec<_> = acting.into_iter().map(|actor| actor.join().unwrap()).collect();
-            (journals, copying.join().unwrap())
-        });
+        let (journals, backups) = load_and_kill(&identity.on(&server), &mut cast, enough, verified, place.path(), dice);
         server = start(&data, provider);
         let studio = identity.on(&server);
         let entries = log::since(&studio, verified);
@@ -219,4 +231,36 @@ fn a_killed_server_has_lost_nothing_that_it_acknowledged() {
     }
     println!("FIGURES kills: {figures:?}");
     assert!(figures.backups > 0 && figures.restored > 0, "{figures:?}");
+}
+
+/// The control: a server that comes back with an earlier state is found.
+#[test]
+fn a_server_that_loses_acknowledged_changes_is_found() {
+    let (provider, place) = (Provider::start(), scratch());
+    let [data, earlier] = ["data", "earlier"].map(|name| place.path().join(name));
+    let server = start(&data, &provider);
+    let founder = Studio::on(&server);
+    founder.create(CALLER, &json!({"model": "gpt-5.5"})).expect(201);
+    let verified = log::since(&founder, 0).len() as u64;
+    let identity = founder.identity();
+    server.stop();
+    std::fs::create_dir(&earlier).unwrap();
+    for file in ["store.redb", "master.key", "session.key"] {
+        std::fs::copy(data.join(file), earlier.join(file)).unwrap();
+    }
+    let server = start(&data, &provider);
+    let mut cast = Cast::new();
+    let dice = &mut Dice::of("kills (control)");
+    let (journals, _) = load_and_kill(&identity.on(&server), &mut cast, 20, verified, place.path(), dice);
+    let server = start(&earlier, &provider);
+    let entries = log::since(&identity.on(&server), verified);
+    let all = cast.all().into_iter().zip(&journals);
+    let found = all
+        .filter(|(_, journal)| !journal.acknowledged.is_empty())
+        .map(|(actor, journal)| {
+            let settling = std::panic::AssertUnwindSafe(|| settle(actor, journal, &entries));
+            std::panic::catch_unwind(settling).is_err()
+        });
+    assert!(found.collect::<Vec<_>>().iter().all(|is_found| *is_found));
+    println!("FIGURES kills (control): each lost change was found");
 }
