@@ -1,40 +1,104 @@
 #!/usr/bin/env bash
-# Runs the tests with damaged files, power losses and full disks in full, and writes their figures to docs/faults.md. The test
-# command runs fewer cases of each. SEED=NUMBER sets the seed; by default each run tries the same cases.
+# Runs the tests with kills, withdrawn rights, failing and full disks, crowds, damaged files and power losses in full, and writes
+# their figures and times to docs/faults.md after each part. The test command runs fewer cases of each.
+#
+#   scripts/fault.sh              all parts, about an hour on two idle processors
+#   scripts/fault.sh kills crowds these parts; the page keeps the last figures of the others
+#
+# SEED=NUMBER sets the seed; by default each run tries the same cases. SHARE=NUMBER divides the number of cases, to try the script.
+# Full disks need the rights of root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# Each part: its name, its title, the number of cases, and the filter of its tests.
+parts=(
+    "kills|Kills|1000|kills::"
+    "rights|Withdrawn rights|1000000|revocations::"
+    "calls|Failing calls|0|io::"
+    "disks|Full disks|100|disk::a_disk_that_fills_up_repeatedly"
+    "tags|Tags|40|tags::"
+    "crowds|Crowds|20|crowds::"
+    "flips|Bit flips|20000|store::redb::tests::flips"
+    "crashes|Crash images|100000|store::redb::tests::crash"
+    "planted|Planted blocks|5000|store::redb::tests::planted"
+    "commits|Commits|0|block_checksums_cost --ignored"
+)
+share=${SHARE:-1}
+seed=${SEED:-1}
+results=target/faults
+failed=0
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
-failed=0
 export RUST_BACKTRACE=0
+mkdir -p "$results"
 
-figures() { # cases, filter, further arguments of the test program
-    local cases=$1 filter=$2
-    shift 2
-    CASES=$cases cargo test --locked -q --release -p agentcfg-core --all-features --lib -- "$filter" --nocapture "$@" 2>&1 |
-        tee >(cat >&2) | sed -n 's/^.*FIGURES /- /p' >>"$out" || failed=1
+# Tests of the store in its own process have a path; the others are tests of a running server.
+run() { # cases, filter
+    local cases=$(($1 / share))
+    read -ra filter <<<"$2"
+    case $2 in
+    *store* | block_*)
+        CASES=$cases cargo test --locked -q --release -p agentcfg-core --all-features --lib -- "${filter[@]}" --nocapture
+        ;;
+    *)
+        CYCLES=$cases CASES=$cases cargo test --locked -q -p agentcfg-tests --test faults -- "${filter[@]}" --nocapture
+        ;;
+    esac
 }
 
-cat >"$out" <<EOF
-# Faults of the embedded store
+write_page() {
+    {
+        cat <<EOF
+# Faults
 
-Written by \`scripts/fault.sh\` on $(date -u +%Y-%m-%d) with the seed ${SEED:-1}. A wrong answer, an abort, a panic of the engine that a
-client can see, or damage that is reported as sound fails the run, and this page reports it.
+Written by \`scripts/fault.sh\`. A wrong answer, a lost change, an abort, a panic of the engine that a client can see, or damage that is
+reported as sound fails a part, and this page reports it.
 
+- **Kills**: \`kill -9\` of a server under creations, changes, deletions, restorations, labels, rollbacks, applies, API keys, provider
+  keys, model calls and backups. After each restart the log has no gap and is what was acknowledged, except that the step without an
+  answer is there or not (*unknown*); records, histories, labels, counters and keys agree with it. *restored* backups were compared
+  with the store that they were made of.
+- **Withdrawn rights**: revocation and rotation of a key, removal and demotion of a member, sign-out, deletion of a provider key and
+  a lower plan, under pipelined load with and without model calls and streams. *started_after* counts requests that began after the
+  answer of the withdrawal. The control calls a right withdrawn before it is, which must be found.
+- **Failing calls**: reads, writes, syncs and resizes of the store file fail once, three times or for good, with EIO, ENOSPC and
+  EROFS; a failing sync may also lose what it did not write. *unknown* changes may be stored, *refused* ones may not.
+- **Full disks**: a small file system fills up under writers and is freed again.
+- **Tags**: backups under writers are restored; each entity tag of earlier servers is compared with the new ones and sent.
+- **Crowds**: memory of the server before, at the peak and afterwards, and the slowest answer to others meanwhile.
 - **Bit flips**: each case flips one bit of a store file, closed or not, then opens it, reads each record and list, makes three
   commits, reads all again, makes a backup, closes and checks the file. One in 16 backups is restored and read. *refused_at_open*,
   *refused_reads* and *reported* count where damage was reported; *without_effect* counts flips in unused blocks or redundant copies.
 - **Crash images**: possible contents of a disk after a power loss in a run of commits: each sector that was written since the last
-  sync is complete, missing or torn. The store must open, be sound, and hold all answered commits.
-- **The control**: the same run with most syncs left out must lose data, which shows that the test can find a loss.
+  sync is complete, missing or torn. The store must open, be sound, and hold all answered commits. In the control most syncs are
+  left out, which must lose data.
+- **Planted blocks**: blocks with valid checksums and the content of another moment, of another block, or none, in closed files, which
+  must be refused, and in open files.
 - **Commits**: pairs of runs with and without block checksums, on the disk of the machine, medians.
-
 EOF
-figures 20000 store::redb::tests::flips
-figures 100000 store::redb::tests::crash
-figures 0 block_checksums_cost --ignored
+        for part in "${parts[@]}"; do
+            IFS='|' read -r name title _ <<<"$part"
+            printf '\n## %s\n\n' "$title"
+            cat "$results/$name" 2>/dev/null || echo "- not run"
+        done
+    } >docs/faults.md
+}
 
-[ "$failed" = 0 ] || echo "- **This run failed.**" >>"$out"
-cp "$out" docs/faults.md
+cargo build --locked -q --release -p agentcfg-server
+export AGENTCFG_TEST_BINARY=$PWD/target/release/agentcfg-server
+
+for part in "${parts[@]}"; do
+    IFS='|' read -r name title cases filter <<<"$part"
+    if [ $# -gt 0 ] && [[ " $* " != *" $name "* ]]; then
+        continue
+    fi
+    echo "== $title" >&2
+    begun=$SECONDS
+    outcome="passed"
+    run "$cases" "$filter" 2>&1 | tee >(cat >&2) | sed -n 's/^.*FIGURES /- /p' >"$out" || outcome="**failed**"
+    [ "$outcome" = passed ] || failed=1
+    echo "- $outcome after $((SECONDS - begun)) s, on $(date -u +%Y-%m-%d), seed $seed, $(nproc) processors, load $(cut -d' ' -f1 /proc/loadavg)" >>"$out"
+    cp "$out" "$results/$name"
+    write_page
+done
 exit "$failed"

@@ -57,7 +57,7 @@ impl Server {
 
 impl Request {
     /// The address of the server.
-    pub(super) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 

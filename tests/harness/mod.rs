@@ -7,6 +7,7 @@
 mod binary;
 mod command;
 mod database;
+mod dice;
 mod encode;
 mod events;
 mod http;
@@ -22,6 +23,7 @@ mod wire;
 
 pub use binary::{command_binary, example, server_binary};
 pub use command::{Finished, Run, run};
+pub use dice::{Dice, setting};
 pub use encode::{base64, base64url, hex};
 pub use events::{Event, Events};
 pub use http::Request;
@@ -30,7 +32,7 @@ pub use python::python;
 pub use response::Response;
 pub use server::{Builder, Server};
 pub use spawn::{NOBODY, scratch};
-pub use studio::{Key, Studio, unique};
+pub use studio::{Identity, Key, Studio, unique};
 pub use tokens::{forged, unsigned};
 pub use wait::{at_once, eventually, until};
 pub use wire::Wire;

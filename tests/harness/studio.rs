@@ -26,6 +26,27 @@ pub struct Studio<'a> {
     pub owner: String,
 }
 
+/// A test workspace without a server, for tests that start one server after another on the same data.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    id: WorkspaceId,
+    user: String,
+    owner: String,
+}
+
+impl Identity {
+    /// The workspace on a server that has its data.
+    pub fn on<'a>(&self, server: &'a Server) -> Studio<'a> {
+        let Self { id, user, owner } = self.clone();
+        Studio {
+            server,
+            id,
+            user,
+            owner,
+        }
+    }
+}
+
 /// A name that is unique among all tests.
 pub fn unique(what: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -65,6 +86,15 @@ impl<'a> Studio<'a> {
             id,
             user,
             owner,
+        }
+    }
+
+    /// The workspace without its server.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            id: self.id,
+            user: self.user.clone(),
+            owner: self.owner.clone(),
         }
     }
 
@@ -219,7 +249,12 @@ impl<'a> Studio<'a> {
 
     /// The audit log, newest entry first.
     pub fn audit(&self) -> Vec<Value> {
-        let target = format!("/api/audit-log?workspace_id={}&limit=1000", self.id);
+        self.audit_page(1000)
+    }
+
+    /// The newest entries of the audit log.
+    pub fn audit_page(&self, limit: usize) -> Vec<Value> {
+        let target = format!("/api/audit-log?workspace_id={}&limit={limit}", self.id);
         let log = self.server.get(target).bearer(&self.owner).send().expect(200).json();
         log.as_array().unwrap().clone()
     }

@@ -17,13 +17,22 @@ pub struct Wire {
 
 impl Wire {
     pub fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("the server accepts connections");
-        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Self {
+        Self::try_connect(address).expect("the server accepts connections")
+    }
+
+    /// As [`Self::connect`], for servers that may be gone.
+    ///
+    /// # Errors
+    ///
+    /// When the server does not accept the connection.
+    pub fn try_connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_nodelay(true)?;
+        Ok(Self {
             stream,
             unread: Vec::new(),
-        }
+        })
     }
 
     /// Sends raw bytes. A connection that the server has closed shows in `receive`, not here.
@@ -50,22 +59,31 @@ impl Wire {
     /// Reads the response to a request with this method; `None` when the connection ends without one.
     #[track_caller]
     pub fn receive(&mut self, method: &str) -> Option<Response> {
+        match self.try_receive(method) {
+            Ok(response) => Some(response),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset && self.unread.is_empty() => None,
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => None,
+            Err(error) => panic!("no answer to {method}: {error}"),
+        }
+    }
+
+    /// As [`Self::receive`], for servers that may be killed within a response.
+    ///
+    /// # Errors
+    ///
+    /// `NotConnected` when the connection ended without a response, else what broke it.
+    #[track_caller]
+    pub fn try_receive(&mut self, method: &str) -> io::Result<Response> {
         let head = loop {
             if let Some(end) = find(&self.unread, b"\r\n\r\n") {
                 break self.unread.drain(..end + 4).collect::<Vec<_>>();
             }
-            match self.more() {
-                Ok(0) => {
-                    assert!(
-                        self.unread.is_empty(),
-                        "incomplete head: {:?}",
-                        String::from_utf8_lossy(&self.unread)
-                    );
-                    return None;
-                }
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return None,
-                Err(error) => panic!("no answer to {method}: {error}"),
+            if self.more()? == 0 {
+                let text = String::from_utf8_lossy(&self.unread);
+                return Err(match text.is_empty() {
+                    true => io::ErrorKind::NotConnected.into(),
+                    false => io::Error::other(format!("incomplete head: {text:?}")),
+                });
             }
         };
         let head = String::from_utf8(head).expect("heads are ASCII");
@@ -84,50 +102,49 @@ impl Wire {
         };
         if method != "HEAD" && !matches!(status, 100..=199 | 204 | 304) {
             if response.header("transfer-encoding") == Some("chunked") {
-                self.chunks(&mut response);
+                self.chunks(&mut response)?;
             } else {
                 let length = usize::try_from(response.number("content-length")).unwrap();
-                response.body = self.take(length, &response);
+                response.body = self.take(length, &response)?;
             }
         }
-        Some(response)
+        Ok(response)
     }
 
     /// Reads a chunked body to its end.
     #[track_caller]
-    fn chunks(&mut self, response: &mut Response) {
+    fn chunks(&mut self, response: &mut Response) -> io::Result<()> {
         loop {
             let end = loop {
                 if let Some(end) = find(&self.unread, b"\r\n") {
                     break end;
                 }
                 let unread = self.unread.len();
-                let more = self.take(unread + 1, response);
+                let more = self.take(unread + 1, response)?;
                 self.unread.splice(..0, more);
             };
-            let line = self.take(end + 2, response);
+            let line = self.take(end + 2, response)?;
             let size = std::str::from_utf8(&line[..end])
                 .ok()
                 .and_then(|size| usize::from_str_radix(size, 16).ok());
             let size = size.unwrap_or_else(|| panic!("no size of a chunk: {line:?}"));
-            let chunk = self.take(size + 2, response);
+            let chunk = self.take(size + 2, response)?;
             response.body.extend_from_slice(&chunk[..size]);
             if size == 0 {
-                return;
+                return Ok(());
             }
         }
     }
 
     /// Takes this many bytes of a body.
     #[track_caller]
-    fn take(&mut self, length: usize, response: &Response) -> Vec<u8> {
+    fn take(&mut self, length: usize, response: &Response) -> io::Result<Vec<u8>> {
         while self.unread.len() < length {
-            let count = self
-                .more()
-                .unwrap_or_else(|error| panic!("{error} within {response:?}"));
-            assert!(count > 0, "cut off: {response:?}");
+            if self.more()? == 0 {
+                return Err(io::Error::other(format!("cut off: {response:?}")));
+            }
         }
-        self.unread.drain(..length).collect()
+        Ok(self.unread.drain(..length).collect())
     }
 
     /// Whether any bytes arrive within this time.

@@ -11,7 +11,6 @@ const SKIPPED: &[&str] = &[
     // In this run all servers have the same session secret.
     "decisions::sessions::a_token_of_another_deployment_is_refused",
     // It compares the files with the command `check`; crashes of the database have their own tests.
-    "durability::crash::a_killed_server_has_lost_nothing_that_it_acknowledged",
     "durability::removal::a_removal_goes_on_after_kills_until_nothing_is_left",
     // Rate windows in a database outlive the process.
     "decisions::rate_limit::windows_end_with_the_process",

@@ -1,6 +1,4 @@
 //! Durability: crashes, shutdowns, and requests in flight.
 
-mod crash;
-mod full_disk;
 mod removal;
 mod stop;

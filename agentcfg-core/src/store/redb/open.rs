@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use redb::backends::FileBackend;
-use redb::{Builder, DatabaseError, StorageBackend};
+use redb::{Builder, Database, DatabaseError, StorageBackend, StorageError};
 
 use super::RedbOptions;
-use super::blocks::{Blocks, Form};
+use super::blocks::{Blocks, Form, damage_of};
 use super::convert::convert;
 use super::error::{Fault, OpenError, catch_panic};
 use super::health::Health;
@@ -40,12 +40,16 @@ pub(super) fn file_opener(path: &Path, options: &RedbOptions, health: Arc<Health
         refuse_empty(&path)?;
         panic_as_damage(|| {
             verify_format_untouched(&options, Blocks::new(FileBackend::new(File::open(&path)?)?))?;
-            let file = OpenOptions::new().read(true).write(true).open(&path)?;
-            let place = Place::of(&path, &file)?;
-            let blocks = Blocks::new(FileBackend::new(file)?);
-            let database = builder(&options).create_with_backend(blocks.clone())?;
+            let mut place = None;
+            let (database, blocks) = open_verified(&options, &health, || {
+                let file = OpenOptions::new().read(true).write(true).open(&path)?;
+                place = Some(Place::of(&path, &file)?);
+                Ok(FileBackend::new(file)?)
+            })?;
             verify_format(&database)?;
-            health.watch(&blocks, place);
+            if let Some(place) = place {
+                health.watch(&blocks, place);
+            }
             Ok(Opened {
                 database,
                 freeze: Some(Arc::new(blocks)),
@@ -64,6 +68,39 @@ pub(super) fn builder(options: &RedbOptions) -> Builder {
     let mut builder = Builder::new();
     builder.set_cache_size(options.cache_bytes);
     builder
+}
+
+/// Opens a file for commits. The engine verifies all of its pages, not only after a crash.
+///
+/// A block whose content does not belong to the file, although its checksum is right, would otherwise be trusted: a record of
+/// another moment would be a wrong answer, and a broken page can make the engine abort the process within a commit. After the
+/// verification the checksums of all blocks are in memory, so blocks that are replaced later are found as well.
+///
+/// A block that does not match its checksum does not prevent the start of a file that was closed in order: calls that need it
+/// are refused, all others are served.
+pub(super) fn open_verified<B: StorageBackend>(
+    options: &RedbOptions,
+    health: &Health,
+    mut file: impl FnMut() -> Result<B, OpenError>,
+) -> Result<(Database, Blocks<B>), OpenError> {
+    let blocks = Blocks::new(file()?);
+    let outcome = builder(options)
+        .set_check_integrity_on_open(true)
+        .create_with_backend(blocks.clone());
+    let damage = match outcome {
+        Ok(database) => return Ok((database, blocks)),
+        Err(DatabaseError::Storage(StorageError::Io(error))) => match damage_of(&error) {
+            Some(damage) => damage,
+            None => return Err(StorageError::Io(error).into()),
+        },
+        Err(error) => return Err(error.into()),
+    };
+    health.report(damage, || "found at the start".into());
+    // Closes the file, whose lock the next one takes.
+    drop(blocks);
+    let blocks = Blocks::new(file()?);
+    let database = builder(options).create_with_backend(blocks.clone())?;
+    Ok((database, blocks))
 }
 
 /// Runs code that opens a file, and reports a panic of the engine as damage of the file.

@@ -67,3 +67,8 @@ pub(super) fn raise(damage: Damage) -> io::Error {
     }
     io::Error::new(io::ErrorKind::InvalidData, damage)
 }
+
+/// The damaged block that an error of the backend is about.
+pub(in super::super) fn damage_of(error: &io::Error) -> Option<Damage> {
+    error.get_ref()?.downcast_ref::<Damage>().copied()
+}

@@ -28,7 +28,7 @@ use self::head::{Head, ROOM};
 use self::layout::{GROUP, block_offset, disk_len, logical_len};
 use self::sums::Sums;
 
-pub(super) use self::contain::{Broken, Damage, contained};
+pub(super) use self::contain::{Broken, Damage, contained, damage_of};
 pub(super) use self::frozen::{Freeze, Frozen};
 pub(super) use self::head::{FORMAT, HeadFault};
 pub(super) use self::layout::BLOCK;

@@ -12,6 +12,7 @@ mod flips;
 mod golden;
 mod heal;
 pub(super) mod memory;
+mod planted;
 mod rate;
 mod scan;
 mod space;
@@ -26,7 +27,8 @@ use redb::backends::FileBackend;
 use super::super::{Batch, Check, Key, Kind, Partition, Record, Scan, Store, Write};
 use super::blocks::Blocks;
 use super::error::OpenError;
-use super::open::builder;
+use super::health::Health;
+use super::open::open_verified;
 use super::schema::{begin_write, initialise, verify_format};
 use super::state::Opened;
 use super::{RedbOptions, RedbStore};
@@ -71,9 +73,12 @@ fn raw(path: &Path) -> redb::Database {
 }
 
 /// Opens the engine on a file, and makes a store in an empty one.
-fn open_or_create(file: impl StorageBackend, is_empty: bool, options: &RedbOptions) -> Result<Opened, OpenError> {
-    let blocks = Blocks::new(file);
-    let database = builder(options).create_with_backend(blocks.clone())?;
+fn open_or_create(
+    file: impl StorageBackend + Clone,
+    is_empty: bool,
+    options: &RedbOptions,
+) -> Result<Opened, OpenError> {
+    let (database, blocks) = open_verified(options, &Health::default(), || Ok(file.clone()))?;
     if is_empty {
         let transaction = begin_write(&database).unwrap();
         initialise(&transaction, 0).unwrap();

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use agentcfg_tests::harness::{Server, Studio, Wire, eventually, not_run, run, scratch};
+use agentcfg_tests::harness::{Server, Studio, Wire, eventually, not_run, run, scratch, setting};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -182,4 +182,80 @@ fn a_server_starts_on_a_full_disk_and_serves_reads() {
     assert_eq!(again.get("/readyz").send().expect(200).json(), degraded());
     fs::remove_file(filler).unwrap();
     studio.create("late", &Value::Null).expect(201);
+}
+
+/// Fills of the disk in the short form of the test below; `CASES` sets another number.
+const FILLS: usize = 4;
+/// How soon changes must be taken again.
+const HEALING: Duration = Duration::from_secs(1);
+
+/// A disk that fills up and is freed again and again, under writers: no acknowledged change is lost, and no read fails.
+#[test]
+fn a_disk_that_fills_up_repeatedly_loses_nothing() {
+    let Some(disk) = Disk::mount(24) else { return };
+    let fills = setting("CASES", FILLS);
+    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let server = server_on(&disk.data(), metrics);
+    let studio = Studio::on(&server);
+    let mut acknowledged = Vec::new();
+    let (mut refused, mut slowest) = (0, Duration::ZERO);
+    let reads = AtomicUsize::new(0);
+    for fill in 0..fills {
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let (studio, stop, reads) = (&studio, &stop, &reads);
+            let stopping = Stopping(stop);
+            let least = acknowledged.len();
+            scope.spawn(move || {
+                while !stop.load(Ordering::SeqCst) {
+                    assert!(studio.agent_ids().len() >= least);
+                    reads.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            // The first changes come while the disk fills up.
+            let filling = scope.spawn(|| disk.fill_up());
+            let mut number = 0;
+            let mut refused_here = 0;
+            while refused_here < 20 {
+                let id = format!("f{fill}-{number}");
+                number += 1;
+                let answer = studio.create(&id, &json!({"persona_prompt": "x".repeat(100)}));
+                match answer.status {
+                    201 => acknowledged.push(id),
+                    503 => refused_here += 1,
+                    _ => panic!("{answer:?}"),
+                }
+                if number % 8 == 0 && refused_here == 0 {
+                    // Agents that are not needed, so that the list stays short.
+                    studio.remove(&acknowledged.pop().unwrap());
+                }
+            }
+            refused += refused_here;
+            fs::remove_file(filling.join().unwrap()).unwrap();
+            let start = Instant::now();
+            let id = format!("f{fill}-after");
+            while studio.create(&id, &Value::Null).status != 201 {
+                assert!(start.elapsed() < HEALING, "no change is taken");
+            }
+            slowest = slowest.max(start.elapsed());
+            acknowledged.push(id);
+            drop(stopping);
+        });
+    }
+    assert_eq!(
+        server.get("/readyz").send().expect(200).json(),
+        json!({"status": "ready"})
+    );
+    server.kill();
+    run(["check", "--data", disk.data().to_str().unwrap()]).succeeded();
+    let again = server_on(&disk.data(), metrics);
+    let found = studio.identity().on(&again).agent_ids();
+    for id in &acknowledged {
+        assert!(found.contains(id), "{id} is lost");
+    }
+    println!(
+        "FIGURES full disks: {fills} fills, {refused} changes refused, {} reads served, changes taken again after {} ms at most",
+        reads.load(Ordering::SeqCst),
+        slowest.as_millis()
+    );
 }
