@@ -85,6 +85,7 @@ fn an_agent_is_made_changed_released_and_rolled_back() {
         (&json!(3), &json!(1))
     );
     assert_eq!(versions[0]["message"], "too short");
+    assert!(desk.ok("rollback writer 3").contains("nothing was changed"));
     assert_eq!(desk.json("versions writer --limit 1 --before 3", 0)[0]["version"], 2);
     desk.ok("rollback writer production");
     assert_eq!(desk.studio.list().json()[0]["persona_prompt"], "Short.");
