@@ -52,7 +52,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         agent_ids: Some(vec![AGENT_ID.parse()?]),
         ..Promotion::new(staging, production.clone())
     };
-    for label in client.promote_labels(workspace, &release).await? {
+    for label in client.promote_labels(workspace, &release, false).await? {
         println!("released version {} of {}", label.version, label.agent_id);
     }
 

@@ -42,10 +42,6 @@ impl Client {
         let call = Call::post("/api/agents/apply")
             .query("workspace_id", workspace)
             .message(self.message());
-        let call = match dry_run {
-            true => call.query("dry_run", true).idempotent(),
-            false => call,
-        };
-        self.send(call.json(body), Answer::json).await
+        self.send(call.dry_run(dry_run).json(body), Answer::json).await
     }
 }

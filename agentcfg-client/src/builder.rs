@@ -212,7 +212,11 @@ fn base_url(url: &str) -> Result<String, Error> {
         .map_err(|error| fault(&format!("is not valid: {error}")))?;
     let scheme = match uri.scheme_str() {
         Some(scheme @ ("http" | "https")) => scheme,
-        _ => return Err(fault("must start with http:// or https://")),
+        _ => {
+            return Err(fault(
+                "must start with http:// or https://, such as http://127.0.0.1:7420",
+            ));
+        }
     };
     let authority = uri.authority().ok_or_else(|| fault("must name a host"))?;
     if authority.as_str().contains('@') {

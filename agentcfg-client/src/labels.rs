@@ -98,6 +98,8 @@ impl Client {
 
     /// Moves a label to the version that another label points at, for several agents in one commit: all of them or none.
     ///
+    /// With `dry_run` the answer is the same, and nothing is changed.
+    ///
     /// # Errors
     ///
     /// [`is_invalid`](Error::is_invalid) for labels that are the same and for `latest` as the one to move,
@@ -109,7 +111,10 @@ impl Client {
     /// use agentcfg_client::model::Promotion;
     /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
     /// let release = Promotion::new("staging".parse()?, "production".parse()?);
-    /// println!("{} agents were released", client.promote_labels(workspace, &release).await?.len());
+    /// for label in client.promote_labels(workspace, &release, true).await? {
+    ///     println!("{} would move from {:?} to {}", label.agent_id, label.previous_version, label.version);
+    /// }
+    /// println!("{} agents were released", client.promote_labels(workspace, &release, false).await?.len());
     /// # Ok(())
     /// # }
     /// ```
@@ -117,9 +122,12 @@ impl Client {
         &self,
         workspace: WorkspaceId,
         promotion: &Promotion,
+        dry_run: bool,
     ) -> Result<Vec<PromotedLabel>, Error> {
-        let call = Call::post(PROMOTE).query("workspace_id", workspace);
-        self.send(call.message(self.message()).json(promotion), Answer::json)
-            .await
+        let call = Call::post(PROMOTE)
+            .query("workspace_id", workspace)
+            .message(self.message());
+        let call = call.dry_run(dry_run).json(promotion);
+        self.send(call, Answer::json).await
     }
 }

@@ -43,6 +43,9 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod agent_file;
 mod agents;
 mod api_keys;
 mod apply;

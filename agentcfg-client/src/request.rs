@@ -66,6 +66,14 @@ impl Call {
         self
     }
 
+    /// With `true`, asks what the change would do. The request then changes nothing and may be retried.
+    pub(crate) fn dry_run(self, dry_run: bool) -> Self {
+        match dry_run {
+            true => self.query("dry_run", true).idempotent(),
+            false => self,
+        }
+    }
+
     /// Asks for server-sent events in place of JSON.
     pub(crate) fn events(mut self) -> Self {
         self.headers.insert(ACCEPT, EVENTS);

@@ -24,6 +24,9 @@ mod http;
 mod identity;
 #[cfg(feature = "process")]
 pub mod listen;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use listen::fuzzing;
 mod outbound;
 #[cfg(feature = "process")]
 pub mod process;

@@ -132,7 +132,7 @@ fn a_new_key_alone_is_on_standard_output() {
     desk.fails(
         "keys create nightly --scope read",
         3,
-        &["session token", "agentcfg whoami"],
+        &["session token", "Sign in as a user"],
     );
     desk.credential = desk.studio.owner.clone();
     let workspace = desk.studio.id.to_string();
@@ -155,6 +155,13 @@ fn a_new_key_alone_is_on_standard_output() {
     let rotated = desk.run(&format!("keys rotate {id}")).finish().exited(0).stdout;
     desk.run("whoami").env("AGENTCFG_API_KEY", key).finish().exited(3);
     let rotated = rotated.trim();
+    desk.run("whoami").env("AGENTCFG_API_KEY", rotated).finish().exited(0);
+    // The key itself, in place of its identifier, is not sent and not repeated.
+    for command in ["keys revoke --yes", "keys rotate"] {
+        let identifier = &rotated["svc_test_".len()..][..20];
+        let refused = desk.fails(&format!("{command} {rotated}"), 64, &["nothing was sent", identifier]);
+        assert!(!format!("{:?}", refused.stderr).contains(rotated), "{refused:?}");
+    }
     desk.run("whoami").env("AGENTCFG_API_KEY", rotated).finish().exited(0);
     let revoke = format!("keys revoke {} --yes", &rotated["svc_test_".len()..][..20]);
     desk.ok(&revoke);
@@ -229,4 +236,50 @@ fn no_failure_shows_the_credential() {
         assert!(!finished.stderr.contains(canary.as_str()), "{}", finished.stderr);
         fs::remove_file(broken).unwrap();
     }
+}
+
+#[test]
+fn a_credential_with_a_line_break_is_taken_and_one_with_its_scheme_is_explained() {
+    let desk = Desk::open();
+    let with = |credential: String| desk.run("whoami").env("AGENTCFG_API_KEY", credential).finish();
+    with(format!("{}\n", desk.credential)).exited(0);
+    said_by(
+        with(format!("Bearer {}", desk.credential)).exited(1),
+        &["begins with the word Bearer", "alone"],
+    );
+}
+
+#[test]
+fn a_wrong_url_is_told_from_a_server_that_is_down() {
+    let desk = Desk::open();
+    let url = desk.studio.server.url();
+    let (_, address) = url.split_once("://").unwrap();
+    for (given, code, said) in [
+        (address.to_owned(), 1, "such as http://127.0.0.1:7420"),
+        (format!("https://{address}"), 1, "its URL begins with http://"),
+        (format!("{url}/api"), 4, "without /api"),
+        ("http://127.0.0.1:1".to_owned(), 1, "Start a server there"),
+    ] {
+        let login = desk.bare(&format!("login --url {given}")).stdin(&desk.credential);
+        said_by(login.finish().exited(code), &[said]);
+    }
+    let no_certificate = desk.write("ca.pem", "nothing");
+    let run = desk.run("whoami").env("AGENTCFG_CA_FILE", no_certificate);
+    said_by(
+        run.finish().exited(1),
+        &["AGENTCFG_CA_FILE", "ca.pem", "no certificate"],
+    );
+}
+
+#[test]
+fn a_file_in_place_of_a_directory_is_named() {
+    let desk = Desk::open();
+    desk.write("plain", "x");
+    desk.fails("export plain", 1, &["plain must be a directory"]);
+    desk.fails("apply plain", 1, &["plain must be a directory"]);
+    desk.fails(
+        "watch --after start --limit 1 --cursor-file gone/cursor",
+        1,
+        &["the directory gone does not exist"],
+    );
 }

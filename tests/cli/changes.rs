@@ -55,6 +55,21 @@ fn an_agent_is_made_changed_released_and_rolled_back() {
         desk.run("diff writer 1 1").finish().exited(0),
         &["have the same content"],
     );
+    let planned = desk.json("label promote staging production --dry-run", 0);
+    assert_eq!(
+        planned,
+        json!([{"agent_id": "writer", "label": "production", "version": 2, "previous_version": 1}])
+    );
+    let shown = desk
+        .run("label promote staging production --dry-run")
+        .finish()
+        .exited(0);
+    assert!(
+        shown.stdout.contains("AFTER") && shown.stdout.contains("writer"),
+        "{shown:?}"
+    );
+    said_by(shown, &["no label was moved"]);
+    assert_eq!(desk.json("label list --label production", 0)[0]["version"], 1);
     desk.ok("label promote staging production --message released");
     assert_eq!(desk.json("label list --label production", 0)[0]["version"], 2);
     said_by(
@@ -70,6 +85,7 @@ fn an_agent_is_made_changed_released_and_rolled_back() {
         (&json!(3), &json!(1))
     );
     assert_eq!(versions[0]["message"], "too short");
+    assert!(desk.ok("rollback writer 3").contains("nothing was changed"));
     assert_eq!(desk.json("versions writer --limit 1 --before 3", 0)[0]["version"], 2);
     desk.ok("rollback writer production");
     assert_eq!(desk.studio.list().json()[0]["persona_prompt"], "Short.");

@@ -164,6 +164,18 @@ fn a_full_disk_is_noticed_without_a_writer() {
 }
 
 #[test]
+fn a_backup_on_a_full_disk_blames_the_disk() {
+    let Some(disk) = Disk::mount(16) else { return };
+    let studio = Studio::open();
+    disk.fill_up();
+    let out = disk.data().with_file_name("copy");
+    let (data, out) = (studio.server.data().to_str().unwrap(), out.to_str().unwrap());
+    let said =
+        run(["backup", "--data", data, "--out", out]).failed_with(&["No space left", "free some space", "--out"]);
+    assert!(!said.contains("damaged"), "{said}");
+}
+
+#[test]
 fn a_server_starts_on_a_full_disk_and_serves_reads() {
     let Some(disk) = Disk::mount(16) else { return };
     let server = Server::builder().data(disk.data()).start();

@@ -206,7 +206,7 @@ async fn every_method_calls_its_endpoint() {
 
 #[tokio::test]
 async fn versions_and_labels_call_their_endpoints() {
-    let server = Server::start((0..14).map(|_| answer(418, "", r#"{"error":"teapot"}"#))).await;
+    let server = Server::start((0..15).map(|_| answer(418, "", r#"{"error":"teapot"}"#))).await;
     let ws = workspace();
     let c = client(&server).with_message("Why not?".parse().unwrap());
     let at: Timestamp = "2026-11-20T10:30:00+01:00".parse().unwrap();
@@ -247,7 +247,8 @@ async fn versions_and_labels_call_their_endpoints() {
         agent_ids: Some(vec!["writer".parse().unwrap()]),
         ..Promotion::new("latest".parse().unwrap(), production)
     };
-    seen(c.promote_labels(ws, &promotion).await.err());
+    seen(c.promote_labels(ws, &promotion, false).await.err());
+    seen(c.promote_labels(ws, &promotion, true).await.err());
     let filter = AuditFilter {
         actor: Some("ada@example.com".into()),
         action: Some("agent.*".into()),
@@ -260,7 +261,7 @@ async fn versions_and_labels_call_their_endpoints() {
         limit: Some(5),
     };
     seen(c.search_audit_log(ws, &filter).await.err());
-    assert_eq!(failed, 14);
+    assert_eq!(failed, 15);
     let sent: Vec<_> = server.requests().iter().map(|request| line_and_body(request)).collect();
     let expected = [
         ("GET /api/agents/versions?agent_id=writer&before=7&limit=2", ""),
@@ -295,6 +296,10 @@ async fn versions_and_labels_call_their_endpoints() {
             r#"{"from":"latest","to":"production","agent_ids":["writer"]}"#,
         ),
         (
+            "POST /api/agents/labels/promote?workspace_id=WS&message=Why%20not%3F&dry_run=true",
+            r#"{"from":"latest","to":"production","agent_ids":["writer"]}"#,
+        ),
+        (
             "GET /api/audit-log?workspace_id=WS&actor=ada%40example.com&action=agent.%2A&target_type=agent&target_id=writer\
              &since=2026-11-20T09%3A30%3A00.000Z&until=2026-11-20T09%3A30%3A00.000Z&before=118&offset=1&limit=5",
             "",
@@ -319,7 +324,7 @@ async fn versions_and_labels_call_their_endpoints() {
             .to_string()
             .contains("must be named by its number or a label")
     );
-    assert_eq!(server.requests().len(), 14);
+    assert_eq!(server.requests().len(), 15);
 }
 
 #[tokio::test]

@@ -185,6 +185,8 @@ impl AgentCfg {
 
     /// Moves a label to the version that another label points at, for several agents in one commit: all of them or none.
     ///
+    /// With `dry_run` everything is decided and nothing is changed.
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::Invalid`] for labels that are the same and for `latest` as the one to move, [`ErrorKind::Forbidden`]
@@ -195,7 +197,9 @@ impl AgentCfg {
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
     /// let release = Promotion::new("latest".parse()?, "production".parse()?);
-    /// let promoted = service.promote_labels(&ada, studio, release).await?;
+    /// let planned = service.promote_labels(&ada, studio, release.clone(), true).await?;
+    /// let promoted = service.promote_labels(&ada, studio, release, false).await?;
+    /// assert_eq!(planned, promoted);
     /// assert_eq!((promoted[0].version, promoted[0].previous_version), (1, None));
     /// # Ok(()) }) }
     /// ```
@@ -204,9 +208,11 @@ impl AgentCfg {
         caller: &Caller,
         workspace: WorkspaceId,
         promotion: impl IntoValid<Promotion>,
+        dry_run: bool,
     ) -> Result<Vec<PromotedLabel>, Error> {
         let promotion = promotion.into_valid()?;
-        self.settle(|| self.try_promote(caller, workspace, &promotion)).await
+        self.settle(|| self.try_promote(caller, workspace, &promotion, dry_run))
+            .await
     }
 
     async fn try_promote(
@@ -214,6 +220,7 @@ impl AgentCfg {
         caller: &Caller,
         workspace: WorkspaceId,
         promotion: &Promotion,
+        dry_run: bool,
     ) -> Result<Attempt<Vec<PromotedLabel>>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRelease).await?;
         let bearers = match &promotion.agent_ids {
@@ -252,7 +259,7 @@ impl AgentCfg {
                 previous_version,
             });
         }
-        if changes.is_empty() {
+        if dry_run || changes.is_empty() {
             return Ok(Attempt::Done(promoted));
         }
         Ok(self.apply(change.tell_changes(&changes)?).await?.attempt(promoted))

@@ -112,7 +112,12 @@ impl<R: Read> StreamReader<R> {
             epoch: Key::epoch().encode(),
             sequence: 0,
         };
-        if stream.take::<8>()? != MAGIC {
+        let begins_as_backup = match stream.take::<8>() {
+            Ok(bytes) => bytes == MAGIC,
+            Err(StreamFault::Damaged(_)) => false,
+            Err(fault) => return Err(fault),
+        };
+        if !begins_as_backup {
             return Err(StreamFault::Damaged(
                 "it does not begin with the bytes of a backup".into(),
             ));

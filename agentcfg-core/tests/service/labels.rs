@@ -155,7 +155,7 @@ async fn an_agent_has_at_most_twenty_labels() {
     assert_eq!(kind(set("one-more").await), ErrorKind::PlanLimit);
     let promotion = Promotion::new("l1".parse().unwrap(), "one-more".parse().unwrap());
     assert_eq!(
-        kind(service.promote_labels(&ada, workspace, promotion).await),
+        kind(service.promote_labels(&ada, workspace, promotion, false).await),
         ErrorKind::PlanLimit
     );
     assert!(set("l20").await.is_ok());
@@ -274,8 +274,13 @@ async fn a_promotion_moves_the_labels_of_all_bearers_in_one_commit() {
         agent_ids: ids.map(|ids| ids.iter().map(|id| id.parse().unwrap()).collect()),
         ..Promotion::new(from.parse().unwrap(), to.parse().unwrap())
     };
-    let promote = async |promotion| service.promote_labels(&ada, workspace, promotion).await;
+    let promote = async |promotion| service.promote_labels(&ada, workspace, promotion, false).await;
+    let all = promotion("staging", "production", None);
+    let planned = service.promote_labels(&ada, workspace, all, true).await.unwrap();
+    assert_eq!(world.log(workspace, "ada").await.len(), before);
+    // Had the dry run moved a label, the previous versions would differ.
     let moved = promote(promotion("staging", "production", None)).await.unwrap();
+    assert_eq!(planned, moved);
     let seen = serde_json::to_value(&moved).unwrap();
     let row =
         |id: &str, previous| json!({"agent_id": id, "label": "production", "version": 2, "previous_version": previous});
@@ -339,14 +344,14 @@ async fn at_most_a_thousand_agents_are_promoted() {
     let promotion = Promotion::new("latest".parse().unwrap(), "live".parse().unwrap());
     assert_eq!(
         service
-            .promote_labels(&ada, workspace, promotion.clone())
+            .promote_labels(&ada, workspace, promotion.clone(), false)
             .await
             .unwrap()
             .len(),
         1000
     );
     world.agent(workspace, "ada", "one-more").await;
-    let refused = service.promote_labels(&ada, workspace, promotion.clone()).await;
+    let refused = service.promote_labels(&ada, workspace, promotion.clone(), false).await;
     assert_eq!(kind(refused), ErrorKind::PlanLimit);
     let ids: Vec<_> = (0..1001).map(|number| format!("a{number}").parse().unwrap()).collect();
     let too_many = Promotion {
@@ -354,7 +359,7 @@ async fn at_most_a_thousand_agents_are_promoted() {
         ..promotion
     };
     assert_eq!(
-        kind(service.promote_labels(&ada, workspace, too_many).await),
+        kind(service.promote_labels(&ada, workspace, too_many, false).await),
         ErrorKind::Invalid
     );
 }
@@ -383,7 +388,7 @@ async fn releasing_needs_its_own_permission() {
             .set_label(&caller, Some(workspace), "writer", "production", LabelTarget::new(1))
             .await;
         let promotion = Promotion::new("latest".parse().unwrap(), "live".parse().unwrap());
-        let promoted = service.promote_labels(&caller, workspace, promotion).await;
+        let promoted = service.promote_labels(&caller, workspace, promotion, false).await;
         assert_eq!((set.is_ok(), promoted.is_ok()), (may, may), "{caller:?}");
         let removed = service.remove_label(&caller, Some(workspace), "writer", "live").await;
         assert_eq!(removed.is_ok(), may, "{caller:?}");
@@ -450,7 +455,7 @@ fn concurrent_promotions_are_whole() {
             let (service, ada) = (world.service.clone(), world.user("ada"));
             let from = ["blue", "green"][number % 2].parse().unwrap();
             let promotion = Promotion::new(from, "live".parse().unwrap());
-            async move { service.promote_labels(&ada, workspace, promotion).await }
+            async move { service.promote_labels(&ada, workspace, promotion, false).await }
         })
         .await;
         for result in results {

@@ -148,7 +148,7 @@ impl Run<'_> {
             }
             17 => {
                 let to = Promotion::new("latest".parse().unwrap(), "staging".parse().unwrap());
-                service.promote_labels(ada, workspace, to).await?;
+                service.promote_labels(ada, workspace, to, false).await?;
             }
             18 => {
                 let role = numbers.one_of(&[Role::Viewer, Role::Member]);

@@ -10,6 +10,9 @@ mod connection;
 mod exchange;
 mod files;
 mod framing;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod http2;
 mod limits;
 mod patience;

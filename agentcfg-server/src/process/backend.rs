@@ -8,7 +8,7 @@ use agentcfg_core::AgentCfg;
 use agentcfg_core::rate_limit::{SharedLimiter, SharedState, SharedWindows};
 use agentcfg_core::store::Store;
 use agentcfg_core::store::postgres::{self, ConnectError, PostgresOptions, PostgresStore};
-use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore};
+use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 use agentcfg_core::vault::Vault;
 
 use crate::process::config::{Config, Secret, SessionProvider, Statements};
@@ -21,7 +21,7 @@ pub type FileStore = RedbStore;
 /// The store in a database.
 pub type Database = PostgresStore;
 pub use agentcfg_core::store::postgres::{TransferError, Transferred};
-pub use agentcfg_core::store::redb::{RestoreError, Scrub, check, restore, verify_backup};
+pub use agentcfg_core::store::redb::{BackupError, OpenError, RestoreError, Scrub, check, restore, verify_backup};
 
 /// Why a store cannot be used, with the way out.
 #[derive(Debug, thiserror::Error)]
@@ -48,9 +48,16 @@ pub enum BackendError {
     /// The master keys cannot be used.
     #[error(transparent)]
     MasterKeys(#[from] MasterKeyFault),
-    /// The control socket cannot be made.
-    #[error("cannot make the control socket: {0}")]
-    Control(#[source] io::Error),
+}
+
+impl BackendError {
+    /// The store in this directory cannot be opened.
+    pub(super) fn in_dir(dir: &DataDir, source: OpenError) -> Self {
+        Self::Store {
+            dir: dir.path().display().to_string(),
+            source,
+        }
+    }
 }
 
 fn way_out(error: &OpenError) -> &'static str {
@@ -60,6 +67,14 @@ fn way_out(error: &OpenError) -> &'static str {
         OpenError::Damaged(_) => {
             "; restore a backup into a new directory with `agentcfg-server restore`, nothing was changed"
         }
+        OpenError::Io(error) => match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                "; run as the owner of the data directory, or give that user the file store.redb with chown"
+            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space, nothing was lost",
+            io::ErrorKind::ReadOnlyFilesystem => "; the store needs a file system that can be written",
+            _ => "",
+        },
         _ => "",
     }
 }
@@ -203,7 +218,9 @@ impl Backend {
                 lock.dir().clone(),
                 (address, config.clone()),
             );
-            *control = Some(control::spawn(lock, orders).map_err(BackendError::Control)?);
+            let made = control::spawn(lock, orders)
+                .map_err(|error| DataDirError::from_io("make the control socket", &lock.dir().socket_path(), error));
+            *control = Some(made?);
         }
         Ok(())
     }
@@ -314,10 +331,7 @@ pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, BackendEr
         hot_bytes: bytes(shares.records),
         ..RedbOptions::default()
     };
-    RedbStore::open(lock.dir().store_path(), options).map_err(|source| BackendError::Store {
-        dir: lock.dir().path().display().to_string(),
-        source,
-    })
+    RedbStore::open(lock.dir().store_path(), options).map_err(|source| BackendError::in_dir(lock.dir(), source))
 }
 
 /// Carries out the orders that the owner of the data directory can give while the server runs.

@@ -156,3 +156,34 @@ fn the_access_log_names_the_caller_and_no_secret() {
     quiet.get("/healthz").send().expect(200);
     assert!(!quiet.stderr().contains("access:"), "{}", quiet.stderr());
 }
+
+#[test]
+fn variables_of_the_client_may_be_set_beside_the_server() {
+    let dir = scratch();
+    let with_client = |arguments: &[&str]| {
+        let run = Run::new(arguments).in_dir(&dir).env("AGENTCFG_API_KEY", "svc_live_x");
+        run.env("AGENTCFG_URL", "http://127.0.0.1:7420")
+            .env("AGENTCFG_WORKSPACE", "x")
+            .env("AGENTCFG_CA_FILE", "x")
+            .finish()
+    };
+    with_client(&["mcp-config", "claude-code"]).succeeded();
+    with_client(&["token", "--user", "ada", "--data", "data"]).succeeded();
+}
+
+#[test]
+fn a_wrong_path_is_named_as_what_it_is() {
+    let dir = scratch();
+    fs::write(dir.path().join("plain"), "x").unwrap();
+    let server = Server::builder().data(dir.path().join("data")).start();
+    let run = |arguments: &[&str]| Run::new(arguments).in_dir(&dir).finish();
+    run(&["serve", "--listen", "127.0.0.1:0", "--data", "plain/below"]).failed_with(&["plain is a file"]);
+    run(&["backup", "--data", "data", "--out", "gone/copy"]).failed_with(&["gone does not exist", "--out"]);
+    run(&["restore", "--from", "data", "--data", "new"]).failed_with(&["data is a directory", "--from"]);
+    for content in ["", "x"] {
+        fs::write(dir.path().join("plain"), content).unwrap();
+        run(&["restore", "--from", "plain", "--data", "new"])
+            .failed_with(&["it does not begin with the bytes of a backup"]);
+    }
+    drop(server);
+}

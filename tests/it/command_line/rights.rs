@@ -115,6 +115,34 @@ fn a_directory_of_another_user_is_named_with_a_remedy() {
 }
 
 #[test]
+fn a_store_of_another_user_is_not_called_damaged() {
+    let Some(dir_of_user) = UnprivilegedDir::open() else {
+        return;
+    };
+    let data = dir_of_user.directory("data", 0o700);
+    let source = Server::start();
+    source.stop();
+    for name in ["store.redb", "master.key"] {
+        let file = data.join(name);
+        fs::copy(source.data().join(name), &file).unwrap();
+        if let Some(user) = dir_of_user.user {
+            chown(&file, Some(user), Some(user)).unwrap();
+        }
+    }
+    let store = data.join("store.redb");
+    fs::set_permissions(&store, Permissions::from_mode(0o400)).unwrap();
+    let check = dir_of_user.run(&["check", "--data", data.to_str().unwrap()]);
+    for finished in [check, dir_of_user.serve(&data)] {
+        let said = finished.failed_with(&["Permission denied", "run as the owner of the data directory"]);
+        assert!(!said.contains("sound") && !said.contains("restore"), "{said}");
+    }
+    fs::set_permissions(&store, Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(&data, Permissions::from_mode(0o500)).unwrap();
+    fs::write(data.join("lock"), "").ok();
+    dir_of_user.serve(&data).failed_with(&["denied", "owner"]);
+}
+
+#[test]
 fn a_backup_without_write_permission_is_named() {
     let Some(dir_of_user) = UnprivilegedDir::open() else {
         return;

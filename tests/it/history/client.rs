@@ -43,7 +43,7 @@ async fn a_release_and_its_undoing() {
     assert!(diff.prompt_diff.unwrap().ends_with("-Be brief.\n+Be verbose.\n"));
 
     let promotion = Promotion::new("latest".parse().unwrap(), production.clone());
-    let promoted = client.promote_labels(studio.id, &promotion).await.unwrap();
+    let promoted = client.promote_labels(studio.id, &promotion, false).await.unwrap();
     assert_eq!((promoted[0].version, promoted[0].previous_version), (2, Some(1)));
     let lost = LabelTarget {
         expected_version: Patch::Set(1),

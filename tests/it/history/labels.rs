@@ -89,6 +89,11 @@ fn wrong_requests_for_labels_are_refused() {
         promote(json!({"from": "none", "to": "y"})).expect(200).json(),
         json!([])
     );
+    let dry = format!("/api/agents/labels/promote?workspace_id={}&dry_run=perhaps", studio.id);
+    let dry = studio.server.post(dry).bearer(&studio.owner);
+    dry.json(&json!({"from": "x", "to": "y"}))
+        .send()
+        .refused(400, &["dry_run must be true or false"]);
     let target = "/api/agents/labels/promote";
     let without = studio.server.post(target).bearer(&studio.owner);
     without

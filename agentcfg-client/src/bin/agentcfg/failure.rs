@@ -75,7 +75,12 @@ impl Failure {
 
     /// A failure with a file or a directory.
     pub fn io(what: impl fmt::Display, error: &io::Error) -> Self {
-        Self::error(format_args!("{what}: {error}"))
+        match error.kind() {
+            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+                Self::error(format_args!("{what} must be a directory, and is or lies below a file"))
+            }
+            _ => Self::error(format_args!("{what}: {error}")),
+        }
     }
 
     pub fn code(&self) -> Code {

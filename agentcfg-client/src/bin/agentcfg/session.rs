@@ -60,7 +60,9 @@ impl Session {
     /// Opens a session by the environment and the file of `agentcfg login`.
     pub fn open(workspace: Option<&str>) -> Result<Self> {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        let (origins, secret, stored_workspace) = choose(variable(URL), variable(API_KEY), stored)?;
+        // A secret of a pipeline often ends with a line break.
+        let secret = variable(API_KEY).map(|secret| secret.trim().to_owned());
+        let (origins, secret, stored_workspace) = choose(variable(URL), secret, stored)?;
         let named = match workspace {
             Some(workspace) => Some(parse("workspace", workspace)?),
             None => stored_workspace,
@@ -160,6 +162,10 @@ pub fn client(url: &str, secret: &str) -> Result<Client> {
         total: Duration::from_secs(120),
         ..Timeouts::default()
     };
+    if secret.to_ascii_lowercase().starts_with("bearer ") {
+        let hint = "Give the key or the token alone, without `Bearer`.";
+        return Err(Failure::error("the credential begins with the word Bearer").hint(hint));
+    }
     let builder = Client::builder(url).timeouts(timeouts);
     let builder = match secret.starts_with("svc_") {
         true => builder.api_key(secret),
@@ -173,7 +179,12 @@ pub fn client(url: &str, secret: &str) -> Result<Client> {
             builder.root_certificates(pem)
         }
     };
-    Ok(builder.build()?)
+    builder.build().map_err(|error| match env::var_os(CA_FILE) {
+        Some(path) if error.message().contains("root certificates") => {
+            Failure::error(format_args!("{CA_FILE} {}: {}", path.display(), error.message()))
+        }
+        _ => error.into(),
+    })
 }
 
 fn stored() -> Result<Option<Credentials>> {

@@ -185,7 +185,7 @@ proptest! {
                     }
                     Step::Promote => {
                         let promotion = Promotion::new("latest".parse().unwrap(), "live".parse().unwrap());
-                        let _ = service.promote_labels(ada, stage.studio, promotion).await;
+                        let _ = service.promote_labels(ada, stage.studio, promotion, false).await;
                     }
                     Step::Member => drop(stage.member("bob", Role::Viewer).await),
                     Step::List => lists.push(stage.list(AgentState::All).await),

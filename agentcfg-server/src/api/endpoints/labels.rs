@@ -7,7 +7,7 @@ use super::tags::VERSIONS;
 use crate::api::answer::{Json, List as Array};
 use crate::api::call::Call;
 use crate::api::call::parameters::{
-    AgentId, LabelFilter, LabelledAgent, Message, MovedLabel, WorkspaceId, WorkspaceIdOptional,
+    AgentId, DryRun, LabelFilter, LabelledAgent, Message, MovedLabel, WorkspaceId, WorkspaceIdOptional,
 };
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
@@ -177,16 +177,17 @@ impl Endpoint for Promote {
     )
     .failures(&[404, 422]);
 
-    type Input = (WorkspaceId, Message);
+    type Input = (WorkspaceId, DryRun, Message);
     type Body = Valid<Promotion>;
     type Answer = Array<PromotedLabel>;
 
     async fn run(
         call: &Call<'_>,
-        (workspace, message): Values<'_, Self>,
+        (workspace, dry_run, message): Values<'_, Self>,
         promotion: Valid<Promotion>,
     ) -> Result<Self::Answer, Failure> {
         let caller = call.caller.with_message(message);
-        Ok(Array(call.service.promote_labels(&caller, workspace, promotion).await?))
+        let promoted = call.service.promote_labels(&caller, workspace, promotion, dry_run);
+        Ok(Array(promoted.await?))
     }
 }

@@ -15,10 +15,10 @@ use agentcfg_core::vault::MasterKey;
 
 use super::serve::runtime;
 use super::{CommandError, program};
-use crate::process::backend::{self, RestoreError, open_store, verify_backup};
+use crate::process::backend::{self, BackendError, BackupError, OpenError, RestoreError, open_store, verify_backup};
 use crate::process::cli::{BackupArgs, CheckArgs, RestoreArgs};
 use crate::process::config::{Config, Flags};
-use crate::process::control;
+use crate::process::control::{self, ControlError};
 use crate::process::datadir::{DataDir, DataDirError};
 
 /// The variables of the environment, which tests leave out.
@@ -40,18 +40,20 @@ pub(super) fn backup(args: &BackupArgs, environment: impl Environment) -> Result
         Ok(lock) => {
             dir.require_store()?;
             let store = open_store(&lock, config.cache_mb)?;
-            store
-                .backup(&mut draft.file)
-                .map_err(|error| format!("{error}; {}", check_hint(&dir)))?;
+            store.backup(&mut draft.file).map_err(|error| match error {
+                BackupError::Output(_) => format!("{error}; {OTHER_OUT}"),
+                error => format!("{error}; {}", check_hint(&dir)),
+            })?;
         }
         // A server works on the directory: ask it.
         Err(DataDirError::Locked { path, holder }) => {
-            control::request_backup(&dir, &mut draft.file).map_err(|error| {
-                format!(
+            control::request_backup(&dir, &mut draft.file).map_err(|error| match error {
+                ControlError::Output(source) => format!("cannot write {}: {source}; {OTHER_OUT}", args.out.display()),
+                error => format!(
                     "{} is in use by {holder}, and it did not give a copy: {error}; if the store is damaged, stop the server, and {}",
                     path.display(),
                     check_hint(&dir)
-                )
+                ),
             })?;
         }
         Err(error) => return Err(error.into()),
@@ -67,6 +69,9 @@ pub(super) fn backup(args: &BackupArgs, environment: impl Environment) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
+/// What to do about a backup that cannot be written.
+const OTHER_OUT: &str = "free some space there, or name another file with --out; the store was not changed";
+
 /// How to find out what is wrong with a store.
 fn check_hint(dir: &DataDir) -> String {
     format!("{} check --data {} says what is wrong", program(), dir.path().display())
@@ -79,6 +84,10 @@ pub(super) fn restore(args: &RestoreArgs, environment: impl Environment) -> Resu
     }
     let from = &args.from;
     let input = File::open(from).map_err(|error| format!("cannot read {}: {error}", from.display()))?;
+    if input.metadata()?.is_dir() {
+        let shown = from.display();
+        return Err(format!("{shown} is a directory; --from must name a file that `backup` has written").into());
+    }
     let is_new = !config.data.try_exists()?;
     let dir = DataDir::open_or_create(&config.data)?;
     dir.require_no_store()?;
@@ -156,8 +165,14 @@ pub(super) fn check(args: &CheckArgs, environment: impl Environment) -> Result<E
     let config = Config::load(Flags::from(args), environment)?;
     let dir = directory_with_store(&config, args.data.is_some())?;
     let _lock = dir.lock()?;
-    let report = backend::check(dir.store_path())
-        .map_err(|error| format!("the store in {} is not sound: {error}; restore a backup into a new directory with `agentcfg-server restore`", dir.path().display()))?;
+    let report = backend::check(dir.store_path()).map_err(|error| match error {
+        OpenError::Damaged(_) => format!(
+            "the store in {} is not sound: {error}; restore a backup into a new directory with `agentcfg-server restore`",
+            dir.path().display()
+        ),
+        // Nothing is known of the store itself.
+        source => BackendError::in_dir(&dir, source).to_string(),
+    })?;
     for problem in &report.problems {
         println!("{problem}");
     }
@@ -225,7 +240,17 @@ impl Draft {
         let path = PathBuf::from(path);
         // The file is for its owner alone: it has names, prompts and hashes of keys.
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        let file = file.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        let file = file.map_err(|error| {
+            let dir = directory_of(out);
+            match error.kind() {
+                io::ErrorKind::NotFound => format!(
+                    "cannot write {}: {} does not exist; create it, or name another file with --out",
+                    out.display(),
+                    dir.display()
+                ),
+                _ => format!("cannot write {}: {error}", out.display()),
+            }
+        })?;
         Ok(Self { path, file })
     }
 
@@ -245,13 +270,16 @@ impl Draft {
         let bytes = self.file.metadata()?.len();
         // A hard link, unlike a rename, never replaces a file that was created meanwhile.
         fs::hard_link(&self.path, out)?;
-        let parent = out
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        File::open(parent)?.sync_all()?;
+        File::open(directory_of(out))?.sync_all()?;
         Ok(bytes)
     }
+}
+
+/// The directory of a file.
+fn directory_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 impl Drop for Draft {

@@ -14,6 +14,9 @@ use super::{Config, ConfigError, Flags, SETTINGS, Setting, mistakes};
 
 const PREFIX: &str = "AGENTCFG_";
 const FILE_SUFFIX: &str = "_FILE";
+/// What the command `agentcfg` and the lines of `mcp-config` read from the environment, without the prefix. A shell has them
+/// beside the settings of the server.
+const OF_THE_CLIENT: [&str; 4] = ["API_KEY", "CA_FILE", "URL", "WORKSPACE"];
 
 pub(super) fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Config, ConfigError> {
     let mut layers = Layers {
@@ -116,7 +119,7 @@ impl Layers {
                 } else {
                     self.secret_file(setting, variable, value);
                 }
-            } else if !is_service_link(key) {
+            } else if !OF_THE_CLIENT.contains(&key) && !is_service_link(key) {
                 self.problems.push(unknown_variable(variable, key));
             }
         }

@@ -182,6 +182,9 @@ fn lists_are_separated_by_commas() {
     assert_eq!(config.metrics_listen.unwrap().port(), 9);
     assert!(!config.compression && Config::default().compression);
     assert!(fault(&[("AGENTCFG_COMPRESSION", "gzip")]).contains("true or false"));
+    // One of a list that breaks the rule is named.
+    let origins = fault(&[("AGENTCFG_CORS_ORIGINS", "https://a.example, b.example")]);
+    assert!(origins.ends_with("got \"b.example\""), "{origins}");
 }
 
 #[test]

@@ -46,16 +46,15 @@ impl Value<'_> {
             Self::Toml(DeValue::Array(items)) => items.iter().map(|item| item.get_ref().as_str()).collect(),
             Self::Toml(_) => None,
         };
-        if let Self::Toml(DeValue::String(text)) = self {
-            return Err(format!(
-                "must be a list of {rule}, such as [{text:?}], got {}",
-                self.shown()
-            ));
+        let rule = match self {
+            Self::Toml(DeValue::String(text)) => format!("a list of {rule}, such as [{text:?}]"),
+            _ => format!("a list of {rule}"),
+        };
+        let items = items.ok_or_else(|| self.must_be(&rule))?;
+        match items.iter().find(|item| !valid(item)) {
+            Some(item) => Err(Self::Text(item).must_be(&rule)),
+            None => Ok(items.into_iter().map(str::to_owned).collect()),
         }
-        items
-            .filter(|items| items.iter().all(|item| valid(item)))
-            .map(|items| items.into_iter().map(str::to_owned).collect())
-            .ok_or_else(|| self.must_be(&format!("a list of {rule}")))
     }
 
     /// An array in TOML; separated by commas, spaces or line ends elsewhere.

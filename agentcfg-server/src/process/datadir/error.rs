@@ -13,10 +13,10 @@ pub enum DataDirError {
         /// The missing directory.
         path: PathBuf,
     },
-    /// The path is not a directory.
+    /// The path, or one above it, is not a directory.
     #[error("{} is a file; --data must name a directory", .path.display())]
     NotADirectory {
-        /// The path.
+        /// What is not a directory.
         path: PathBuf,
     },
     /// The system denies access.
@@ -125,12 +125,13 @@ pub enum DataDirError {
 }
 
 impl DataDirError {
-    pub(super) fn from_io(doing: &'static str, path: &Path, source: io::Error) -> Self {
+    pub(in crate::process) fn from_io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         use io::ErrorKind;
-        let path = path.to_owned();
+        let file = || path.ancestors().find(|path| path.is_file()).unwrap_or(path).to_owned();
+        let (file, path) = (file(), path.to_owned());
         match source.kind() {
             ErrorKind::NotFound => Self::Missing { path },
-            ErrorKind::NotADirectory | ErrorKind::AlreadyExists => Self::NotADirectory { path },
+            ErrorKind::NotADirectory | ErrorKind::AlreadyExists => Self::NotADirectory { path: file },
             ErrorKind::PermissionDenied => Self::Denied { doing, path },
             ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { doing, path },
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::Full { doing, path },

@@ -293,7 +293,8 @@ Examples:
     },
     /// Point one label at the versions of another, for all agents that have it, in one change.
     #[command(after_help = "\
-Example:
+Examples:
+  agentcfg label promote staging production --dry-run     # which agents would move, and from which version
   agentcfg label promote staging production")]
     Promote {
         #[arg(value_name = "FROM")]
@@ -305,6 +306,9 @@ Example:
         agents: Vec<String>,
         #[command(flatten)]
         reason: Reason,
+        /// Only show what would change.
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 

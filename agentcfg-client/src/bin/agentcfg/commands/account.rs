@@ -27,7 +27,11 @@ pub async fn login(context: &mut Context, url: Option<String>) -> Result<Code> {
     });
     let client = session::client(&url, &secret)?;
     let progress = Progress::spinner("Signing in");
-    let caller = client.whoami().await?;
+    let caller = client.whoami().await.map_err(|error| match error.is_not_found() {
+        true => Failure::with_code(Code::NotFound, format_args!("no agentcfg-server answers at {url}"))
+            .hint("The URL is the address of the server alone, such as http://127.0.0.1:7420, without /api."),
+        false => error.into(),
+    })?;
     drop(progress);
     let workspace = match context.workspace() {
         Some(workspace) => Some(session::parse("workspace", workspace)?),

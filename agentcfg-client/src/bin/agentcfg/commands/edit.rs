@@ -112,7 +112,7 @@ impl Edit {
         let agent_id = base.value.agent_id.clone();
         let mut before = Fields::of(&base.value.config())?;
         for _ in 0..MAX_MERGES {
-            let Some(patch) = mine.patch_from(&before)? else {
+            let Some(patch) = mine.patch_from(&before).map_err(Failure::error)? else {
                 return Ok(Saved::Unchanged);
             };
             let condition = Precondition::matches(base.tag);

@@ -4,7 +4,7 @@ use agentcfg_client::model::{ApiKey, CreatedApiKey, NewApiKey, RotateApiKey};
 
 use super::Context;
 use crate::args::Keys;
-use crate::failure::{Code, Result};
+use crate::failure::{Code, Failure, Result};
 use crate::output::{Output, minute, or_dash};
 use crate::session::{Session, parse};
 use crate::terminal;
@@ -37,6 +37,7 @@ pub async fn run(context: &mut Context, command: Keys) -> Result<Code> {
             )?;
         }
         Keys::Rotate { key, overlap } => {
+            not_the_key_itself(&key)?;
             let rotate = RotateApiKey {
                 overlap_seconds: overlap,
             };
@@ -52,6 +53,7 @@ pub async fn run(context: &mut Context, command: Keys) -> Result<Code> {
             )?;
         }
         Keys::Revoke { key, yes } => {
+            not_the_key_itself(&key)?;
             if !yes && terminal::is_attended() {
                 terminal::confirm(&format!("Revoke the key {key}? This cannot be undone."))?;
             }
@@ -61,6 +63,21 @@ pub async fn run(context: &mut Context, command: Keys) -> Result<Code> {
         }
     }
     Ok(Code::Done)
+}
+
+/// Refuses a key where its identifier is meant: a secret does not belong into a URL.
+fn not_the_key_itself(key: &str) -> Result<()> {
+    let Some(rest) = ["svc_live_", "svc_test_"]
+        .iter()
+        .find_map(|head| key.strip_prefix(head))
+    else {
+        return Ok(());
+    };
+    let id: String = rest.chars().take(20).collect();
+    let message = "this is an API key itself, and its identifier is needed; nothing was sent";
+    Err(Failure::with_code(Code::Usage, message).hint(format_args!(
+        "Its identifier is {id}. Other users of this machine can see a command line: replace the key if it is in use."
+    )))
 }
 
 async fn list(session: &Session, output: &mut Output) -> Result<()> {

@@ -76,6 +76,7 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
             to,
             agents,
             reason,
+            dry_run,
         } => {
             let ids = agents
                 .iter()
@@ -86,16 +87,20 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
                 ..Promotion::new(parse("label", &from)?, parse("label", &to)?)
             };
             let client = session.because(&reason)?;
-            let promoted = client.promote_labels(session.workspace().await?, &promotion).await?;
+            let workspace = session.workspace().await?;
+            let promoted = client.promote_labels(workspace, &promotion, dry_run).await?;
             output.show(&promoted, |output| {
                 let row = |label: &PromotedLabel| {
                     let (agent, now) = (label.agent_id.to_string(), label.version.to_string());
                     vec![agent, label.label.to_string(), or_dash(label.previous_version), now]
                 };
-                output.table(&["AGENT", "LABEL", "BEFORE", "NOW"], promoted.iter().map(row).collect())
+                let after = if dry_run { "AFTER" } else { "NOW" };
+                output.table(&["AGENT", "LABEL", "BEFORE", after], promoted.iter().map(row).collect())
             })?;
             if promoted.is_empty() && !output.is_json() {
                 output.note(format_args!("No active agent has the label {from}."));
+            } else if dry_run && !output.is_json() {
+                output.note("This is a dry run: no label was moved.");
             }
         }
     }

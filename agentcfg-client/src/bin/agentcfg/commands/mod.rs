@@ -107,6 +107,14 @@ impl Context {
     }
 }
 
+/// Whether a server answered the beginning of TLS with something else.
+fn speaks_no_tls(error: &agentcfg_client::Error) -> bool {
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    causes
+        .last()
+        .is_some_and(|cause| cause.to_string().contains("corrupt message"))
+}
+
 /// What to do about a failure.
 fn hint(failure: &Failure, origins: Option<&Origins>) -> Option<String> {
     let error = match failure {
@@ -114,7 +122,9 @@ fn hint(failure: &Failure, origins: Option<&Origins>) -> Option<String> {
         Failure::Other { hint, .. } => return hint.clone(),
         Failure::Files(_) | Failure::OutputClosed => return None,
     };
-    let hint = if error.is_connect() {
+    let hint = if error.is_connect() && speaks_no_tls(error) {
+        "The server speaks no TLS on this port: its URL begins with http://".to_owned()
+    } else if error.is_connect() {
         match origins.map(|origins| origins.of_url) {
             Some(Origin::Environment(name)) => {
                 format!("Start a server there, such as `agentcfg-server dev`, or set {name} to another one.")
@@ -132,6 +142,9 @@ fn hint(failure: &Failure, origins: Option<&Origins>) -> Option<String> {
             }
             _ => "The credential of `agentcfg login` was revoked or has expired. Sign in again.".to_owned(),
         }
+    } else if error.is_forbidden() && error.message().contains("session token") {
+        "Sign in as a user: `agentcfg login`, with a token of your identity provider or of `agentcfg-server token`."
+            .to_owned()
     } else if error.is_forbidden() {
         "`agentcfg whoami` shows the workspaces and permissions of the credential.".to_owned()
     } else if error.may_have_been_applied() {

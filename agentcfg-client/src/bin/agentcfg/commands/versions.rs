@@ -74,11 +74,16 @@ pub async fn roll_back(context: &mut Context, agent_id: &str, to: &str, reason: 
     let agent = client
         .roll_back_agent(session.named, agent_id, &target, &Precondition::None)
         .await?;
-    context.output.show(&agent.value, |output| {
-        output.line(format_args!(
-            "{agent_id} has the content of {to} again, as version {}",
-            agent.version
-        ))
-    })?;
+    context
+        .output
+        .show(&agent.value, |output| match to == agent.version.to_string() {
+            true => output.line(format_args!(
+                "{agent_id} has the content of {to} already; nothing was changed"
+            )),
+            false => output.line(format_args!(
+                "{agent_id} has the content of {to} again, as version {}",
+                agent.version
+            )),
+        })?;
     Ok(Code::Done)
 }

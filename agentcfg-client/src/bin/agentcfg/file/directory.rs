@@ -117,7 +117,14 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
         file.persist(path)?;
         Ok(())
     };
-    write().map_err(|error| Failure::io(path.display(), &error))
+    write().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Failure::error(format_args!(
+            "{}: the directory {} does not exist",
+            path.display(),
+            dir.display()
+        )),
+        _ => Failure::io(path.display(), &error),
+    })
 }
 
 /// A temporary file with the permissions of a file that an editor would make.

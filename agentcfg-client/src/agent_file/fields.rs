@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use agentcfg_client::model::{AgentConfig, AgentPatch, AgentSpec};
+use crate::model::{AgentConfig, AgentPatch, AgentSpec};
+use agentcfg_core::validate::Invalid;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
-
-use crate::failure::{Failure, Result};
 
 /// The configurable fields of an agent as JSON values. The names and their order are those of [`AgentConfig`], so a field that
 /// it gains is here without another line.
@@ -17,14 +16,14 @@ impl Fields {
     /// The field that is the body of a file.
     pub const BODY: &'static str = "persona_prompt";
 
-    pub fn of_spec(spec: &AgentSpec) -> Result<Self> {
+    pub fn of_spec(spec: &AgentSpec) -> Result<Self, serde_json::Error> {
         let config: AgentConfig = serde_json::from_value(serde_json::to_value(spec)?)?;
         Self::of(&config)
     }
 
-    pub fn of(config: &AgentConfig) -> Result<Self> {
+    pub fn of(config: &AgentConfig) -> Result<Self, serde_json::Error> {
         let text = serde_json::to_string(config)?;
-        Ok(serde_json::from_str(&text)?)
+        serde_json::from_str(&text)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
@@ -48,7 +47,7 @@ impl Fields {
     }
 
     /// The patch that leads from other fields to these; `None` where they are the same.
-    pub fn patch_from(&self, before: &Self) -> Result<Option<AgentPatch>> {
+    pub fn patch_from(&self, before: &Self) -> Result<Option<AgentPatch>, Invalid> {
         let changed: Map<String, Value> = self
             .0
             .iter()
@@ -58,13 +57,13 @@ impl Fields {
         if changed.is_empty() {
             return Ok(None);
         }
-        let patch = AgentPatch::from_json(&serde_json::to_vec(&changed)?);
-        Ok(Some(patch.map_err(Failure::error)?.into_inner()))
+        let patch = AgentPatch::from_json(Value::Object(changed).to_string().as_bytes())?;
+        Ok(Some(patch.into_inner()))
     }
 }
 
 impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct InOrder;
 
         impl<'de> Visitor<'de> for InOrder {
@@ -74,7 +73,7 @@ impl<'de> Deserialize<'de> for Fields {
                 f.write_str("the fields of an agent")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Fields, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
                 let mut fields = Vec::new();
                 while let Some(field) = map.next_entry()? {
                     fields.push(field);
