@@ -197,8 +197,8 @@ impl Statuses {
         match changed.filter(|items| items.len() <= table.len().max(SCANNED_FROM) / SCANNED_FROM) {
             Some(items) if items.is_empty() => Ok(table),
             Some(items) => {
-                let key = |item: &Box<str>| records::status(self.workspace, item).encoded();
-                let found = service.read(items.iter().map(key).collect::<Vec<_>>()).await?;
+                let keys = items.iter().map(|item| records::status(self.workspace, item).encoded());
+                let found = service.read(keys.collect::<Vec<_>>()).await?;
                 for (item, record) in items.iter().zip(&found) {
                     table.set(item, record.as_ref())?;
                 }
