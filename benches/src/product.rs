@@ -31,7 +31,15 @@ pub struct Workspace {
 impl Product {
     /// Builds the binary.
     pub fn build() -> Result<Self, Failure> {
-        let binary = crate::cargo::build(&["-p", "agentcfg-server"])?;
+        Self::of(crate::cargo::build(&["-p", "agentcfg-server"])?)
+    }
+
+    /// A binary that was built before, such as one of another release.
+    ///
+    /// # Errors
+    ///
+    /// If it does not run.
+    pub fn of(binary: PathBuf) -> Result<Self, Failure> {
         let data = tempfile::tempdir()?;
         let output = command(&binary)
             .args(["token", "--user", "bench", "--data"])
