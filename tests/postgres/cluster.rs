@@ -161,6 +161,24 @@ impl Cluster {
         }
     }
 
+    /// A running standby of this server.
+    pub fn standby(&self, settings: &[&str]) -> Self {
+        let place = directory();
+        let output = unprivileged(&self.binary("pg_basebackup"))
+            .args(["-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync", "-h"])
+            .arg(self.socket())
+            .arg("-p")
+            .arg(self.port.to_string())
+            .arg("-D")
+            .arg(place.path().join("data"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let standby = Self::at(place, self.binaries.clone(), settings);
+        standby.up();
+        standby
+    }
+
     /// The data directory.
     pub fn data(&self) -> PathBuf {
         self.place.path().join("data")
@@ -273,6 +291,15 @@ impl Cluster {
 
     /// As [`Self::sql`], in this database.
     pub fn sql_in(&self, database: &str, sql: &str) -> String {
+        self.run(database, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// As [`Self::sql`]; `None` when that fails, such as while the server is down.
+    pub fn try_sql(&self, sql: &str) -> Option<String> {
+        self.run("postgres", sql).ok()
+    }
+
+    fn run(&self, database: &str, sql: &str) -> Result<String, String> {
         let output = Command::new(self.binaries.join("psql"))
             .args([
                 "-X",
@@ -293,12 +320,10 @@ impl Cluster {
             .args(["-c", sql])
             .output()
             .unwrap();
-        assert!(
-            output.status.success(),
-            "{sql}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        match output.status.success() {
+            true => Ok(String::from_utf8(output.stdout).unwrap().trim().to_owned()),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
     }
 
     pub fn binary(&self, name: &str) -> PathBuf {

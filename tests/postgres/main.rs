@@ -15,6 +15,7 @@ mod instances;
 mod load;
 mod migrate;
 mod models;
+mod nemesis;
 mod outages;
 mod pooler;
 mod removal;

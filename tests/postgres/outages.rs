@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::cluster::{Cluster, directory, hand_over, unprivileged};
+use crate::cluster::{Cluster, directory, hand_over};
 use crate::load::Load;
 use crate::server::{Server, token};
 
@@ -31,7 +31,7 @@ async fn a_database_crash_loses_no_acknowledged_change() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_synchronous_standby_has_every_acknowledged_change_after_a_failover() {
     let Some(primary) = Cluster::start(&[]) else { return };
-    let standby = start_standby(&primary);
+    let standby = primary.standby(&[]);
     primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
     primary.sql("SELECT pg_reload_conf()");
     primary.wait_for("is now a synchronous standby");
@@ -48,25 +48,6 @@ async fn a_synchronous_standby_has_every_acknowledged_change_after_a_failover() 
     standby.sql("SELECT pg_promote()");
     load.progress(100).await;
     load.finish(&servers).await;
-}
-
-/// A running standby of this server.
-fn start_standby(primary: &Cluster) -> Cluster {
-    let place = directory();
-    let output = unprivileged(&primary.binary("pg_basebackup"))
-        .args(["-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync", "-h"])
-        .arg(primary.socket())
-        .arg("-p")
-        .arg(primary.port().to_string())
-        .arg("-D")
-        .arg(place.path().join("data"))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let binaries = primary.binary("");
-    let standby = Cluster::at(place, binaries, &[]);
-    standby.up();
-    standby
 }
 
 /// While the shared rate window is unreachable, each server counts on its own and logs it.

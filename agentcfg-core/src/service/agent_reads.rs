@@ -48,14 +48,8 @@ impl AgentCfg {
         let (list, tag) = match (as_of, &filter.agent_id, filter.state) {
             (Some(as_of), ..) => Box::pin(self.past_list(&access, as_of, filter)).await?,
             (None, Some(agent_id), state) => self.list_one(&access, agent_id, state).await?,
-            (None, None, AgentState::Active) => {
-                let list = self.agent_list(&access).await?;
-                let tag = Tag::list(self.epoch().await?, list.revision());
-                (list, tag)
-            }
-            // Rarely asked for, so they are read each time.
             (None, None, state) => {
-                let list = Box::pin(self.read_list(&access, state, None)).await?;
+                let list = self.agent_list_of(&access, state).await?;
                 let tag = Tag::list(self.epoch().await?, list.revision());
                 (list, tag)
             }

@@ -1,4 +1,4 @@
-//! The agents of a workspace as one list, cached while the workspace's revision is current.
+//! The agents of a workspace as one list for each state, cached while the workspace's revision is current.
 //!
 //! A list is read and encoded once for each revision. Requests that find no current list in the cache share a single-flight:
 //! one reads, and the others take its list if that is not older than the revision that they saw.
@@ -33,18 +33,28 @@ pub(super) const LONG: usize = 256 << 10;
 impl AgentCfg {
     /// All active agents of the workspace.
     pub(super) async fn agent_list(&self, access: &Access) -> Result<AgentList, Error> {
-        let cached = self.inner.lists.get(access.workspace());
+        self.agent_list_of(access, AgentState::Active).await
+    }
+
+    /// All agents of the workspace that are in this state.
+    pub(super) async fn agent_list_of(&self, access: &Access, state: AgentState) -> Result<AgentList, Error> {
+        let cached = self.inner.lists.get((access.workspace(), state));
         if let Some(cached) = &cached
             && cached.stamp.is_some_and(|stamp| self.store().is_current(stamp))
         {
             return Ok(cached.list());
         }
         // Less frequent. Boxed, so that the future of the fast path stays small.
-        Box::pin(self.agent_list_at_revision(access, cached)).await
+        Box::pin(self.agent_list_at_revision(access, state, cached)).await
     }
 
     /// The list at the revision that the store says is the current one: the cached one, or one that is read now.
-    async fn agent_list_at_revision(&self, access: &Access, cached: Option<Cached>) -> Result<AgentList, Error> {
+    async fn agent_list_at_revision(
+        &self,
+        access: &Access,
+        state: AgentState,
+        cached: Option<Cached>,
+    ) -> Result<AgentList, Error> {
         let workspace = access.workspace();
         let (revision, stamp) = match access.take_revision() {
             // The revision was read before, so a stamp that is taken now could hide a change in between.
@@ -58,10 +68,10 @@ impl AgentCfg {
             .map(|cached| cached.list())
             .filter(|list| list.revision() == revision)
         else {
-            return self.shared_list(access, revision).await;
+            return self.shared_list(access, state, revision).await;
         };
         if stamp.is_some() {
-            self.inner.lists.keep(workspace, &list, stamp);
+            self.inner.lists.keep((workspace, state), &list, stamp);
         }
         Ok(list)
     }
@@ -75,9 +85,9 @@ impl AgentCfg {
     }
 
     /// The list, read by a single-flight: one request reads it, and concurrent ones wait for the result.
-    async fn shared_list(&self, access: &Access, seen: u64) -> Result<AgentList, Error> {
+    async fn shared_list(&self, access: &Access, state: AgentState, seen: u64) -> Result<AgentList, Error> {
         let workspace = access.workspace();
-        let flight = self.inner.lists.flight(workspace);
+        let flight = self.inner.lists.flight((workspace, state));
         let failures = flight.failures();
         let mut last = flight.lead().await;
         if let Some(list) = last.since(seen)
@@ -87,16 +97,14 @@ impl AgentCfg {
         }
         if flight.failures() - failures >= PATIENCE {
             drop(last);
-            return self.read_list(access, AgentState::Active, None).await;
+            return self.read_list(access, state, None).await;
         }
         let stamp = self.store().stamp(records::revision(workspace).raw());
-        let list = self
-            .read_list(access, AgentState::Active, Some(Arc::clone(&flight)))
-            .await;
+        let list = self.read_list(access, state, Some(Arc::clone(&flight))).await;
         match &list {
             Ok(list) => {
                 last.set(list);
-                self.inner.lists.keep(workspace, list, stamp);
+                self.inner.lists.keep((workspace, state), list, stamp);
             }
             Err(_) => flight.failed(),
         }
@@ -110,7 +118,7 @@ impl AgentCfg {
     }
 
     /// Reads the agents of one state. A list that comes with a single-flight may be cached and shared.
-    pub(super) async fn read_list(
+    async fn read_list(
         &self,
         access: &Access,
         state: AgentState,

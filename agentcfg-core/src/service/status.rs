@@ -1,15 +1,20 @@
 //! Live status: reports that count for a time-to-live.
+//!
+//! Readers of a workspace share a table of its statuses ([`shared`]), which follows the changes ([`table`]).
 
-use std::collections::HashMap;
+mod list;
+mod shared;
+mod table;
 
-use super::access::Access;
+pub use self::list::StatusList;
+pub(super) use self::shared::Statuses;
+pub(super) use self::table::{Delta, Position};
+use self::table::{Table, entry};
 use super::change::Attempt;
-use super::records::{self, Entries, StoredStatus, Transaction};
+use super::records::{self, StoredStatus, Transaction};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
-use crate::model::{
-    AgentId, AgentStatus, IdRef, LiveStatus, Permission, StatusEvent, StatusReport, TextId, WorkspaceId,
-};
+use crate::model::{AgentId, AgentStatus, IdRef, Permission, StatusReport, WorkspaceId};
 use crate::validate::IntoValid;
 
 impl AgentCfg {
@@ -30,46 +35,30 @@ impl AgentCfg {
     /// ```
     pub async fn agent_status(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<AgentStatus>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
-        let statuses = self.status_events(&access).await?.events;
-        Ok(statuses.into_iter().map(AgentStatus::from).collect())
+        let statuses = self.statuses(&access);
+        let state = statuses.current(self, &access).await?;
+        Ok(state.table.as_ref().map(Table::entries).unwrap_or_default())
     }
 
-    /// The status list with the times of the reports.
-    pub(super) async fn status_events(&self, access: &Access) -> Result<Statuses, Error> {
-        let list = self.agent_list(access).await?;
-        let reports = self
-            .scan(Entries::<StoredStatus>::in_workspace(access.workspace()))
-            .await?;
-        let now = self.now();
-        let mut found = HashMap::with_capacity(reports.len());
-        let mut ages_at = None;
-        for report in reports {
-            let stored = report.value()?;
-            let end = self.end_of(&stored);
-            if now.unix_millis() < end {
-                ages_at = Some(ages_at.map_or(end, |first: i64| first.min(end)));
-            }
-            found.insert(report.key().item().to_owned(), stored);
-        }
-        let events = list.names().map(|(agent_id, display_name)| {
-            let report = found.remove(agent_id);
-            let reported_at = report.as_ref().map(|report| report.reported_at);
-            let live = report.filter(|report| now.unix_millis() < self.end_of(report));
-            // The identifiers in a list are those of records, which were checked.
-            let status = entry(AgentId::wrap(agent_id.into()), display_name, live);
-            StatusEvent {
-                agent_id: status.agent_id,
-                display_name: status.display_name,
-                status: status.status,
-                current_task_id: status.current_task_id,
-                current_task_title: status.current_task_title,
-                reported_at,
-            }
-        });
-        Ok(Statuses {
-            events: events.collect(),
-            ages_at,
-        })
+    /// As [`Self::agent_status`], as JSON text that concurrent requests share.
+    ///
+    /// The text is written again only where an entry has changed, so this is the way for many readers of a large workspace.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::agent_status`].
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.status_list(&ada, studio).await?;
+    /// let entries: Vec<AgentStatus> = serde_json::from_slice(&list.json())?;
+    /// assert_eq!(entries, service.agent_status(&ada, studio).await?);
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn status_list(&self, caller: &Caller, workspace: WorkspaceId) -> Result<StatusList, Error> {
+        let access = self.access(caller, workspace, Permission::AgentsRead).await?;
+        self.shared_status_list(&access).await
     }
 
     /// Reports what an agent is doing now. The report counts for
@@ -119,35 +108,7 @@ impl AgentCfg {
         let transaction = Transaction::guarded_by(&access)
             .check(unchanged)
             .put(records::status(access.workspace(), agent_id.as_str()), &stored)?;
-        let reported = entry(agent.agent_id, &agent.display_name, Some(stored));
+        let reported = entry(agent.agent_id, &agent.display_name, Some(&stored));
         Ok(self.commit(transaction).await?.attempt(reported))
-    }
-
-    /// When a report no longer counts, in milliseconds since the Unix epoch.
-    fn end_of(&self, stored: &StoredStatus) -> i64 {
-        let ttl = i64::from(self.settings().status_ttl_seconds) * 1000;
-        stored.reported_at.unix_millis().saturating_add(ttl)
-    }
-}
-
-/// The status list of a workspace.
-pub(super) struct Statuses {
-    /// One for each active agent, in the order of the list.
-    pub(super) events: Vec<StatusEvent>,
-    /// When the first report that counts now will no longer count, in milliseconds since the Unix epoch.
-    pub(super) ages_at: Option<i64>,
-}
-
-fn entry(agent_id: AgentId, display_name: &str, report: Option<StoredStatus>) -> AgentStatus {
-    let (status, current_task_id, current_task_title) = match report {
-        Some(report) => (report.status, report.current_task_id, report.current_task_title),
-        None => (LiveStatus::Offline, None, None),
-    };
-    AgentStatus {
-        agent_id,
-        display_name: display_name.to_owned(),
-        status,
-        current_task_id,
-        current_task_title,
     }
 }

@@ -143,6 +143,17 @@ impl Kind {
         Kind::Meta,
     ];
 
+    /// Whether a store can [track](super::Store::track) the changes of records of this kind: those that are read together and
+    /// change one by one.
+    ///
+    /// ```
+    /// use agentcfg_core::store::Kind;
+    /// assert!(Kind::Status.is_tracked() && !Kind::Agent.is_tracked());
+    /// ```
+    pub const fn is_tracked(self) -> bool {
+        matches!(self, Self::Status)
+    }
+
     /// The kind of partition that holds the records of this kind.
     pub const fn partition_kind(self) -> PartitionKind {
         match self {

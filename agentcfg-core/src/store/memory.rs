@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use super::plan::{decode_key, plan, scan_range};
 use super::{
     Batch, CommitError, Committed, Direction, Key, Kind, Notifier, Record, Scan, Scanned, Stamp, Store, StoreError,
-    Watcher,
+    Tracker, Trackers, Watcher,
 };
 use crate::model::WorkspaceId;
 
@@ -41,6 +41,7 @@ pub struct MemoryStore {
     /// The number of commits. It changes while the state is locked.
     commits: AtomicU64,
     notifier: Notifier,
+    trackers: Trackers,
 }
 
 #[derive(Debug, Default)]
@@ -82,8 +83,9 @@ impl Store for MemoryStore {
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
-        let touched = batch.touched();
+        let (touched, tracked) = (batch.touched(), batch.tracked());
         let committed = self.apply(batch)?;
+        self.trackers.note(&tracked);
         self.notifier.notify(touched);
         Ok(committed)
     }
@@ -101,6 +103,10 @@ impl Store for MemoryStore {
 
     fn watch(&self, workspace: WorkspaceId, kind: Kind) -> Option<Watcher> {
         Some(self.notifier.watch(workspace, kind))
+    }
+
+    fn track(&self, workspace: WorkspaceId, kind: Kind) -> Option<Tracker> {
+        self.trackers.track(workspace, kind)
     }
 }
 

@@ -25,6 +25,9 @@
 //!    before the commit that changes its key is answered, and when the store cannot be read.
 //! 8. **Watchers miss nothing.** A [`Watcher`] is notified after each commit that writes records of its kind in its workspace;
 //!    a read that starts after the notification sees the commit.
+//! 9. **Trackers know each change.** Before a commit that writes records of a [`Tracker`]'s kind in its workspace is answered, the
+//!    tracker has their items, and a read that starts after [`Tracker::take`] gave them sees the commit. After a failure, and
+//!    for a commit whose outcome is unknown, it has [`Changed::All`].
 //!
 //! # What a caller owes
 //!
@@ -61,6 +64,7 @@ mod scan;
 mod stream;
 #[cfg(all(test, feature = "conformance"))]
 mod tests;
+mod track;
 mod watch;
 
 use std::num::NonZeroU32;
@@ -74,6 +78,7 @@ pub use self::memory::MemoryStore;
 pub use self::scan::{Direction, Scan, Scanned};
 #[cfg(any(feature = "redb", feature = "postgres"))]
 pub use self::stream::{Digest, Digesting};
+pub use self::track::{Changed, Tracker, Trackers};
 pub use self::watch::{Notifier, Watcher};
 use crate::model::WorkspaceId;
 
@@ -302,6 +307,22 @@ pub trait Store: Send + Sync + 'static {
         None
     }
 
+    /// A tracker of the records of one kind in a workspace; `None` for a kind that this store does not track, and where other
+    /// processes write too. Then the service scans the records for each read.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_core::store::{Kind, MemoryStore, Store};
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// assert!(MemoryStore::new().track(workspace, Kind::Status).is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn track(&self, workspace: WorkspaceId, kind: Kind) -> Option<Tracker> {
+        let _ = (workspace, kind);
+        None
+    }
+
     /// Whether the store can serve now. The default reads a key.
     ///
     /// # Errors
@@ -397,6 +418,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn watch(&self, workspace: WorkspaceId, kind: Kind) -> Option<Watcher> {
         (**self).watch(workspace, kind)
+    }
+
+    fn track(&self, workspace: WorkspaceId, kind: Kind) -> Option<Tracker> {
+        (**self).track(workspace, kind)
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

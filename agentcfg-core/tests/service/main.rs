@@ -27,6 +27,7 @@ mod removal;
 mod sessions;
 mod sign_in;
 mod status;
+mod status_lists;
 mod support;
 mod versions;
 mod webhooks;

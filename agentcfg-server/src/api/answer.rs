@@ -1,7 +1,7 @@
 //! Successful answers: their status, header fields and schema follow from their type.
 
 use agentcfg_core::model::{Agent, Cursor, VersionedAgent};
-use agentcfg_core::service::ChangePage;
+use agentcfg_core::service::{ChangePage, StatusList};
 use hyper::Response;
 use hyper::header::HeaderValue;
 use serde::Serialize;
@@ -248,7 +248,7 @@ impl<T: Example> Answer for Lines<T> {
     }
 }
 
-/// 200 with an array as JSON that may be too long to be made at once: then it is streamed.
+/// 200 with an array as JSON that is too long to be made at once for each request: it is streamed, or requests share it.
 #[derive(Debug)]
 pub struct LongList<T> {
     reply: Reply,
@@ -259,6 +259,11 @@ impl<T> LongList<T> {
     /// The whole array as text.
     pub fn whole(array: Vec<u8>) -> Self {
         Self::of(Reply::made(array))
+    }
+
+    /// The statuses, in a form that requests share.
+    pub fn statuses(list: StatusList) -> Self {
+        Self::of(Reply::statuses(list))
     }
 
     /// The array as the pieces of text that this source makes.

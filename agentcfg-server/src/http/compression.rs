@@ -105,6 +105,7 @@ impl Shared {
         match content {
             Content::Made(body) => self.compress(vec![body.clone()]).await,
             Content::List(list) => list.encoded(|parts| self.compress(parts)).await,
+            Content::Statuses(list) => list.encoded(|parts| self.compress(parts)).await,
             Content::Document(text) => {
                 let compress = || self.compress(vec![Bytes::from_static(text.as_bytes())]);
                 self.document.get_or_try_init(compress).await.cloned()

@@ -1,6 +1,6 @@
 //! The content of a reply, as JSON, before its encoding is chosen.
 
-use agentcfg_core::service::AgentList;
+use agentcfg_core::service::{AgentList, StatusList};
 use bytes::Bytes;
 use http_body_util::Full;
 
@@ -16,6 +16,8 @@ pub(crate) enum Content {
     Made(Bytes),
     /// A list that other responses share.
     List(AgentList),
+    /// Statuses that other responses share.
+    Statuses(StatusList),
     /// A text that never changes.
     Document(&'static str),
 }
@@ -25,6 +27,7 @@ impl Content {
         match self {
             Self::Made(body) => body.len(),
             Self::List(list) => list.json_len(),
+            Self::Statuses(list) => list.json_len(),
             Self::Document(text) => text.len(),
         }
     }
@@ -32,7 +35,11 @@ impl Content {
     pub(super) fn into_body(self) -> Body {
         Body::Whole(Full::new(match self {
             Self::List(list) if list.json_len() >= LONG_LIST => return Body::Pieces(list.json_parts().into_iter()),
+            Self::Statuses(list) if list.json_len() >= LONG_LIST => {
+                return Body::Pieces(list.json_parts().into_iter());
+            }
             Self::List(list) => list.json(),
+            Self::Statuses(list) => list.json(),
             Self::Made(body) => body,
             Self::Document(text) => Bytes::from_static(text.as_bytes()),
         }))

@@ -1,7 +1,7 @@
 //! Answers: what a handler gives, and how it becomes a response.
 
 use agentcfg_core::model::{ErrorBody, RateStatus, Tag};
-use agentcfg_core::service::AgentList;
+use agentcfg_core::service::{AgentList, StatusList};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Body as HttpBody;
@@ -83,6 +83,11 @@ impl Reply {
             cursor: Some(list.cursor_form(cursor_value)),
             ..Self::ok(Content::List(list))
         }
+    }
+
+    /// 200 with the status list.
+    pub fn statuses(list: StatusList) -> Self {
+        Self::ok(Content::Statuses(list))
     }
 
     /// 200 with a text that is JSON already. There is one such text.

@@ -1,21 +1,29 @@
 //! Live status in the feed: compared once for all readers of a workspace.
 //!
-//! The readers of a workspace share a board. The reader that is woken first reads the status list, gives a number to each
-//! entry that changed, and publishes it; each reader remembers the last number that it has seen. The board also knows when the
-//! next entry grows old, so that no agent needs a timer.
+//! The readers of a workspace share a board. The reader that is woken first reads what has changed in the table of the
+//! statuses, gives a number to each entry that changed, and publishes it; each reader remembers the last number that it has
+//! seen. So neither a report nor a reader costs more where there are more agents. The board also knows when the next entry grows
+//! old, so that no agent needs a timer.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
+
+use tokio::time::{Sleep, sleep};
 
 use crate::error::Error;
 use crate::model::{AgentId, Permission, StatusEvent, WorkspaceId};
 use crate::service::access::Access;
+use crate::service::status::{Delta, Position, Statuses};
 use crate::service::{AgentCfg, Caller};
 use crate::store::{Kind, Watcher};
 
 /// A report that moves its time alone is shown at most once in so many milliseconds.
 const REPORTED_EVERY: i64 = 10_000;
+
+/// A reader waits so long between two reads for reports. Those that come meanwhile are one read.
+const READ_EVERY: Duration = Duration::from_millis(100);
 
 /// The boards of the workspaces whose status is watched.
 #[derive(Default)]
@@ -30,11 +38,20 @@ struct Board {
 struct State {
     log: Watcher,
     reports: Watcher,
+    /// The table that is read, and where in its changes.
+    read: Option<(Arc<Statuses>, Position)>,
+    /// The entry of each row.
     shown: Vec<Arc<Shown>>,
+    /// The rows by the number of their entry.
+    rows: BTreeMap<u64, usize>,
+    /// When an entry whose report moved its time alone is to be shown again, with its row.
+    held_back: BTreeSet<(i64, usize)>,
     /// The number of the last entry that was published.
     last: u64,
     /// When an entry will change without a commit, in milliseconds since the Unix epoch.
     due: Option<i64>,
+    /// When the table was read last, in milliseconds since the Unix epoch.
+    read_at: i64,
     is_read: bool,
 }
 
@@ -52,6 +69,10 @@ pub(super) struct StatusReader {
     /// The number of the last entry that was read.
     seen: u64,
     reports: Watcher,
+    /// Whether there was a report since the last read.
+    is_reported: bool,
+    /// Until when the next read for reports waits.
+    pause: Option<Pin<Box<Sleep>>>,
     due: Option<i64>,
 }
 
@@ -67,9 +88,13 @@ impl Boards {
             state: tokio::sync::Mutex::new(State {
                 log: service.watcher(workspace, Kind::LogHead),
                 reports: service.watcher(workspace, Kind::Status),
+                read: None,
                 shown: Vec::new(),
+                rows: BTreeMap::new(),
+                held_back: BTreeSet::new(),
                 last: 0,
                 due: None,
+                read_at: i64::MIN,
                 is_read: false,
             }),
         });
@@ -84,6 +109,8 @@ impl StatusReader {
             board: service.inner.boards.of(service, workspace),
             seen: 0,
             reports: service.watcher(workspace, Kind::Status),
+            is_reported: false,
+            pause: None,
             due: None,
         }
     }
@@ -91,13 +118,17 @@ impl StatusReader {
     /// The entries that changed since the last read, in the order of the list.
     pub(super) async fn read(&mut self, service: &AgentCfg, caller: &Caller) -> Result<Vec<Arc<StatusEvent>>, Error> {
         self.reports.mark_seen();
+        self.is_reported = false;
+        self.pause = Some(Box::pin(sleep(READ_EVERY)));
         let access = service
             .access(caller, self.board.workspace, Permission::AgentsRead)
             .await?;
         let mut state = self.board.state.lock().await;
         state.refresh(service, &access).await?;
-        let unseen = state.shown.iter().filter(|shown| shown.number > self.seen);
-        let events = unseen.map(|shown| Arc::clone(&shown.event)).collect();
+        let mut unseen: Vec<usize> = state.rows.range(self.seen + 1..).map(|(_, row)| *row).collect();
+        unseen.sort_unstable();
+        let events = unseen.into_iter().map(|row| Arc::clone(&state.shown[row].event));
+        let events = events.collect();
         self.seen = state.last;
         self.due = state.due;
         Ok(events)
@@ -110,11 +141,23 @@ impl StatusReader {
             Duration::from_millis(left.try_into().unwrap_or_default())
         });
         match left {
-            None => self.reports.changed().await,
+            None => self.reported().await,
             Some(left) => tokio::select! {
-                () = self.reports.changed() => {}
-                () = tokio::time::sleep(left) => {}
+                () = self.reported() => {}
+                () = sleep(left) => {}
             },
+        }
+    }
+
+    /// Waits for a report. Dropping the future loses none.
+    async fn reported(&mut self) {
+        if !self.is_reported {
+            self.reports.changed().await;
+            self.is_reported = true;
+        }
+        if let Some(pause) = &mut self.pause {
+            pause.await;
+            self.pause = None;
         }
     }
 }
@@ -123,7 +166,8 @@ impl State {
     /// Reads the status list if it may have changed, and publishes the entries that have.
     async fn refresh(&mut self, service: &AgentCfg, access: &Access) -> Result<(), Error> {
         let now = service.now().unix_millis();
-        let is_due = self.due.is_some_and(|due| due <= now);
+        // A clock that was set back may make reports count again.
+        let is_due = self.due.is_some_and(|due| due <= now) || now < self.read_at;
         if self.is_read && !is_due && !self.log.has_changed() && !self.reports.has_changed() {
             return Ok(());
         }
@@ -131,37 +175,80 @@ impl State {
         self.reports.mark_seen();
         // Until the read has succeeded, the list is not known.
         self.is_read = false;
-        let found = service.status_events(access).await?;
-        let before: HashMap<&AgentId, &Arc<Shown>> =
-            self.shown.iter().map(|shown| (&shown.event.agent_id, shown)).collect();
-        let mut due = found.ages_at;
-        let mut last = self.last;
-        let mut shown = Vec::with_capacity(found.events.len());
-        for event in found.events {
-            let kept = before.get(&event.agent_id).filter(|shown| {
-                let moves_its_time = is_same_but_for_its_time(&shown.event, &event);
-                moves_its_time && (shown.event.reported_at == event.reported_at || now < shown.at + REPORTED_EVERY)
-            });
-            match kept {
-                Some(kept) => {
-                    if kept.event.reported_at != event.reported_at {
-                        let next = kept.at + REPORTED_EVERY;
-                        due = Some(due.map_or(next, |due| due.min(next)));
-                    }
-                    shown.push(Arc::clone(kept));
-                }
-                None => {
-                    last += 1;
-                    shown.push(Arc::new(Shown {
-                        number: last,
-                        at: now,
-                        event: Arc::new(event),
-                    }));
+        let statuses = match &self.read {
+            Some((statuses, _)) => Arc::clone(statuses),
+            None => service.statuses(access),
+        };
+        let table = statuses.current(service, access).await?;
+        let Some(table) = &table.table else { return Ok(()) };
+        let (delta, position) = table.since(self.read.as_ref().map(|(_, position)| *position));
+        match delta {
+            Delta::All(events) => self.show_all(events, now),
+            Delta::Rows(events) => {
+                for (row, event) in events {
+                    self.show(row, event, now);
                 }
             }
         }
-        (self.shown, self.last, self.due, self.is_read) = (shown, last, due, true);
+        while let Some((_, row)) = self.held_back.first().copied().filter(|(at, _)| *at <= now) {
+            self.held_back.pop_first();
+            self.show(row, table.event(row), now);
+        }
+        self.read = Some((Arc::clone(&statuses), position));
+        let held_back = self.held_back.first().map(|(at, _)| *at);
+        self.due = table.ages_at().into_iter().chain(held_back).min();
+        (self.read_at, self.is_read) = (now, true);
         Ok(())
+    }
+
+    /// Publishes the entries of another list than before, as far as they are others.
+    fn show_all(&mut self, events: Vec<StatusEvent>, now: i64) {
+        let before = std::mem::take(&mut self.shown);
+        let before: HashMap<&AgentId, &Arc<Shown>> =
+            before.iter().map(|shown| (&shown.event.agent_id, shown)).collect();
+        self.rows.clear();
+        self.held_back.clear();
+        for (row, event) in events.into_iter().enumerate() {
+            match before.get(&event.agent_id) {
+                Some(kept) => {
+                    self.shown.push(Arc::clone(kept));
+                    self.rows.insert(kept.number, row);
+                    self.show(row, event, now);
+                }
+                None => {
+                    let shown = self.numbered(event, now);
+                    self.rows.insert(shown.number, row);
+                    self.shown.push(shown);
+                }
+            }
+        }
+    }
+
+    /// Publishes the entry of a row if it is another than before. One whose time alone has moved may be held back.
+    fn show(&mut self, row: usize, event: StatusEvent, now: i64) {
+        let before = &self.shown[row];
+        if *before.event == event {
+            return;
+        }
+        let next = before.at + REPORTED_EVERY;
+        if is_same_but_for_its_time(&before.event, &event) && now < next {
+            self.held_back.insert((next, row));
+            return;
+        }
+        self.held_back.remove(&(next, row));
+        self.rows.remove(&before.number);
+        let shown = self.numbered(event, now);
+        self.rows.insert(shown.number, row);
+        self.shown[row] = shown;
+    }
+
+    fn numbered(&mut self, event: StatusEvent, now: i64) -> Arc<Shown> {
+        self.last += 1;
+        Arc::new(Shown {
+            number: self.last,
+            at: now,
+            event: Arc::new(event),
+        })
     }
 }
 

@@ -1,17 +1,16 @@
-//! The single-flight of a workspace's list: one request reads it at a time.
+//! The single-flight of a list: one request reads it at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use super::cache::Lists;
+use super::cache::{ListOf, Lists};
 use super::list::{AgentList, Whole};
-use crate::model::WorkspaceId;
 
-/// The reading of one workspace's list, which one request does for all concurrent ones. It exists while a request waits for
+/// The reading of one list, which one request does for all concurrent ones. It exists while a request waits for
 /// it, or holds a list that it read.
 #[derive(Debug)]
 pub(in crate::service) struct SingleFlight {
-    workspace: WorkspaceId,
+    of: ListOf,
     lists: Weak<Lists>,
     failures: AtomicU64,
     /// The request that holds the lock reads.
@@ -35,9 +34,9 @@ impl Last {
 }
 
 impl SingleFlight {
-    pub(super) fn new(workspace: WorkspaceId, lists: Weak<Lists>) -> Self {
+    pub(super) fn new(of: ListOf, lists: Weak<Lists>) -> Self {
         Self {
-            workspace,
+            of,
             lists,
             failures: AtomicU64::new(0),
             lead: tokio::sync::Mutex::default(),
@@ -62,13 +61,13 @@ impl SingleFlight {
     pub(super) fn is_cached(&self, list: &Arc<Whole>) -> bool {
         self.lists
             .upgrade()
-            .is_some_and(|lists| lists.cached(self.workspace, list).is_some())
+            .is_some_and(|lists| lists.cached(self.of, list).is_some())
     }
 
     /// Tells the cache that a list takes more memory now.
     pub(super) fn update_size(&self, list: &Arc<Whole>) {
         if let Some(lists) = self.lists.upgrade() {
-            lists.update_size(self.workspace, list);
+            lists.update_size(self.of, list);
         }
     }
 }
@@ -76,7 +75,7 @@ impl SingleFlight {
 impl Drop for SingleFlight {
     fn drop(&mut self) {
         if let Some(lists) = self.lists.upgrade() {
-            lists.remove_flight(self.workspace);
+            lists.remove_flight(self.of);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Keys and records that know their type.
 
 use std::fmt;
+use std::hash::BuildHasher;
 use std::marker::PhantomData;
 
 use serde::de::DeserializeOwned;
@@ -133,6 +134,12 @@ impl<T: Entity> Encoded<T> {
     /// The check that the record still has this version.
     pub(in crate::service) fn unchanged(&self) -> Check {
         Check::Version(self.key.key.clone(), self.record.version)
+    }
+
+    /// A hash of version and value. The version alone is not enough where a commit can be lost, such as by a failover to an
+    /// older replica.
+    pub(in crate::service) fn fingerprint(&self, hasher: &impl BuildHasher) -> u64 {
+        hasher.hash_one((self.record.version, &*self.record.value))
     }
 
     /// The record's value.

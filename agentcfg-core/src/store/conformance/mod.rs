@@ -3,7 +3,7 @@
 //! [`run`] runs all tests. Each test is also a public function, which takes one fresh, empty store, so
 //! that a test runner can name the test that failed. A test fails by panicking.
 //!
-//! A store that leaves [`Store::stamp`], [`Store::is_current`], [`Store::watch`] and [`Store::ready`] at their default bodies passes too.
+//! A store that leaves [`Store::stamp`], [`Store::is_current`], [`Store::watch`], [`Store::track`] and [`Store::ready`] at their default bodies passes too.
 //!
 //! Use a multi-threaded runtime: on one thread the tests of races pass as well, but detect fewer defects.
 //!
@@ -26,6 +26,7 @@ mod logs;
 mod races;
 mod reads;
 mod stamps;
+mod trackers;
 mod watchers;
 mod writes;
 
@@ -86,6 +87,9 @@ macro_rules! for_all_tests {
                 a_refused_batch_keeps_stamps_current,
                 a_write_ends_the_stamps_of_its_keys,
                 stamps_end_before_the_commit_is_answered;
+            trackers:
+                a_reader_that_follows_its_tracker_has_each_answered_commit,
+                a_tracker_has_what_commits_have_changed;
             watchers:
                 a_commit_notifies_the_watchers_of_what_it_wrote,
                 no_commit_is_missed_between_a_read_and_a_wait;

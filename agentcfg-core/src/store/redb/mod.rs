@@ -54,7 +54,9 @@ use self::health::Health;
 use self::open::Opener;
 use self::state::Shared;
 use self::writer::Task;
-use super::{Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Stamp, Store, StoreError, Watcher};
+use super::{
+    Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Stamp, Store, StoreError, Tracker, Watcher,
+};
 use crate::model::WorkspaceId;
 
 pub use self::backup::{BackupError, BackupSummary, RestoreError, restore, verify_backup};
@@ -365,6 +367,10 @@ impl Store for RedbStore {
 
     fn watch(&self, workspace: WorkspaceId, kind: Kind) -> Option<Watcher> {
         Some(self.shared.notifier().watch(workspace, kind))
+    }
+
+    fn track(&self, workspace: WorkspaceId, kind: Kind) -> Option<Tracker> {
+        self.shared.trackers().track(workspace, kind)
     }
 
     fn read_only(&self) -> Option<String> {

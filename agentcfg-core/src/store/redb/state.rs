@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use redb::{Database, ReadTransaction, ReadableDatabase, TransactionError, WriteTransaction};
 use tokio::sync::watch;
 
-use super::super::{Key, Notifier, Record, StoreError};
+use super::super::{Key, Notifier, Record, StoreError, Trackers};
 use super::RedbOptions;
 use super::blocks::{Freeze, Frozen};
 use super::error::{Fault, catch_panic, contain_damage};
@@ -66,6 +66,7 @@ pub(super) struct Shared {
     cache_bytes: usize,
     hot: Hot,
     notifier: Notifier,
+    trackers: Trackers,
     health: Arc<Health>,
     status: watch::Sender<Status>,
 }
@@ -122,6 +123,7 @@ impl Shared {
             cache_bytes: options.cache_bytes,
             hot: Hot::new(options.hot_bytes),
             notifier: Notifier::new(),
+            trackers: Trackers::new(),
             health,
             status: watch::Sender::new(Status::Ready),
         }
@@ -138,6 +140,11 @@ impl Shared {
     /// The watchers of what is committed.
     pub(super) fn notifier(&self) -> &Notifier {
         &self.notifier
+    }
+
+    /// The trackers of what is committed.
+    pub(super) fn trackers(&self) -> &Trackers {
+        &self.trackers
     }
 
     /// The condition of the file.
@@ -327,6 +334,8 @@ impl Shared {
         }
         // A database that panicked may panic again when it is dropped. Its file is released in any case.
         let _ = catch_panic(|| drop(before));
+        // Reads find the state of another engine from here on.
+        self.trackers.note_all();
         if serves {
             self.hot.reopen();
         }

@@ -147,6 +147,7 @@ impl Group {
         let base = Base::open(shared)?;
         let transaction = shared.begin_write()?;
         let mut dirty = false;
+        let mut tracked = Vec::new();
         // The changes of this group by key. Several batches often change the same counter or log
         // head; only the last state of each record is written.
         let mut touched: BTreeMap<Vec<u8>, Option<Record>> = BTreeMap::new();
@@ -163,6 +164,7 @@ impl Group {
                         None => base.record(key).map_err(Refusal::from),
                     },
                 };
+                let of_batch = batch.tracked();
                 let planned = plan(batch, sequence, current).and_then(|plan| {
                     base.verify_paths(plan.changes.keys().filter(|key| !touched.contains_key(*key)))?;
                     Ok(plan)
@@ -174,6 +176,7 @@ impl Group {
                         last_version,
                     }) => {
                         touched.extend(changes);
+                        tracked.extend(of_batch);
                         (sequence, dirty) = (last_version, true);
                         Ok(Committed { numbers })
                     }
@@ -206,6 +209,7 @@ impl Group {
         let commit = shared.hot().begin(touched);
         // After a failure the caller takes the store down, which empties the cache.
         transaction.commit()?;
+        shared.trackers().note(&tracked);
         shared.hot().end(commit);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! A service on a clock that the test controls, and the callers that use it.
 
+mod counting;
 mod gated;
 pub mod race;
 mod store;
@@ -16,6 +17,7 @@ use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 use agentcfg_core::store::{MemoryStore, Store};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, Settings};
 
+pub use self::counting::Counting;
 pub use self::gated::GatedStore;
 use self::store::Yielding;
 pub use self::store::{Fault, Faulty, Unstamped};

@@ -6,7 +6,10 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agentcfg_core::store::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
+use agentcfg_core::model::WorkspaceId;
+use agentcfg_core::store::{
+    Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Stamp, Store, StoreError, Tracker,
+};
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -152,6 +155,10 @@ impl Store for Yielding {
 
     fn is_current(&self, stamp: Stamp) -> bool {
         self.inner.is_current(stamp)
+    }
+
+    fn track(&self, workspace: WorkspaceId, kind: Kind) -> Option<Tracker> {
+        self.inner.track(workspace, kind)
     }
 }
 

@@ -4,7 +4,7 @@ use agentcfg_core::model::{AgentStatus, Permission, StatusReport};
 use agentcfg_core::validate::Valid;
 
 use super::tags::AGENT_STATUS;
-use crate::api::answer::{Json, List as Array};
+use crate::api::answer::{Json, LongList};
 use crate::api::call::Call;
 use crate::api::call::parameters::{AgentId, WorkspaceId, WorkspaceIdOptional};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
@@ -54,10 +54,11 @@ impl Endpoint for List {
 
     type Input = (WorkspaceId,);
     type Body = ();
-    type Answer = Array<AgentStatus>;
+    type Answer = LongList<AgentStatus>;
 
     async fn run(call: &Call<'_>, (workspace,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
-        Ok(Array(call.service.agent_status(call.caller, workspace).await?))
+        let list = call.service.status_list(call.caller, workspace).await?;
+        Ok(LongList::statuses(list))
     }
 }
 

@@ -1,0 +1,300 @@
+//! The databases and the servers, and the faults that happen to them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::history::{Entry, Stored};
+use super::numbers::Numbers;
+use super::proxy::Proxy;
+use crate::cluster::Cluster;
+use crate::server::{Api, Server, token};
+
+const DATABASE: &str = "shared";
+
+/// The databases survive crashes of their processes alone, so that nothing needs to be synced.
+const SETTINGS: &[&str] = &[
+    "fsync=off",
+    "synchronous_standby_names=*",
+    "hot_standby=on",
+    "max_connections=200",
+];
+
+/// What happens to the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// The primary crashes and is started again.
+    Crash,
+    /// A process of the primary is killed, after which the primary recovers by itself.
+    KilledBackend,
+    /// All processes of the primary stand still for a time.
+    Pause,
+    /// Connections to the primary are cut at random bytes.
+    Cuts,
+    /// The synchronous standby is away for a time, so that no commit ends.
+    NoStandby,
+    /// The primary is gone, and the standby is promoted.
+    Failover,
+    /// A server is killed and another one started.
+    KilledServer,
+}
+
+impl Fault {
+    pub const ALL: [Self; 7] = [
+        Self::Cuts,
+        Self::Crash,
+        Self::Failover,
+        Self::KilledServer,
+        Self::Pause,
+        Self::KilledBackend,
+        Self::NoStandby,
+    ];
+}
+
+pub struct Stage {
+    primary: Cluster,
+    standby: Cluster,
+    /// In the order of the servers' URL.
+    proxies: [Proxy; 2],
+    /// Which proxy leads to the primary.
+    leading: usize,
+    servers: Mutex<Vec<Option<Server>>>,
+    url: String,
+}
+
+impl Stage {
+    /// Three servers on a primary with a synchronous standby; `None` where there is no PostgreSQL.
+    pub async fn start(numbers: &mut Numbers) -> Option<Self> {
+        let primary = Cluster::start(SETTINGS)?;
+        let standby = primary.standby(SETTINGS);
+        primary.sql(&format!("CREATE DATABASE {DATABASE}"));
+        let proxies = [
+            Proxy::start(&socket(&primary), numbers.split()).await,
+            Proxy::start(&socket(&standby), numbers.split()).await,
+        ];
+        let [one, two] = [proxies[0].address(), proxies[1].address()];
+        let url = format!("postgres://postgres@{one},{two}/{DATABASE}?target_session_attrs=read-write");
+        let mut stage = Self {
+            primary,
+            standby,
+            proxies,
+            leading: 0,
+            servers: Mutex::default(),
+            url,
+        };
+        for _ in 0..3 {
+            let server = stage.server().await;
+            stage.servers.get_mut().unwrap().push(Some(server));
+        }
+        Some(stage)
+    }
+
+    async fn server(&self) -> Server {
+        let url = self.url.clone();
+        // A failover may be under way.
+        let start = move || Server::with(&url, &[("database_wait", "60")]);
+        tokio::task::spawn_blocking(start).await.unwrap()
+    }
+
+    /// The servers with this credential.
+    pub fn apis(&self, credential: &str) -> Vec<Api> {
+        let servers = self.servers.lock().unwrap();
+        servers.iter().flatten().map(|server| server.api(credential)).collect()
+    }
+
+    pub fn addresses(&self) -> Vec<std::net::SocketAddr> {
+        self.apis("").into_iter().map(|api| api.address).collect()
+    }
+
+    /// Makes a fault happen, and ends it: after this the system is whole, though the servers may not know it yet.
+    /// `changed` is told when the servers are others.
+    pub async fn strike(&mut self, fault: Fault, numbers: &mut Numbers, changed: impl Fn(&Self)) {
+        match fault {
+            Fault::Crash => {
+                self.primary.crash();
+                tokio::time::sleep(numbers.millis(500)).await;
+                self.primary.up();
+            }
+            Fault::KilledBackend => {
+                let backends = processes(&self.primary);
+                // The first one is the server itself.
+                let one = backends[1 + numbers.index(backends.len() - 1)];
+                send(&[one], Signal::KILL);
+                self.answers(&self.primary).await;
+            }
+            Fault::Pause => {
+                let all = processes(&self.primary);
+                send(&all, Signal::STOP);
+                tokio::time::sleep(Duration::from_millis(100) + numbers.millis(2000)).await;
+                send(&all, Signal::CONT);
+            }
+            Fault::Cuts => {
+                for _ in 0..3 {
+                    self.proxies[self.leading].cut();
+                    tokio::time::sleep(numbers.millis(300)).await;
+                }
+                self.proxies[self.leading].heal();
+            }
+            Fault::NoStandby => {
+                self.standby.crash();
+                tokio::time::sleep(numbers.millis(1500)).await;
+                self.standby.up();
+            }
+            Fault::Failover => self.fail_over(),
+            Fault::KilledServer => {
+                let killed = numbers.index(3);
+                drop(self.servers.lock().unwrap()[killed].take());
+                changed(self);
+                let server = self.server().await;
+                self.servers.lock().unwrap()[killed] = Some(server);
+                changed(self);
+            }
+        }
+        self.until_synchronous().await;
+    }
+
+    fn fail_over(&mut self) {
+        self.primary.crash();
+        self.standby.sql("SELECT pg_promote()");
+        let next = self.standby.standby(SETTINGS);
+        self.proxies[self.leading].point_to(&socket(&next));
+        self.leading = 1 - self.leading;
+        // The old primary is removed with its files.
+        self.primary = std::mem::replace(&mut self.standby, next);
+    }
+
+    /// Waits until a database accepts clients.
+    async fn answers(&self, cluster: &Cluster) {
+        for _ in 0..600 {
+            if cluster.try_sql("SELECT 1").is_some() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("the database does not come back");
+    }
+
+    /// Waits until the standby has everything that clients may have seen, so that it may be promoted.
+    async fn until_synchronous(&self) {
+        self.answers(&self.primary).await;
+        let position = self.primary.sql("SELECT pg_current_wal_lsn()");
+        let query =
+            format!("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND flush_lsn >= '{position}'");
+        for _ in 0..600 {
+            if self.primary.try_sql(&query).as_deref() == Some("1") {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("the standby does not come back");
+    }
+
+    /// Waits until no server's transaction is under way: one whose answer was lost may still be.
+    pub async fn until_quiet(&self) {
+        let query = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' \
+                     AND state <> 'idle' AND pid <> pg_backend_pid()";
+        for _ in 0..600 {
+            if self.primary.try_sql(query).as_deref() == Some("0") {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!(
+            "a transaction does not end: {}",
+            self.primary.sql("SELECT state, query FROM pg_stat_activity")
+        );
+    }
+
+    /// What is stored of a workspace.
+    pub async fn stored(&self, workspace: &str) -> Stored {
+        let owner = token("ada");
+        let mut stored = Stored::default();
+        for api in self.apis(&owner) {
+            let listed = settled(async || api.list(workspace).await).await;
+            let name = |agent: &Value| agent["agent_id"].as_str().unwrap().to_owned();
+            let listed: BTreeSet<String> = listed.as_array().unwrap().iter().map(name).collect();
+            stored.listed.push(listed);
+        }
+        let count = |table: &str, condition: &str| {
+            let query = format!("SELECT value FROM agentcfg.{table} WHERE workspace_id = '{workspace}' {condition}");
+            let number = self.primary.sql_in(DATABASE, &query);
+            number.parse::<u64>().unwrap_or_else(|_| panic!("{query}: {number:?}"))
+        };
+        stored.counted = usize::try_from(count("counters", "AND name = 'active_agents'")).unwrap();
+        stored.head = count("log_heads", "");
+        let api = self.apis(&owner).remove(0);
+        let mut after = "start".to_owned();
+        loop {
+            let path = format!("/api/changes?workspace_id={workspace}&after={after}&limit=1000");
+            let page = settled(async || api.get(&path).await).await;
+            let page = page.as_array().unwrap();
+            let Some(last) = page.last() else { break };
+            after = last["cursor"].as_str().unwrap().to_owned();
+            stored.log.extend(page.iter().map(entry));
+        }
+        stored
+    }
+}
+
+/// The answer to a read, tried again while a server still finds out that the database is back.
+pub async fn settled(ask: impl AsyncFn() -> crate::server::Answer) -> Value {
+    for _ in 0..300 {
+        let answer = ask().await;
+        if answer.status != 503 {
+            return answer.expect(200);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("a server does not come back");
+}
+
+fn entry(event: &Value) -> Entry {
+    Entry {
+        revision: event["revision"].as_u64().unwrap(),
+        action: event["type"].as_str().unwrap().to_owned(),
+        target: event["target"]["id"].as_str().unwrap_or_default().to_owned(),
+        version: event["version"].as_u64().unwrap_or(0),
+        value: event["changes"]["display_name"]["to"].as_str().map(str::to_owned),
+    }
+}
+
+fn socket(cluster: &Cluster) -> PathBuf {
+    cluster.socket().join(format!(".s.PGSQL.{}", cluster.port()))
+}
+
+/// Sends a signal to processes, of which some may have ended.
+fn send(processes: &[Pid], signal: Signal) {
+    for process in processes {
+        let _ = kill_process(*process, signal);
+    }
+}
+
+/// The server process of a database, and its children.
+fn processes(cluster: &Cluster) -> Vec<Pid> {
+    let file = fs::read_to_string(cluster.data().join("postmaster.pid")).unwrap();
+    let server = file
+        .lines()
+        .next()
+        .and_then(|line| line.trim().parse::<i32>().ok())
+        .unwrap();
+    let mut all = vec![server];
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
+        // The fields after the name, which is in parentheses and may hold anything: the state, and the parent.
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let parent = stat
+            .rsplit_once(')')
+            .and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse::<i32>().ok());
+        if parent == Some(server) {
+            all.push(pid);
+        }
+    }
+    all.into_iter().filter_map(Pid::from_raw).collect()
+}
