@@ -126,9 +126,7 @@ async fn answer(app: &App, made: &Fixture) -> (HeaderMap, Bytes) {
 
 fn bare_answer(fields: &HeaderMap, body: &Bytes) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body.clone()));
-    for (name, value) in fields {
-        response.headers_mut().insert(name.clone(), value.clone());
-    }
+    response.headers_mut().clone_from(fields);
     response
 }
 
