@@ -249,6 +249,11 @@ impl<'a> Merge<'a> {
                 let backs = Param::Numbers(rows.iter().map(|(key, row)| self.entries_after(key, row)).collect());
                 push(&many.put_revised, vec![first_versions()?, values(), backs], sources());
             }
+            Row::Added(addends) if Range::of(addends).sum < 0 => {
+                for (key, row) in rows {
+                    steps.push(subtract(sql, key, row.addends())?);
+                }
+            }
             Row::Added(_) => {
                 let ranges: Vec<Range> = rows.iter().map(|(_, row)| Range::of(row.addends())).collect();
                 let texts =
@@ -323,6 +328,7 @@ impl<'a> Row<'a> {
             Self::Put(_, _, Requires::Absence) => 2,
             Self::Put(_, _, Requires::Version(_)) => 3,
             Self::PutRevised(..) => 4,
+            Self::Added(addends) if Range::of(addends).sum < 0 => 8,
             Self::Added(_) => 5,
             Self::Appended(_) => 6,
             Self::Absent | Self::Deleted(_) => 7,
@@ -432,6 +438,21 @@ fn scopes(array: &Param) -> Vec<Param> {
         Param::Texts(names) => names.iter().cloned().map(Param::Text).collect(),
         _ => Vec::new(),
     }
+}
+
+/// The statement of additions that lower a counter.
+fn subtract<'s>(sql: &'s Sql, key: &Key, addends: &[Addend]) -> Result<Merged<'s>, StoreError> {
+    let place = Place::of_key(key)?;
+    let (range, item) = (Range::of(addends), key.item().to_owned());
+    let numbers = [range.sum, range.least, range.greatest].map(|number| Param::Text(number.to_string()));
+    let params = [vec![place.scope.clone(), Param::Text(item.clone())], numbers.to_vec()].concat();
+    Ok(Merged {
+        step: Step {
+            sql: &sql.on(place.table).many.subtract,
+            params,
+        },
+        tells: Tells::Sums(HashMap::from([((place.scope, item), addends.to_vec())])),
+    })
 }
 
 /// The statement of a form that has none for many rows.
