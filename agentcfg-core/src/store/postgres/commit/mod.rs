@@ -3,6 +3,7 @@
 mod lone;
 mod merge;
 mod state;
+mod told;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
