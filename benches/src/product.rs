@@ -29,9 +29,12 @@ pub struct Workspace {
 }
 
 impl Product {
-    /// Builds the binary.
+    /// Builds the binary, or takes the one that `BINARY` names.
     pub fn build() -> Result<Self, Failure> {
-        Self::of(crate::cargo::build(&["-p", "agentcfg-server"])?)
+        match std::env::var_os("BINARY") {
+            Some(binary) => Self::of(PathBuf::from(binary)),
+            None => Self::of(crate::cargo::build(&["-p", "agentcfg-server"])?),
+        }
     }
 
     /// A binary that exists, such as that of another version.

@@ -10,6 +10,7 @@ mod cluster;
 mod conformance;
 mod end_to_end;
 mod feed;
+mod groups;
 mod history;
 mod instances;
 mod load;

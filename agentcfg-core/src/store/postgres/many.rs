@@ -19,9 +19,12 @@ pub(super) struct ManySql {
     pub(super) check_version: String,
     /// As `check_version`; locks the rows for a write in the same transaction.
     pub(super) lock_version: String,
-    /// Only for counters: `$3` the versions of the keys' first records, `$4` the addends, `$5` the least and `$6` the greatest
-    /// number to which each may be added.
+    /// Only for counters: `$3` the versions of the keys' first records, `$4` the addends, none of them negative, `$5` the least
+    /// and `$6` the greatest number to which each may be added.
     pub(super) add: String,
+    /// Only for one counter, because a negative number can be no part of an insertion: `$1` its scope, `$2` its item, `$3` the
+    /// addend, `$4` the least and `$5` the greatest number to which it may be added. Returns arrays as well.
+    pub(super) subtract: String,
 }
 
 impl ManySql {
@@ -69,6 +72,13 @@ impl ManySql {
                  SELECT array_agg(hit.s) AS scopes, array_agg(hit.i) AS items, array_agg(hit.number::text) AS numbers, \
                  1 / bool_and(hit.number - k.addend::numeric BETWEEN k.least::numeric AND k.greatest::numeric)::int \
                  FROM hit JOIN k ON k.s = hit.s AND k.i = hit.i"
+            ),
+            subtract: format!(
+                "WITH hit AS (UPDATE {name} AS r SET version = r.version + 1, value = r.value + $3::text::numeric \
+                 WHERE r.{s} = $1 AND r.{i} = $2 AND r.value BETWEEN $4::text::numeric AND $5::text::numeric \
+                 RETURNING r.{s} AS s, r.{i} AS i, r.value AS number) \
+                 SELECT array_agg(s) AS scopes, array_agg(i) AS items, array_agg(number::text) AS numbers, \
+                 1 / count(*) FROM hit"
             ),
         }
     }

@@ -8,17 +8,13 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tokio_postgres::Row as Answer;
-use uuid::Uuid;
 
 use super::super::super::{Batch, Check, CommitError, Committed, Key, Partition, PartitionKind, StoreError, Write};
-use super::super::read::column;
 use super::super::run::{Param, Step};
-use super::super::sql::{MAX, Sql};
+use super::super::sql::Sql;
 use super::super::table::{Place, Table};
+use super::told::{Addend, Range, Source, Tells};
 use super::{Order, first_version, order};
-
-/// The write with this index of the batch with this index.
-type Source = (usize, usize);
 
 /// What a transaction does with one key.
 #[derive(Debug, Clone)]
@@ -49,13 +45,6 @@ impl Requires {
             Some(Check::Version(_, version)) => Self::Version(*version),
         }
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Addend {
-    source: Source,
-    delta: i64,
-    max: Option<u64>,
 }
 
 /// Whether a batch can share a transaction at all. Rare forms, and whatever breaks the rules for callers, are left to a
@@ -119,16 +108,6 @@ pub(super) struct Merge<'a> {
 pub(super) struct Merged<'a> {
     pub(super) step: Step<'a>,
     tells: Tells,
-}
-
-enum Tells {
-    Nothing,
-    /// The numbers of the writes of these keys.
-    Numbers(HashMap<(Param, String), Source>),
-    /// The sums of these counters after these additions.
-    Sums(HashMap<(Param, String), Vec<Addend>>),
-    /// The numbers of the last of these entries.
-    Heads(HashMap<Param, Vec<Source>>),
 }
 
 impl<'a> Merge<'a> {
@@ -249,6 +228,11 @@ impl<'a> Merge<'a> {
                 let backs = Param::Numbers(rows.iter().map(|(key, row)| self.entries_after(key, row)).collect());
                 push(&many.put_revised, vec![first_versions()?, values(), backs], sources());
             }
+            Row::Added(addends) if Range::of(addends).sum < 0 => {
+                for (key, row) in rows {
+                    steps.push(subtract(sql, key, row.addends())?);
+                }
+            }
             Row::Added(_) => {
                 let ranges: Vec<Range> = rows.iter().map(|(_, row)| Range::of(row.addends())).collect();
                 let texts =
@@ -323,6 +307,7 @@ impl<'a> Row<'a> {
             Self::Put(_, _, Requires::Absence) => 2,
             Self::Put(_, _, Requires::Version(_)) => 3,
             Self::PutRevised(..) => 4,
+            Self::Added(addends) if Range::of(addends).sum < 0 => 8,
             Self::Added(_) => 5,
             Self::Appended(_) => 6,
             Self::Absent | Self::Deleted(_) => 7,
@@ -371,30 +356,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The numbers to which all additions of a group can be made, one after another.
-struct Range {
-    sum: i128,
-    least: i128,
-    greatest: i128,
-}
-
-impl Range {
-    fn of(addends: &[Addend]) -> Self {
-        let mut range = Self {
-            sum: 0,
-            least: 0,
-            greatest: i128::from(MAX),
-        };
-        for addend in addends {
-            range.sum += i128::from(addend.delta);
-            let bound = addend.max.filter(|_| addend.delta > 0).unwrap_or(MAX);
-            range.least = range.least.max(-range.sum);
-            range.greatest = range.greatest.min(i128::from(bound) - range.sum);
-        }
-        range
-    }
-}
-
 /// The keys of a statement as arrays.
 struct Keys {
     scopes: Param,
@@ -432,6 +393,21 @@ fn scopes(array: &Param) -> Vec<Param> {
         Param::Texts(names) => names.iter().cloned().map(Param::Text).collect(),
         _ => Vec::new(),
     }
+}
+
+/// The statement of additions that lower a counter.
+fn subtract<'s>(sql: &'s Sql, key: &Key, addends: &[Addend]) -> Result<Merged<'s>, StoreError> {
+    let place = Place::of_key(key)?;
+    let (range, item) = (Range::of(addends), key.item().to_owned());
+    let numbers = [range.sum, range.least, range.greatest].map(|number| Param::Text(number.to_string()));
+    let params = [vec![place.scope.clone(), Param::Text(item.clone())], numbers.to_vec()].concat();
+    Ok(Merged {
+        step: Step {
+            sql: &sql.on(place.table).many.subtract,
+            params,
+        },
+        tells: Tells::Sums(HashMap::from([((place.scope, item), addends.to_vec())])),
+    })
 }
 
 /// The statement of a form that has none for many rows.
@@ -488,57 +464,4 @@ fn append<'s>(sql: &'s Sql, base: u64, rows: &[(&Key, &Row<'_>)]) -> Result<Merg
 
 fn number(version: u64) -> Result<i64, StoreError> {
     i64::try_from(version).map_err(|_| StoreError::Corrupt("the versions of the store are exhausted".into()))
-}
-
-impl Tells {
-    /// The numbers in an answer.
-    fn read(&self, row: &Answer) -> Result<Vec<(Source, u64)>, StoreError> {
-        let parse = |text: &String| {
-            text.parse::<u64>()
-                .map_err(|_| StoreError::Corrupt(format!("a write returned {text:?} instead of a number")))
-        };
-        let names = || -> Result<Vec<(Param, String)>, StoreError> {
-            let items: Vec<String> = column(row, 1)?;
-            Ok(answered_scopes(row)?.into_iter().zip(items).collect())
-        };
-        let mut told = Vec::new();
-        match self {
-            Self::Nothing => {}
-            Self::Numbers(sources) => {
-                let numbers: Vec<String> = column(row, 2)?;
-                for (name, number) in names()?.iter().zip(&numbers) {
-                    if let Some(source) = sources.get(name) {
-                        told.push((*source, parse(number)?));
-                    }
-                }
-            }
-            Self::Sums(addends) => {
-                let numbers: Vec<String> = column(row, 2)?;
-                for (name, number) in names()?.iter().zip(&numbers) {
-                    // Backwards: each addition gave the number before the ones behind it.
-                    let mut sum = i128::from(parse(number)?);
-                    for addend in addends.get(name).into_iter().flatten().rev() {
-                        told.push((addend.source, u64::try_from(sum).unwrap_or(u64::MAX)));
-                        sum -= i128::from(addend.delta);
-                    }
-                }
-            }
-            Self::Heads(sources) => {
-                let numbers: Vec<String> = column(row, 1)?;
-                for (scope, number) in answered_scopes(row)?.iter().zip(&numbers) {
-                    let last = parse(number)?;
-                    let entries = sources.get(scope).into_iter().flatten().rev();
-                    told.extend(entries.zip(0..).map(|(source, back)| (*source, last - back)));
-                }
-            }
-        }
-        Ok(told)
-    }
-}
-
-fn answered_scopes(row: &Answer) -> Result<Vec<Param>, StoreError> {
-    if let Ok(ids) = column::<Vec<Uuid>>(row, 0) {
-        return Ok(ids.into_iter().map(Param::Uuid).collect());
-    }
-    Ok(column::<Vec<String>>(row, 0)?.into_iter().map(Param::Text).collect())
 }

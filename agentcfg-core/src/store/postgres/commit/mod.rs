@@ -3,6 +3,7 @@
 mod lone;
 mod merge;
 mod state;
+mod told;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -146,7 +147,7 @@ impl<'a> Group<'a> {
             (0..self.batches.len()).partition(|index| merge::is_mergeable(&self.batches[*index]));
         // The batches that did not fit in the last transaction, or were in one that was refused.
         let mut later = Vec::new();
-        let mut fruitless = 0;
+        let (mut fruitless, mut refusals) = (0, 0);
         loop {
             if now.is_empty() {
                 (now, later) = self.decide(later).await;
@@ -158,6 +159,12 @@ impl<'a> Group<'a> {
                 self.refuse(now.into_iter().chain(later), &contended());
                 break;
             }
+            if refusals > 1 {
+                // The snapshots do not show why: other servers are faster, or the batches exclude each other in a way that
+                // the merge does not see. One batch at a time makes progress.
+                later.extend(now.split_off(1));
+                later.sort_unstable();
+            }
             let merge = Merge::of(self.batches, &now);
             let outcome = match merge.steps(&self.engine.sql, self.engine.base) {
                 Ok(steps) => self.send(&merge, &steps).await,
@@ -166,11 +173,12 @@ impl<'a> Group<'a> {
             later.extend_from_slice(&merge.later);
             match outcome {
                 Ok(Sent::Committed(_)) => {
-                    fruitless = 0;
+                    (fruitless, refusals) = (0, 0);
                     now.clear();
                 }
                 Ok(Sent::Refused) => {
                     fruitless += 1;
+                    refusals += 1;
                     later.extend_from_slice(&merge.merged);
                     later.sort_unstable();
                     now.clear();

@@ -1,0 +1,200 @@
+//! Batches that share a transaction on a real server.
+
+use std::sync::Arc;
+
+use agentcfg_core::model::WorkspaceId;
+use agentcfg_core::rate_limit::SharedWindows;
+use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore, Statements};
+use agentcfg_core::store::{Batch, Check, CommitError, Committed, Key, Kind, Store, StoreError, Write};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use crate::cluster::Cluster;
+use crate::conformance::store;
+
+fn workspace(number: u128) -> WorkspaceId {
+    WorkspaceId::new(Uuid::from_u128(number))
+}
+
+fn agent(of: u128, item: &str) -> Key {
+    Key::in_workspace(workspace(of), Kind::Agent, item)
+}
+
+/// Creates an agent with this text as its value.
+fn create(of: u128, item: &str, value: &str) -> Batch {
+    Batch {
+        checks: vec![Check::Absent(agent(of, item))],
+        writes: vec![
+            Write::Put(agent(of, item), value.as_bytes().to_vec()),
+            Write::Append {
+                log: workspace(of),
+                value: b"{}".to_vec(),
+            },
+        ],
+    }
+}
+
+/// Commits batches concurrently; the verdicts are in their order.
+async fn commit_all(store: &Arc<PostgresStore>, batches: Vec<Batch>) -> Vec<Result<Committed, CommitError>> {
+    let mut commits = JoinSet::new();
+    let count = batches.len();
+    for (index, batch) in batches.into_iter().enumerate() {
+        let store = Arc::clone(store);
+        commits.spawn(async move { (index, store.commit(batch).await) });
+    }
+    let mut verdicts = vec![Ok(Committed { numbers: Vec::new() }); count];
+    for (index, verdict) in commits.join_all().await {
+        verdicts[index] = verdict;
+    }
+    verdicts
+}
+
+/// The version of a log's head counts the transactions that appended to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_batches_of_a_workspace_share_transactions() {
+    const BATCHES: usize = 200;
+    let Some(cluster) = Cluster::shared() else { return };
+    for statements in [Statements::Prepared, Statements::Unnamed] {
+        let store = Arc::new(store(&cluster, statements).await);
+        let head = [Key::log_head(workspace(1))];
+        store.commit(create(1, "first", "1")).await.unwrap();
+        let before = store.get(&head).await.unwrap().remove(0).unwrap().version;
+        let batches = (0..BATCHES).map(|number| create(1, &number.to_string(), "1")).collect();
+        for verdict in commit_all(&store, batches).await {
+            verdict.unwrap();
+        }
+        let after = store.get(&head).await.unwrap().remove(0).unwrap();
+        assert_eq!(&*after.value, (BATCHES + 1).to_string().as_bytes());
+        let transactions = after.version - before;
+        assert!(
+            transactions <= BATCHES as u64 / 4,
+            "{transactions} transactions of {BATCHES} batches"
+        );
+    }
+}
+
+/// The database parses each value. A value that it does not take fails its own batch.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_value_that_the_database_does_not_take_fails_its_batch_alone() {
+    const BATCHES: usize = 40;
+    let Some(cluster) = Cluster::shared() else { return };
+    let store = Arc::new(store(&cluster, Statements::Prepared).await);
+    let value = |number: usize| if number % 10 == 7 { "{no JSON" } else { "1" };
+    let batches = (0..BATCHES).map(|number| create(1, &number.to_string(), value(number)));
+    for (number, verdict) in commit_all(&store, batches.collect()).await.into_iter().enumerate() {
+        match verdict {
+            Ok(_) => assert_eq!(value(number), "1"),
+            Err(CommitError::Store(StoreError::Unavailable(_))) => assert_ne!(value(number), "1"),
+            Err(other) => panic!("{other}"),
+        }
+        let found = store.get(&[agent(1, &number.to_string())]).await.unwrap().remove(0);
+        assert_eq!(found.is_some(), value(number) == "1");
+    }
+    let head = store
+        .get(&[Key::log_head(workspace(1))])
+        .await
+        .unwrap()
+        .remove(0)
+        .unwrap();
+    assert_eq!(&*head.value, b"36");
+}
+
+/// Another session holds the row of a log's head: the commits of that workspace wait, those of others do not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_locked_workspace_does_not_delay_the_others() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let options = PostgresOptions {
+        schema: cluster.schema(),
+        pool_size: 8,
+        ..PostgresOptions::new(cluster.url())
+    };
+    let store = Arc::new(PostgresStore::connect(&options).await.unwrap());
+    store.commit(create(1, "first", "1")).await.unwrap();
+    let schema = options.schema.clone();
+    let holder = std::thread::spawn({
+        let (cluster, schema) = (Arc::clone(&cluster), schema.clone());
+        move || {
+            cluster.sql(&format!(
+                "BEGIN; SELECT 1 FROM {schema}.log_heads WHERE workspace_id = '{}' FOR UPDATE; SELECT pg_sleep(3); COMMIT",
+                workspace(1)
+            ))
+        }
+    });
+    let held = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE '%{schema}.log_heads%'"
+    );
+    while cluster.sql(&held) == "0" {
+        tokio::task::yield_now().await;
+    }
+    let stuck = tokio::spawn({
+        let store = Arc::clone(&store);
+        let batches = (0..20).map(|number| create(1, &number.to_string(), "1")).collect();
+        async move { commit_all(&store, batches).await }
+    });
+    let others = (2..40).map(|of| create(of, "a", "1")).collect();
+    for verdict in commit_all(&store, others).await {
+        verdict.unwrap();
+    }
+    assert!(!holder.is_finished(), "the others did not wait for the lock");
+    holder.join().unwrap();
+    for verdict in stuck.await.unwrap() {
+        verdict.unwrap();
+    }
+}
+
+/// Requests that are counted together get a number each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_requests_are_counted_one_by_one() {
+    const REQUESTS: u64 = 300;
+    let Some(cluster) = Cluster::shared() else { return };
+    let store = Arc::new(store(&cluster, Statements::Prepared).await);
+    let mut hits = JoinSet::new();
+    for number in 0..REQUESTS {
+        let store = Arc::clone(&store);
+        let subject = if number % 3 == 0 { "ada" } else { "ben" };
+        hits.spawn(async move { (subject, store.hit(subject, 60_000).await.unwrap().used) });
+    }
+    let counted = hits.join_all().await;
+    for (subject, expected) in [("ada", REQUESTS / 3), ("ben", REQUESTS - REQUESTS / 3)] {
+        let mut used: Vec<u64> = counted.iter().filter(|hit| hit.0 == subject).map(|hit| hit.1).collect();
+        used.sort_unstable();
+        assert_eq!(used, (1..=expected).collect::<Vec<_>>(), "{subject}");
+    }
+}
+
+/// Reads that share a statement get the records of their own keys.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_reads_get_their_own_records() {
+    const AGENTS: usize = 60;
+    let Some(cluster) = Cluster::shared() else { return };
+    let store = Arc::new(store(&cluster, Statements::Prepared).await);
+    let batches = (0..AGENTS).map(|number| create(1, &number.to_string(), &number.to_string()));
+    for verdict in commit_all(&store, batches.collect()).await {
+        verdict.unwrap();
+    }
+    let mut reads = JoinSet::new();
+    for number in 0..AGENTS * 4 {
+        let store = Arc::clone(&store);
+        let key = |number: usize| agent(1, &number.to_string());
+        let keys = [
+            key(number % AGENTS),
+            Key::log_head(workspace(1)),
+            key(AGENTS),
+            key(number / 2 % AGENTS),
+        ];
+        reads.spawn(async move { (number, store.get(&keys).await.unwrap()) });
+    }
+    for (number, found) in reads.join_all().await {
+        let values: Vec<Option<String>> = found
+            .into_iter()
+            .map(|record| Some(String::from_utf8(record?.value.to_vec()).unwrap()))
+            .collect();
+        let expected = [
+            Some((number % AGENTS).to_string()),
+            Some(AGENTS.to_string()),
+            None,
+            Some((number / 2 % AGENTS).to_string()),
+        ];
+        assert_eq!(values, expected);
+    }
+}
