@@ -134,9 +134,9 @@ impl Stage {
                 send(&all, Signal::CONT);
             }
             Fault::Cuts => {
-                for _ in 0..3 {
+                for _ in 0..8 {
                     self.proxies[self.leading].cut();
-                    tokio::time::sleep(numbers.millis(300)).await;
+                    tokio::time::sleep(Duration::from_millis(50) + numbers.millis(200)).await;
                 }
                 self.proxies[self.leading].heal();
             }
