@@ -36,7 +36,7 @@ const OTHERS: f64 = 100.0;
 enum Readers {
     /// Reports without readers.
     None,
-    /// Each reads again after the answer; nobody reports.
+    /// Each reads again after the answer, and there are no reports.
     Busy,
     Polling {
         gzip: bool,

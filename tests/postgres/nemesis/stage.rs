@@ -32,7 +32,7 @@ pub enum Fault {
     Crash,
     /// A process of the primary is killed, after which the primary recovers by itself.
     KilledBackend,
-    /// All processes of the primary stand still for a time.
+    /// All processes of the primary are halted for a time.
     Pause,
     /// Connections to the primary are cut at random bytes.
     Cuts,
