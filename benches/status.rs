@@ -36,7 +36,7 @@ const OTHERS: f64 = 100.0;
 enum Readers {
     /// Reports without readers.
     None,
-    /// Each reads again after the answer; nobody reports.
+    /// Each reads again after the answer, and there are no reports.
     Busy,
     Polling {
         gzip: bool,
@@ -177,7 +177,11 @@ impl Target {
             let outcome = runtime()?.block_on(load::run(address, 16, time, 200, read))?;
             figures.reads.push(outcome.per_second());
         } else {
-            let reports = Paced::start(address, pace(16, self.reports.len() as f64 / REPORTED_EVERY), &self.reports)?;
+            let reports = Paced::start(
+                address,
+                pace(16, self.reports.len() as f64 / REPORTED_EVERY),
+                &self.reports,
+            )?;
             let others = Paced::start(address, pace(4, OTHERS), &self.others)?;
             match readers {
                 Readers::Polling { gzip } => {
@@ -241,7 +245,10 @@ async fn count_events(mut stream: TcpStream, events: Arc<AtomicU64>) {
     const EVENT: &[u8] = b"event: status";
     let mut buffer = vec![0; 64 << 10];
     while let Ok(count @ 1..) = stream.read(&mut buffer).await {
-        let found = buffer[..count].windows(EVENT.len()).filter(|text| *text == EVENT).count();
+        let found = buffer[..count]
+            .windows(EVENT.len())
+            .filter(|text| *text == EVENT)
+            .count();
         events.fetch_add(found as u64, Ordering::Relaxed);
     }
 }
@@ -271,7 +278,9 @@ fn good(outcome: &Outcome) -> Result<(), Failure> {
 fn reports(workspace: &str, keys: &[String], agents: usize) -> Arc<[Vec<u8>]> {
     let report = |number: usize| {
         let body = match number % 3 {
-            0 => format!(r#"{{"status":"working","current_task_id":"T-{number}","current_task_title":"Draft the notes"}}"#),
+            0 => format!(
+                r#"{{"status":"working","current_task_id":"T-{number}","current_task_title":"Draft the notes"}}"#
+            ),
             _ => r#"{"status":"idle"}"#.to_owned(),
         };
         let (key, length) = (&keys[number % keys.len()], body.len());

@@ -64,7 +64,7 @@ pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
 pub use self::models::{ModelCall, ModelRequest, ModelRoute};
 pub use self::settings::Settings;
 pub use self::sign_in::{BrowserSession, LOGIN_CODE_SECONDS, LoginCode};
-pub use self::status::StatusList;
+pub use self::status::{StatusList, StatusPiece};
 pub use self::webhooks::{SenderNumbers, WebhookSender};
 use crate::clock::{Clock, Entropy, EntropyError, Ids};
 use crate::error::{Error, ErrorKind};

@@ -6,7 +6,7 @@ mod list;
 mod shared;
 mod table;
 
-pub use self::list::StatusList;
+pub use self::list::{StatusList, StatusPiece};
 pub(super) use self::shared::Statuses;
 pub(super) use self::table::{Delta, Position};
 use self::table::{Table, entry};

@@ -3,10 +3,13 @@
 //! The coding is negotiated by `Accept-Encoding` (RFC 9110, section 12.5.3); a request without that field gets the plain
 //! form. The list of a workspace and the description of the API are compressed once, and the compressed form is shared.
 
+mod pieces;
+
 use std::io::Write;
 use std::sync::Arc;
 use std::thread;
 
+use agentcfg_core::service::StatusPiece;
 use bytes::Bytes;
 use flate2::write::GzEncoder;
 use hyper::header::{self, HeaderMap};
@@ -105,7 +108,7 @@ impl Shared {
         match content {
             Content::Made(body) => self.compress(vec![body.clone()]).await,
             Content::List(list) => list.encoded(|parts| self.compress(parts)).await,
-            Content::Statuses(list) => list.encoded(|parts| self.compress(parts)).await,
+            Content::Statuses(list) => list.encoded(|pieces| self.compress_pieces(pieces)).await,
             Content::Document(text) => {
                 let compress = || self.compress(vec![Bytes::from_static(text.as_bytes())]);
                 self.document.get_or_try_init(compress).await.cloned()
@@ -114,14 +117,31 @@ impl Shared {
     }
 
     async fn compress(&self, parts: Vec<Bytes>) -> Result<Bytes, Failed> {
-        if parts.iter().map(Bytes::len).sum::<usize>() <= MAX_INLINE {
-            return gzip(&parts, LEVEL);
+        let length = parts.iter().map(Bytes::len).sum();
+        self.in_turn(length, move || gzip(&parts, LEVEL)).await
+    }
+
+    /// Compresses the pieces that are not compressed yet, and puts all together.
+    async fn compress_pieces(&self, pieces: Vec<StatusPiece>) -> Result<Bytes, Failed> {
+        let new = pieces.iter().filter(|piece| !piece.has_form());
+        let length = new.map(|piece| piece.text().len()).sum();
+        self.in_turn(length, move || pieces::gzip(&pieces, LEVEL)).await
+    }
+
+    /// Compresses a content of this length: in place if it is short.
+    async fn in_turn(
+        &self,
+        length: usize,
+        work: impl FnOnce() -> Result<Bytes, Failed> + Send + 'static,
+    ) -> Result<Bytes, Failed> {
+        if length <= MAX_INLINE {
+            return work();
         }
         // Each compressor takes a few hundred KiB while it works, so their number is bounded.
         let turn = Arc::clone(&self.turns).acquire_owned().await?;
         let work = move || {
             let _turn = turn;
-            gzip(&parts, LEVEL)
+            work()
         };
         tokio::task::spawn_blocking(work).await?
     }

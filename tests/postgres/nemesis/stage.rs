@@ -32,7 +32,7 @@ pub enum Fault {
     Crash,
     /// A process of the primary is killed, after which the primary recovers by itself.
     KilledBackend,
-    /// All processes of the primary stand still for a time.
+    /// All processes of the primary are halted for a time.
     Pause,
     /// Connections to the primary are cut at random bytes.
     Cuts,
@@ -134,9 +134,9 @@ impl Stage {
                 send(&all, Signal::CONT);
             }
             Fault::Cuts => {
-                for _ in 0..3 {
+                for _ in 0..8 {
                     self.proxies[self.leading].cut();
-                    tokio::time::sleep(numbers.millis(300)).await;
+                    tokio::time::sleep(Duration::from_millis(50) + numbers.millis(200)).await;
                 }
                 self.proxies[self.leading].heal();
             }

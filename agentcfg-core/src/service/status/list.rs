@@ -1,6 +1,7 @@
 //! The status list as callers get it: its JSON text in pieces that requests share.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use tokio::sync::OnceCell;
@@ -21,8 +22,8 @@ pub struct StatusList {
 
 #[derive(Debug)]
 pub(super) struct Texts {
-    /// The entries in blocks, with the commas between them and without the brackets around them.
-    blocks: Box<[Bytes]>,
+    /// The array in pieces, of which there is at least one.
+    pieces: Box<[StatusPiece]>,
     entries: usize,
     /// The length of the array.
     length: usize,
@@ -31,13 +32,94 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    pub(super) fn new(blocks: Box<[Bytes]>, entries: usize) -> Self {
+    pub(super) fn new(pieces: Box<[StatusPiece]>, entries: usize) -> Self {
         Self {
-            length: blocks.iter().map(Bytes::len).sum::<usize>() + "[]".len(),
-            blocks,
+            length: pieces.iter().map(|piece| piece.text().len()).sum(),
+            pieces,
             entries,
             encoded: OnceCell::new(),
         }
+    }
+}
+
+/// A piece of the text of a [`StatusList`]. Lists share the pieces in which nothing has changed between them, with what callers
+/// derived from them. Clones share everything.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+/// # fn main() -> Outcome { run(async |service, ada, studio| {
+/// let (first, second) = (service.status_list(&ada, studio).await?, service.status_list(&ada, studio).await?);
+/// assert_eq!(first.pieces()[0].text().as_ptr(), second.pieces()[0].text().as_ptr());
+/// # Ok(()) }) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct StatusPiece {
+    shared: Arc<Piece>,
+}
+
+#[derive(Debug)]
+struct Piece {
+    text: Bytes,
+    /// Another form of the text, made on first use.
+    form: OnceLock<Box<dyn Any + Send + Sync>>,
+}
+
+impl StatusPiece {
+    pub(super) fn new(text: Bytes) -> Self {
+        let form = OnceLock::new();
+        Self {
+            shared: Arc::new(Piece { text, form }),
+        }
+    }
+
+    /// The text.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.status_list(&ada, studio).await?;
+    /// assert_eq!(*list.pieces()[0].text(), list.json(), "a short list is one piece");
+    /// # Ok(()) }) }
+    /// ```
+    pub fn text(&self) -> &Bytes {
+        &self.shared.text
+    }
+
+    /// Another form of the text, such as a compressed one. The piece keeps the form of the first call and shares it.
+    ///
+    /// # Errors
+    ///
+    /// What `make` gives; then the next call tries again.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.status_list(&ada, studio).await?;
+    /// let length = list.pieces()[0].form(|text| Ok::<_, std::io::Error>(text.len()))?;
+    /// assert_eq!(length, list.json_len());
+    /// # Ok(()) }) }
+    /// ```
+    pub fn form<T: Clone + Send + Sync + 'static, E>(&self, make: impl FnOnce(&Bytes) -> Result<T, E>) -> Result<T, E> {
+        let kept = self.shared.form.get().and_then(|form| form.downcast_ref::<T>());
+        if let Some(kept) = kept {
+            return Ok(kept.clone());
+        }
+        let made = make(&self.shared.text)?;
+        // A concurrent call may have been first, and a caller with another type than the first has it made each time.
+        let _ = self.shared.form.set(Box::new(made.clone()));
+        Ok(made)
+    }
+
+    /// Whether there is another form of the text already.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert!(!service.status_list(&ada, studio).await?.pieces()[0].has_form());
+    /// # Ok(()) }) }
+    /// ```
+    pub fn has_form(&self) -> bool {
+        self.shared.form.get().is_some()
     }
 }
 
@@ -70,7 +152,7 @@ impl StatusList {
         self.len() == 0
     }
 
-    /// The entries as a JSON array. They are copied; for a long list see [`Self::json_parts`].
+    /// The entries as a JSON array. A list of several pieces is copied; see [`Self::json_parts`].
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -80,7 +162,10 @@ impl StatusList {
     /// # Ok(()) }) }
     /// ```
     pub fn json(&self) -> Bytes {
-        self.json_parts().concat().into()
+        match self.pieces() {
+            [whole] => whole.text().clone(),
+            _ => self.json_parts().concat().into(),
+        }
     }
 
     /// The pieces that are the entries as a JSON array when they are put together. Nothing is copied.
@@ -93,9 +178,20 @@ impl StatusList {
     /// # Ok(()) }) }
     /// ```
     pub fn json_parts(&self) -> Vec<Bytes> {
-        let bracket = |text| std::iter::once(Bytes::from_static(text));
-        let blocks = self.texts.blocks.iter().cloned();
-        bracket(b"[").chain(blocks).chain(bracket(b"]")).collect()
+        self.texts.pieces.iter().map(|piece| piece.text().clone()).collect()
+    }
+
+    /// The pieces, of which there is at least one.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.status_list(&ada, studio).await?;
+    /// assert_eq!(list.pieces().len(), list.json_parts().len());
+    /// # Ok(()) }) }
+    /// ```
+    pub fn pieces(&self) -> &[StatusPiece] {
+        &self.texts.pieces
     }
 
     /// The length of the JSON array.
@@ -110,7 +206,7 @@ impl StatusList {
         self.texts.length
     }
 
-    /// Another form of the JSON array, such as a compressed one, which `make` makes of its [parts](Self::json_parts).
+    /// Another form of the JSON array, such as a compressed one, which `make` makes of its [pieces](Self::pieces).
     ///
     /// The list keeps that form and shares it like its text, so `make` must be the same in every call. It runs once for
     /// concurrent calls; when it fails or its caller is cancelled, the next call tries.
@@ -124,15 +220,15 @@ impl StatusList {
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
     /// let list = service.status_list(&ada, studio).await?;
     /// // A real one would compress.
-    /// let lines = list.encoded(async |parts| Ok::<_, std::io::Error>([parts.concat(), b"\n".to_vec()].concat().into())).await?;
-    /// assert_eq!(lines.len(), list.json_len() + 1);
+    /// let form = list.encoded(async |pieces| Ok::<_, std::io::Error>(pieces[0].text().clone())).await?;
+    /// assert_eq!(form, list.json());
     /// # Ok(()) }) }
     /// ```
-    pub async fn encoded<F, E>(&self, make: impl FnOnce(Vec<Bytes>) -> F) -> Result<Bytes, E>
+    pub async fn encoded<F, E>(&self, make: impl FnOnce(Vec<StatusPiece>) -> F) -> Result<Bytes, E>
     where
         F: Future<Output = Result<Bytes, E>>,
     {
-        let making = self.texts.encoded.get_or_try_init(|| make(self.json_parts()));
+        let making = self.texts.encoded.get_or_try_init(|| make(self.pieces().to_vec()));
         making.await.cloned()
     }
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::super::AgentList;
 use super::super::records::{Encoded, StoredStatus};
-use super::list::Texts;
+use super::list::{StatusPiece, Texts};
 use crate::error::{Error, ErrorKind};
 use crate::model::{AgentId, AgentStatus, Cursor, LiveStatus, StatusEvent, TextId};
 
@@ -34,7 +34,7 @@ pub(in crate::service) struct Table {
     /// The rows in the order of their identifiers.
     by_id: Box<[u32]>,
     /// The text of each block, unless a row of it has changed.
-    blocks: Vec<Option<Bytes>>,
+    blocks: Vec<Option<StatusPiece>>,
     /// When the reports that count end, in milliseconds since the Unix epoch, with their rows.
     ends: BTreeSet<(i64, u32)>,
     /// The latest end of a report that counts no longer.
@@ -103,7 +103,8 @@ impl Table {
             generation,
             cursor: list.cursor(),
             names: names.into(),
-            blocks: vec![None; rows.len().div_ceil(BLOCK)],
+            // An empty list is one block too.
+            blocks: vec![None; rows.len().div_ceil(BLOCK).max(1)],
             by_id: (0..place(rows.len())).collect(),
             rows,
             ends: BTreeSet::new(),
@@ -333,19 +334,23 @@ impl Table {
         Ok(texts)
     }
 
-    /// The entries of a block, each with a comma behind it unless it is the last of all.
-    fn write_block(&self, block: usize) -> Result<Bytes, Error> {
+    /// The text of a block: its entries with what separates them, and at the ends of the array its brackets.
+    fn write_block(&self, block: usize) -> Result<StatusPiece, Error> {
         let rows = block * BLOCK..((block + 1) * BLOCK).min(self.rows.len());
-        let mut text = Vec::with_capacity(rows.len() * OF_ENTRY);
+        let mut text = Vec::with_capacity(rows.len() * OF_ENTRY + 2);
         for i in rows {
+            text.push(if i == 0 { b'[' } else { b',' });
             serde_json::to_writer(&mut text, &self.entry(i))
                 .map_err(|error| Error::new(ErrorKind::Internal, "the list could not be written").because(error))?;
-            if i + 1 < self.rows.len() {
-                text.push(b',');
-            }
+        }
+        if self.rows.is_empty() {
+            text.push(b'[');
+        }
+        if block + 1 == self.blocks.len() {
+            text.push(b']');
         }
         text.shrink_to_fit();
-        Ok(text.into())
+        Ok(StatusPiece::new(Bytes::from(text)))
     }
 
     /// About how long the texts are that [`Self::texts`] will write.
@@ -357,8 +362,8 @@ impl Table {
     pub(super) fn bytes(&self) -> usize {
         /// What a row takes in the ordered sets, and its report.
         const OF_ROW: usize = 192;
-        let text: usize = self.blocks.iter().flatten().map(Bytes::len).sum();
-        // The strings of a report are in the text too, and the compressed text is at most a part of it.
+        let text: usize = self.blocks.iter().flatten().map(|block| block.text().len()).sum();
+        // The strings of a report are in the text too, and compressed texts are a part of it.
         2 * text + self.names.len() + self.rows.len() * (size_of::<Row>() + OF_ROW)
     }
 
