@@ -52,6 +52,7 @@ pub(crate) fn from_entry<T: Body>(json: Json<'_>, place: &dyn Display, faults: &
         return None;
     };
     let mut fields = Fields::of(entries);
+    fields.faults = faults.of_part();
     let body = T::read(&mut fields);
     fields.refuse_others::<T>();
     faults.add_under(place, fields.faults);
@@ -186,7 +187,8 @@ impl<'a> Fields<'a> {
                 self.faults.push(shown(&name), "is read-only");
                 continue;
             }
-            match suggestions.next().and_then(|_| nearest(&name, T::FIELDS)) {
+            let suggestion = suggestions.next().filter(|_| self.faults.has_room());
+            match suggestion.and_then(|_| nearest(&name, T::FIELDS)) {
                 Some(meant) => {
                     let rule = format_args!("is not a known field (did you mean {meant}?)");
                     self.faults.push(shown(&name), rule);

@@ -121,16 +121,42 @@ impl std::error::Error for Invalid {}
 /// faults.push("limit", "must be an integer");
 /// assert_eq!(faults.into_result().unwrap_err().to_string(), "limit must be an integer");
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Faults {
     kept: Vec<Fault>,
     more: usize,
+    /// The greatest number that is kept.
+    room: usize,
 }
 
-/// The greatest number of faults that are kept. A long body can have millions.
+/// The greatest number of faults that are kept of a whole value. A long body can have millions.
 const KEPT: usize = 1000;
 
+impl Default for Faults {
+    fn default() -> Self {
+        Self {
+            kept: Vec::new(),
+            more: 0,
+            room: KEPT,
+        }
+    }
+}
+
 impl Faults {
+    /// For the faults of a part of the value, which [`Self::add_under`] adds: as many are kept as these have room for. So a body
+    /// of many faulty parts costs no more than one of few.
+    pub(crate) fn of_part(&self) -> Self {
+        Self {
+            room: self.room.saturating_sub(self.kept.len()),
+            ..Self::default()
+        }
+    }
+
+    /// Whether the next fault is kept.
+    pub(crate) fn has_room(&self) -> bool {
+        self.kept.len() < self.room
+    }
+
     /// Reports that a field breaks a rule.
     ///
     /// ```
@@ -142,7 +168,7 @@ impl Faults {
     /// assert_eq!(faults.into_result().unwrap_err().to_string(), "retries must be at most 5, got 7");
     /// ```
     pub fn push(&mut self, field: impl fmt::Display, rule: impl fmt::Display) {
-        if self.kept.len() >= KEPT {
+        if !self.has_room() {
             self.more += 1;
             return;
         }
@@ -189,7 +215,7 @@ impl Faults {
     /// assert_eq!(Faults::default().into_result(), Ok(()));
     /// ```
     pub fn into_result(self) -> Result<(), Invalid> {
-        if self.kept.is_empty() {
+        if self.count() == 0 {
             Ok(())
         } else {
             Err(Invalid {

@@ -1,6 +1,7 @@
 //! Runs each target over its corpus and over mutations of it, with a bound of time for each input and of memory for all.
 //!
-//! `AGENTCFG_FUZZ_SECONDS` and `AGENTCFG_FUZZ_SEED` run each target for a time, from another seed.
+//! `AGENTCFG_FUZZ_SECONDS` and `AGENTCFG_FUZZ_SEED` run each target for a time, from another seed; `AGENTCFG_FUZZ_FILE` runs it on
+//! one file.
 
 #![allow(clippy::disallowed_methods, reason = "it measures how long an input takes")]
 
@@ -11,15 +12,25 @@ use std::{env, fs, panic};
 use agentcfg_fuzz_targets::{TARGETS, mutate};
 use fastrand::Rng;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
 
 /// The mutations of a target where no time is given.
 const MUTATIONS: u32 = 3000;
 
-/// How long one input may take. An input of 64 KiB takes some milliseconds, even without optimisation on a busy machine.
-const SLOW: Duration = Duration::from_secs(2);
+/// How much time of the processor one input may take. One of 64 KiB takes some milliseconds without optimisation.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// How long one input may take on a busy machine. A longer one waits for something.
+const STUCK: Duration = Duration::from_secs(30);
 
 /// The memory of the process, in bytes: an allocation beyond it aborts the test.
 const MEMORY: u64 = 2 << 30;
+
+/// The time of the processor that this thread has used. All work of a target is on it.
+fn time_of_thread() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap())
+}
 
 fn number(variable: &str) -> Option<u64> {
     let text = env::var(variable).ok()?;
@@ -47,6 +58,13 @@ fn try_out(name: &str) {
     };
     setrlimit(Resource::Data, bounded).unwrap();
     let (_, target) = TARGETS.iter().find(|(known, _)| *known == name).unwrap();
+    if let Some(file) = env::var_os("AGENTCFG_FUZZ_FILE") {
+        let input = fs::read(file).unwrap();
+        let worked = time_of_thread();
+        target(&input);
+        println!("{name}: {} bytes took {:?}", input.len(), time_of_thread() - worked);
+        return;
+    }
     let corpus = corpus(name);
     assert!(!corpus.is_empty(), "{name} has a corpus");
     let mut rng = Rng::with_seed(number("AGENTCFG_FUZZ_SEED").unwrap_or(1));
@@ -58,10 +76,10 @@ fn try_out(name: &str) {
             Some(input) => input.clone(),
             None => mutate::mutation(&corpus, &mut rng),
         };
-        let start = Instant::now();
+        let (start, worked) = (Instant::now(), time_of_thread());
         let outcome = panic::catch_unwind(|| target(&input));
-        let taken = start.elapsed();
-        if outcome.is_err() || taken > SLOW {
+        let taken = time_of_thread() - worked;
+        if outcome.is_err() || taken > SLOW || start.elapsed() > STUCK {
             let path = env::temp_dir().join(format!("agentcfg-fuzz-{name}-{inputs}"));
             fs::write(&path, &input).unwrap();
             let path = path.display();

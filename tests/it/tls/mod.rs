@@ -4,6 +4,7 @@ mod client;
 mod files;
 mod floods;
 mod http2;
+mod malformed;
 mod streams;
 
 use std::fs;

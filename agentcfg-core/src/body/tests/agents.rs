@@ -1,7 +1,7 @@
 //! Every field of an agent, on create and on update.
 
 use super::{WORKSPACE, create, fault, text};
-use crate::model::{AgentPatch, AgentType, NewAgent, Patch};
+use crate::model::{AgentPatch, AgentType, ApplyAgents, NewAgent, Patch};
 
 fn on_create(more: &str) -> String {
     fault(NewAgent::from_json(create(more).as_bytes()))
@@ -246,6 +246,14 @@ fn no_fault_of_a_known_field_is_left_out() {
     let unknown: Vec<String> = (0..5000).map(|i| format!("\"u{i}\":0")).collect();
     let message = on_update(&format!("{{{}}}", unknown.join(",")));
     assert!(message.ends_with("; and 4500 more"), "{message}");
+    // The parts of a body share the number: 3 times 600 unknown fields and 2 that are missing, of which 1000 are kept.
+    let unknown: Vec<_> = (0..600).map(|number| format!("\"z{number}\":1")).collect();
+    let agents = vec![format!("{{{}}}", unknown.join(",")); 3].join(",");
+    let body = format!("{{\"agents\":[{agents}]}}");
+    let invalid = ApplyAgents::from_json(body.as_bytes()).unwrap_err();
+    assert_eq!(invalid.faults().len(), 1000);
+    assert_eq!(invalid.faults()[999].field(), "agents[1].z395");
+    assert!(invalid.to_string().ends_with("; and 1306 more"), "{invalid}");
 }
 
 #[test]
