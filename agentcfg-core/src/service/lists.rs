@@ -3,24 +3,26 @@
 //! A list is read and encoded once for each revision. Requests that find no current list in the cache share a single-flight:
 //! one reads, and the others take its list if that is not older than the revision that they saw.
 
-mod cache;
 mod list;
 mod single_flight;
 mod write;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use self::cache::Cached;
-pub(super) use self::cache::Lists;
+use quick_cache::Weighter;
+
 pub use self::list::AgentList;
+use self::list::Whole;
 use self::single_flight::SingleFlight;
 pub(super) use self::write::Writer;
-use super::AgentCfg;
 use super::access::Access;
 use super::blocking::blocking;
 use super::records::{self, Entries};
+use super::{AgentCfg, Caller};
 use crate::error::Error;
-use crate::model::{AgentState, Cursor, StoredAgent};
+use crate::model::{AgentFilter, AgentId, AgentState, Cursor, Permission, StoredAgent, Tag, Tagged, WorkspaceId};
+use crate::store::Stamp;
 
 /// After so many failures of other requests, a waiting request reads on its own: where each failure is a timeout, one after
 /// the other would take too long.
@@ -30,15 +32,161 @@ const PATIENCE: u64 = 2;
 /// requests of an async worker would wait.
 pub(super) const LONG: usize = 256 << 10;
 
+/// The cached lists, bounded by the memory that they take.
+pub(super) struct Lists {
+    cache: quick_cache::sync::Cache<WorkspaceId, Cached, BySize>,
+    flights: Mutex<HashMap<WorkspaceId, Weak<SingleFlight>>>,
+}
+
+/// A list with the memory that it took when it was inserted: the weight of a cache entry must not change.
+#[derive(Clone)]
+struct Cached {
+    list: Arc<Whole>,
+    bytes: u64,
+    /// The validity token: it tells without a read whether the list's revision is the current one.
+    stamp: Option<Stamp>,
+}
+
+/// The initial capacity of the table; it grows on demand.
+const FIRST_LISTS: usize = 64;
+
+#[derive(Clone)]
+struct BySize;
+
+impl Weighter<WorkspaceId, Cached> for BySize {
+    fn weight(&self, _: &WorkspaceId, cached: &Cached) -> u64 {
+        cached.bytes
+    }
+}
+
+impl Lists {
+    pub(super) fn new(bytes: u64) -> Arc<Self> {
+        Arc::new(Self {
+            cache: quick_cache::sync::Cache::with_weighter(FIRST_LISTS, bytes, BySize),
+            flights: Mutex::default(),
+        })
+    }
+
+    /// Inserts a list, in place of an older one. The stamp is that of the workspace's revision, taken before it was
+    /// read.
+    fn keep(&self, workspace: WorkspaceId, list: &AgentList, stamp: Option<Stamp>) {
+        self.put(workspace, list.whole(), stamp);
+    }
+
+    /// The reading of a workspace's list that is under way, or a new one.
+    fn flight(self: &Arc<Self>, workspace: WorkspaceId) -> Arc<SingleFlight> {
+        let mut flights = self.flights();
+        let known = flights.get(&workspace).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let flight = Arc::new(SingleFlight::new(workspace, Arc::downgrade(self)));
+            flights.insert(workspace, Arc::downgrade(&flight));
+            flight
+        })
+    }
+
+    /// Removes a reading that has ended, unless a new one has begun meanwhile.
+    fn remove_flight(&self, workspace: WorkspaceId) {
+        let mut flights = self.flights();
+        if flights.get(&workspace).is_some_and(|flight| flight.strong_count() == 0) {
+            flights.remove(&workspace);
+        }
+    }
+
+    /// The cached entry of a workspace, if it is this list.
+    fn cached(&self, workspace: WorkspaceId, list: &Arc<Whole>) -> Option<Cached> {
+        self.cache
+            .peek(&workspace)
+            .filter(|cached| Arc::ptr_eq(&cached.list, list))
+    }
+
+    /// Inserts a list that grew again, with its new weight.
+    fn update_size(&self, workspace: WorkspaceId, list: &Arc<Whole>) {
+        if let Some(cached) = self.cached(workspace, list) {
+            self.put(workspace, list, cached.stamp);
+        }
+    }
+
+    fn put(&self, workspace: WorkspaceId, list: &Arc<Whole>, stamp: Option<Stamp>) {
+        let cached = Cached {
+            list: Arc::clone(list),
+            bytes: list.bytes() as u64,
+            stamp,
+        };
+        self.cache.insert(workspace, cached);
+    }
+
+    fn flights(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Weak<SingleFlight>>> {
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Lists {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lists").finish_non_exhaustive()
+    }
+}
+
 impl AgentCfg {
+    /// Lists the agents of a workspace in the order of their creation: the active ones, unless
+    /// [`AgentFilter::state`] chooses others.
+    ///
+    /// With [`AgentFilter::agent_id`] the tag is that agent's own, and [`AgentList::version`] the number of its version. With
+    /// [`AgentFilter::as_of`] the list is the one that was answered at that moment. (Interface specification, *List agents*.)
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:read` in the workspace,
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a revision that is not there yet and for a moment before the
+    /// workspace existed.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{AgentFilter, NewAgent, NewWorkspace};
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let ada = service.trusted_user("ada")?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// service.create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer")).await?;
+    /// let first = AgentFilter { limit: Some(10), ..AgentFilter::default() };
+    /// let list = service.list_agents(&ada, studio.id, &first).await?;
+    /// assert_eq!(list.value.agents()?[0].display_name, "Writer");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn list_agents(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        filter: &AgentFilter,
+    ) -> Result<Tagged<AgentList>, Error> {
+        let access = self.access(caller, workspace, Permission::AgentsRead).await?;
+        let as_of = filter.as_of.filter(|as_of| !as_of.is_present(|| self.now()));
+        let mut found = match (as_of, &filter.agent_id, filter.state) {
+            (Some(as_of), ..) => Box::pin(self.past_list(&access, as_of, filter)).await?,
+            (None, Some(agent_id), state) => Box::pin(self.list_one(&access, agent_id, state)).await?,
+            (None, None, AgentState::Active) => self.agent_list(&access).await?.tagged(),
+            // Rarely asked for, so they are read each time.
+            (None, None, state) => Box::pin(self.read_list(&access, state, None)).await?.tagged(),
+        };
+        if filter.offset > 0 || filter.limit.is_some() {
+            let offset = usize::try_from(filter.offset).unwrap_or(usize::MAX);
+            let limit = filter.limit.and_then(|limit| usize::try_from(limit).ok());
+            found.value = found.value.page(offset, limit.unwrap_or(usize::MAX));
+        }
+        Ok(found)
+    }
+
     /// All active agents of the workspace.
     pub(super) async fn agent_list(&self, access: &Access) -> Result<AgentList, Error> {
-        let cached = self.inner.lists.get(access.workspace());
-        if let Some(cached) = &cached
-            && cached.stamp.is_some_and(|stamp| self.store().is_current(stamp))
-        {
-            return Ok(cached.list());
-        }
+        let cached = match self.inner.lists.cache.get(&access.workspace()) {
+            Some(Cached {
+                list,
+                stamp: Some(stamp),
+                ..
+            }) if self.inner.stamps.is_current(stamp) => return Ok(AgentList::new(list)),
+            cached => cached,
+        };
         // Less frequent. Boxed, so that the future of the fast path stays small.
         Box::pin(self.agent_list_at_revision(access, cached)).await
     }
@@ -55,7 +203,7 @@ impl AgentCfg {
             }
         };
         let Some(list) = cached
-            .map(|cached| cached.list())
+            .map(|cached| AgentList::new(cached.list))
             .filter(|list| list.revision() == revision)
         else {
             return self.shared_list(access, revision).await;
@@ -107,6 +255,30 @@ impl AgentCfg {
     /// database is restored under a running server.
     async fn still_stands(&self, access: &Access, list: &AgentList) -> Result<bool, Error> {
         Ok(self.revision(access).await? >= list.revision())
+    }
+
+    async fn list_one(
+        &self,
+        access: &Access,
+        agent_id: &AgentId,
+        state: AgentState,
+    ) -> Result<Tagged<AgentList>, Error> {
+        let head = records::revision(access.workspace());
+        let (revision, found) = self.read((head, records::agent(access.workspace(), agent_id))).await?;
+        let mut list = Writer::new(0);
+        let epoch = self.epoch().await?;
+        let mut tag = Tag::list(epoch, revision);
+        let mut version = None;
+        if let Some(found) = found.filter(|found| state.includes(found.value.agent.is_active)) {
+            tag = Tag::record(epoch, found.version);
+            version = Some(found.value.version());
+            list.push(found.value.agent)?;
+        }
+        let cursor = Cursor::new(epoch, access.workspace(), revision);
+        Ok(Tagged {
+            value: list.finish(cursor, None).with_version(version),
+            tag,
+        })
     }
 
     /// Reads the agents of one state. A list that comes with a single-flight may be cached and shared.

@@ -28,11 +28,14 @@ pub const MAX_LONG_BODY: usize = 10 << 20;
 pub struct Fields<'a> {
     /// The caller's own identifier of the request, when it can be echoed.
     pub request_id: Option<&'a HeaderValue>,
-    authorization: Option<&'a HeaderValue>,
+    /// The first field `Authorization`.
+    pub authorization: Option<&'a HeaderValue>,
     has_more_authorization: bool,
     has_content_encoding: bool,
     /// Whether the request has `Accept-Encoding`.
     pub has_accept_encoding: bool,
+    /// Whether the request has `If-None-Match`.
+    pub has_if_none_match: bool,
     /// Bytes on the wire: each field takes its name, `: `, its value and a line end.
     size: usize,
 }
@@ -50,6 +53,8 @@ impl<'a> Fields<'a> {
                 fields.has_content_encoding = true;
             } else if name == header::ACCEPT_ENCODING {
                 fields.has_accept_encoding = true;
+            } else if name == header::IF_NONE_MATCH {
+                fields.has_if_none_match = true;
             } else if name == REQUEST_ID && fields.request_id.is_none() {
                 fields.request_id = request_id::echoed(value);
             }
@@ -78,11 +83,6 @@ impl<'a> Fields<'a> {
             return Err(Failure::headers_too_large(message));
         }
         Ok(())
-    }
-
-    /// Whether the request has `Authorization`.
-    pub fn has_authorization(&self) -> bool {
-        self.authorization.is_some()
     }
 
     /// The credential in `Authorization: Bearer <credential>`.

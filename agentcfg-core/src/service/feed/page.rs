@@ -207,7 +207,7 @@ impl AgentCfg {
         let after = records::audit_entry(workspace, after);
         let entries = Entries::in_workspace(workspace).after(&after).limit(count);
         let head = records::revision(workspace);
-        let (found, head, access) = match &caller.0 {
+        let (found, head, access) = match &caller.kind {
             CallerKind::ApiKey(key) => {
                 let query = (head, records::api_key(key.id.as_str()).encoded());
                 let (found, (head, record)) = self.scan_with(entries, query).await?;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use super::cache::Lists;
+use super::Lists;
 use super::list::{AgentList, Whole};
 use crate::model::WorkspaceId;
 

@@ -54,7 +54,9 @@ use self::health::Health;
 use self::open::Opener;
 use self::state::Shared;
 use self::writer::Task;
-use super::{Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Stamp, Store, StoreError, Watcher};
+use super::{
+    Batch, CommitError, Committed, Key, Kind, Marks, Record, Scan, Scanned, Stamp, Store, StoreError, Watcher,
+};
 use crate::model::WorkspaceId;
 
 pub use self::backup::{BackupError, BackupSummary, RestoreError, restore, verify_backup};
@@ -359,8 +361,8 @@ impl Store for RedbStore {
         self.shared.hot().stamp(&key.encode())
     }
 
-    fn is_current(&self, stamp: Stamp) -> bool {
-        self.shared.hot().is_current(stamp)
+    fn marks(&self) -> Option<&Marks> {
+        Some(self.shared.hot().marks())
     }
 
     fn watch(&self, workspace: WorkspaceId, kind: Kind) -> Option<Watcher> {

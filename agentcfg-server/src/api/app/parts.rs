@@ -23,7 +23,8 @@ use crate::http::{Body, BodyBudget, Browser, Compression, Cors};
 /// What the requests of an app share.
 pub(super) struct Shared {
     pub(super) service: AgentCfg,
-    pub(super) cors: Cors,
+    /// `None` where no origin is allowed.
+    pub(super) cors: Option<Cors>,
     pub(super) compression: Compression,
     pub(super) request_ids: RequestIds,
     pub(super) model_calls: Option<ModelCalls>,
@@ -104,7 +105,7 @@ impl App {
     pub fn new(service: AgentCfg, cors: Cors) -> Self {
         Self::make(Shared {
             service,
-            cors,
+            cors: cors.allows_any().then_some(cors),
             compression: Compression::on(),
             request_ids: RequestIds::new(),
             model_calls: None,
