@@ -49,7 +49,8 @@ use crate::http::{Body, Cors, Disconnect};
 /// ```
 #[derive(Clone)]
 pub struct App {
-    shared: Arc<Shared>,
+    /// What all clones share, behind a count of the references of one connection; see [`App::for_connection`].
+    shared: Arc<Arc<Shared>>,
 }
 
 impl App {
