@@ -241,27 +241,28 @@ impl Hash for Id {
     }
 }
 
-/// The parts of a text that has the prefix and the length of a key. Its checksum is not verified.
+/// What a text that has the prefix and the length of a key is recognised by. Its checksum is not verified.
 #[derive(Clone, Copy)]
-pub(crate) struct Parts<'a>(&'a [u8; LENGTH]);
+pub(crate) struct Parts {
+    pub(crate) id: Id,
+    pub(crate) fingerprint: Fingerprint,
+}
 
-impl<'a> Parts<'a> {
-    pub(crate) fn of(text: &'a str) -> Option<Self> {
-        let bytes = text.as_bytes().try_into().ok()?;
-        text.starts_with(MARK).then_some(Self(bytes))
-    }
-
-    pub(crate) fn id(self) -> Id {
-        Id(std::array::from_fn(|i| self.0[PREFIX + i]))
-    }
-
-    pub(crate) fn fingerprint(self) -> Fingerprint {
+impl Parts {
+    pub(crate) fn of(text: &str) -> Option<Self> {
+        let bytes: &[u8; LENGTH] = text.as_bytes().try_into().ok()?;
+        if !text.starts_with(MARK) {
+            return None;
+        }
         // The prefix is constant, and the lookup compares the identifier. Without both, the hashed
         // text fits into one block of SHA-256.
         let mut hash = Sha256::new();
-        hash.update(&self.0[MARK.len()..PREFIX]);
-        hash.update(&self.0[PREFIX + ID..]);
-        Fingerprint(hash.finalize().into())
+        hash.update(&bytes[MARK.len()..PREFIX]);
+        hash.update(&bytes[PREFIX + ID..]);
+        Some(Self {
+            id: Id(std::array::from_fn(|i| bytes[PREFIX + i])),
+            fingerprint: Fingerprint(hash.finalize().into()),
+        })
     }
 }
 
@@ -338,7 +339,7 @@ mod tests {
     fn the_fingerprint_and_the_identifier_detect_every_changed_character() {
         let key = mint(Environment::Production, &SystemEntropy).unwrap();
         let right = Parts::of(&key.plaintext).unwrap();
-        assert_eq!(key.id, right.id().as_str());
+        assert_eq!(key.id, right.id.as_str());
         for i in 0..LENGTH {
             let mut bytes = key.plaintext.as_bytes().to_vec();
             bytes[i] ^= 1;
@@ -347,7 +348,7 @@ mod tests {
                 assert!(i < MARK.len(), "position {i}");
                 continue;
             };
-            let same = other.id() == right.id() && bool::from(other.fingerprint().ct_eq(&right.fingerprint()));
+            let same = other.id == right.id && bool::from(other.fingerprint.ct_eq(&right.fingerprint));
             assert!(!same, "position {i}");
         }
         assert!(Parts::of(&key.plaintext[1..]).is_none());

@@ -18,7 +18,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Timestamp(i64);
+pub struct Timestamp {
+    /// Where a request needs it, without a call.
+    pub(crate) unix_millis: i64,
+}
 
 /// Why a string is not a [`Timestamp`].
 ///
@@ -41,7 +44,9 @@ impl Timestamp {
     pub fn from_unix_millis(millis: i64) -> Self {
         const FIRST: i64 = -62_135_596_800_000; // 0001-01-01T00:00:00Z
         const LAST: i64 = 253_402_300_799_999; // 9999-12-31T23:59:59.999Z
-        Self(millis.clamp(FIRST, LAST))
+        Self {
+            unix_millis: millis.clamp(FIRST, LAST),
+        }
     }
 
     /// Milliseconds since the Unix epoch.
@@ -53,7 +58,7 @@ impl Timestamp {
     /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
     /// ```
     pub fn unix_millis(self) -> i64 {
-        self.0
+        self.unix_millis
     }
 
     /// The same moment as a `chrono` value.
@@ -65,7 +70,7 @@ impl Timestamp {
     /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
     /// ```
     pub fn as_datetime(self) -> DateTime<Utc> {
-        DateTime::from_timestamp_millis(self.0).unwrap_or_default()
+        DateTime::from_timestamp_millis(self.unix_millis).unwrap_or_default()
     }
 
     /// This moment moved by so many milliseconds.

@@ -10,9 +10,8 @@ use async_trait::async_trait;
 
 pub use self::memory::MemoryLimiter;
 pub use self::shared::{SharedLimiter, SharedState, SharedWindow, SharedWindows};
-pub use self::window::{AtomicWindow, WINDOW_MILLIS, Window};
+pub use self::window::{AtomicWindow, RateDecision, RateLimited, WINDOW_MILLIS, Window};
 use crate::clock::Moment;
-use crate::model::RateStatus;
 
 /// The subject of a limit.
 ///
@@ -26,86 +25,6 @@ pub enum Subject<'a> {
     ApiKey(&'a str),
     /// A user, by identifier.
     User(&'a str),
-}
-
-/// The decision on one request.
-///
-/// ```
-/// use agentcfg_core::clock::{Moment, SystemClock};
-/// use agentcfg_core::rate_limit::Window;
-/// let decision = Window::default().hit(100, Moment::of(&SystemClock));
-/// assert!(decision.allowed);
-/// assert_eq!(decision.status.remaining, 99);
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use = "a request that is over the limit must be refused"]
-pub struct RateDecision {
-    /// Whether the request is within the limit.
-    pub allowed: bool,
-    /// The figures for the caller.
-    pub status: RateStatus,
-    /// How long until the window ends, in milliseconds, at least 1.
-    pub retry_after_millis: i64,
-}
-
-impl RateDecision {
-    /// The figures of an allowed request, or the error of a refused one.
-    ///
-    /// # Errors
-    ///
-    /// [`RateLimited`] over the limit.
-    ///
-    /// ```
-    /// use agentcfg_core::clock::{Moment, SystemClock};
-    /// use agentcfg_core::rate_limit::Window;
-    /// let mut window = Window::default();
-    /// let now = Moment::of(&SystemClock);
-    /// assert_eq!(window.hit(1, now).into_result()?.remaining, 0);
-    /// assert!(window.hit(1, now).into_result().is_err());
-    /// # Ok::<(), agentcfg_core::rate_limit::RateLimited>(())
-    /// ```
-    pub fn into_result(self) -> Result<RateStatus, RateLimited> {
-        match self.allowed {
-            true => Ok(self.status),
-            false => Err(RateLimited {
-                status: self.status,
-                retry_after_millis: self.retry_after_millis,
-            }),
-        }
-    }
-}
-
-/// The caller has made all the requests that the limit allows in this window.
-///
-/// ```
-/// use agentcfg_core::model::RateStatus;
-/// use agentcfg_core::rate_limit::RateLimited;
-/// let status = RateStatus { limit: 100, remaining: 0, reset_unix_millis: 1_795_167_060_000 };
-/// let limited = RateLimited { status, retry_after_millis: 1200 };
-/// assert_eq!(limited.to_string(), "rate limit of 100 requests per minute exceeded, try again in 2 s");
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("rate limit of {} requests per minute exceeded, try again in {} s", .status.limit, self.retry_after_seconds())]
-pub struct RateLimited {
-    /// The figures for the caller; `remaining` is 0.
-    pub status: RateStatus,
-    /// How long until the window ends, in milliseconds, at least 1.
-    pub retry_after_millis: i64,
-}
-
-impl RateLimited {
-    /// How long until the window ends, in whole seconds, rounded up: the value of `Retry-After`.
-    ///
-    /// ```
-    /// use agentcfg_core::model::RateStatus;
-    /// use agentcfg_core::rate_limit::RateLimited;
-    /// # let status = RateStatus { limit: 100, remaining: 0, reset_unix_millis: 1_795_167_060_000 };
-    /// let limited = RateLimited { status, retry_after_millis: 1200 };
-    /// assert_eq!(limited.retry_after_seconds(), 2);
-    /// ```
-    pub fn retry_after_seconds(&self) -> i64 {
-        (self.retry_after_millis + 999) / 1000
-    }
 }
 
 /// Counts requests.

@@ -1,9 +1,8 @@
-//! The fixed window as a pure function of the time, and one that many threads count in.
+//! The fixed window as a pure function of the time, one that many threads count in, and what they decide.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::RateDecision;
 use crate::clock::Moment;
 use crate::model::RateStatus;
 
@@ -16,6 +15,86 @@ pub const WINDOW_MILLIS: i64 = 60_000;
 /// The length by the steady clock. It is a little longer, so that the wall clock decides while it is not set: readings of the
 /// steady clock are a few milliseconds old, and a time service may slow the wall clock down a little.
 const STEADY_MILLIS: i64 = WINDOW_MILLIS + 50;
+
+/// The decision on one request.
+///
+/// ```
+/// use agentcfg_core::clock::{Moment, SystemClock};
+/// use agentcfg_core::rate_limit::Window;
+/// let decision = Window::default().hit(100, Moment::of(&SystemClock));
+/// assert!(decision.allowed);
+/// assert_eq!(decision.status.remaining, 99);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "a request that is over the limit must be refused"]
+pub struct RateDecision {
+    /// Whether the request is within the limit.
+    pub allowed: bool,
+    /// The figures for the caller.
+    pub status: RateStatus,
+    /// How long until the window ends, in milliseconds, at least 1.
+    pub retry_after_millis: i64,
+}
+
+impl RateDecision {
+    /// The figures of an allowed request, or the error of a refused one.
+    ///
+    /// # Errors
+    ///
+    /// [`RateLimited`] over the limit.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::{Moment, SystemClock};
+    /// use agentcfg_core::rate_limit::Window;
+    /// let mut window = Window::default();
+    /// let now = Moment::of(&SystemClock);
+    /// assert_eq!(window.hit(1, now).into_result()?.remaining, 0);
+    /// assert!(window.hit(1, now).into_result().is_err());
+    /// # Ok::<(), agentcfg_core::rate_limit::RateLimited>(())
+    /// ```
+    pub fn into_result(self) -> Result<RateStatus, RateLimited> {
+        match self.allowed {
+            true => Ok(self.status),
+            false => Err(RateLimited {
+                status: self.status,
+                retry_after_millis: self.retry_after_millis,
+            }),
+        }
+    }
+}
+
+/// The caller has made all the requests that the limit allows in this window.
+///
+/// ```
+/// use agentcfg_core::model::RateStatus;
+/// use agentcfg_core::rate_limit::RateLimited;
+/// let status = RateStatus { limit: 100, remaining: 0, reset_unix_millis: 1_795_167_060_000 };
+/// let limited = RateLimited { status, retry_after_millis: 1200 };
+/// assert_eq!(limited.to_string(), "rate limit of 100 requests per minute exceeded, try again in 2 s");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("rate limit of {} requests per minute exceeded, try again in {} s", .status.limit, self.retry_after_seconds())]
+pub struct RateLimited {
+    /// The figures for the caller; `remaining` is 0.
+    pub status: RateStatus,
+    /// How long until the window ends, in milliseconds, at least 1.
+    pub retry_after_millis: i64,
+}
+
+impl RateLimited {
+    /// How long until the window ends, in whole seconds, rounded up: the value of `Retry-After`.
+    ///
+    /// ```
+    /// use agentcfg_core::model::RateStatus;
+    /// use agentcfg_core::rate_limit::RateLimited;
+    /// # let status = RateStatus { limit: 100, remaining: 0, reset_unix_millis: 1_795_167_060_000 };
+    /// let limited = RateLimited { status, retry_after_millis: 1200 };
+    /// assert_eq!(limited.retry_after_seconds(), 2);
+    /// ```
+    pub fn retry_after_seconds(&self) -> i64 {
+        (self.retry_after_millis + 999) / 1000
+    }
+}
 
 /// The state of one window: when it ends and how many requests it has seen.
 ///
@@ -70,7 +149,7 @@ impl Window {
         }
         let allowed = self.used < limit;
         self.used = self.used.saturating_add(1);
-        let left = (self.ends_at - at.now.unix_millis()).min(self.steady_end - at.steady_millis);
+        let left = (self.ends_at - at.now.unix_millis).min(self.steady_end - at.steady_millis);
         RateDecision {
             allowed,
             status: RateStatus {
@@ -84,12 +163,12 @@ impl Window {
 
     /// Whether the window is over at this time.
     pub(super) fn has_ended(&self, at: Moment) -> bool {
-        at.now.unix_millis() >= self.ends_at || at.steady_millis >= self.steady_end
+        at.now.unix_millis >= self.ends_at || at.steady_millis >= self.steady_end
     }
 
     fn opened(at: Moment) -> Self {
         Self {
-            ends_at: at.now.unix_millis() + WINDOW_MILLIS,
+            ends_at: at.now.unix_millis + WINDOW_MILLIS,
             steady_end: at.steady_millis + STEADY_MILLIS,
             used: 0,
         }
@@ -148,7 +227,7 @@ impl AtomicWindow {
         let mut window = self.load();
         loop {
             let before = window.to_word();
-            let ends_by_wall_clock = at.now.unix_millis() >= window.ends_at;
+            let ends_by_wall_clock = at.now.unix_millis >= window.ends_at;
             if !ends_by_wall_clock && window.has_ended(at) {
                 let _one = ENDING_BY_STEADY_CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(decision) = self.replace(limit, at) {

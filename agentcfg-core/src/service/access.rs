@@ -161,7 +161,7 @@ impl AgentCfg {
     ) -> Result<Access, Error> {
         let mut access = self.membership(caller, workspace).await?;
         access.require(permission)?;
-        access.message = caller.message().cloned();
+        access.message.clone_from(&caller.message);
         Ok(access)
     }
 
@@ -208,7 +208,7 @@ impl AgentCfg {
     /// A caller's role or scope in a workspace, decided on the current record of the key or the membership. Permissions are not
     /// checked here.
     pub(super) async fn membership(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Access, Error> {
-        let access = match &caller.0 {
+        let access = match &caller.kind {
             Kind::ApiKey(key) => self.access_of_key(key).await?,
             Kind::User { user_id, .. } => return self.access_of_user(user_id, workspace).await,
         };
@@ -222,7 +222,7 @@ impl AgentCfg {
         let claimed = prefetch
             .as_ref()
             .filter(|prefetch| prefetch.claim(self.inner.clock.steady_millis()));
-        let is_current = claimed.is_some() || facts.are_current(self.store());
+        let is_current = claimed.is_some() || facts.are_current(&self.inner.stamps);
         if is_current && !facts.are_expired(|| self.now()) {
             return Ok(Access::by_key_with(*id, facts, claimed.cloned()));
         }
@@ -297,7 +297,7 @@ impl AgentCfg {
     /// # Ok(()) }) }
     /// ```
     pub async fn default_workspace(&self, caller: &Caller) -> Result<WorkspaceId, Error> {
-        match &caller.0 {
+        match &caller.kind {
             Kind::ApiKey(key) => Ok(key.facts.workspace_id),
             Kind::User { user_id, .. } => self.only_workspace(user_id).await,
         }

@@ -1,4 +1,4 @@
-//! Changing agent configurations: create, update, delete, restore.
+//! Agent configurations: read one, create, update, delete, restore. Their list is in [`lists`](super::lists).
 
 use super::access::Access;
 use super::agent_change::AgentChange;
@@ -14,6 +14,41 @@ use crate::store::Check;
 use crate::validate::{self, IntoValid, Invalid};
 
 impl AgentCfg {
+    /// Reads one active agent with the tag of its record.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:read` in the workspace, [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown or
+    /// deleted agent.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{NewAgent, NewWorkspace};
+    /// use agentcfg_core::{AgentCfg, ErrorKind, store::MemoryStore};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let ada = service.trusted_user("ada")?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// let created = service.create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer")).await?;
+    /// assert_eq!(service.get_agent(&ada, studio.id, &created.value.agent_id).await?, created);
+    /// let unknown = service.get_agent(&ada, studio.id, "editor").await.unwrap_err();
+    /// assert_eq!(unknown.kind(), ErrorKind::NotFound);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn get_agent(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+    ) -> Result<VersionedAgent, Error> {
+        let agent_id = agent_id.into();
+        let access = self.access(caller, workspace, Permission::AgentsRead).await?;
+        let found = self.active_agent(&access, agent_id).await?;
+        let tag = Tag::record(self.epoch().await?, found.version);
+        Ok(versioned(found.value, tag))
+    }
+
     /// Creates an agent. (Interface specification, *Create agent*.)
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use crate::rate_limit::{MemoryLimiter, RateLimiter};
 use crate::routing::Catalogue;
 use crate::secret::ProviderCredential;
 use crate::session::{Session, SessionError, SessionVerifier};
-use crate::store::Store;
+use crate::store::{Stamps, Store};
 use crate::vault::Vault;
 
 /// Builds a service; see [`AgentCfg::builder`].
@@ -243,6 +243,7 @@ impl Builder {
     pub fn build(self) -> AgentCfg {
         AgentCfg {
             inner: Arc::new(Inner {
+                stamps: Stamps::of(&self.store),
                 store: self.store,
                 clock: self.clock,
                 entropy: self.entropy,

@@ -15,12 +15,12 @@ pub(super) use self::cache::Lists;
 pub use self::list::AgentList;
 use self::single_flight::SingleFlight;
 pub(super) use self::write::Writer;
-use super::AgentCfg;
 use super::access::Access;
 use super::blocking::blocking;
 use super::records::{self, Entries};
+use super::{AgentCfg, Caller};
 use crate::error::Error;
-use crate::model::{AgentState, Cursor, StoredAgent};
+use crate::model::{AgentFilter, AgentId, AgentState, Cursor, Permission, StoredAgent, Tag, Tagged, WorkspaceId};
 
 /// After so many failures of other requests, a waiting request reads on its own: where each failure is a timeout, one after
 /// the other would take too long.
@@ -31,6 +31,54 @@ const PATIENCE: u64 = 2;
 pub(super) const LONG: usize = 256 << 10;
 
 impl AgentCfg {
+    /// Lists the agents of a workspace in the order of their creation: the active ones, unless
+    /// [`AgentFilter::state`] chooses others.
+    ///
+    /// With [`AgentFilter::agent_id`] the tag is that agent's own, and [`AgentList::version`] the number of its version. With
+    /// [`AgentFilter::as_of`] the list is the one that was answered at that moment. (Interface specification, *List agents*.)
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:read` in the workspace,
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a revision that is not there yet and for a moment before the
+    /// workspace existed.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{AgentFilter, NewAgent, NewWorkspace};
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let ada = service.trusted_user("ada")?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// service.create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer")).await?;
+    /// let first = AgentFilter { limit: Some(10), ..AgentFilter::default() };
+    /// let list = service.list_agents(&ada, studio.id, &first).await?;
+    /// assert_eq!(list.value.agents()?[0].display_name, "Writer");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn list_agents(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        filter: &AgentFilter,
+    ) -> Result<Tagged<AgentList>, Error> {
+        let access = self.access(caller, workspace, Permission::AgentsRead).await?;
+        let as_of = filter.as_of.filter(|as_of| !as_of.is_present(|| self.now()));
+        let mut found = match (as_of, &filter.agent_id, filter.state) {
+            (Some(as_of), ..) => Box::pin(self.past_list(&access, as_of, filter)).await?,
+            (None, Some(agent_id), state) => Box::pin(self.list_one(&access, agent_id, state)).await?,
+            (None, None, state) => self.agent_list_of(&access, state).await?.tagged(),
+        };
+        if filter.offset > 0 || filter.limit.is_some() {
+            let offset = usize::try_from(filter.offset).unwrap_or(usize::MAX);
+            let limit = filter.limit.and_then(|limit| usize::try_from(limit).ok());
+            found.value = found.value.page(offset, limit.unwrap_or(usize::MAX));
+        }
+        Ok(found)
+    }
+
     /// All active agents of the workspace.
     pub(super) async fn agent_list(&self, access: &Access) -> Result<AgentList, Error> {
         self.agent_list_of(access, AgentState::Active).await
@@ -40,7 +88,7 @@ impl AgentCfg {
     pub(super) async fn agent_list_of(&self, access: &Access, state: AgentState) -> Result<AgentList, Error> {
         let cached = self.inner.lists.get((access.workspace(), state));
         if let Some(cached) = &cached
-            && cached.stamp.is_some_and(|stamp| self.store().is_current(stamp))
+            && cached.stamp.is_some_and(|stamp| self.inner.stamps.is_current(stamp))
         {
             return Ok(cached.list());
         }
@@ -115,6 +163,30 @@ impl AgentCfg {
     /// database is restored under a running server.
     async fn still_stands(&self, access: &Access, list: &AgentList) -> Result<bool, Error> {
         Ok(self.revision(access).await? >= list.revision())
+    }
+
+    async fn list_one(
+        &self,
+        access: &Access,
+        agent_id: &AgentId,
+        state: AgentState,
+    ) -> Result<Tagged<AgentList>, Error> {
+        let head = records::revision(access.workspace());
+        let (revision, found) = self.read((head, records::agent(access.workspace(), agent_id))).await?;
+        let mut list = Writer::new(0);
+        let epoch = self.epoch().await?;
+        let mut tag = Tag::list(epoch, revision);
+        let mut version = None;
+        if let Some(found) = found.filter(|found| state.includes(found.value.agent.is_active)) {
+            tag = Tag::record(epoch, found.version);
+            version = Some(found.value.version());
+            list.push(found.value.agent)?;
+        }
+        let cursor = Cursor::new(epoch, access.workspace(), revision);
+        Ok(Tagged {
+            value: list.finish(cursor, None).with_version(version),
+            tag,
+        })
     }
 
     /// Reads the agents of one state. A list that comes with a single-flight may be cached and shared.

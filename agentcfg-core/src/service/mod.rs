@@ -6,7 +6,6 @@
 
 mod access;
 mod agent_change;
-mod agent_reads;
 mod agents;
 mod api_keys;
 mod apply;
@@ -73,7 +72,7 @@ use crate::model::{Epoch, Plan, Provider, Timestamp};
 use crate::routing::Catalogue;
 use crate::secret::ProviderCredential;
 use crate::session::{SessionError, SessionVerifier};
-use crate::store::Store;
+use crate::store::{Stamps, Store};
 use crate::token::HashError;
 use crate::vault::{SealError, Vault};
 
@@ -99,6 +98,7 @@ pub struct AgentCfg {
 
 struct Inner {
     store: Arc<dyn Store>,
+    stamps: Stamps,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     sessions: Arc<dyn SessionVerifier>,

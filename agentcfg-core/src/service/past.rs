@@ -15,7 +15,7 @@ use super::lists::{LONG, Writer};
 use super::records::{self, Entity, EntityKey, Entries, StoredTouch, VersionHead};
 use super::{AgentCfg, AgentList};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Agent, AgentConfig, AgentFilter, AsOf, Cursor, StoredAgent, Tag, Timestamp, WorkspaceId};
+use crate::model::{Agent, AgentConfig, AgentFilter, AsOf, Cursor, StoredAgent, Tagged, Timestamp, WorkspaceId};
 use crate::store::StoreError;
 
 /// How many agents are searched for at once. Their records are in memory together.
@@ -52,7 +52,7 @@ impl AgentCfg {
         access: &Access,
         as_of: AsOf,
         filter: &AgentFilter,
-    ) -> Result<(AgentList, Tag), Error> {
+    ) -> Result<Tagged<AgentList>, Error> {
         let workspace = access.workspace();
         let revision = self.check_moment(workspace, as_of).await?;
         let shown = |agent: &Agent| filter.state.includes(agent.is_active);
@@ -81,9 +81,9 @@ impl AgentCfg {
             }
         }
         let epoch = self.epoch().await?;
-        let (tag, cursor) = (Tag::list(epoch, revision), Cursor::new(epoch, workspace, revision));
+        let cursor = Cursor::new(epoch, workspace, revision);
         let version = version.filter(|_| filter.agent_id.is_some());
-        Ok((finish(list, cursor).await?.with_version(version), tag))
+        Ok(finish(list, cursor).await?.with_version(version).tagged())
     }
 
     /// Checks that there is such a moment, and gives the revision that names its list: the one that is asked for, or the

@@ -120,7 +120,7 @@ impl AgentCfg {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn open_browser_session(&self, caller: &Caller, token: &str) -> Result<BrowserSession, Error> {
-        let CallerKind::User { user_id, session } = &caller.0 else {
+        let CallerKind::User { user_id, session } = &caller.kind else {
             caller.user_id()?;
             return Err(unauthorized());
         };
@@ -381,7 +381,7 @@ impl AgentCfg {
     /// ```
     pub async fn close_browser_session(&self, caller: &Caller) -> Result<(), Error> {
         caller.user_id()?;
-        let CallerKind::User { session, .. } = &caller.0 else {
+        let CallerKind::User { session, .. } = &caller.kind else {
             return Err(unauthorized());
         };
         let Some(hash) = &session.browser else {

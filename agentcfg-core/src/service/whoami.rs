@@ -22,7 +22,7 @@ impl AgentCfg {
     /// # Ok(()) }) }
     /// ```
     pub async fn whoami(&self, caller: &Caller) -> Result<WhoAmI, Error> {
-        match &caller.0 {
+        match &caller.kind {
             CallerKind::ApiKey(key) => {
                 let access = self.access_of_key(key).await?;
                 let record = self.read(records::api_key(key.id.as_str())).await?;

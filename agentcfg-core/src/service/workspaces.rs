@@ -87,7 +87,7 @@ impl AgentCfg {
     /// # Ok(()) }) }
     /// ```
     pub async fn list_workspaces(&self, caller: &Caller) -> Result<Vec<WorkspaceView>, Error> {
-        let mut views = match &caller.0 {
+        let mut views = match &caller.kind {
             CallerKind::ApiKey(key) => {
                 let access = self.access_of_key(key).await?;
                 let found = self.read(records::workspace(access.workspace())).await?;

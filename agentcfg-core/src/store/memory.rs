@@ -1,16 +1,14 @@
 //! The store in memory: for tests, trials and services without durable data.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use async_trait::async_trait;
 
 use super::plan::{decode_key, plan, scan_range};
 use super::{
-    Batch, CommitError, Committed, Direction, Key, Kind, Notifier, Record, Scan, Scanned, Stamp, Store, StoreError,
-    Tracker, Trackers, Watcher,
+    Batch, CommitError, Committed, Direction, Key, Kind, Marks, Notifier, Record, Scan, Scanned, Stamp, Store,
+    StoreError, Tracker, Trackers, Watcher,
 };
 use crate::model::WorkspaceId;
 
@@ -35,11 +33,11 @@ use crate::model::WorkspaceId;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct MemoryStore {
     state: RwLock<State>,
-    /// The number of commits. It changes while the state is locked.
-    commits: AtomicU64,
+    /// One number, of the commits. It changes while the state is locked.
+    commits: Marks,
     notifier: Notifier,
     trackers: Trackers,
 }
@@ -58,7 +56,18 @@ impl MemoryStore {
     /// let service = AgentCfg::builder(MemoryStore::new()).build();
     /// ```
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            state: RwLock::default(),
+            commits: Marks::new(1),
+            notifier: Notifier::default(),
+            trackers: Trackers::default(),
+        }
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -91,14 +100,11 @@ impl Store for MemoryStore {
     }
 
     fn stamp(&self, _: &Key) -> Option<Stamp> {
-        Some(Stamp {
-            slot: NonZeroU32::MIN,
-            mark: self.commits.load(Ordering::SeqCst),
-        })
+        self.commits.stamp(0)
     }
 
-    fn is_current(&self, stamp: Stamp) -> bool {
-        self.commits.load(Ordering::SeqCst) == stamp.mark
+    fn marks(&self) -> Option<&Marks> {
+        Some(&self.commits)
     }
 
     fn watch(&self, workspace: WorkspaceId, kind: Kind) -> Option<Watcher> {
@@ -116,7 +122,7 @@ impl MemoryStore {
         let plan = plan(batch, state.last_version, |key| {
             Ok::<_, CommitError>(state.records.get(key).cloned())
         })?;
-        self.commits.fetch_add(1, Ordering::SeqCst);
+        self.commits.advance(0);
         state.last_version = plan.last_version;
         for (key, change) in plan.changes {
             match change {

@@ -60,6 +60,7 @@ pub mod postgres;
 #[cfg(feature = "redb")]
 pub mod redb;
 mod scan;
+mod stamp;
 #[cfg(any(feature = "redb", feature = "postgres"))]
 mod stream;
 #[cfg(all(test, feature = "conformance"))]
@@ -67,7 +68,6 @@ mod tests;
 mod track;
 mod watch;
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -76,6 +76,8 @@ pub use self::batch::{Batch, Check, CommitError, Committed, Write, with_revision
 pub use self::key::{Key, Kind, Partition, PartitionKind};
 pub use self::memory::MemoryStore;
 pub use self::scan::{Direction, Scan, Scanned};
+pub(crate) use self::stamp::Stamps;
+pub use self::stamp::{Marks, Stamp};
 #[cfg(any(feature = "redb", feature = "postgres"))]
 pub use self::stream::{Digest, Digesting};
 pub use self::track::{Changed, Tracker, Trackers};
@@ -103,25 +105,6 @@ pub struct Record {
     pub version: u64,
     /// The value: a JSON text. A counter's value and a log head's is a decimal number.
     pub value: Arc<[u8]>,
-}
-
-/// A validity token for a record that is cached: whether the record is still current is answered without a read;
-/// see guarantee 7 in the [module's text](self).
-///
-/// The two numbers mean something to the store alone, which is why any store can make one.
-///
-/// ```
-/// use agentcfg_core::store::{Key, Kind, MemoryStore, Store};
-/// let store = MemoryStore::new();
-/// let stamp = store.stamp(&Key::global("store", Kind::Meta, "name"));
-/// assert!(stamp.is_some_and(|stamp| store.is_current(stamp)));
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
-    /// The place of a number in the store. It is never zero, so that an optional stamp takes no more memory than a stamp.
-    pub slot: NonZeroU32,
-    /// The value that the number must have.
-    pub mark: u64,
 }
 
 /// The failure of a store. The text is for logs, never for clients.
@@ -269,7 +252,7 @@ pub trait Store: Send + Sync + 'static {
     /// Whether a record that was read after this stamp was taken is the one that a read would find now. This must be far
     /// cheaper than a read, and never wait.
     ///
-    /// The default answers false, which is always correct.
+    /// The default compares with [`Self::marks`]. Without them it answers false, which is always correct.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -285,8 +268,23 @@ pub trait Store: Send + Sync + 'static {
     /// # }
     /// ```
     fn is_current(&self, stamp: Stamp) -> bool {
-        let _ = stamp;
-        false
+        self.marks().is_some_and(|marks| marks.is_current(stamp))
+    }
+
+    /// The numbers that the store's stamps are compared with, where they are in the memory of this process. The service then
+    /// compares them itself, as each request does a few times.
+    ///
+    /// The default gives none: [`Self::is_current`] is called in their place.
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Key, Kind, MemoryStore, Store};
+    /// let store = MemoryStore::new();
+    /// let stamp = store.stamp(&Key::global("store", Kind::Meta, "name")).ok_or("this store gives stamps")?;
+    /// assert!(store.marks().is_some_and(|marks| marks.is_current(stamp)));
+    /// # Ok::<(), &str>(())
+    /// ```
+    fn marks(&self) -> Option<&Marks> {
+        None
     }
 
     /// A watcher of the records of one kind in one workspace; `None` when this store cannot tell what others commit.
@@ -414,6 +412,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn is_current(&self, stamp: Stamp) -> bool {
         (**self).is_current(stamp)
+    }
+
+    fn marks(&self) -> Option<&Marks> {
+        (**self).marks()
     }
 
     fn watch(&self, workspace: WorkspaceId, kind: Kind) -> Option<Watcher> {

@@ -149,38 +149,6 @@ impl Answer for SetCookie {
     }
 }
 
-/// An array of agents in a form that requests share, with its entity tag.
-#[derive(Debug)]
-pub struct SharedList<T> {
-    reply: Reply,
-    of: std::marker::PhantomData<fn() -> T>,
-}
-
-impl<T> SharedList<T> {
-    /// The list is in this reply.
-    pub fn new(reply: Reply) -> Self {
-        Self {
-            reply,
-            of: std::marker::PhantomData,
-        }
-    }
-}
-
-impl<T: Example> Answer for SharedList<T> {
-    const DOC: AnswerDoc = AnswerDoc {
-        is_tagged: true,
-        is_versioned: true,
-        is_conditional: true,
-        has_cursor: true,
-        may_be_long: true,
-        ..AnswerDoc::ok(Shown::List(Schema::of_answer::<T>()))
-    };
-
-    fn into_reply(self) -> Result<Reply, Failure> {
-        Ok(self.reply)
-    }
-}
-
 /// Events of the change feed, as an array or as a stream, with the position to go on from.
 #[derive(Debug)]
 pub struct Changes<T> {

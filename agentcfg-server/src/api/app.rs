@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use agentcfg_core::Caller;
 use agentcfg_core::model::RateStatus;
 use agentcfg_core::service::EntryError;
 use bytes::Bytes;
@@ -17,10 +18,10 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use self::parts::Shared;
 use crate::api::call::{Call, Content, Received};
-use crate::api::credential::{Credential, check_needs, check_no_page};
+use crate::api::credential::{Credential, check_no_page};
 use crate::api::endpoint::Run;
 use crate::api::endpoints::{self, Proof, sign_in};
-use crate::api::observer::{Answered, Observer, Stopwatch};
+use crate::api::observer::{Answered, Stopwatch};
 use crate::api::receive::{budget_name, read_body, read_optional_json};
 use crate::api::route::Needs;
 use crate::api::routes::{self, Place};
@@ -28,7 +29,7 @@ use crate::http::errors::Failure;
 use crate::http::query::Query;
 use crate::http::request::{self, Fields};
 use crate::http::request_id::REQUEST_ID;
-use crate::http::response::add_rate;
+use crate::http::response::{Reply, complete};
 use crate::http::{Body, Cors, Disconnect};
 
 /// The API as a function from requests to responses; clones share everything.
@@ -48,7 +49,8 @@ use crate::http::{Body, Cors, Disconnect};
 /// ```
 #[derive(Clone)]
 pub struct App {
-    shared: Arc<Shared>,
+    /// What all clones share, behind a count of the references of one connection; see [`App::for_connection`].
+    shared: Arc<Arc<Shared>>,
 }
 
 impl App {
@@ -99,10 +101,8 @@ impl App {
         // they are captured.
         let (head, mut body) = request.into_parts();
         async move {
-            let observed = shared
-                .observer
-                .as_deref()
-                .map(|observer| (observer, Stopwatch::start()));
+            let observer = shared.observer.as_deref();
+            let stopwatch = observer.map(|_| Stopwatch::start());
             let path = head.uri.path();
             let place = routes::find(path);
             let fields = Fields::of(&head.headers);
@@ -117,34 +117,32 @@ impl App {
                 caller: None,
             };
             let mut response = match answer(&shared, &mut exchange).await {
-                Ok(response) => response,
+                Ok(reply) => reply.into_response(exchange.rate.as_ref(), request_id),
                 Err(failure) => {
                     log(&failure, &head.method, path, &request_id);
-                    Box::pin(refuse(&failure, &head, exchange.body)).await
+                    let mut refusal = Box::pin(refuse(&failure, &head, exchange.body)).await;
+                    complete(refusal.headers_mut(), exchange.rate.as_ref(), request_id);
+                    refusal
                 }
             };
-            tracing::debug!(method = %head.method, path, status = response.status().as_u16(), request_id = text(&request_id), "answered");
+            tracing::debug!(method = %head.method, path, status = response.status().as_u16(), request_id = id_of(&response), "answered");
             let headers = response.headers_mut();
-            if let Some(rate) = &exchange.rate {
-                add_rate(headers, rate);
-            }
             if exchange.by_cookie && !headers.contains_key(header::CACHE_CONTROL) {
                 headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
             }
-            // A copy of the identifier costs no allocation, and is needed by an observer alone.
-            let observed_id = observed.map(|_| request_id.clone());
-            headers.insert(REQUEST_ID, request_id);
-            shared.cors.expose(&head.headers, headers);
+            if let Some(cors) = &shared.cors {
+                cors.expose(&head.headers, headers);
+            }
             if head.method == Method::HEAD {
                 response = without_body(response);
             }
-            if let Some((observer, stopwatch)) = observed {
+            if let (Some(observer), Some(stopwatch)) = (observer, stopwatch) {
                 observer.answered(&Answered {
                     method: &head.method,
                     route: place.map_or_else(|| shared.label(path), |place| place.template),
                     status: response.status().as_u16(),
                     took: stopwatch.elapsed(),
-                    request_id: observed_id.as_ref().map_or("", text),
+                    request_id: id_of(&response),
                     caller: exchange.caller.as_deref(),
                     bytes: response.body().size_hint().exact(),
                 });
@@ -169,7 +167,7 @@ struct Exchange<'a, B> {
 
 /// Route → credential → rate window → scope → query → membership and role, if the endpoint is guarded → body → endpoint →
 /// answer.
-async fn answer<B>(shared: &Shared, exchange: &mut Exchange<'_, B>) -> Result<Response<Body>, Failure>
+async fn answer<B>(shared: &Shared, exchange: &mut Exchange<'_, B>) -> Result<Reply, Failure>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
@@ -190,7 +188,8 @@ where
         Some(endpoint) => endpoint,
         None => {
             let page = shared.page(*place, head).await;
-            return page.unwrap_or_else(|| unrouted(*place, &shared.cors, head));
+            let answered = page.unwrap_or_else(|| unrouted(*place, shared.cors.as_ref(), head));
+            return answered.map(Reply::whole);
         }
     };
 
@@ -198,12 +197,18 @@ where
         run(service).await?
     } else {
         if endpoint.route.needs == Needs::Bearer {
-            check_no_page(fields, &shared.browser, &shared.cors, headers)?;
+            check_no_page(fields, &shared.browser, shared.cors.as_ref(), headers)?;
         }
-        let credential = if matches!(endpoint.run, Run::SignIn) && !fields.has_authorization() {
+        // With `Authorization`, a cookie is ignored.
+        let credential = if fields.authorization.is_some() {
+            Credential::Bearer(fields.bearer()?)
+        } else if let Run::SignIn = endpoint.run {
             Credential::Code
         } else {
-            Credential::of(fields, &shared.browser, headers)?
+            match Credential::cookie(&shared.browser, headers) {
+                Some(cookie) => cookie,
+                None => Credential::Bearer(fields.bearer()?),
+            }
         };
         *by_cookie = matches!(credential, Credential::Cookie(_));
         let entry = match credential {
@@ -218,7 +223,9 @@ where
             Err(EntryError::Credential(_)) => None,
         };
         let caller = entry?.caller;
-        if shared.observer.as_deref().is_some_and(Observer::wants_caller) {
+        if let Some(observer) = &shared.observer
+            && observer.wants_caller()
+        {
             *observed_caller = Some(caller.actor().id.into());
         }
         if *by_cookie && !matches!(head.method, Method::GET | Method::HEAD) {
@@ -226,17 +233,23 @@ where
         }
         check_needs(endpoint.route.needs, &caller)?;
 
-        let mut call = Call::new(service, &caller, head, &shared.streams);
-        call.session = credential.session().filter(|_| caller.key_workspace().is_none());
-        call.observer = shared.observer.as_ref();
-        call.model_calls = shared.model_calls.as_ref();
-        call.webhooks = shared.webhooks.as_deref();
-        call.disconnect = head.extensions.get::<Disconnect>();
-        call.browser = Some(&shared.browser);
+        let call = Call {
+            service,
+            caller: &caller,
+            model_calls: shared.model_calls.as_ref(),
+            webhooks: shared.webhooks.as_deref(),
+            disconnect: head.extensions.get::<Disconnect>(),
+            credential,
+            streams: &shared.streams,
+            observer: shared.observer.as_ref(),
+            browser: &shared.browser,
+            head,
+        };
         let mut received = Received {
             uri: &head.uri,
             query: Query::parse(head.uri.query())?,
             headers,
+            has_if_none_match: fields.has_if_none_match,
             body: Bytes::new(),
         };
         if let Some(guard) = endpoint.guard {
@@ -245,24 +258,44 @@ where
         fields.check_encoding()?;
         if let (Run::SignIn, Credential::Bearer(token)) = (endpoint.run, credential) {
             let proof = Proof::Token(&caller, token);
-            let reply = Box::pin(sign_in(service, &shared.browser, headers, proof)).await?;
-            return Ok(reply.into_response());
+            return Box::pin(sign_in(service, &shared.browser, headers, proof)).await;
         }
         // The share is held until the endpoint has run.
         let name = || budget_name(&caller);
-        let mut share = shared.body_budget.share(&name);
-        if !matches!(endpoint.content, Content::Nothing) {
+        let _share = if matches!(endpoint.content, Content::Nothing) {
+            None
+        } else {
+            let mut share = shared.body_budget.share(&name);
             received.body = Box::pin(read_body(endpoint, head, *body, &mut share)).await?;
-        }
+            Some(share)
+        };
         endpoints::run(endpoint, &call, &received).await?
     };
+    Ok(reply.encoded(&shared.compression, &head.method, fields, headers).await)
+}
 
-    let reply = reply.encoded(&shared.compression, &head.method, fields, headers).await;
-    Ok(reply.into_response())
+/// Refuses a caller that cannot have what an endpoint needs.
+///
+/// # Errors
+///
+/// 403 for an API key where a session is needed, or without the permission.
+fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
+    match needs {
+        Needs::Nothing | Needs::Credential | Needs::Bearer => {}
+        Needs::Session | Needs::SessionOrCode | Needs::SessionUnless(..) => {
+            caller.user_id()?;
+        }
+        Needs::Permission(permission) => caller.check_scope(permission)?,
+        Needs::SessionWith(permission) => {
+            caller.user_id()?;
+            caller.check_scope(permission)?;
+        }
+    }
+    Ok(())
 }
 
 /// Signs a browser in with a login code.
-async fn redeem<B>(shared: &Shared, head: &Parts, fields: &Fields<'_>, body: &mut B) -> Result<Response<Body>, Failure>
+async fn redeem<B>(shared: &Shared, head: &Parts, fields: &Fields<'_>, body: &mut B) -> Result<Reply, Failure>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
@@ -273,8 +306,7 @@ where
     let mut share = shared.body_budget.share(&name);
     let body = Box::pin(read_optional_json(head, body, &mut share)).await?;
     let proof = Proof::Code(&body);
-    let reply = Box::pin(sign_in(&shared.service, &shared.browser, &head.headers, proof)).await?;
-    Ok(reply.into_response())
+    Box::pin(sign_in(&shared.service, &shared.browser, &head.headers, proof)).await
 }
 
 /// The response to a request that failed.
@@ -293,13 +325,14 @@ where
 }
 
 /// The answer to a request that no endpoint has: a preflight, 405 or 404.
-fn unrouted(place: Option<&Place>, cors: &Cors, head: &Parts) -> Result<Response<Body>, Failure> {
+fn unrouted(place: Option<&Place>, cors: Option<&Cors>, head: &Parts) -> Result<Response<Body>, Failure> {
     let Some(place) = place else {
         let message = "there is nothing at this path, see /openapi.json for what there is";
         return Err(Failure::not_found(message));
     };
     let allowed = place.allowed();
-    cors.preflight(&head.method, allowed, &head.headers).ok_or_else(|| {
+    let preflight = cors.and_then(|cors| cors.preflight(&head.method, allowed, &head.headers));
+    preflight.ok_or_else(|| {
         let message = format!("{} is not allowed here, use {allowed}", head.method);
         Failure::method_not_allowed(message, allowed)
     })
@@ -318,6 +351,11 @@ fn log(failure: &Failure, method: &Method, path: &str, request_id: &HeaderValue)
 /// An identifier of a request as text: it is visible ASCII.
 fn text(request_id: &HeaderValue) -> &str {
     request_id.to_str().unwrap_or_default()
+}
+
+/// The identifier of the request that a response answers.
+fn id_of(response: &Response<Body>) -> &str {
+    response.headers().get(REQUEST_ID).map_or("", text)
 }
 
 /// The response to `HEAD`: the fields of `GET` and no body.

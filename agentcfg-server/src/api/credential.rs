@@ -1,11 +1,10 @@
-//! The credential of a request, and what an endpoint needs of it.
+//! The credential of a request.
 
 use std::borrow::Cow;
 
 use agentcfg_core::{AgentCfg, Caller, Error};
 use hyper::header::{self, HeaderMap};
 
-use crate::api::route::Needs;
 use crate::http::browser::Cookie;
 use crate::http::errors::Failure;
 use crate::http::request::Fields;
@@ -32,14 +31,9 @@ impl<'a> Credential<'a> {
         }
     }
 
-    /// The credential of a request. With `Authorization`, a cookie is ignored.
-    pub(super) fn of(fields: &Fields<'a>, browser: &Browser, headers: &'a HeaderMap) -> Result<Self, Failure> {
-        if !fields.has_authorization()
-            && let Some(cookie) = browser.cookie(Cookie::Session, headers)
-        {
-            return Ok(Self::Cookie(cookie));
-        }
-        Ok(Self::Bearer(fields.bearer()?))
+    /// The credential of a request without `Authorization`.
+    pub(super) fn cookie(browser: &Browser, headers: &'a HeaderMap) -> Option<Self> {
+        browser.cookie(Cookie::Session, headers).map(Self::Cookie)
     }
 }
 
@@ -82,38 +76,18 @@ impl Session<'_> {
 pub(super) fn check_no_page(
     fields: &Fields<'_>,
     browser: &Browser,
-    cors: &Cors,
+    cors: Option<&Cors>,
     headers: &HeaderMap,
 ) -> Result<(), Failure> {
-    if browser.has_foreign_origin(headers) && !cors.allows(headers) {
+    if browser.has_foreign_origin(headers) && !cors.is_some_and(|cors| cors.allows(headers)) {
         return Err(Failure::forbidden(
             "pages of this origin may not call, see the setting cors_origins",
         ));
     }
-    if !fields.has_authorization() && headers.contains_key(header::COOKIE) {
+    if fields.authorization.is_none() && headers.contains_key(header::COOKIE) {
         return Err(Failure::forbidden(
             "cookies are refused here: send the header Authorization: Bearer <credential>",
         ));
-    }
-    Ok(())
-}
-
-/// Refuses a caller that cannot have what an endpoint needs.
-///
-/// # Errors
-///
-/// 403 for an API key where a session is needed, or without the permission.
-pub(super) fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
-    match needs {
-        Needs::Nothing | Needs::Credential | Needs::Bearer => {}
-        Needs::Session | Needs::SessionOrCode | Needs::SessionUnless(..) => {
-            caller.user_id()?;
-        }
-        Needs::Permission(permission) => caller.check_scope(permission)?,
-        Needs::SessionWith(permission) => {
-            caller.user_id()?;
-            caller.check_scope(permission)?;
-        }
     }
     Ok(())
 }

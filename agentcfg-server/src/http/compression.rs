@@ -15,7 +15,7 @@ use flate2::write::GzEncoder;
 use hyper::header::{self, HeaderMap};
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::http::content::Content;
+use crate::http::body::Content;
 
 /// Shorter answers fit into one packet with their head, and are left as they are.
 const MIN_LENGTH: usize = 1 << 10;
@@ -46,6 +46,8 @@ type Failed = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, Clone)]
 pub struct Compression {
     shared: Option<Arc<Shared>>,
+    /// The length from which on a content is compressed for clients that accept gzip.
+    pub(super) from_length: usize,
 }
 
 #[derive(Debug)]
@@ -71,6 +73,7 @@ impl Compression {
         };
         Self {
             shared: Some(Arc::new(shared)),
+            from_length: MIN_LENGTH,
         }
     }
 
@@ -81,17 +84,15 @@ impl Compression {
     /// const NONE: Compression = Compression::off();
     /// ```
     pub const fn off() -> Self {
-        Self { shared: None }
+        Self {
+            shared: None,
+            from_length: usize::MAX,
+        }
     }
 
     /// Whether answers may be compressed.
     pub(crate) fn is_on(&self) -> bool {
         self.shared.is_some()
-    }
-
-    /// Whether a content of this length is compressed for clients that accept gzip.
-    pub(crate) fn applies_to(&self, length: usize) -> bool {
-        self.shared.is_some() && length >= MIN_LENGTH
     }
 
     /// The content in gzip; `None` when it must go out as it is.

@@ -51,6 +51,11 @@ impl Cors {
         Self { origins }
     }
 
+    /// Whether any origin is allowed.
+    pub(crate) fn allows_any(&self) -> bool {
+        !self.origins.is_empty()
+    }
+
     /// Whether the origin of the request is allowed.
     pub(crate) fn allows(&self, headers: &HeaderMap) -> bool {
         self.origin(headers).is_some()

@@ -7,7 +7,6 @@ pub mod body_budget;
 mod body_timeout;
 pub mod browser;
 pub mod compression;
-mod content;
 pub mod cors;
 mod disconnect;
 pub mod errors;

@@ -12,7 +12,8 @@ use crate::http::errors::Failure;
 /// The parameters of a query.
 #[derive(Debug, Default)]
 pub struct Query<'a> {
-    parameters: Parameters<'a>,
+    /// Names and values, in their order.
+    pub(crate) parameters: Parameters<'a>,
 }
 
 /// Names and values; a few need no allocation.

@@ -28,11 +28,14 @@ pub const MAX_LONG_BODY: usize = 10 << 20;
 pub struct Fields<'a> {
     /// The caller's own identifier of the request, when it can be echoed.
     pub request_id: Option<&'a HeaderValue>,
-    authorization: Option<&'a HeaderValue>,
+    /// The first field `Authorization`.
+    pub authorization: Option<&'a HeaderValue>,
     has_more_authorization: bool,
     has_content_encoding: bool,
     /// Whether the request has `Accept-Encoding`.
     pub has_accept_encoding: bool,
+    /// Whether the request has `If-None-Match`.
+    pub has_if_none_match: bool,
     /// Bytes on the wire: each field takes its name, `: `, its value and a line end.
     size: usize,
 }
@@ -50,6 +53,8 @@ impl<'a> Fields<'a> {
                 fields.has_content_encoding = true;
             } else if name == header::ACCEPT_ENCODING {
                 fields.has_accept_encoding = true;
+            } else if name == header::IF_NONE_MATCH {
+                fields.has_if_none_match = true;
             } else if name == REQUEST_ID && fields.request_id.is_none() {
                 fields.request_id = request_id::echoed(value);
             }
@@ -78,11 +83,6 @@ impl<'a> Fields<'a> {
             return Err(Failure::headers_too_large(message));
         }
         Ok(())
-    }
-
-    /// Whether the request has `Authorization`.
-    pub fn has_authorization(&self) -> bool {
-        self.authorization.is_some()
     }
 
     /// The credential in `Authorization: Bearer <credential>`.
@@ -216,12 +216,30 @@ fn tags(headers: &HeaderMap, name: HeaderName) -> Option<Vec<String>> {
 
 const EVENTS: &str = "text/event-stream";
 
-/// Whether the header fields name the media type of server-sent events, in whatever way. This costs less than
-/// [`asks_for_events`].
+/// What a listener needs of the header fields, found in one pass over them: that costs less than a lookup.
 #[cfg(feature = "process")]
-pub fn may_ask_for_events(headers: &HeaderMap) -> bool {
-    let mut fields = headers.get_all(header::ACCEPT).iter();
-    fields.any(|field| memchr::memmem::find(field.as_bytes(), b"event-stream").is_some())
+#[derive(Debug, Default)]
+pub struct Outline<'a> {
+    /// The caller's own identifier of the request, when it can be echoed.
+    pub request_id: Option<&'a HeaderValue>,
+    /// Whether `Accept` names the media type of server-sent events, in whatever way; see also [`asks_for_events`].
+    pub may_ask_for_events: bool,
+}
+
+#[cfg(feature = "process")]
+impl<'a> Outline<'a> {
+    /// Looks through the fields.
+    pub fn of(headers: &'a HeaderMap) -> Self {
+        let mut outline = Self::default();
+        for (name, value) in headers {
+            if name == header::ACCEPT {
+                outline.may_ask_for_events |= memchr::memmem::find(value.as_bytes(), b"event-stream").is_some();
+            } else if name == REQUEST_ID && outline.request_id.is_none() {
+                outline.request_id = request_id::echoed(value);
+            }
+        }
+        outline
+    }
 }
 
 /// Whether a response is to be server-sent events and not JSON: `Accept` names them, and does not prefer JSON (RFC 9110,

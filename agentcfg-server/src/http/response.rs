@@ -1,6 +1,6 @@
 //! Answers: what a handler gives, and how it becomes a response.
 
-use agentcfg_core::model::{ErrorBody, RateStatus, Tag};
+use agentcfg_core::model::{Cursor, ErrorBody, RateStatus, Tag};
 use agentcfg_core::service::{AgentList, StatusList};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -9,11 +9,11 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use serde::Serialize;
 
-use crate::http::body::{Body, BodyError};
+use crate::http::body::{Body, BodyError, Content};
 use crate::http::compression::{self, Compression};
-use crate::http::content::Content;
 use crate::http::errors::Failure;
 use crate::http::request::Fields;
+use crate::http::request_id::REQUEST_ID;
 
 const RATE_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const RATE_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -41,6 +41,8 @@ pub struct Reply {
     cursor: Option<HeaderValue>,
     /// Whether caches and proxies must keep no copy.
     is_uncached: bool,
+    /// Whether tag and cursor are those of the list, which keeps its header fields.
+    is_as_listed: bool,
     form: Form,
     /// A whole response, such as that of another service, which replaces the other parts.
     relayed: Option<Box<Response<Body>>>,
@@ -77,10 +79,10 @@ impl Reply {
         Self::ok(Content::Made(json.into()))
     }
 
-    /// 200 with a list.
+    /// 200 with a list, its tag and its cursor.
     pub fn list(list: AgentList) -> Self {
         Self {
-            cursor: Some(list.cursor_form(cursor_value)),
+            is_as_listed: true,
             ..Self::ok(Content::List(list))
         }
     }
@@ -103,6 +105,7 @@ impl Reply {
             version: None,
             cursor: None,
             is_uncached: false,
+            is_as_listed: false,
             form: Form::Open,
             relayed: None,
         }
@@ -120,7 +123,10 @@ impl Reply {
     /// Adds the tag of this version.
     #[must_use]
     pub fn tagged(self, tag: Tag) -> Self {
-        Self { tag: Some(tag), ..self }
+        Self {
+            tag: Some(tag),
+            ..self.spelled_out()
+        }
     }
 
     /// Names the version of the agent that the reply is of.
@@ -141,7 +147,10 @@ impl Reply {
     /// Names no position in the change feed.
     #[must_use]
     pub fn without_cursor(self) -> Self {
-        Self { cursor: None, ..self }
+        Self {
+            cursor: None,
+            ..self.spelled_out()
+        }
     }
 
     /// Caches and proxies must keep no copy.
@@ -257,7 +266,7 @@ impl Reply {
         let has_forms = self.form == Form::Open
             && matches!(*method, Method::GET | Method::HEAD)
             && matches!(self.status, StatusCode::OK | StatusCode::NOT_MODIFIED)
-            && compression.applies_to(self.content.len());
+            && self.content.len() >= compression.from_length;
         if !has_forms {
             return self;
         }
@@ -290,12 +299,42 @@ impl Reply {
         Self {
             form: Form::Gzip,
             content: Content::Made(body),
-            ..self
+            ..self.spelled_out()
         }
     }
 
-    /// The response, still without what every response carries.
-    pub fn into_response(self) -> Response<Body> {
+    /// The same reply with tag and cursor in fields of its own.
+    fn spelled_out(self) -> Self {
+        match &self.content {
+            Content::List(list) if self.is_as_listed => Self {
+                tag: Some(list.tag()),
+                cursor: Some(ListHead::of(list, |head| head.cursor.clone())),
+                is_as_listed: false,
+                ..self
+            },
+            _ => self,
+        }
+    }
+
+    /// The response, with what every response carries: this identifier, and the figures of the rate limit if the request was
+    /// counted.
+    pub fn into_response(self, rate: Option<&RateStatus>, id: HeaderValue) -> Response<Body> {
+        if let (Content::List(list), true, Some(rate)) = (&self.content, self.is_as_listed, rate)
+            && self.form == Form::Chosen
+            && self.status == StatusCode::OK
+        {
+            let fields = ListHead::of(list, |head| head.fields.clone());
+            let mut response = Response::new(self.content.into_body());
+            *response.headers_mut() = fields;
+            fill(response.headers_mut(), rate, id);
+            return response;
+        }
+        let mut response = self.spelled_out().written();
+        complete(response.headers_mut(), rate, id);
+        response
+    }
+
+    fn written(self) -> Response<Body> {
         let version = self.version.map(decimal);
         if let Some(mut response) = self.relayed {
             response
@@ -372,16 +411,66 @@ impl Failure {
     }
 }
 
-/// Adds the three figures of the rate limit.
-pub fn add_rate(headers: &mut HeaderMap, rate: &RateStatus) {
-    let reset = u64::try_from(rate.reset_unix_seconds()).unwrap_or_default();
-    for (name, figure) in [
-        (RATE_LIMIT, u64::from(rate.limit)),
-        (RATE_REMAINING, u64::from(rate.remaining)),
-        (RATE_RESET, reset),
-    ] {
-        headers.insert(name, decimal(figure));
+/// The header fields of an answer with a list in its plain form. The list keeps them, so that an answer copies them.
+struct ListHead {
+    cursor: HeaderValue,
+    /// With fields without a value for [`fill`], so that a copy need not grow.
+    fields: HeaderMap,
+}
+
+impl ListHead {
+    /// A part of the head of a list.
+    fn of<T>(list: &AgentList, part: impl Fn(&Self) -> T) -> T {
+        match list.head(Self::new) {
+            Some(head) => part(head),
+            None => part(&Self::new(list.tag(), list.cursor())),
+        }
     }
+
+    fn new(tag: Tag, cursor: Cursor) -> Self {
+        let cursor = cursor_value(cursor.to_string().into());
+        let mut fields = HeaderMap::with_capacity(FIELDS);
+        fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        fields.insert(header::ETAG, tag_value(tag, ""));
+        fields.insert(CHANGE_CURSOR, cursor.clone());
+        fields.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        for name in [RATE_LIMIT, RATE_REMAINING, RATE_RESET, REQUEST_ID] {
+            fields.insert(name, HeaderValue::from_static(""));
+        }
+        Self { cursor, fields }
+    }
+}
+
+/// Gives the fields without a value of a [`ListHead`] their values. A comparison of names costs less than their hashes.
+fn fill(headers: &mut HeaderMap, rate: &RateStatus, id: HeaderValue) {
+    let [limit, remaining, reset] = figures(rate);
+    let mut values = [limit, remaining, reset, (REQUEST_ID, id)].into_iter().peekable();
+    for (name, value) in headers.iter_mut() {
+        if let Some((_, new)) = values.next_if(|(next, _)| next == name) {
+            *value = new;
+        }
+    }
+    for (name, value) in values {
+        headers.insert(name, value);
+    }
+}
+
+/// Adds what every response carries; see [`Reply::into_response`].
+pub fn complete(headers: &mut HeaderMap, rate: Option<&RateStatus>, id: HeaderValue) {
+    for (name, figure) in rate.map(figures).into_iter().flatten() {
+        headers.insert(name, figure);
+    }
+    headers.insert(REQUEST_ID, id);
+}
+
+/// The three figures of the rate limit.
+fn figures(rate: &RateStatus) -> [(HeaderName, HeaderValue); 3] {
+    let reset = u64::try_from(rate.reset_unix_seconds()).unwrap_or_default();
+    [
+        (RATE_LIMIT, decimal(u64::from(rate.limit))),
+        (RATE_REMAINING, decimal(u64::from(rate.remaining))),
+        (RATE_RESET, decimal(reset)),
+    ]
 }
 
 /// A number as a field's value.

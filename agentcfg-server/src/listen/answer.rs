@@ -14,7 +14,7 @@ use tower_service::Service;
 
 use super::answers;
 use crate::http::Body;
-use crate::http::request_id::{self, RequestIds};
+use crate::http::request_id::RequestIds;
 
 /// Calls a service as soon as it is ready. The services of this crate always are, so that path allocates nothing.
 fn call<S, R, B>(mut service: S, request: Request<R>) -> Call<S::Future>
@@ -82,15 +82,21 @@ pin_project! {
     }
 }
 
-/// Calls the service for one request, whose response body `guard` follows.
-pub(super) fn answer<S, R, B, G>(service: S, request: Request<R>, guard: G) -> Answer<S::Future, G>
+/// Calls the service for one request, whose response body `guard` follows. `sent_id` is the caller's own identifier of the
+/// request, for the response to a call that panics.
+pub(super) fn answer<S, R, B, G>(
+    service: S,
+    request: Request<R>,
+    sent_id: Option<HeaderValue>,
+    guard: G,
+) -> Answer<S::Future, G>
 where
     S: Service<Request<R>, Response = Response<B>, Error = Infallible> + Send + 'static,
     S::Future: Send,
     R: Send + 'static,
 {
     Answer {
-        sent_id: request_id::sent(request.headers()).cloned(),
+        sent_id,
         call: call(service, request),
         guard: Some(guard),
     }

@@ -19,7 +19,7 @@ use super::answer::answer;
 use super::exchange::{Exchange, Phase};
 use super::limits::Limits;
 use super::socket::{Peer, Socket};
-use crate::http::request;
+use crate::http::request::Outline;
 
 /// The maximum size of a request head that hyper reads. It is well above the limits of the service, so that the service
 /// refuses with its own message, and below 64 KiB, the maximum of a header name in hyper.
@@ -40,11 +40,13 @@ where
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         let has_body = !request.body().is_end_stream();
         let guard = service_side.begin(has_body, request.version() < Version::HTTP_11);
+        let outline = Outline::of(request.headers());
+        let sent_id = outline.request_id.cloned();
         // Other calls with safe methods are short: they do not need the handle, and inserting it has a cost.
-        if !request.method().is_safe() || request::may_ask_for_events(request.headers()) {
+        if outline.may_ask_for_events || !request.method().is_safe() {
             request.extensions_mut().insert(service_side.disconnect());
         }
-        answer(service.clone(), request, guard)
+        answer(service.clone(), request, sent_id, guard)
     });
     // The socket has separate timeouts for idle connections and slow heads; hyper has one timeout for both.
     let connection = http1::Builder::new()

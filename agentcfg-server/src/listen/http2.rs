@@ -35,6 +35,7 @@ use super::answers;
 use super::connection::shutdown;
 use super::framing::{Fault, is_host};
 use super::limits::Limits;
+use crate::http::request_id;
 
 /// Requests that a client may have in flight on one connection.
 const MAX_STREAMS: u32 = 128;
@@ -85,7 +86,8 @@ where
                 Ok(request) => {
                     let leftover = follower.leftover();
                     let request = request.map(|incoming| StreamBody::new(incoming, pace, leftover));
-                    answer(service, request, follower).await
+                    let sent_id = request_id::sent(request.headers()).cloned();
+                    answer(service, request, sent_id, follower).await
                 }
                 Err((fault, headers)) => {
                     let refusal = answers::refused(fault, &headers);

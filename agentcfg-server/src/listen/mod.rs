@@ -38,7 +38,7 @@ use tower_service::Service;
 pub use files::fit_to_open_files;
 pub use http2::{StreamBody, StreamBodyError};
 pub use limits::Limits;
-pub use service::{ServiceFn, service_fn};
+pub use service::{Connect, EachConnection, ServiceFn, WithState, each_connection, service_fn};
 pub use tls::Tls;
 
 /// The result of draining a listener.
@@ -70,7 +70,7 @@ impl Drained {
 
 /// Serves HTTP/1 on `listener` until `shutdown` resolves, then drains the requests in flight.
 ///
-/// The service is cloned for each request. A call that panics is answered with 500 and affects no other request. At
+/// The service is cloned for each connection, and again for each request; see also [`each_connection`]. A call that panics is answered with 500 and affects no other request. At
 /// shutdown the listener is closed and idle connections close at once; requests in flight get
 /// [`shutdown_timeout`](Limits::shutdown_timeout).
 ///
@@ -89,7 +89,7 @@ impl Drained {
 /// ```
 pub async fn serve<S, B>(
     listener: TcpListener,
-    service: S,
+    service: impl Connect<Service = S>,
     limits: Limits,
     shutdown: impl Future<Output = ()>,
 ) -> Drained
@@ -99,7 +99,7 @@ where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let connect = |stream, closing| connection::run(stream, service.clone(), limits.clone(), closing);
+    let connect = |stream, closing| connection::run(stream, service.connect(), limits.clone(), closing);
     accept_until(listener, &limits, shutdown, connect).await
 }
 
@@ -120,7 +120,7 @@ where
 pub async fn serve_tls<S1, B1, S2, B2>(
     listener: TcpListener,
     tls: &Tls,
-    (http1, http2): (S1, S2),
+    (http1, http2): (impl Connect<Service = S1>, S2),
     limits: Limits,
     shutdown: impl Future<Output = ()>,
 ) -> Drained
@@ -135,7 +135,7 @@ where
     B2::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let connect = |stream, closing| {
-        let services = (http1.clone(), http2.clone());
+        let services = (http1.connect(), http2.clone());
         tls::run(stream, tls.clone(), services, limits.clone(), closing)
     };
     accept_until(listener, &limits, shutdown, connect).await

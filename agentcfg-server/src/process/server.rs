@@ -281,7 +281,7 @@ impl Server {
         ready(address);
         // Calls of HTTP/2 are `tower` calls of the app, whose futures are boxed.
         let http2 = app.clone();
-        let answering = listen::service_fn(move |request| app.exchange(request));
+        let answering = listen::each_connection(app, App::for_connection, App::exchange::<hyper::body::Incoming>);
         let shutdown = async {
             shutdown.await;
             // A stream would otherwise last as long as the shutdown may take.

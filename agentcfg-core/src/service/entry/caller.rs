@@ -21,7 +21,11 @@ use crate::token;
 /// # Ok(()) }) }
 /// ```
 #[derive(Clone)]
-pub struct Caller(pub(in crate::service) Kind, Option<Message>);
+pub struct Caller {
+    pub(in crate::service) kind: Kind,
+    /// The reason that this caller gives for changes.
+    pub(in crate::service) message: Option<Message>,
+}
 
 #[derive(Clone)]
 pub(in crate::service) enum Kind {
@@ -53,16 +57,17 @@ impl Caller {
             facts,
             prefetch: None,
         });
-        Self(kind, None)
+        Self { kind, message: None }
     }
 
     pub(in crate::service) fn user(user_id: UserId, session: UserSession) -> Self {
-        Self(Kind::User { user_id, session }, None)
+        let kind = Kind::User { user_id, session };
+        Self { kind, message: None }
     }
 
     /// The same caller with what was read on entry, if it is an API key.
     pub(super) fn with_prefetch(mut self, prefetch: Arc<Prefetch>) -> Self {
-        if let Kind::ApiKey(key) = &mut self.0 {
+        if let Kind::ApiKey(key) = &mut self.kind {
             key.prefetch = Some(prefetch);
         }
         self
@@ -82,12 +87,10 @@ impl Caller {
     /// ```
     #[must_use]
     pub fn with_message(&self, message: Option<Message>) -> Self {
-        Self(self.0.clone(), message)
-    }
-
-    /// The reason that this caller gives for changes.
-    pub(in crate::service) fn message(&self) -> Option<&Message> {
-        self.1.as_ref()
+        Self {
+            kind: self.kind.clone(),
+            message,
+        }
     }
 
     /// Refuses an API key whose scope, as it was on entry, lacks the permission. A user is never refused here: the role
@@ -109,7 +112,7 @@ impl Caller {
     /// # Ok(()) }) }
     /// ```
     pub fn check_scope(&self, permission: Permission) -> Result<(), Error> {
-        match &self.0 {
+        match &self.kind {
             Kind::ApiKey(ApiKeyCaller { facts, .. }) if !facts.permissions.contains(permission) => Err(Error::new(
                 ErrorKind::Forbidden,
                 format!("an API key of scope {} lacks the permission {permission}", facts.scope),
@@ -131,7 +134,7 @@ impl Caller {
     /// # Ok(()) }) }
     /// ```
     pub fn user_id(&self) -> Result<&UserId, Error> {
-        match &self.0 {
+        match &self.kind {
             Kind::User { user_id, .. } => Ok(user_id),
             Kind::ApiKey(_) => Err(Error::new(
                 ErrorKind::Forbidden,
@@ -149,7 +152,7 @@ impl Caller {
     /// # Ok(()) }) }
     /// ```
     pub fn key_workspace(&self) -> Option<WorkspaceId> {
-        match &self.0 {
+        match &self.kind {
             Kind::ApiKey(key) => Some(key.facts.workspace_id),
             Kind::User { .. } => None,
         }
@@ -165,7 +168,7 @@ impl Caller {
     /// # Ok(()) }) }
     /// ```
     pub fn expires_at(&self) -> Option<Timestamp> {
-        match &self.0 {
+        match &self.kind {
             Kind::ApiKey(key) => key.facts.expires_at(),
             Kind::User { session, .. } => session.expires_at,
         }
@@ -180,7 +183,7 @@ impl Caller {
     /// # Ok(()) }) }
     /// ```
     pub fn actor(&self) -> Actor {
-        match &self.0 {
+        match &self.kind {
             Kind::ApiKey(key) => Actor {
                 kind: ActorType::ApiKey,
                 id: key.id.as_str().to_owned(),
@@ -195,7 +198,7 @@ impl Caller {
 
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.kind {
             Kind::ApiKey(key) => write!(f, "Caller(API key {})", key.id.as_str()),
             Kind::User { user_id, .. } => write!(f, "Caller(user {user_id:?})"),
         }

@@ -10,10 +10,12 @@ use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use foldhash::fast::RandomState;
 use subtle::ConstantTimeEq;
 
-use super::KeyFacts;
 use crate::clock::Moment;
+use crate::model::{Permission, PermissionSet, Scope, Timestamp, WorkspaceId};
 use crate::rate_limit::{AtomicWindow, RateDecision, WINDOW_MILLIS};
-use crate::store::Store;
+use crate::service::Settings;
+use crate::service::records::StoredApiKey;
+use crate::store::{Stamp, Stamps};
 use crate::token::{Fingerprint, Id, Parts};
 
 const SHARDS: usize = 64;
@@ -32,6 +34,64 @@ pub(in crate::service) struct KeyTable {
 struct Shard {
     slots: HashMap<Id, Slot, RandomState>,
     sweep_at: usize,
+}
+
+/// The fields of an API key's record, at one version, that a request needs. A revoked key has none.
+#[derive(Clone, Copy)]
+pub(in crate::service) struct KeyFacts {
+    pub(in crate::service) version: u64,
+    pub(in crate::service) workspace_id: WorkspaceId,
+    pub(in crate::service) permissions: PermissionSet,
+    pub(in crate::service) rate_limit: u32,
+    pub(in crate::service) scope: Scope,
+    /// In milliseconds since the Unix epoch, the greatest number for never; an `Option` would take twice the memory.
+    expires_at: i64,
+    /// The validity token: it tells without a read whether the record has changed.
+    stamp: Option<Stamp>,
+}
+
+impl KeyFacts {
+    /// The facts of a record that is not revoked. The stamp was taken before the record was read.
+    pub(in crate::service) fn of(
+        stored: &StoredApiKey,
+        version: u64,
+        stamp: Option<Stamp>,
+        settings: &Settings,
+    ) -> Self {
+        let mut permissions = stored.scope.permissions();
+        if stored.scope == Scope::Write && !settings.write_scope_configures_agents {
+            permissions = permissions.without(Permission::AgentsConfigure);
+        }
+        Self {
+            version,
+            workspace_id: stored.workspace_id,
+            permissions,
+            rate_limit: stored.rate_limit,
+            scope: stored.scope,
+            expires_at: stored.expires_at.map_or(i64::MAX, Timestamp::unix_millis),
+            stamp,
+        }
+    }
+
+    /// The same facts of the same version, which was read again after this stamp was taken.
+    pub(super) fn with_stamp(self, stamp: Option<Stamp>) -> Self {
+        Self { stamp, ..self }
+    }
+
+    /// Whether a read would find the same record.
+    pub(in crate::service) fn are_current(&self, stamps: &Stamps) -> bool {
+        self.stamp.is_some_and(|stamp| stamps.is_current(stamp))
+    }
+
+    /// When the key expires, if it does.
+    pub(in crate::service) fn expires_at(&self) -> Option<Timestamp> {
+        (self.expires_at != i64::MAX).then(|| Timestamp::from_unix_millis(self.expires_at))
+    }
+
+    /// Whether the key has expired. For keys without an expiry the clock is not read.
+    pub(in crate::service) fn are_expired(&self, now: impl FnOnce() -> Timestamp) -> bool {
+        self.expires_at != i64::MAX && now().unix_millis >= self.expires_at
+    }
 }
 
 /// A key whose plaintext was verified against its record.
@@ -56,7 +116,6 @@ pub(super) enum Known {
     Refused,
     /// The key is valid.
     Good {
-        id: Id,
         facts: KeyFacts,
         /// The request, if it was counted here.
         rate: Option<RateDecision>,
@@ -129,19 +188,16 @@ impl KeyTable {
     }
 
     /// The fast path of an entry: all of it for a key that is known and whose record has not changed.
-    pub(super) fn enter(&self, text: Parts<'_>, at: Moment, store: &dyn Store, counts: bool) -> Known {
-        // Before the lock, which other keys wait for.
-        let (id, fingerprint) = (text.id(), text.fingerprint());
-        let known = self.look(&id, |slot| {
-            let Some(verified) = slot.verified.as_ref().filter(|known| known.facts.are_current(store)) else {
+    pub(super) fn enter(&self, text: &Parts, at: Moment, stamps: &Stamps, counts: bool) -> Known {
+        let known = self.look(&text.id, |slot| {
+            let Some(verified) = slot.verified.as_ref().filter(|known| known.facts.are_current(stamps)) else {
                 return Known::Unknown;
             };
-            if !verified.is_plaintext(&fingerprint) || verified.facts.are_expired(|| at.now) {
+            if !verified.is_plaintext(&text.fingerprint) || verified.facts.are_expired(|| at.now) {
                 return Known::Refused;
             }
             let facts = verified.facts;
             Known::Good {
-                id,
                 facts,
                 rate: counts.then(|| slot.window.hit(facts.rate_limit, at)),
                 note: slot.is_use_due(at),
@@ -151,10 +207,9 @@ impl KeyTable {
     }
 
     /// A key that was verified with this plaintext, as it was then.
-    pub(super) fn verified(&self, text: Parts<'_>) -> Option<KeyFacts> {
-        let (id, fingerprint) = (text.id(), text.fingerprint());
-        let verified = self.look(&id, |slot| slot.verified)??;
-        verified.is_plaintext(&fingerprint).then_some(verified.facts)
+    pub(super) fn verified(&self, text: &Parts) -> Option<KeyFacts> {
+        let verified = self.look(&text.id, |slot| slot.verified)??;
+        verified.is_plaintext(&text.fingerprint).then_some(verified.facts)
     }
 
     /// A key that was verified at this version of its record.
@@ -211,9 +266,7 @@ impl Shard {
 mod tests {
     use super::*;
     use crate::clock::SystemEntropy;
-    use crate::model::{Environment, Scope, Timestamp, WorkspaceId};
-    use crate::service::Settings;
-    use crate::service::records::StoredApiKey;
+    use crate::model::Environment;
     use crate::token;
 
     const SWEEP_AT: usize = 8;
@@ -249,9 +302,9 @@ mod tests {
         };
         let verified = Verified {
             facts: KeyFacts::of(&stored, version, None, &Settings::default()),
-            fingerprint: text.fingerprint(),
+            fingerprint: text.fingerprint,
         };
-        (text.id(), verified)
+        (text.id, verified)
     }
 
     fn version(keys: &KeyTable, id: &Id) -> Option<u64> {

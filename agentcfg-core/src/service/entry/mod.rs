@@ -20,7 +20,6 @@
 
 mod caller;
 mod hashing;
-mod key_facts;
 mod key_table;
 pub(super) mod last_use;
 mod plaintext;
@@ -30,8 +29,7 @@ mod tests;
 
 pub use self::caller::Caller;
 pub(super) use self::caller::{ApiKeyCaller, Kind, UserSession};
-pub(super) use self::key_facts::KeyFacts;
-pub(super) use self::key_table::KeyTable;
+pub(super) use self::key_table::{KeyFacts, KeyTable};
 use self::key_table::{Known, Verified};
 pub(super) use self::last_use::LastUses;
 pub(super) use self::plaintext::Plaintexts;
@@ -144,7 +142,7 @@ impl AgentCfg {
     /// [`EntryError::Credential`] as [`Self::authenticate`]; [`EntryError::RateLimited`] over the limit, with the figures
     /// to answer with.
     pub async fn enter(&self, credential: &str) -> Result<Entry, EntryError> {
-        let at = self.moment();
+        let at = Moment::of(&*self.inner.clock);
         if self.inner.remote_store {
             return Box::pin(self.enter_with_prefetch(credential, at)).await;
         }
@@ -238,12 +236,12 @@ impl AgentCfg {
             return Ok((Box::pin(self.identify_session(credential, at)).await?, None));
         }
         let text = Parts::of(credential).ok_or_else(unauthorized)?;
-        match self.inner.keys.enter(text, at, self.store(), counts) {
-            Known::Good { id, facts, rate, note } => {
+        match self.inner.keys.enter(&text, at, &self.inner.stamps, counts) {
+            Known::Good { facts, rate, note } => {
                 if note {
-                    self.note_use(&id, at);
+                    self.note_use(&text.id, at);
                 }
-                Ok((Caller::by_key(id, facts), rate))
+                Ok((Caller::by_key(text.id, facts), rate))
             }
             Known::Refused => Err(unauthorized()),
             // Rare. Boxed, so that the future of the fast path stays small.
@@ -271,7 +269,7 @@ impl AgentCfg {
     ) -> Result<Caller, Error> {
         let text = Parts::of(plaintext).ok_or_else(unauthorized)?;
         let record = record.ok_or_else(unauthorized)?;
-        let (id, fingerprint) = (text.id(), text.fingerprint());
+        let Parts { id, fingerprint } = text;
         let known = self.inner.keys.verified_at(&id, record.version());
         let facts = match known {
             Some(verified) if verified.is_plaintext(&fingerprint) => verified.facts.with_stamp(stamp),
@@ -327,7 +325,7 @@ impl AgentCfg {
 
     /// Step 5.
     pub(super) async fn count(&self, caller: &Caller, at: Moment) -> RateDecision {
-        match &caller.0 {
+        match &caller.kind {
             Kind::ApiKey(key) => self.count_key(&key.id, key.facts.rate_limit, at).await,
             Kind::User { user_id, .. } => {
                 let limit = self.settings().session_rate_limit;

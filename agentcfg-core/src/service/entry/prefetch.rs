@@ -65,7 +65,7 @@ impl Prefetch {
 impl AgentCfg {
     /// [`AgentCfg::enter`] on a remote store.
     pub(super) async fn enter_with_prefetch(&self, credential: &str, at: Moment) -> Result<Entry, EntryError> {
-        let known = Parts::of(credential).and_then(|text| Some((text.id(), self.inner.keys.verified(text)?)));
+        let known = Parts::of(credential).and_then(|text| Some((text.id, self.inner.keys.verified(&text)?)));
         let (caller, decision, records) = match known {
             Some((id, facts)) => {
                 let query = (

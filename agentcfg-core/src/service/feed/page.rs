@@ -237,7 +237,7 @@ impl AgentCfg {
 
     /// Requires that the session of a user has not expired.
     fn require_session(&self, caller: &Caller) -> Result<(), Error> {
-        match &caller.0 {
+        match &caller.kind {
             CallerKind::User { session, .. } if session.expires_at.is_some_and(|end| end <= self.now()) => {
                 Err(unauthorized())
             }
@@ -257,7 +257,7 @@ impl AgentCfg {
         let after = records::audit_entry(workspace, after);
         let entries = Entries::in_workspace(workspace).after(&after).limit(count);
         let head = records::revision(workspace);
-        let (found, head, access) = match &caller.0 {
+        let (found, head, access) = match &caller.kind {
             CallerKind::ApiKey(key) => {
                 let query = (head, records::api_key(key.id.as_str()).encoded());
                 let (found, (head, record)) = self.scan_with(entries, query).await?;

@@ -9,13 +9,13 @@ use tokio::sync::OnceCell;
 
 use super::single_flight::SingleFlight;
 use crate::error::{Error, ErrorKind};
-use crate::model::{Agent, Cursor};
+use crate::model::{Agent, Cursor, Tag, Tagged};
 
 /// The length from which a text is shared by an allocation and not copied.
 const LARGE: usize = 64 << 10;
 
-/// The memory that a list takes besides its texts.
-const OVERHEAD: usize = 512;
+/// The memory that a list takes besides its texts, with what is derived from its tag and its cursor.
+const OVERHEAD: usize = 2048;
 
 /// The active agents of a workspace at one revision, in the order of the list, with their JSON text.
 /// Clones share everything.
@@ -41,10 +41,10 @@ pub struct AgentList {
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) cursor: Cursor,
-    /// The text of `cursor`, which each answer with the list has in a header.
-    pub(super) cursor_text: Bytes,
-    /// Another form of that text, such as a header's value, made on first use.
-    pub(super) cursor_form: OnceLock<Box<dyn Any + Send + Sync>>,
+    /// The tag of the list of all agents.
+    pub(super) tag: Tag,
+    /// What is derived from the two, such as header fields, made on first use.
+    pub(super) head: OnceLock<Box<dyn Any + Send + Sync>>,
     /// The JSON array of all the agents.
     pub(super) json: Bytes,
     /// Where each agent is in `json` and in `names`.
@@ -150,39 +150,41 @@ impl AgentList {
         self.whole.cursor
     }
 
-    /// The text of [`Self::cursor`], shared like the list.
+    /// The tag of the list of all active agents at [`Self::revision`].
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let list = service.list_agents(&ada, studio, &Default::default()).await?.value;
-    /// assert_eq!(list.cursor_text(), list.cursor().to_string());
+    /// let list = service.list_agents(&ada, studio, &Default::default()).await?;
+    /// assert_eq!(list.value.tag(), list.tag);
     /// # Ok(()) }) }
     /// ```
-    pub fn cursor_text(&self) -> Bytes {
-        self.whole.cursor_text.clone()
+    pub fn tag(&self) -> Tag {
+        self.whole.tag
     }
 
-    /// Another form of the text of [`Self::cursor`], such as the value of a header, which `make` makes of it. The list keeps the form
-    /// of the first call and shares it, so that answers with the list need not make it again.
+    pub(in crate::service) fn tagged(self) -> Tagged<Self> {
+        Tagged {
+            tag: self.whole.tag,
+            value: self,
+        }
+    }
+
+    /// What is derived from [`Self::tag`] and [`Self::cursor`] alone, such as the fields of a header, which `make` makes of them.
+    /// The list keeps what the first call made, so that answers with the list need not make it again; `None` if that has another
+    /// type.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
     /// let list = service.list_agents(&ada, studio, &Default::default()).await?.value;
-    /// let length = list.cursor_form(|text| text.len());
-    /// assert_eq!(length, list.cursor().to_string().len());
+    /// let head: Option<&String> = list.head(|tag, cursor| format!("{tag} {cursor}"));
+    /// assert_eq!(head, Some(&format!("{} {}", list.tag(), list.cursor())));
     /// # Ok(()) }) }
     /// ```
-    pub fn cursor_form<T: Clone + Send + Sync + 'static>(&self, make: impl Fn(Bytes) -> T) -> T {
-        let kept = self
-            .whole
-            .cursor_form
-            .get_or_init(|| Box::new(make(self.cursor_text())));
-        // A caller with another type than the first has it made each time.
-        kept.downcast_ref::<T>()
-            .cloned()
-            .unwrap_or_else(|| make(self.cursor_text()))
+    pub fn head<T: Send + Sync + 'static>(&self, make: impl FnOnce(Tag, Cursor) -> T) -> Option<&T> {
+        let Whole { tag, cursor, head, .. } = &*self.whole;
+        head.get_or_init(|| Box::new(make(*tag, *cursor))).downcast_ref()
     }
 
     /// A part of this list.
@@ -396,8 +398,8 @@ mod tests {
     fn a_list_that_cannot_be_decoded_is_an_error_and_not_empty() {
         let damaged = Whole {
             cursor: format!("k3j9x0ab-{}-c1", uuid::Uuid::nil()).parse().unwrap(),
-            cursor_text: Bytes::new(),
-            cursor_form: OnceLock::new(),
+            tag: Tag::list("k3j9x0ab".parse().unwrap(), 1),
+            head: OnceLock::new(),
             json: Bytes::from_static(b"[{}]"),
             rows: Box::new([Row {
                 json: 3,

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::list::{AgentList, Row, Whole};
 use super::single_flight::SingleFlight;
 use crate::error::{Error, ErrorKind};
-use crate::model::{Agent, AgentId, Cursor, Timestamp};
+use crate::model::{Agent, AgentId, Cursor, Tag, Timestamp};
 
 /// A list that is being written. Of each agent it holds the text and what the order needs, so that the decoded
 /// records of a long list are never in memory together.
@@ -77,8 +77,8 @@ impl Writer {
         json.push(b']');
         AgentList::new(Arc::new(Whole {
             cursor,
-            cursor_text: cursor.to_string().into(),
-            cursor_form: OnceLock::new(),
+            tag: Tag::list(cursor.epoch(), cursor.revision()),
+            head: OnceLock::new(),
             json: json.into(),
             rows: rows.into(),
             names: names.into(),

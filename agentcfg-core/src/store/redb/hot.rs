@@ -13,14 +13,13 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::super::{Record, Stamp};
+use super::super::{Marks, Record, Stamp};
 
 /// The number of stripes. Keys that share a stripe invalidate each other's stamps and block each
 /// other's inserts, so more stripes mean fewer false conflicts; the counters should still fit into a
@@ -38,7 +37,7 @@ const OVERHEAD: u64 = 96;
 pub(super) struct Hot {
     records: Cache<Box<[u8]>, Record, BySize>,
     /// The sequence counters: odd while a commit changes a key of the stripe.
-    stripes: Vec<AtomicU64>,
+    stripes: Marks,
     hasher: RandomState,
     /// Makes "compare the counter and insert" exclusive with every change of a counter.
     gate: Mutex<()>,
@@ -71,7 +70,7 @@ impl Hot {
     pub(super) fn new(bytes: usize) -> Self {
         Self {
             records: Cache::with_weighter(FIRST_ITEMS, bytes as u64, BySize),
-            stripes: std::iter::repeat_with(AtomicU64::default).take(STRIPES).collect(),
+            stripes: Marks::new(STRIPES),
             hasher: RandomState::new(),
             gate: Mutex::new(()),
         }
@@ -100,23 +99,19 @@ impl Hot {
 
     /// The sequence counter of a key's stripe. Take it before reading a record to [offer](Self::offer).
     pub(super) fn mark(&self, key: &[u8]) -> Mark {
-        Mark(self.stripes[self.stripe(key)].load(Ordering::SeqCst))
+        Mark(self.stripes.0[self.stripe(key)].load(Ordering::SeqCst))
     }
 
     /// A validity token for a record that the caller reads from now on; `None` during a commit to the
     /// key's stripe.
     pub(super) fn stamp(&self, key: &[u8]) -> Option<Stamp> {
-        let stripe = self.stripe(key);
-        let mark = self.stripes[stripe].load(Ordering::SeqCst);
-        let slot = NonZeroU32::new(u32::try_from(stripe + 1).ok()?)?;
-        mark.is_multiple_of(2).then_some(Stamp { slot, mark })
+        let stamp = self.stripes.stamp(self.stripe(key));
+        stamp.filter(|stamp| stamp.mark.is_multiple_of(2))
     }
 
-    /// Whether no commit has changed a key of the stamp's stripe since the stamp was taken.
-    pub(super) fn is_current(&self, stamp: Stamp) -> bool {
-        self.stripes
-            .get(stamp.slot.get() as usize - 1)
-            .is_some_and(|mark| mark.load(Ordering::SeqCst) == stamp.mark)
+    /// The counters that stamps are compared with.
+    pub(super) fn marks(&self) -> &Marks {
+        &self.stripes
     }
 
     /// Caches a record that was read from the engine after the mark was taken, unless a commit has
@@ -154,7 +149,7 @@ impl Hot {
     /// that no stamp is valid meanwhile.
     pub(super) fn clear(&self) {
         let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-        for stripe in &self.stripes {
+        for stripe in &*self.stripes.0 {
             stripe.fetch_or(1, Ordering::SeqCst);
         }
         self.records.clear();
@@ -164,7 +159,7 @@ impl Hot {
     pub(super) fn reopen(&self) {
         let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         self.records.clear();
-        for stripe in &self.stripes {
+        for stripe in &*self.stripes.0 {
             // The next even number: no mark from before the failure stays valid.
             let mark = stripe.load(Ordering::SeqCst);
             stripe.store(mark + 2 - mark % 2, Ordering::SeqCst);
@@ -174,7 +169,7 @@ impl Hot {
     fn advance_counters(&self, stripes: &[usize]) {
         let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         for stripe in stripes {
-            self.stripes[*stripe].fetch_add(1, Ordering::SeqCst);
+            self.stripes.advance(*stripe);
         }
     }
 
@@ -225,11 +220,11 @@ mod tests {
         let hot = Hot::new(1 << 20);
         let stamp = hot.stamp(b"a").unwrap();
         let commit = hot.begin(change(b"a", Some(record(2))));
-        assert!(!hot.is_current(stamp));
+        assert!(!hot.marks().is_current(stamp));
         assert_eq!(hot.stamp(b"a"), None);
         hot.end(commit);
-        assert!(!hot.is_current(stamp));
-        assert!(hot.is_current(hot.stamp(b"a").unwrap()));
+        assert!(!hot.marks().is_current(stamp));
+        assert!(hot.marks().is_current(hot.stamp(b"a").unwrap()));
     }
 
     #[test]
@@ -254,17 +249,17 @@ mod tests {
         let hot = Hot::new(1 << 20);
         hot.offer(b"a".to_vec(), &record(1), hot.mark(b"a"));
         let stamp = hot.stamp(b"a").unwrap();
-        assert!(hot.is_current(stamp));
+        assert!(hot.marks().is_current(stamp));
         let before = hot.mark(b"b");
         let _failed = hot.begin(change(b"b", Some(record(2))));
         hot.clear();
         assert_eq!(hot.get(b"a"), None);
         assert_eq!(hot.stamp(b"a"), None);
-        assert!(!hot.is_current(stamp));
+        assert!(!hot.marks().is_current(stamp));
         hot.offer(b"b".to_vec(), &record(1), hot.mark(b"b"));
         assert_eq!(hot.get(b"b"), None);
         hot.reopen();
-        assert!(!hot.is_current(stamp));
+        assert!(!hot.marks().is_current(stamp));
         hot.offer(b"b".to_vec(), &record(1), before);
         assert_eq!(hot.get(b"b"), None);
         hot.offer(b"b".to_vec(), &record(3), hot.mark(b"b"));

@@ -55,7 +55,7 @@ use self::open::Opener;
 use self::state::Shared;
 use self::writer::Task;
 use super::{
-    Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Stamp, Store, StoreError, Tracker, Watcher,
+    Batch, CommitError, Committed, Key, Kind, Marks, Record, Scan, Scanned, Stamp, Store, StoreError, Tracker, Watcher,
 };
 use crate::model::WorkspaceId;
 
@@ -361,8 +361,8 @@ impl Store for RedbStore {
         self.shared.hot().stamp(&key.encode())
     }
 
-    fn is_current(&self, stamp: Stamp) -> bool {
-        self.shared.hot().is_current(stamp)
+    fn marks(&self) -> Option<&Marks> {
+        Some(self.shared.hot().marks())
     }
 
     fn watch(&self, workspace: WorkspaceId, kind: Kind) -> Option<Watcher> {

@@ -23,7 +23,8 @@ use crate::http::{Body, BodyBudget, Browser, Compression, Cors};
 /// What the requests of an app share.
 pub(super) struct Shared {
     pub(super) service: AgentCfg,
-    pub(super) cors: Cors,
+    /// `None` where no origin is allowed.
+    pub(super) cors: Option<Cors>,
     pub(super) compression: Compression,
     pub(super) request_ids: RequestIds,
     pub(super) model_calls: Option<ModelCalls>,
@@ -104,7 +105,7 @@ impl App {
     pub fn new(service: AgentCfg, cors: Cors) -> Self {
         Self::make(Shared {
             service,
-            cors,
+            cors: cors.allows_any().then_some(cors),
             compression: Compression::on(),
             request_ids: RequestIds::new(),
             model_calls: None,
@@ -255,9 +256,25 @@ impl App {
         })
     }
 
+    /// The same API with a reference count of its own. A server with many threads makes one for each connection, since each
+    /// request counts a reference, and a count that many threads change at the same time is slow.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{App, Cors, listen};
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let services = listen::each_connection(app, App::for_connection, App::exchange::<hyper::body::Incoming>);
+    /// ```
+    #[must_use]
+    pub fn for_connection(&self) -> Self {
+        Self {
+            shared: Arc::new(Arc::clone(&self.shared)),
+        }
+    }
+
     fn make(shared: Shared) -> Self {
         Self {
-            shared: Arc::new(shared),
+            shared: Arc::new(Arc::new(shared)),
         }
     }
 }

@@ -61,14 +61,6 @@ impl Content {
     }
 }
 
-impl Body for () {
-    const CONTENT: Content = Content::Nothing;
-
-    fn read(_: &Received<'_>) -> Result<Self, Failure> {
-        Ok(())
-    }
-}
-
 /// What a model call forwards: the body, the query and the header fields.
 #[derive(Debug)]
 pub struct Passed(pub Bytes);

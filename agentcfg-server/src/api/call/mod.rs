@@ -1,11 +1,14 @@
-//! What an endpoint gets of a request: the caller, and the parameters and the body that it declares.
+//! What an endpoint gets of a request: the caller, and the parameters and the body that it declares. A parameter has its
+//! place in the request, its description, and its reader.
 
 mod body;
-mod parameter;
 pub mod parameters;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use agentcfg_core::model::{Precondition, Provider, WebhookId, WorkspaceId};
+use agentcfg_core::validate::Faults;
 use agentcfg_core::webhook::Transport;
 use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
@@ -14,8 +17,8 @@ use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 
 pub use self::body::{Body, Content, Optional, Passed, Rpc};
-pub use self::parameter::{Input, Parameter, ParameterDoc, Place, Shape};
-use crate::api::credential::Session;
+use self::parameters::Known;
+use crate::api::credential::{Credential, Session};
 use crate::api::feed::Streams;
 use crate::api::model_calls::ModelCalls;
 use crate::api::observer::Observer;
@@ -39,33 +42,24 @@ pub struct Call<'a> {
     pub webhooks: Option<&'a dyn Transport>,
     /// Reports that the caller closed the connection, where that can be observed.
     pub disconnect: Option<&'a Disconnect>,
-    /// The credential of the caller's session, which a stream verifies again; none for an API key.
-    pub session: Option<Session<'a>>,
+    /// What the caller was authenticated with.
+    pub(super) credential: Credential<'a>,
     /// The open streams of changes.
     pub streams: &'a Streams,
     /// Is called for what streams send.
     pub observer: Option<&'a Arc<dyn Observer>>,
     /// What browsers see of this server.
-    pub(super) browser: Option<&'a Browser>,
+    pub(super) browser: &'a Browser,
     /// For [`Passed`] and cookies alone, which forward the query and the header fields.
-    head: &'a Parts,
+    pub(super) head: &'a Parts,
 }
 
 impl<'a> Call<'a> {
-    /// The call of a request with this head, on a server that has no proxy to the model providers.
-    pub(super) fn new(service: &'a AgentCfg, caller: &'a Caller, head: &'a Parts, streams: &'a Streams) -> Self {
-        Self {
-            service,
-            caller,
-            model_calls: None,
-            webhooks: None,
-            disconnect: None,
-            session: None,
-            streams,
-            observer: None,
-            browser: None,
-            head,
-        }
+    /// The credential of the caller's session, which a stream verifies again; none for an API key.
+    pub fn session(&self) -> Option<Session<'a>> {
+        self.credential
+            .session()
+            .filter(|_| self.caller.key_workspace().is_none())
     }
 
     /// The field `Set-Cookie` that removes the cookie of the session.
@@ -74,10 +68,16 @@ impl<'a> Call<'a> {
     ///
     /// 500 when it cannot be sent, which it always can.
     pub fn removed_cookie(&self) -> Result<HeaderValue, Failure> {
-        match self.browser {
-            Some(browser) => browser.remove_cookie(Cookie::Session, &self.head.headers),
-            None => Browser::default().remove_cookie(Cookie::Session, &self.head.headers),
-        }
+        self.browser.remove_cookie(Cookie::Session, &self.head.headers)
+    }
+}
+
+/// No body.
+impl Body for () {
+    const CONTENT: Content = Content::Nothing;
+
+    fn read(_: &Received<'_>) -> Result<Self, Failure> {
+        Ok(())
     }
 }
 
@@ -86,6 +86,248 @@ pub struct Received<'a> {
     pub(super) uri: &'a Uri,
     pub(super) query: Query<'a>,
     pub(super) headers: &'a HeaderMap,
+    /// Whether the fields have `If-None-Match`.
+    pub(super) has_if_none_match: bool,
     /// Empty until it has been received, and where the endpoint declares none.
     pub(super) body: Bytes,
 }
+
+/// A parameter of a request, declared once: the reader of requests and the OpenAPI document follow from it.
+pub trait Parameter {
+    /// What the reader gives.
+    type Value<'a>: Send + LeftOut;
+
+    /// The description.
+    const DOC: ParameterDoc;
+
+    /// Reads the parameter. An optional one of the query is read only where it is given. Faults that can be reported together with others go into `faults`.
+    ///
+    /// # Errors
+    ///
+    /// 400 where the parameter is missing or breaks its rule.
+    fn read<'a>(request: &'a Received<'_>, faults: &mut Faults) -> Result<Self::Value<'a>, Failure>;
+}
+
+/// All parameters of an endpoint: a tuple of [`Parameter`]s, read in order.
+pub trait Input {
+    /// A tuple of the values.
+    type Values<'a>: Send;
+
+    /// The descriptions.
+    const DOCS: &'static [ParameterDoc];
+
+    /// Reads all parameters.
+    ///
+    /// # Errors
+    ///
+    /// 400 where one is missing or breaks its rule.
+    fn read<'a>(request: &'a Received<'_>) -> Result<Self::Values<'a>, Failure>;
+}
+
+/// The description of a parameter.
+#[derive(Debug, Clone, Copy)]
+pub struct ParameterDoc {
+    /// The name of the component in the OpenAPI document; `None` writes the parameter where it is used.
+    pub component: Option<&'static str>,
+    /// The name in the request.
+    pub name: &'static str,
+    /// The part of the request that it is in.
+    pub place: Place,
+    /// What it means, in Markdown.
+    pub description: &'static str,
+    /// Whether a request without it is refused.
+    pub is_required: bool,
+    /// What its text may be.
+    pub shape: Shape,
+    /// An example as JSON.
+    pub example: Option<&'static str>,
+    /// Statuses that an endpoint answers because it has this parameter.
+    pub answers: &'static [u16],
+}
+
+impl ParameterDoc {
+    /// An optional parameter of the query.
+    pub const fn query(component: &'static str, name: &'static str, shape: Shape, description: &'static str) -> Self {
+        Self {
+            component: Some(component),
+            name,
+            place: Place::Query,
+            description,
+            is_required: false,
+            shape,
+            example: None,
+            answers: &[],
+        }
+    }
+
+    /// A header field.
+    pub const fn header(component: &'static str, name: &'static str, shape: Shape, description: &'static str) -> Self {
+        Self {
+            place: Place::Header,
+            ..Self::query(component, name, shape, description)
+        }
+    }
+
+    /// A part of the path, which one endpoint has.
+    pub const fn path(name: &'static str, shape: Shape, description: &'static str) -> Self {
+        Self {
+            component: None,
+            place: Place::Path,
+            is_required: true,
+            ..Self::query("", name, shape, description)
+        }
+    }
+
+    /// A request without it is refused.
+    #[must_use]
+    pub const fn required(self) -> Self {
+        Self {
+            is_required: true,
+            ..self
+        }
+    }
+
+    /// Shows an example, written as JSON.
+    #[must_use]
+    pub const fn example(self, json: &'static str) -> Self {
+        Self {
+            example: Some(json),
+            ..self
+        }
+    }
+
+    /// Adds statuses to the answers of each endpoint that has the parameter.
+    #[must_use]
+    pub const fn answers(self, statuses: &'static [u16]) -> Self {
+        Self {
+            answers: statuses,
+            ..self
+        }
+    }
+}
+
+/// The part of a request that a parameter is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named as OpenAPI names them")]
+pub enum Place {
+    Query,
+    Path,
+    Header,
+}
+
+/// What the text of a parameter may be.
+#[derive(Debug, Clone, Copy)]
+pub enum Shape {
+    /// What a field of a described type may be: `("Agent", "workspace_id")`.
+    Field(&'static str, &'static str),
+    /// A whole number within bounds.
+    Number {
+        /// The minimum.
+        minimum: u64,
+        /// The maximum. The reader of numbers has a bound of its own, 2^64 - 1.
+        maximum: Option<u64>,
+        /// What a request without the parameter gets.
+        default: Option<u64>,
+    },
+    /// One word of a closed set.
+    Word {
+        /// The words.
+        words: &'static [&'static str],
+        /// What a request without the parameter gets.
+        default: &'static str,
+    },
+    /// Any text.
+    Text,
+    /// A text of so many characters that a regular expression describes.
+    Pattern {
+        /// The least and the most characters.
+        length: Option<(u64, u64)>,
+        /// The regular expression.
+        pattern: &'static str,
+    },
+}
+
+/// The value of a parameter of the query that a request leaves out.
+pub trait LeftOut: Sized {
+    /// The value, where it is always the same; `None` where the reader of the parameter decides.
+    const VALUE: Option<Self>;
+}
+
+impl<T> LeftOut for Option<T> {
+    const VALUE: Option<Self> = Some(None);
+}
+
+macro_rules! decided_by_the_reader {
+    ($([$($life:lifetime)?] $value:ty;)*) => {$(
+        impl $(<$life>)? LeftOut for $value {
+            const VALUE: Option<Self> = None;
+        }
+    )*};
+}
+
+decided_by_the_reader! {
+    [] bool;
+    [] u64;
+    [] usize;
+    ['a] &'a str;
+    ['a] Cow<'a, str>;
+    ['a] Known<'a>;
+    [] Precondition;
+    [] Provider;
+    [] WebhookId;
+    [] WorkspaceId;
+}
+
+/// The parameters of these that stand in the query, as bits.
+const fn in_query(docs: &[ParameterDoc]) -> u32 {
+    let (mut bits, mut i) = (0, 0);
+    while i < docs.len() {
+        bits |= (matches!(docs[i].place, Place::Query) as u32) << i;
+        i += 1;
+    }
+    bits
+}
+
+macro_rules! input {
+    ($($name:ident),*) => {
+        impl<$($name: Parameter),*> Input for ($($name,)*) {
+            type Values<'a> = ($($name::Value<'a>,)*);
+
+            const DOCS: &'static [ParameterDoc] = &[$($name::DOC),*];
+
+            #[allow(unused_assignments, unused_mut, unused_variables, reason = "an endpoint may have no parameter, and the last one has no bit after its own")]
+            fn read<'a>(request: &'a Received<'_>) -> Result<Self::Values<'a>, Failure> {
+                let mut left_out = const { in_query(Self::DOCS) };
+                for (name, _) in &request.query.parameters {
+                    if let Some(at) = Self::DOCS.iter().position(|doc| doc.name == *name) {
+                        left_out &= !(1 << at);
+                    }
+                }
+                let mut faults = Faults::default();
+                let mut bit = 1;
+                let values = ($({
+                    let is_left_out = left_out & bit != 0;
+                    bit <<= 1;
+                    match <$name::Value<'a> as LeftOut>::VALUE {
+                        Some(value) if is_left_out => value,
+                        _ => $name::read(request, &mut faults)?,
+                    }
+                },)*);
+                faults.into_result()?;
+                Ok(values)
+            }
+        }
+    };
+}
+
+input!();
+input!(A);
+input!(A, B);
+input!(A, B, C);
+input!(A, B, C, D);
+input!(A, B, C, D, E);
+input!(A, B, C, D, E, F);
+input!(A, B, C, D, E, F, G);
+input!(A, B, C, D, E, F, G, H);
+input!(A, B, C, D, E, F, G, H, I);
+input!(A, B, C, D, E, F, G, H, I, J);

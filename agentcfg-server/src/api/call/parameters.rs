@@ -38,7 +38,7 @@ impl Parameter for WorkspaceId {
     .example(WORKSPACE_EXAMPLE);
 
     fn read(request: &Received<'_>, _: &mut Faults) -> Result<model::WorkspaceId, Failure> {
-        workspace_id(request.required(&Self::DOC)?)
+        workspace_id(request.query.required(Self::DOC.name)?)
     }
 }
 
@@ -168,7 +168,7 @@ impl Parameter for AgentIdFilter {
 pub struct State;
 
 impl Parameter for State {
-    type Value<'a> = AgentState;
+    type Value<'a> = Option<AgentState>;
 
     const DOC: ParameterDoc = ParameterDoc::query(
         "AgentState",
@@ -185,18 +185,16 @@ impl Parameter for State {
     )
     .example(r#""all""#);
 
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<AgentState, Failure> {
-        let Some(word) = request.optional(&Self::DOC) else {
-            return Ok(AgentState::default());
-        };
-        Ok(word.parse().unwrap_or_else(|rule| {
+    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<AgentState>, Failure> {
+        let word = request.optional(&Self::DOC);
+        let state = word.map(str::parse).transpose();
+        Ok(state.unwrap_or_else(|rule| {
             faults.push(format_args!("the query parameter {}", Self::DOC.name), rule);
-            AgentState::default()
+            None
         }))
     }
 }
 
-/// The limit of a list.
 /// The user to act on.
 pub struct UserId;
 
@@ -392,18 +390,24 @@ impl Parameter for IfNoneMatch {
     .example(r#""\"k3j9x0ab-w118\"""#);
 
     fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Known<'a>, Failure> {
-        Ok(Known(request.headers))
+        Ok(Known {
+            headers: request.headers,
+            is_given: request.has_if_none_match,
+        })
     }
 }
 
 /// The versions that the caller has, compared when the current one is known.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a>(&'a HeaderMap);
+pub struct Known<'a> {
+    headers: &'a HeaderMap,
+    is_given: bool,
+}
 
 impl Known<'_> {
     /// Whether this version is among them.
     pub fn includes(self, current: Tag) -> bool {
-        if_none_match(self.0, current)
+        self.is_given && if_none_match(self.headers, current)
     }
 }
 

@@ -1,10 +1,12 @@
 //! Agent configurations.
 
-use agentcfg_core::model::{self, Agent, AgentFilter, AgentPatch, AsOf, NewAgent, Permission, Success};
+use agentcfg_core::model::{
+    self, Agent, AgentFilter, AgentPatch, AgentState, AsOf, NewAgent, Permission, Success, Tagged,
+};
 use agentcfg_core::validate::Valid;
 
 use super::tags::AGENTS;
-use crate::api::answer::{AgentRecord, Created, Json, SharedList};
+use crate::api::answer::{AgentRecord, Answer, AnswerDoc, Created, Json, Shown};
 use crate::api::call::Call;
 use crate::api::call::parameters::{
     AgentId, AgentIdFilter, At, IfMatch, IfNoneMatch, Limit, Message, Offset, Revision, State, WorkspaceId,
@@ -12,6 +14,7 @@ use crate::api::call::parameters::{
 };
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Run, Values};
 use crate::api::route::{Needs, Route};
+use crate::api::schema::Schema;
 use crate::http::errors::Failure;
 use crate::http::request::unmet;
 use crate::http::response::Reply;
@@ -86,7 +89,7 @@ impl Endpoint for List {
         IfNoneMatch,
     );
     type Body = ();
-    type Answer = SharedList<Agent>;
+    type Answer = SharedList;
 
     async fn run(
         call: &Call<'_>,
@@ -101,27 +104,49 @@ impl Endpoint for List {
                 _ => limit,
             },
             agent_id: wanted.and_then(Result::ok),
-            state,
-            as_of: as_of(at, revision)?,
-            offset,
+            state: state.unwrap_or(AgentState::Active),
+            as_of: match (at, revision) {
+                (None, None) => None,
+                (at, revision) => as_of(at, revision)?,
+            },
+            offset: offset.unwrap_or(0),
         };
-        let list = call.service.list_agents(call.caller, workspace, &filter).await?;
-        let version = list.value.version().filter(|_| !list.value.is_empty());
-        let reply = Reply::list(list.value).tagged(list.tag).of_version(version);
-        let reply = match filter.as_of {
+        let Tagged { value: list, tag } = call.service.list_agents(call.caller, workspace, &filter).await?;
+        let version = list.version().filter(|_| !list.is_empty());
+        let mut reply = Reply::list(list);
+        if let Some(AsOf::At(_)) = filter.as_of {
             // The list is that of an earlier moment, and its revision is not known here.
-            Some(AsOf::At(_)) => reply.without_cursor(),
-            _ => reply,
-        };
-        let reply = match agent_id {
+            reply = reply.without_cursor();
+        }
+        if agent_id.is_some() {
             // The tag is that of the record, so it is the same for every request that answers with it.
-            Some(_) => reply.plain(),
-            None => reply,
-        };
-        Ok(SharedList::new(match known.includes(list.tag) {
-            true => reply.not_modified(),
-            false => reply,
-        }))
+            reply = reply.tagged(tag).of_version(version).plain();
+        }
+        if known.includes(tag) {
+            reply = reply.not_modified();
+        }
+        Ok(SharedList { reply })
+    }
+}
+
+/// An array of agents in a form that requests share, with its entity tag.
+#[derive(Debug)]
+pub struct SharedList {
+    reply: Reply,
+}
+
+impl Answer for SharedList {
+    const DOC: AnswerDoc = AnswerDoc {
+        is_tagged: true,
+        is_versioned: true,
+        is_conditional: true,
+        has_cursor: true,
+        may_be_long: true,
+        ..AnswerDoc::ok(Shown::List(Schema::of_answer::<Agent>()))
+    };
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Ok(self.reply)
     }
 }
 

@@ -84,7 +84,7 @@ impl Endpoint for List {
             since,
             until,
             before,
-            offset,
+            offset: offset.unwrap_or(0),
             limit: u32::try_from(limit).ok(),
         };
         let mut written = Written {

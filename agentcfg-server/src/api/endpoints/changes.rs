@@ -123,7 +123,7 @@ fn stream(call: &Call<'_>, watch: Watch) -> Result<Changes<ChangeEvent>, Failure
     let opening = Opening {
         service: call.service,
         caller: call.caller,
-        session: call.session.clone(),
+        session: call.session(),
         streams: call.streams,
         observer: call.observer,
         disconnect: call.disconnect,
@@ -142,7 +142,7 @@ async fn wait_for(call: &Call<'_>, page: ChangePage, limit: usize, wait: Duratio
         waited = events => waited?,
         _ = closing.wait_for(|closing| *closing) => return Ok(page),
     };
-    if let Some(session) = &call.session {
+    if let Some(session) = call.session() {
         // The session can have ended while the request waited.
         session.verify(call.service).await?;
     }

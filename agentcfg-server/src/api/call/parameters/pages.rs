@@ -65,7 +65,7 @@ impl Parameter for AuditLimit {
 pub struct Offset;
 
 impl Parameter for Offset {
-    type Value<'a> = u64;
+    type Value<'a> = Option<u64>;
 
     const DOC: ParameterDoc = ParameterDoc::query(
         "Offset",
@@ -80,7 +80,7 @@ impl Parameter for Offset {
     )
     .example("0");
 
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<u64, Failure> {
-        Ok(request.number(&Self::DOC, faults).unwrap_or(0))
+    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<u64>, Failure> {
+        Ok(request.number(&Self::DOC, faults))
     }
 }
