@@ -196,7 +196,7 @@ where
     let reply = if let Run::Open(run) = endpoint.run {
         run(service).await?
     } else {
-        if endpoint.route.needs == Needs::Bearer {
+        if let Needs::Bearer = endpoint.route.needs {
             check_no_page(fields, &shared.browser, shared.cors.as_ref(), headers)?;
         }
         // With `Authorization`, a cookie is ignored.

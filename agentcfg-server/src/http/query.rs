@@ -106,7 +106,7 @@ pub fn query_without(query: Option<&str>, names: &[&str]) -> Result<Option<Strin
 }
 
 /// A text before and behind the first such byte, which is ASCII; all of it is before one that is not there.
-pub(crate) fn split(byte: u8, text: &str) -> (&str, &str) {
+fn split(byte: u8, text: &str) -> (&str, &str) {
     memchr::memchr(byte, text.as_bytes()).map_or((text, ""), |at| (&text[..at], &text[at + 1..]))
 }
 

@@ -10,7 +10,6 @@ use hyper::{Method, Uri};
 
 use crate::http::compression::plain_form;
 use crate::http::errors::Failure;
-use crate::http::query::split;
 use crate::http::request_id::{self, REQUEST_ID};
 
 /// The longest request line.
@@ -98,7 +97,8 @@ impl<'a> Fields<'a> {
         if self.has_more_authorization {
             return unauthorized("invalid credentials: the Authorization header must be sent once");
         }
-        let (scheme, credential) = split(b' ', std::str::from_utf8(field.as_bytes()).unwrap_or_default());
+        let text = std::str::from_utf8(field.as_bytes()).unwrap_or_default();
+        let (scheme, credential) = text.split_once(' ').unwrap_or((text, ""));
         let credential = credential.trim_matches(' ');
         if !scheme.eq_ignore_ascii_case("bearer") || credential.is_empty() {
             return unauthorized("invalid credentials: send the header Authorization: Bearer <credential>");

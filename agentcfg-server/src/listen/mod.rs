@@ -16,7 +16,6 @@ pub mod fuzzing;
 mod http2;
 mod limits;
 mod patience;
-mod service;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -35,10 +34,10 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tower_service::Service;
 
+pub use answer::{Connect, EachConnection, ServiceFn, WithState, each_connection, service_fn};
 pub use files::fit_to_open_files;
 pub use http2::{StreamBody, StreamBodyError};
 pub use limits::Limits;
-pub use service::{Connect, EachConnection, ServiceFn, WithState, each_connection, service_fn};
 pub use tls::Tls;
 
 /// The result of draining a listener.

@@ -22,10 +22,10 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tower_service::Service;
 
+use super::answer::service_fn;
 use super::http2::StreamBody;
 use super::limits::Limits;
 use super::patience::Patient;
-use super::service::service_fn;
 use super::socket::Peer;
 use super::{answers, connection, http2};
 

@@ -261,9 +261,9 @@ impl App {
     ///
     /// ```
     /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{App, Cors, listen};
+    /// # use agentcfg_server::{App, Cors};
     /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let services = listen::each_connection(app, App::for_connection, App::exchange::<hyper::body::Incoming>);
+    /// let of_one_connection = app.for_connection();
     /// ```
     #[must_use]
     pub fn for_connection(&self) -> Self {

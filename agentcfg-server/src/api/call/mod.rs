@@ -17,7 +17,6 @@ use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 
 pub use self::body::{Body, Content, Optional, Passed, Rpc};
-use self::parameters::Known;
 use crate::api::credential::{Credential, Session};
 use crate::api::feed::Streams;
 use crate::api::model_calls::ModelCalls;
@@ -271,7 +270,6 @@ decided_by_the_reader! {
     [] usize;
     ['a] &'a str;
     ['a] Cow<'a, str>;
-    ['a] Known<'a>;
     [] Precondition;
     [] Provider;
     [] WebhookId;

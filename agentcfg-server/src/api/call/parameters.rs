@@ -378,7 +378,7 @@ header_texts! {
 pub struct IfNoneMatch;
 
 impl Parameter for IfNoneMatch {
-    type Value<'a> = Known<'a>;
+    type Value<'a> = Option<Known<'a>>;
 
     const DOC: ParameterDoc = ParameterDoc::header(
         "IfNoneMatch",
@@ -389,25 +389,19 @@ impl Parameter for IfNoneMatch {
     )
     .example(r#""\"k3j9x0ab-w118\"""#);
 
-    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Known<'a>, Failure> {
-        Ok(Known {
-            headers: request.headers,
-            is_given: request.has_if_none_match,
-        })
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Option<Known<'a>>, Failure> {
+        Ok(request.has_if_none_match.then_some(Known(request.headers)))
     }
 }
 
 /// The versions that the caller has, compared when the current one is known.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
-    headers: &'a HeaderMap,
-    is_given: bool,
-}
+pub struct Known<'a>(&'a HeaderMap);
 
 impl Known<'_> {
     /// Whether this version is among them.
     pub fn includes(self, current: Tag) -> bool {
-        self.is_given && if_none_match(self.headers, current)
+        if_none_match(self.0, current)
     }
 }
 

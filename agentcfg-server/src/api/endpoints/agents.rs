@@ -122,7 +122,7 @@ impl Endpoint for List {
             // The tag is that of the record, so it is the same for every request that answers with it.
             reply = reply.tagged(tag).of_version(version).plain();
         }
-        if known.includes(tag) {
+        if known.is_some_and(|known| known.includes(tag)) {
             reply = reply.not_modified();
         }
         Ok(SharedList { reply })
