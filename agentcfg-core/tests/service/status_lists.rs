@@ -7,9 +7,9 @@ use agentcfg_core::model::{
     After, AgentPatch, AgentStatus, LiveStatus, NewAgent, Plan, StatusEvent, StatusReport, WorkspaceId,
 };
 use agentcfg_core::service::StatusList;
-use agentcfg_core::{AgentCfg, Caller};
+use agentcfg_core::{AgentCfg, Caller, ErrorKind};
 
-use super::support::{ANY, Counting, Unstamped, World};
+use super::support::{ANY, Counting, Unstamped, World, kind};
 
 const TTL_MILLIS: i64 = 120_000;
 
@@ -220,6 +220,24 @@ async fn a_failed_read_is_an_error_and_the_next_reads_all() {
     store.fail_statuses(false);
     let list = service.status_list(&ada, workspace).await.unwrap();
     assert_eq!(decoded(&list)[1].status, LiveStatus::Idle);
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_failing_reads_do_not_all_try() {
+    let (world, store, service, workspace) = counted(3).await;
+    let ada = world.user("ada");
+    store.fail_statuses(true);
+    let ask = || {
+        let (service, ada) = (service.clone(), ada.clone());
+        tokio::spawn(async move { service.status_list(&ada, workspace).await })
+    };
+    let asked: Vec<_> = (0..10).map(|_| ask()).collect();
+    for one in asked {
+        assert_eq!(kind(one.await.unwrap()), ErrorKind::Unavailable);
+    }
+    assert_eq!(store.status_scans(), 2);
+    store.fail_statuses(false);
+    ask().await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -23,6 +23,10 @@ const SCANNED_FROM: usize = 4;
 /// A table of so many rows is made on the blocking pool. It takes about a millisecond.
 const LONG_TABLE: usize = 4096;
 
+/// After so many failures of other reads, a waiting one fails too: where each failure is a timeout, one after the other would
+/// take too long.
+const PATIENCE: u64 = 2;
+
 /// The statuses of one workspace.
 pub(in crate::service) struct Statuses {
     workspace: WorkspaceId,
@@ -31,6 +35,7 @@ pub(in crate::service) struct Statuses {
     published: RwLock<Option<Published>>,
     /// How many times bringing the table up to date has begun.
     scans: AtomicU64,
+    failures: AtomicU64,
     state: tokio::sync::Mutex<State>,
 }
 
@@ -60,6 +65,7 @@ impl Statuses {
             tracker,
             published: RwLock::default(),
             scans: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
             state: tokio::sync::Mutex::default(),
         }
     }
@@ -153,13 +159,22 @@ impl Statuses {
         service: &AgentCfg,
         access: &Access,
     ) -> Result<tokio::sync::MutexGuard<'_, State>, Error> {
-        let begun = self.scans.load(Ordering::SeqCst);
+        let (begun, failures) = (self.scans.load(Ordering::SeqCst), self.failures.load(Ordering::SeqCst));
         let mut state = self.state.lock().await;
+        if self.failures.load(Ordering::SeqCst) - failures >= PATIENCE {
+            return Err(Error::new(ErrorKind::Unavailable, "storage is unavailable, try again"));
+        }
         // Without a tracker all is scanned. A scan that has begun after this read did is new enough.
         if self.tracker.is_some() || state.scanned <= begun || state.table.is_none() {
             let table = state.table.take();
             let scan = self.scans.fetch_add(1, Ordering::SeqCst) + 1;
-            state.table = Some(self.refreshed(service, access, table, scan).await?);
+            // A revision that was read before the scan is too old for the readers that share it.
+            access.take_revision();
+            let refreshed = self.refreshed(service, access, table, scan).await;
+            if refreshed.is_err() {
+                self.failures.fetch_add(1, Ordering::SeqCst);
+            }
+            state.table = Some(refreshed?);
             state.scanned = scan;
         }
         if let Some(table) = &mut state.table {

@@ -40,8 +40,10 @@ impl Counting {
         self.is_failing.store(fail, Ordering::SeqCst);
     }
 
-    fn counted(&self, counter: &AtomicUsize, reports: usize) -> Result<(), StoreError> {
+    async fn counted(&self, counter: &AtomicUsize, reports: usize) -> Result<(), StoreError> {
         counter.fetch_add(reports, Ordering::SeqCst);
+        // Other requests come while this one reads.
+        tokio::task::yield_now().await;
         match reports > 0 && self.is_failing.load(Ordering::SeqCst) {
             true => Err(StoreError::Unavailable("not now".into())),
             false => Ok(()),
@@ -53,12 +55,13 @@ impl Counting {
 impl Store for Counting {
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         let reports = keys.iter().filter(|key| key.kind() == Kind::Status).count();
-        self.counted(&self.gets, reports)?;
+        self.counted(&self.gets, reports).await?;
         self.inner.get(keys).await
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
-        self.counted(&self.scans, usize::from(scan.kind == Kind::Status))?;
+        self.counted(&self.scans, usize::from(scan.kind == Kind::Status))
+            .await?;
         self.inner.scan(scan).await
     }
 
