@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use agentcfg_tests::harness::{Dice, Server, Studio, Wire, scratch, setting};
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
@@ -68,6 +69,15 @@ struct Seen {
     slowest_ms: u128,
 }
 
+/// Ends a crowd when it is dropped.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 impl Scene<'_> {
     /// Runs a crowd, and watches the server until some time after it.
     fn watch(&self, name: &str, clients: usize, crowd: impl FnOnce(&AtomicBool) -> String + Send) {
@@ -78,6 +88,8 @@ impl Scene<'_> {
         let is_over = AtomicBool::new(false);
         let told = thread::scope(|scope| {
             let (is_over, stays) = (&is_over, self.size.stays);
+            // A failed assertion ends the crowd too.
+            let _ending = Ending(is_over);
             let crowd = scope.spawn(move || {
                 let told = crowd(is_over);
                 is_over.store(true, Ordering::SeqCst);
@@ -146,6 +158,11 @@ fn dribble(address: SocketAddr, count: usize, start: &[u8], is_over: &AtomicBool
 /// Asks for long answers and reads none of them.
 fn ask_and_do_not_read(address: SocketAddr, count: usize, request: &[u8], is_over: &AtomicBool) {
     let mut streams = connect(address, count);
+    for stream in &streams {
+        // What is not read must wait in the server. With usual sizes the kernel would take gigabytes for all of these connections,
+        // and delay those of others when its own limit for all connections of the machine is reached.
+        set_socket_recv_buffer_size(stream, 4096).unwrap();
+    }
     // Several answers are more than what the buffers of the connection hold.
     for stream in &mut streams {
         for _ in 0..8 {
