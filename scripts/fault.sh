@@ -6,7 +6,7 @@
 #   scripts/fault.sh kills crowds these parts; the page keeps the last figures of the others
 #
 # SEED=NUMBER sets the seed; by default each run tries the same cases. SHARE=NUMBER divides the number of cases, to try the script.
-# Full disks need the rights of root.
+# AGENTCFG_TEST_BINARY names a server that is built already. Full disks need the rights of root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -84,8 +84,10 @@ EOF
     } >docs/faults.md
 }
 
-cargo build --locked -q --release -p agentcfg-server
-export AGENTCFG_TEST_BINARY=$PWD/target/release/agentcfg-server
+if [ -z "${AGENTCFG_TEST_BINARY:-}" ]; then
+    cargo build --locked -q --release -p agentcfg-server
+    export AGENTCFG_TEST_BINARY=$PWD/target/release/agentcfg-server
+fi
 
 for part in "${parts[@]}"; do
     IFS='|' read -r name title cases filter <<<"$part"

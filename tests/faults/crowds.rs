@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use agentcfg_tests::harness::{Dice, Server, Studio, Wire, scratch, setting};
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
@@ -18,6 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The memory in MiB that a crowd may cost at its peak, and that may be left of it.
 const PEAK: u64 = 512;
 const LEFT: u64 = 128;
+/// The bytes that the kernel may keep for one client that does not read. It has a limit for all connections of the machine.
+const MOST_UNSENT: u64 = 512 << 10;
 
 /// The sizes of a form.
 struct Size {
@@ -68,6 +71,15 @@ struct Seen {
     slowest_ms: u128,
 }
 
+/// Ends a crowd when it is dropped.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 impl Scene<'_> {
     /// Runs a crowd, and watches the server until some time after it.
     fn watch(&self, name: &str, clients: usize, crowd: impl FnOnce(&AtomicBool) -> String + Send) {
@@ -78,6 +90,8 @@ impl Scene<'_> {
         let is_over = AtomicBool::new(false);
         let told = thread::scope(|scope| {
             let (is_over, stays) = (&is_over, self.size.stays);
+            // A failed assertion ends the crowd too.
+            let _ending = Ending(is_over);
             let crowd = scope.spawn(move || {
                 let told = crowd(is_over);
                 is_over.store(true, Ordering::SeqCst);
@@ -143,9 +157,14 @@ fn dribble(address: SocketAddr, count: usize, start: &[u8], is_over: &AtomicBool
     ended
 }
 
-/// Asks for long answers and reads none of them.
-fn ask_and_do_not_read(address: SocketAddr, count: usize, request: &[u8], is_over: &AtomicBool) {
+/// Asks for long answers and reads none of them. Returns what the kernel keeps of one connection at most.
+fn ask_and_do_not_read(address: SocketAddr, count: usize, request: &[u8], is_over: &AtomicBool) -> u64 {
     let mut streams = connect(address, count);
+    for stream in &streams {
+        // What is not read must wait in the server. With usual sizes the kernel would take gigabytes for all of these connections,
+        // and delay those of others when its own limit for all connections of the machine is reached.
+        set_socket_recv_buffer_size(stream, 4096).unwrap();
+    }
     // Several answers are more than what the buffers of the connection hold.
     for stream in &mut streams {
         for _ in 0..8 {
@@ -155,6 +174,20 @@ fn ask_and_do_not_read(address: SocketAddr, count: usize, request: &[u8], is_ove
     while !is_over.load(Ordering::SeqCst) {
         thread::sleep(Duration::from_millis(50));
     }
+    most_unsent(address)
+}
+
+/// The most bytes that the kernel keeps for one connection of a server on this address (`tx_queue` of `/proc/net/tcp`).
+fn most_unsent(server: SocketAddr) -> u64 {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let port = format!(":{:04X}", server.port());
+    let queues = table.lines().filter_map(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let local = fields.next()?;
+        let (unsent, _) = fields.nth(2)?.split_once(':')?;
+        local.ends_with(&port).then(|| u64::from_str_radix(unsent, 16).ok())?
+    });
+    queues.max().unwrap_or(0)
 }
 
 /// Sends this many requests with unknown keys, pipelined on a few connections. Returns how many were refused.
@@ -246,8 +279,12 @@ fn crowds_are_served_in_bounded_memory_beside_others() {
     });
     let request = long.list_request("").to_bytes();
     scene.watch("slow readers", slow, |is_over| {
-        ask_and_do_not_read(address, slow, &request, is_over);
-        "each with 8 lists of half a megabyte".to_owned()
+        let unsent = ask_and_do_not_read(address, slow, &request, is_over);
+        assert!(
+            (1..MOST_UNSENT).contains(&unsent),
+            "the kernel keeps {unsent} bytes of one connection"
+        );
+        format!("each with 8 lists of half a megabyte, of which the kernel keeps {unsent} bytes at most")
     });
     let idle = scene.size.idle();
     scene.watch("idle connections", idle, |is_over| {

@@ -3,10 +3,14 @@
 use std::io;
 use std::time::Duration;
 
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::net::{TcpListener, TcpStream};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What the kernel keeps of responses that a client has not yet received, in bytes for each connection.
+const SEND_BUFFER: usize = 128 << 10;
 
 /// Exponential back-off between failed accepts.
 #[derive(Debug, Default)]
@@ -23,6 +27,11 @@ pub(super) async fn next(listener: &TcpListener, backoff: &mut Backoff) -> TcpSt
                 // Responses are written whole, so Nagle's algorithm would only delay them.
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "cannot set TCP_NODELAY");
+                }
+                // Else the kernel keeps megabytes for each client that does not read, until its limit for all connections of the
+                // machine is reached and no client gets an answer.
+                if let Err(error) = set_socket_send_buffer_size(&stream, SEND_BUFFER) {
+                    tracing::debug!(%error, "cannot set SO_SNDBUF");
                 }
                 return stream;
             }

@@ -1,5 +1,6 @@
 //! The library that makes calls of a server fail, built from `faults.c`.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
@@ -16,8 +17,21 @@ const CALLS: usize = 6;
 const FAILED: usize = 7;
 
 /// Kinds of calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kinds(u64);
+
+impl fmt::Debug for Kinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match *self {
+            Self::READS => "reads",
+            Self::WRITES => "writes",
+            Self::SYNCS => "syncs",
+            Self::RESIZES => "resizes",
+            Self::CHANGES => "all but reads",
+            _ => "none",
+        })
+    }
+}
 
 impl Kinds {
     pub const READS: Self = Self(1);
