@@ -87,7 +87,7 @@ fi
 section peers "Other stacks" \
     "64 clients; authenticated lists of 20 agents, and durable creates with uniqueness, plan limit and audit in one transaction, each response after the sync. The programs are in \`benches/peers\`: axum and rusqlite, Fastify and better-sqlite3, Express and node-postgres. Bare hyper answers with the product's headers and bytes."
 section postgres "Several servers on PostgreSQL" \
-    "48 clients, one PostgreSQL with its default durability on the same machine. Lists of 20 agents and durable creates, with shared rate windows, plan limit, uniqueness and audit. The baseline is \`peers/express\`: the same work with Express and node-postgres."
+    "64 clients, one PostgreSQL with its default durability on the same machine, which the clients, the servers and the database share. Lists of 20 agents and durable creates in one and in 64 workspaces, with shared rate windows, plan limit, uniqueness and audit. The baseline is \`peers/express\`: the same work with Express and node-postgres, in as many workspaces. Then lists at a fixed rate with a proxy between server and database that delays packets by half a millisecond in each direction; the round trip is that of one byte over such a proxy. \`BEFORE\` names the binary of another version for a comparison of a lone client's creates, \`BINARY\` one to measure in place of the sources."
 mv "$out" benches/README.md
 trap - EXIT
 chmod 644 benches/README.md

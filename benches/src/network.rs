@@ -54,7 +54,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
     });
     thread::spawn(move || {
         // By default the kernel delays a wake-up by up to 50 µs to save power.
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000).unwrap_or(NonZeroU64::MIN));
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000));
         while let Ok((at, bytes)) = arriving.recv() {
             thread::sleep(at.saturating_duration_since(Instant::now()));
             if to.write_all(&bytes).is_err() {
