@@ -29,7 +29,7 @@ pub use not_run::not_run;
 pub use python::python;
 pub use response::Response;
 pub use server::{Builder, Server};
-pub use spawn::{NOBODY, scratch};
+pub use spawn::{NOBODY, dies_with_parent, scratch, spawn};
 pub use studio::{Key, Studio, unique};
 pub use tokens::{forged, unsigned};
 pub use wait::{at_once, eventually, until};

@@ -45,6 +45,14 @@ mod batch;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod envelope;
+#[cfg(feature = "etcd")]
+pub mod etcd;
+#[cfg(any(test, feature = "postgres", feature = "etcd"))]
+#[cfg_attr(
+    not(feature = "etcd"),
+    allow(dead_code, reason = "no other engine commits in groups yet")
+)]
+mod group;
 mod key;
 mod memory;
 #[cfg(test)]
@@ -55,10 +63,12 @@ pub mod postgres;
 #[cfg(feature = "redb")]
 pub mod redb;
 mod scan;
-#[cfg(any(feature = "redb", feature = "postgres"))]
+#[cfg(any(feature = "redb", feature = "postgres", feature = "etcd"))]
 mod stream;
 #[cfg(all(test, feature = "conformance"))]
 mod tests;
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+mod transfer;
 mod watch;
 
 use std::num::NonZeroU32;
@@ -70,8 +80,10 @@ pub use self::batch::{Batch, Check, CommitError, Committed, Write, with_revision
 pub use self::key::{Key, Kind, Partition, PartitionKind};
 pub use self::memory::MemoryStore;
 pub use self::scan::{Direction, Scan, Scanned};
-#[cfg(any(feature = "redb", feature = "postgres"))]
+#[cfg(any(feature = "redb", feature = "postgres", feature = "etcd"))]
 pub use self::stream::{Digest, Digesting};
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+pub use self::transfer::{TransferError, Transferred};
 pub use self::watch::{Notifier, Watcher};
 use crate::model::WorkspaceId;
 

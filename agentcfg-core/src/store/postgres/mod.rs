@@ -61,8 +61,8 @@ pub use self::error::ConnectError;
 pub use self::options::{PostgresOptions, Statements};
 use self::pool::Connections;
 use self::sql::Sql;
-pub use self::transfer::{TransferError, Transferred};
 use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
+pub use super::{TransferError, Transferred};
 use crate::model::WorkspaceId;
 
 /// A store in a PostgreSQL database, which any number of processes can use at the same time.

@@ -1,0 +1,163 @@
+//! Combining: requests that arrive while others are in flight form the next group.
+
+use std::future::Future;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::lanes::{Group, Lanes, Limits};
+
+/// What a [`Combiner`] does with a group.
+pub(in crate::store) trait Work: Send + Sync + 'static {
+    /// What may be in flight in one group at a time only.
+    type Lane: Clone + Eq + Hash + Send + 'static;
+    /// One caller's part of a group.
+    type Request: Send + 'static;
+    /// The answer to one request.
+    type Answer: Send + 'static;
+
+    /// Does the work of a group and returns one answer for each request, in their order.
+    fn run(&self, group: Vec<Self::Request>) -> impl Future<Output = Vec<Self::Answer>> + Send;
+}
+
+/// Why a request has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum Unanswered {
+    /// The request was not run; the reason, for the log.
+    NotRun(&'static str),
+    /// The group of the request ended without an answer: whether it was run is unknown.
+    Lost,
+}
+
+/// Runs requests in groups, without any artificial delay.
+///
+/// A request that meets no other one starts at once. Requests that arrive while their lane is in flight, or while as many
+/// groups as [`Limits::flights`] are, form the next group. Each group runs on a task of its own, so a caller that drops its
+/// future ends no group: a request that still waits then leaves its queue, one that is in flight is run to its end.
+pub(in crate::store) struct Combiner<W: Work>(Arc<Shared<W>>);
+
+struct Shared<W: Work> {
+    work: W,
+    limits: Limits,
+    lanes: Mutex<Lanes<W::Lane, Waiting<W>>>,
+}
+
+struct Waiting<W: Work> {
+    request: W::Request,
+    answer: oneshot::Sender<Result<W::Answer, Unanswered>>,
+    since: Instant,
+}
+
+impl<W: Work> Combiner<W> {
+    pub(in crate::store) fn new(work: W, limits: Limits) -> Self {
+        Self(Arc::new(Shared {
+            work,
+            limits,
+            lanes: Mutex::new(Lanes::new(limits)),
+        }))
+    }
+
+    /// What runs the groups.
+    pub(in crate::store) fn work(&self) -> &W {
+        &self.0.work
+    }
+
+    /// Runs a request in a group of its lane. `bytes` is its part of [`Limits::bytes`].
+    ///
+    /// # Errors
+    ///
+    /// [`Unanswered`].
+    pub(in crate::store) async fn submit(
+        &self,
+        lane: W::Lane,
+        bytes: u64,
+        request: W::Request,
+    ) -> Result<W::Answer, Unanswered> {
+        let runtime = Handle::try_current().map_err(|_| Unanswered::NotRun("there is no tokio runtime"))?;
+        let (answer, answered) = oneshot::channel();
+        let waiting = Waiting {
+            request,
+            answer,
+            since: Instant::now(),
+        };
+        if self.0.lock().push(lane, bytes, waiting).is_err() {
+            return Err(Unanswered::NotRun("too many requests wait for the storage engine"));
+        }
+        self.0.start(&runtime);
+        answered.await.unwrap_or(Err(Unanswered::Lost))
+    }
+
+    /// Whether nothing waits and nothing is in flight.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.0.lock().is_idle()
+    }
+}
+
+impl<W: Work> Shared<W> {
+    fn lock(&self) -> MutexGuard<'_, Lanes<W::Lane, Waiting<W>>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts each group that may start, without the requests whose callers have gone or have waited too long.
+    fn start(self: &Arc<Self>, runtime: &Handle) {
+        let now = Instant::now();
+        let wanted = |waiting: Waiting<W>| {
+            if now - waiting.since > self.limits.patience {
+                let late = Unanswered::NotRun("the storage engine was busy for too long");
+                let _ = waiting.answer.send(Err(late));
+                return None;
+            }
+            (!waiting.answer.is_closed()).then_some(waiting)
+        };
+        loop {
+            // The lock ends before the task starts.
+            let group = self.lock().next(wanted);
+            match group {
+                Some(group) => Flight::start(self, runtime, group),
+                None => return,
+            }
+        }
+    }
+}
+
+/// A group in flight. Its end starts the groups that waited for it, also when its task panics or is dropped with its runtime.
+struct Flight<W: Work> {
+    shared: Arc<Shared<W>>,
+    runtime: Handle,
+    lanes: Vec<W::Lane>,
+}
+
+impl<W: Work> Flight<W> {
+    fn start(shared: &Arc<Shared<W>>, runtime: &Handle, group: Group<W::Lane, Waiting<W>>) {
+        let flight = Self {
+            shared: Arc::clone(shared),
+            runtime: runtime.clone(),
+            lanes: group.lanes,
+        };
+        let (requests, callers): (Vec<_>, Vec<_>) = group
+            .requests
+            .into_iter()
+            .map(|waiting| (waiting.request, waiting.answer))
+            .unzip();
+        runtime.spawn(async move {
+            let answers = flight.shared.work.run(requests).await;
+            // The next group starts before the answers are read, so that the database does not wait for this process.
+            drop(flight);
+            for (caller, answer) in callers.into_iter().zip(answers) {
+                // The caller may have dropped its future.
+                let _ = caller.send(Ok(answer));
+            }
+        });
+    }
+}
+
+impl<W: Work> Drop for Flight<W> {
+    fn drop(&mut self) {
+        self.shared.lock().landed(&self.lanes);
+        self.shared.start(&self.runtime);
+    }
+}

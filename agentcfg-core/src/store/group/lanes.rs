@@ -1,0 +1,153 @@
+//! The queues of a [`Combiner`](super::combine::Combiner), as a state machine without tasks and clocks.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::time::Duration;
+
+/// The bounds of queues and groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) struct Limits {
+    /// The greatest number of requests in a group, at least 1.
+    pub(in crate::store) group: usize,
+    /// The greatest number of bytes in a group of several requests. A larger request is a group of its own.
+    pub(in crate::store) bytes: u64,
+    /// The greatest number of requests that wait in one lane.
+    pub(in crate::store) lane: usize,
+    /// The greatest number of requests that wait in all lanes.
+    pub(in crate::store) queue: usize,
+    /// The greatest number of groups in flight, at least 1.
+    pub(in crate::store) flights: usize,
+    /// How long a request waits before it is refused. It is checked when a group is formed.
+    pub(in crate::store) patience: Duration,
+}
+
+/// A queue for each lane. The requests of one lane are in flight in at most one group, in the order of their arrival.
+#[derive(Debug)]
+pub(super) struct Lanes<L, T> {
+    limits: Limits,
+    lanes: HashMap<L, Lane<T>>,
+    /// The lanes with waiting requests and none in flight; the first one waits longest.
+    ready: VecDeque<L>,
+    flights: usize,
+    waiting: usize,
+}
+
+#[derive(Debug)]
+struct Lane<T> {
+    waiting: VecDeque<(u64, T)>,
+    in_flight: bool,
+}
+
+/// Requests that go together, and the lanes that they occupy.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Group<L, T> {
+    pub(super) lanes: Vec<L>,
+    pub(super) requests: Vec<T>,
+}
+
+impl<L: Clone + Eq + Hash, T> Lanes<L, T> {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            lanes: HashMap::new(),
+            ready: VecDeque::new(),
+            flights: 0,
+            waiting: 0,
+        }
+    }
+
+    /// Adds a request at the end of its lane, or returns it when a queue is full.
+    pub(super) fn push(&mut self, lane: L, bytes: u64, request: T) -> Result<(), T> {
+        let known = self.lanes.get_mut(&lane);
+        let length = known.as_ref().map_or(0, |lane| lane.waiting.len());
+        if self.waiting >= self.limits.queue || length >= self.limits.lane {
+            return Err(request);
+        }
+        self.waiting += 1;
+        match known {
+            // A lane without requests in flight is in `ready` already.
+            Some(known) => known.waiting.push_back((bytes, request)),
+            None => {
+                self.ready.push_back(lane.clone());
+                let waiting = VecDeque::from([(bytes, request)]);
+                let in_flight = false;
+                self.lanes.insert(lane, Lane { waiting, in_flight });
+            }
+        }
+        Ok(())
+    }
+
+    /// Forms the next group, if a group may start and requests wait for it. `take` returns a request, or `None` for one
+    /// that is no longer wanted.
+    ///
+    /// While groups may start, each lane starts its own group at its first request. Several lanes share a group only
+    /// after all had to wait for the end of another one, and then each gets an equal share of the group's size.
+    pub(super) fn next(&mut self, mut take: impl FnMut(T) -> Option<T>) -> Option<Group<L, T>> {
+        if self.flights >= self.limits.flights {
+            return None;
+        }
+        let share = (self.limits.group / self.ready.len().max(1)).max(1);
+        let (mut bytes, mut full) = (0_u64, false);
+        let mut group = Group {
+            lanes: Vec::new(),
+            requests: Vec::new(),
+        };
+        while !full && let Some(name) = self.ready.pop_front() {
+            let Some(lane) = self.lanes.get_mut(&name) else {
+                continue;
+            };
+            let before = group.requests.len();
+            while !full
+                && group.requests.len() - before < share
+                && let Some((size, request)) = lane.waiting.pop_front()
+            {
+                let Some(request) = take(request) else {
+                    self.waiting -= 1;
+                    continue;
+                };
+                if !group.requests.is_empty() && bytes.saturating_add(size) > self.limits.bytes {
+                    lane.waiting.push_front((size, request));
+                    full = true;
+                    break;
+                }
+                bytes = bytes.saturating_add(size);
+                self.waiting -= 1;
+                group.requests.push(request);
+                full = group.requests.len() >= self.limits.group;
+            }
+            if group.requests.len() > before {
+                lane.in_flight = true;
+                group.lanes.push(name);
+            } else if lane.waiting.is_empty() {
+                self.lanes.remove(&name);
+            } else {
+                self.ready.push_front(name);
+            }
+        }
+        if group.requests.is_empty() {
+            return None;
+        }
+        self.flights += 1;
+        Some(group)
+    }
+
+    /// Ends the flight of a group that occupied these lanes.
+    pub(super) fn landed(&mut self, lanes: &[L]) {
+        self.flights -= 1;
+        for name in lanes {
+            let Some(lane) = self.lanes.get_mut(name) else { continue };
+            lane.in_flight = false;
+            if lane.waiting.is_empty() {
+                self.lanes.remove(name);
+            } else {
+                self.ready.push_back(name.clone());
+            }
+        }
+    }
+
+    /// Whether nothing waits and nothing is in flight. Then no lane is kept.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.flights == 0 && self.waiting == 0 && self.lanes.is_empty() && self.ready.is_empty()
+    }
+}
