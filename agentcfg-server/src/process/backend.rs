@@ -7,6 +7,7 @@ use std::sync::Arc;
 use agentcfg_core::AgentCfg;
 use agentcfg_core::rate_limit::{SharedLimiter, SharedState, SharedWindows};
 use agentcfg_core::store::Store;
+use agentcfg_core::store::etcd::{self, EtcdOptions, EtcdStore};
 use agentcfg_core::store::postgres::{self, ConnectError, PostgresOptions, PostgresStore};
 use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore};
 use agentcfg_core::vault::Vault;
@@ -18,10 +19,27 @@ use crate::process::master_keys::{self, MasterKeyFault};
 
 /// The store in a data directory.
 pub type FileStore = RedbStore;
-/// The store in a database.
-pub type Database = PostgresStore;
-pub use agentcfg_core::store::postgres::{TransferError, Transferred};
+pub use agentcfg_core::store::etcd::{are_endpoints, is_prefix};
 pub use agentcfg_core::store::redb::{RestoreError, Scrub, check, restore, verify_backup};
+pub use agentcfg_core::store::{TransferError, Transferred};
+
+/// The store in a database that servers share.
+#[derive(Clone)]
+pub enum Database {
+    /// PostgreSQL.
+    Postgres(Arc<PostgresStore>),
+    /// An etcd cluster.
+    Etcd(Arc<EtcdStore>),
+}
+
+/// Which database a store is in.
+#[derive(Debug, Clone)]
+pub enum DatabasePlace {
+    /// The database of this URL.
+    Postgres(Secret),
+    /// The etcd cluster with these members.
+    Etcd(String),
+}
 
 /// Why a store cannot be used, with the way out.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +62,13 @@ pub enum BackendError {
         /// The error of the store.
         #[from]
         source: ConnectError,
+    },
+    /// The etcd cluster cannot be used.
+    #[error("{source}{}", way_into_cluster(.source))]
+    Cluster {
+        /// The error of the store.
+        #[from]
+        source: etcd::ConnectError,
     },
     /// The master keys cannot be used.
     #[error(transparent)]
@@ -73,6 +98,18 @@ fn way_in(error: &ConnectError) -> &'static str {
     }
 }
 
+fn way_into_cluster(error: &etcd::ConnectError) -> &'static str {
+    match error {
+        etcd::ConnectError::Options(_) => " (etcd_endpoints and the settings beside it)",
+        etcd::ConnectError::Unreachable(_) => {
+            "; check etcd_endpoints and etcd_user, or wait for the cluster with --wait-for SECONDS"
+        }
+        etcd::ConnectError::TooSmall(_) => "; restart its members with that option, one after another",
+        etcd::ConnectError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
+        _ => "",
+    }
+}
+
 /// The store of a server, with what belongs to its engine.
 pub enum Backend {
     /// One file in a data directory that this process holds.
@@ -89,9 +126,9 @@ pub enum Backend {
         control: Option<Control>,
     },
     /// A database that servers share.
-    Postgres {
+    Shared {
         /// The store.
-        store: Arc<PostgresStore>,
+        database: Database,
         /// Counts requests in the database, together with other servers.
         limiter: Option<SharedLimiter>,
         /// The state of that counter, for the metrics.
@@ -108,13 +145,13 @@ impl Backend {
     ///
     /// See [`BackendError`].
     pub async fn open(config: &Config) -> Result<Self, BackendError> {
-        if let Some(url) = &config.database_url {
+        if let Some(place) = DatabasePlace::of(config) {
             let vault = master_keys::find(config, None, false)?;
-            let store = Arc::new(connect(config, url).await?);
-            let limiter = SharedLimiter::new(Arc::clone(&store) as _);
+            let database = connect(config, &place).await?;
+            let limiter = SharedLimiter::new(database.windows());
             let state = limiter.state();
-            return Ok(Self::Postgres {
-                store,
+            return Ok(Self::Shared {
+                database,
                 limiter: Some(limiter),
                 state,
                 vault,
@@ -146,7 +183,7 @@ impl Backend {
     pub fn store(&self) -> Arc<dyn Store> {
         match self {
             Self::Embedded { store, .. } => Arc::clone(store) as _,
-            Self::Postgres { store, .. } => Arc::clone(store) as _,
+            Self::Shared { database, .. } => database.store(),
         }
     }
 
@@ -154,7 +191,7 @@ impl Backend {
     pub fn dir(&self) -> Option<&DataDir> {
         match self {
             Self::Embedded { lock, .. } => Some(lock.dir()),
-            Self::Postgres { .. } => None,
+            Self::Shared { .. } => None,
         }
     }
 
@@ -167,14 +204,14 @@ impl Backend {
     pub fn take_limiter(&mut self) -> Option<SharedLimiter> {
         match self {
             Self::Embedded { .. } => None,
-            Self::Postgres { limiter, .. } => limiter.take(),
+            Self::Shared { limiter, .. } => limiter.take(),
         }
     }
 
     /// The master keys, if there are any. The first call takes them.
     pub fn take_vault(&mut self) -> Option<Vault> {
         match self {
-            Self::Embedded { vault, .. } | Self::Postgres { vault, .. } => vault.take(),
+            Self::Embedded { vault, .. } | Self::Shared { vault, .. } => vault.take(),
         }
     }
 
@@ -182,7 +219,7 @@ impl Backend {
     pub fn shared_state(&self) -> Option<Arc<SharedState>> {
         match self {
             Self::Embedded { .. } => None,
-            Self::Postgres { state, .. } => Some(Arc::clone(state)),
+            Self::Shared { state, .. } => Some(Arc::clone(state)),
         }
     }
 
@@ -212,7 +249,7 @@ impl Backend {
     pub fn embedded(&self) -> Option<Arc<RedbStore>> {
         match self {
             Self::Embedded { store, .. } => Some(Arc::clone(store)),
-            Self::Postgres { .. } => None,
+            Self::Shared { .. } => None,
         }
     }
 
@@ -220,15 +257,15 @@ impl Backend {
     pub fn keeper(&self) -> Keeper {
         match self {
             Self::Embedded { store, .. } => Keeper::Embedded(Arc::clone(store)),
-            Self::Postgres { store, .. } => Keeper::Postgres(Arc::clone(store)),
+            Self::Shared { database, .. } => Keeper::Shared(database.clone()),
         }
     }
 
     /// Finishes and closes the store.
-    pub fn close(&self) {
+    pub async fn close(&self) {
         match self {
             Self::Embedded { store, .. } => store.close(),
-            Self::Postgres { store, .. } => store.close(),
+            Self::Shared { database, .. } => database.close().await,
         }
     }
 }
@@ -238,7 +275,7 @@ pub enum Keeper {
     /// The embedded store.
     Embedded(Arc<RedbStore>),
     /// The database.
-    Postgres(Arc<PostgresStore>),
+    Shared(Database),
 }
 
 impl Keeper {
@@ -246,24 +283,189 @@ impl Keeper {
     pub async fn look_after(&self) -> bool {
         match self {
             Self::Embedded(store) => store.is_ready(),
-            Self::Postgres(store) => {
-                let swept = store.sweep().await;
+            Self::Shared(database) => {
+                let swept = database.windows().sweep().await;
                 if let Err(error) = &swept {
                     tracing::warn!(%error, "could not remove rate windows that have ended, trying again");
                 }
-                swept.is_ok()
+                swept.is_ok() && database.store().read_only().is_none()
             }
         }
     }
 }
 
-/// Connects to the database as the configuration says.
+impl DatabasePlace {
+    /// The database that the configuration names, if it names one.
+    pub fn of(config: &Config) -> Option<Self> {
+        let url = config.database_url.clone().map(Self::Postgres);
+        url.or_else(|| config.etcd_endpoints.clone().map(Self::Etcd))
+    }
+
+    /// That the setting of this database is set.
+    pub fn is_set(&self) -> &'static str {
+        match self {
+            Self::Postgres(_) => "database_url is set",
+            Self::Etcd(_) => "etcd_endpoints is set",
+        }
+    }
+
+    /// The variable of the environment that names this database.
+    pub fn variable(&self) -> &'static str {
+        match self {
+            Self::Postgres(_) => "AGENTCFG_DATABASE_URL_FILE",
+            Self::Etcd(_) => "AGENTCFG_ETCD_ENDPOINTS",
+        }
+    }
+
+    /// What to use for a store in this database in place of the commands on a data directory.
+    pub fn other_tools(&self) -> &'static str {
+        match self {
+            Self::Postgres(_) => {
+                "a store in PostgreSQL is backed up, restored and checked with the database's own tools \
+                 (pg_basebackup, pg_dump, pg_restore, pg_amcheck); to work on a data directory, unset database_url"
+            }
+            Self::Etcd(_) => {
+                "a store in etcd is backed up, restored and checked with the cluster's own tools (etcdctl snapshot save, \
+                 etcdctl snapshot restore, etcdctl check), and `migrate --from etcd --to DIR` copies it into a data \
+                 directory; to work on a data directory, unset etcd_endpoints"
+            }
+        }
+    }
+
+    /// The database that a text of the command line names: a URL, or the name of the engine for the database of the
+    /// configuration; `None` for any other text.
+    ///
+    /// # Errors
+    ///
+    /// When the configuration names no such database.
+    pub fn named(text: &str, config: &Config) -> Result<Option<Self>, &'static str> {
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return Ok(Some(Self::Postgres(Secret::new(text))));
+        }
+        let place = Self::of(config);
+        match (text, place) {
+            ("postgres", Some(place @ Self::Postgres(_))) | ("etcd", Some(place @ Self::Etcd(_))) => Ok(Some(place)),
+            ("postgres", _) => {
+                Err("`postgres` means the URL in database_url (AGENTCFG_DATABASE_URL or _FILE), and there is none")
+            }
+            ("etcd", _) => {
+                Err("`etcd` means the cluster in etcd_endpoints (AGENTCFG_ETCD_ENDPOINTS), and there is none")
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Database {
+    /// The store.
+    pub fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Postgres(store) => Arc::clone(store) as _,
+            Self::Etcd(store) => Arc::clone(store) as _,
+        }
+    }
+
+    /// The rate windows in the database.
+    pub fn windows(&self) -> Arc<dyn SharedWindows> {
+        match self {
+            Self::Postgres(store) => Arc::clone(store) as _,
+            Self::Etcd(store) => Arc::clone(store) as _,
+        }
+    }
+
+    /// Closes the store.
+    pub async fn close(&self) {
+        match self {
+            Self::Postgres(store) => store.close(),
+            Self::Etcd(store) => store.close().await,
+        }
+    }
+
+    /// Fails while other processes use the store.
+    ///
+    /// # Errors
+    ///
+    /// [`TransferError::InUse`].
+    pub async fn require_unused(&self) -> Result<(), TransferError> {
+        match self {
+            Self::Postgres(store) => store.require_unused().await,
+            Self::Etcd(store) => store.require_unused().await,
+        }
+    }
+
+    /// Whether an earlier import was cut off, so that what is there counts for nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the database does not answer.
+    pub async fn has_unfinished_import(&self) -> Result<bool, TransferError> {
+        match self {
+            // An import there is one transaction.
+            Self::Postgres(_) => Ok(false),
+            Self::Etcd(store) => store.has_unfinished_import().await,
+        }
+    }
+
+    /// Writes all records as a backup.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransferError`].
+    pub async fn export(&self, out: impl io::Write) -> Result<Transferred, TransferError> {
+        match self {
+            Self::Postgres(store) => store.export(out).await,
+            Self::Etcd(store) => store.export(out).await,
+        }
+    }
+
+    /// Imports a backup.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransferError`].
+    pub async fn import(&self, input: impl io::Read) -> Result<Transferred, TransferError> {
+        match self {
+            Self::Postgres(store) => store.import(input).await,
+            Self::Etcd(store) => store.import(input).await,
+        }
+    }
+}
+
+/// Connects to a database as the configuration says.
 ///
 /// # Errors
 ///
-/// [`BackendError::Database`] with the way out.
-pub async fn connect(config: &Config, url: &Secret) -> Result<PostgresStore, BackendError> {
-    let options = PostgresOptions {
+/// [`BackendError::Database`] or [`BackendError::Cluster`] with the way out.
+pub async fn connect(config: &Config, place: &DatabasePlace) -> Result<Database, BackendError> {
+    Ok(match place {
+        DatabasePlace::Postgres(url) => {
+            let store = PostgresStore::connect(&database_options(config, url)).await?;
+            Database::Postgres(Arc::new(store))
+        }
+        DatabasePlace::Etcd(endpoints) => {
+            let store = EtcdStore::connect(&cluster_options(config, endpoints)).await?;
+            Database::Etcd(Arc::new(store))
+        }
+    })
+}
+
+/// As [`connect`], also to a store whose import was cut off.
+///
+/// # Errors
+///
+/// As [`connect`].
+pub async fn connect_to_move(config: &Config, place: &DatabasePlace) -> Result<Database, BackendError> {
+    match place {
+        DatabasePlace::Postgres(_) => connect(config, place).await,
+        DatabasePlace::Etcd(endpoints) => {
+            let store = EtcdStore::connect_to_import(&cluster_options(config, endpoints)).await?;
+            Ok(Database::Etcd(Arc::new(store)))
+        }
+    }
+}
+
+fn database_options(config: &Config, url: &Secret) -> PostgresOptions {
+    PostgresOptions {
         pool_size: config.database_pool_size,
         statements: match config.database_statements {
             Statements::Prepared => postgres::Statements::Prepared,
@@ -271,8 +473,19 @@ pub async fn connect(config: &Config, url: &Secret) -> Result<PostgresStore, Bac
         },
         connect_wait: config.database_wait,
         ..PostgresOptions::new(url.expose())
-    };
-    Ok(PostgresStore::connect(&options).await?)
+    }
+}
+
+fn cluster_options(config: &Config, endpoints: &str) -> EtcdOptions {
+    let password = config.etcd_password.as_ref().map(Secret::expose).unwrap_or_default();
+    EtcdOptions {
+        user: config.etcd_user.clone().map(|user| (user, password.to_owned())),
+        tls_ca: config.etcd_tls_ca.clone(),
+        tls_identity: config.etcd_tls_cert.clone().zip(config.etcd_tls_key.clone()),
+        prefix: config.etcd_prefix.clone(),
+        connect_wait: config.database_wait,
+        ..EtcdOptions::new(endpoints)
+    }
 }
 
 /// The bytes of each cache of a server.

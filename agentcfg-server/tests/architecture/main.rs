@@ -131,7 +131,9 @@ fn engines(source: &Source) -> Vec<String> {
     for file in source.files.iter().filter(|file| file.path != "process/backend.rs") {
         for token in &file.tokens {
             let word = token.to_lowercase();
-            if word.contains("redb") || word.contains("postgres") {
+            // The names of settings begin with `etcd_`.
+            let is_etcd = word == "etcd" || word.starts_with("etcds") || word.starts_with("etcdo");
+            if word.contains("redb") || word.contains("postgres") || is_etcd {
                 wrong.push(format!("{} names {token}", file.path));
             }
         }

@@ -22,7 +22,7 @@ use super::wire::{
 /// How long one member may take to answer a small request. A member that is stopped or cut off answers nothing at all, so the
 /// next one is asked after this time.
 const PATIENCE: Duration = Duration::from_millis(1500);
-/// The pause after each member was asked in vain.
+/// The pause after each member was asked without a result.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The connections to the members. One of them is in use until it fails.

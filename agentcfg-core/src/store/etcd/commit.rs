@@ -140,7 +140,8 @@ impl Wanted {
         let writes = batch.writes.len() + appends.count();
         let reads = checked.union(&numbers).count();
         Self {
-            ops: writes.max(reads) + MARKER_OPS,
+            // One more notes a deletion.
+            ops: writes.max(reads) + MARKER_OPS + 1,
             bytes: batch.writes.iter().map(value).sum::<usize>() + EACH * (writes + 2 * reads),
             batch,
             checked,
@@ -240,11 +241,7 @@ async fn round(cluster: &Cluster, chosen: &[(usize, Arc<Wanted>)], known: Known,
     let keys: Vec<_> = joint.relied.iter().cloned().collect();
     let txn = TxnRequest {
         compare: keys.iter().map(|key| condition(cluster, key, &state)).collect(),
-        success: joint
-            .changes
-            .iter()
-            .map(|(key, change)| operation(cluster, key, change))
-            .collect(),
+        success: operations(cluster, &joint.changes),
         failure: keys
             .iter()
             .map(|key| RequestOp::range(RangeRequest::key(cluster.layout.record(key))))
@@ -347,12 +344,18 @@ fn condition(cluster: &Cluster, key: &[u8], state: &State) -> Compare {
     Compare::changed_in(cluster.layout.record(key), held.map_or(0, |held| held.revision))
 }
 
-fn operation(cluster: &Cluster, key: &[u8], change: &Option<Arc<[u8]>>) -> RequestOp {
-    let place = cluster.layout.record(key);
-    match change {
-        Some(value) => RequestOp::put(place, layout::seal(key, value), 0),
-        None => RequestOp::delete(place),
-    }
+/// Writes the changes. A deletion leaves no revision behind in its record, so it is noted in a key of its own.
+fn operations(cluster: &Cluster, changes: &BTreeMap<Vec<u8>, Option<Arc<[u8]>>>) -> Vec<RequestOp> {
+    let change = |(key, change): (&Vec<u8>, &Option<Arc<[u8]>>)| {
+        let place = cluster.layout.record(key);
+        match change {
+            Some(value) => RequestOp::put(place, layout::seal(key, value), 0),
+            None => RequestOp::delete(place),
+        }
+    };
+    let deletes = changes.values().any(Option::is_none);
+    let deletion = deletes.then(|| RequestOp::put(cluster.layout.deleted(), Vec::new(), 0));
+    changes.iter().map(change).chain(deletion).collect()
 }
 
 /// The joint effect of the batches that one transaction executes.
@@ -531,7 +534,7 @@ mod tests {
         assert_eq!(taken.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [0, 2]);
         assert!(matches!(
             &verdicts[1],
-            Some(Err(CommitError::Store(StoreError::Unavailable(why)))) if why.contains("11 operations")
+            Some(Err(CommitError::Store(StoreError::Unavailable(why)))) if why.contains("12 operations")
         ));
     }
 }

@@ -3,6 +3,7 @@
 //! | key, after the prefix | value |
 //! |---|---|
 //! | `store` | the format and the base of the versions, see [`Facts`] |
+//! | `deleted` | empty; its revision is that of the last deletion of a record |
 //! | `r/` and an [encoded key](super::super::Key::encode) | a record in its [envelope](envelope) |
 //! | `servers/` and a process | empty; it exists as long as the process is connected |
 //! | `commits/`, a process and a number | the last commit that was sent with this marker |
@@ -23,6 +24,9 @@ pub(super) struct Facts {
     /// What is added to a revision of the cluster to get a version. After an import it is the greatest version of the store
     /// that the records are from, so that no version returns.
     pub(super) base: u64,
+    /// The cluster that the store was last opened on. A cluster that is made from a snapshot has another identifier.
+    #[serde(default)]
+    pub(super) cluster: u64,
     /// Whether an import is under way, or was cut off.
     #[serde(default)]
     pub(super) is_importing: bool,
@@ -34,8 +38,7 @@ pub(super) struct Facts {
 /// What an import has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Imported {
-    pub(super) records: u64,
-    /// The revision of the last of them.
+    /// The revision of the last record.
     pub(super) revision: i64,
 }
 
@@ -52,6 +55,11 @@ impl Layout {
 
     pub(super) fn facts(&self) -> Vec<u8> {
         format!("{}store", self.prefix).into_bytes()
+    }
+
+    /// The key that each commit with a deletion writes.
+    pub(super) fn deleted(&self) -> Vec<u8> {
+        format!("{}deleted", self.prefix).into_bytes()
     }
 
     /// The key of a record, from its encoded key.

@@ -191,7 +191,7 @@ impl EtcdStore {
             commits: GroupCommit::new(Arc::clone(&cluster), commit::LIMITS),
             reads: Combiner::new(Reading(Arc::clone(&cluster)), read::LIMITS),
             next_read: AtomicU64::new(0),
-            counts: Combiner::new(Counting(Arc::clone(&cluster)), windows::LIMITS),
+            counts: Combiner::new(Counting::new(Arc::clone(&cluster)), windows::LIMITS),
             cluster,
         })
     }
@@ -274,6 +274,7 @@ async fn facts(client: &Client, layout: &Layout, deadline: Instant) -> Result<Re
     let new = Facts {
         format: FORMAT,
         base: 0,
+        cluster: 0,
         is_importing: false,
         imported: None,
     };
@@ -285,11 +286,19 @@ async fn facts(client: &Client, layout: &Layout, deadline: Instant) -> Result<Re
         failure: vec![RequestOp::range(RangeRequest::key(layout.facts()))],
     };
     let answer: TxnResponse = client.repeat(path::TXN, &txn, deadline).await?;
+    let cluster = answer.cluster();
     if answer.succeeded {
         return Ok(Ok(new));
     }
     let stored = answer.ranges().next().and_then(|range| range.kvs.into_iter().next());
+    let revision = stored.as_ref().map_or(0, |stored| stored.mod_revision);
     let stored = stored.map(|stored| serde_json::from_slice::<Facts>(&stored.value));
+    if let Some(Ok(facts)) = &stored
+        && facts.format == FORMAT
+        && facts.cluster != cluster
+    {
+        move_in(client, layout, (*facts, revision), cluster, deadline).await?;
+    }
     Ok(match stored {
         Some(Ok(facts)) if facts.format > FORMAT => Err(ConnectError::TooNew {
             found: facts.format,
@@ -301,6 +310,33 @@ async fn facts(client: &Client, layout: &Layout, deadline: Instant) -> Result<Re
             String::from_utf8_lossy(&layout.facts())
         ))),
     })
+}
+
+/// Notes the cluster that the store is on from now on. If it was on another one, this cluster is made from a snapshot, and its
+/// revisions return. So the epoch is removed, and the service makes another one.
+async fn move_in(
+    client: &Client,
+    layout: &Layout,
+    (facts, revision): (Facts, i64),
+    cluster: u64,
+    deadline: Instant,
+) -> Result<(), Failure> {
+    let text = serde_json::to_vec(&Facts { cluster, ..facts }).unwrap_or_default();
+    let mut txn = TxnRequest {
+        compare: vec![Compare::changed_in(layout.facts(), revision)],
+        success: vec![RequestOp::put(layout.facts(), text, 0)],
+        failure: Vec::new(),
+    };
+    if facts.cluster != 0 {
+        tracing::warn!("the etcd cluster is another one than before: versions from before are not accepted any more");
+        txn.success
+            .push(RequestOp::delete(layout.record(&Key::epoch().encode())));
+    }
+    // If another process was faster, it has done the same.
+    client
+        .repeat::<_, TxnResponse>(path::TXN, &txn, deadline)
+        .await
+        .map(drop)
 }
 
 /// Extends the lease and looks for alarms, as long as the store exists.

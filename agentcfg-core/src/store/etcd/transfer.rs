@@ -14,9 +14,7 @@ use super::super::{Key, StoreError, TransferError, Transferred, envelope};
 use super::error::{Failure, Refusal};
 use super::layout::{Facts, Imported};
 use super::outcome::Outcome;
-use super::wire::{
-    DeleteRangeRequest, DeleteRangeResponse, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest, path,
-};
+use super::wire::{KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest, path};
 use super::{EtcdOptions, EtcdStore, layout};
 
 /// The greatest number of records that one request reads or writes.
@@ -71,6 +69,24 @@ impl EtcdStore {
         }
     }
 
+    /// Whether an import into this store was begun and has not succeeded. The next import begins again.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster does not answer.
+    ///
+    /// ```no_run
+    /// # async fn example(options: agentcfg_core::store::etcd::EtcdOptions) -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_core::store::etcd::EtcdStore;
+    /// let store = EtcdStore::connect_to_import(&options).await?;
+    /// println!("{}", store.has_unfinished_import().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn has_unfinished_import(&self) -> Result<bool, TransferError> {
+        Ok(self.facts().await?.is_importing)
+    }
+
     /// Writes a consistent snapshot of all records in the backup format of the embedded store.
     ///
     /// # Errors
@@ -120,16 +136,14 @@ impl EtcdStore {
         };
         self.put_facts(begun).await?;
         // The epoch of the empty store goes as well, and what an earlier import has left.
-        let (key, range_end) = self.cluster.layout.records();
-        let _: DeleteRangeResponse = self
-            .ask(path::DELETE_RANGE, &DeleteRangeRequest { key, range_end })
-            .await?;
+        let (first, end) = self.cluster.layout.records();
+        self.write(vec![RequestOp::delete_range(first, end)]).await?;
         let mut input = Digesting::new(input);
         let sequence = self.read_all(&mut input).await?;
         let base = facts.base.max(sequence);
         self.cluster.base.store(base, Ordering::Relaxed);
-        let (records, revision, _) = self.count().await?;
-        let imported = Imported { records, revision };
+        let (revision, _) = self.last_change().await?;
+        let imported = Imported { revision };
         let ended = Facts {
             base,
             is_importing: false,
@@ -175,7 +189,7 @@ impl EtcdStore {
             .await
     }
 
-    /// Executes puts, exactly once: a put whose answer is lost could arrive after a later change.
+    /// Executes changes exactly once: one whose answer is lost could arrive after a later change.
     async fn write(&self, success: Vec<RequestOp>) -> Result<(), StoreError> {
         let cluster = &self.cluster;
         let deadline = Instant::now() + cluster.commit_timeout;
@@ -223,13 +237,12 @@ impl EtcdStore {
     }
 
     async fn write_all(&self, out: impl Write, facts: &Facts) -> Result<Transferred, TransferError> {
-        let (count, last, revision) = self.count().await?;
+        let (last, revision) = self.last_change().await?;
         let base = self.cluster.base();
         // As long as nothing was changed since an import, the greatest version is that of the stream.
         let sequence = match facts.imported {
-            Some(imported) if imported.records == count && last <= imported.revision => base,
-            None if count == 0 => base,
-            _ => layout::version(base, revision),
+            Some(imported) if last <= imported.revision => base,
+            _ => layout::version(base, last),
         };
         let mut digesting = Digesting::new(out);
         let mut stream = StreamWriter::begin(BufWriter::new(&mut digesting), sequence)?;
@@ -250,25 +263,23 @@ impl EtcdStore {
         })
     }
 
-    /// The number of records, the revision of their last change, and the revision that they were counted at. The epoch does not
-    /// count, because no stream has it.
-    async fn count(&self) -> Result<(u64, i64, i64), TransferError> {
-        let facts = RangeRequest::key(self.cluster.layout.facts());
-        let now: RangeResponse = self.ask(path::RANGE, &facts).await?;
-        let revision = now.header.map_or(0, |header| header.revision);
+    /// The revision of the last change of a record, deletions included, and the revision that this was read at. The epoch does
+    /// not count, because no stream has it.
+    async fn last_change(&self) -> Result<(i64, i64), TransferError> {
+        let deleted = RangeRequest::key(self.cluster.layout.deleted());
+        let deleted: RangeResponse = self.ask(path::RANGE, &deleted).await?;
+        let revision = deleted.header.map_or(0, |header| header.revision);
+        let mut last = deleted.kvs.first().map_or(0, |stored| stored.mod_revision);
         let epoch = self.cluster.layout.record(&Key::epoch().encode());
         let mut pages = Pages {
             keys_only: true,
             ..Pages::of(self, revision)
         };
-        let (mut count, mut last) = (0, 0);
         while let Some(page) = pages.next().await? {
-            for stored in page.iter().filter(|stored| stored.key != epoch) {
-                count += 1;
-                last = last.max(stored.mod_revision);
-            }
+            let records = page.iter().filter(|stored| stored.key != epoch);
+            last = records.map(|stored| stored.mod_revision).fold(last, i64::max);
         }
-        Ok((count, last, revision))
+        Ok((last, revision))
     }
 }
 

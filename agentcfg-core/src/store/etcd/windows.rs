@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use quick_cache::sync::Cache;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
@@ -27,7 +28,22 @@ const SKEW: i64 = 2000;
 const KEPT: i64 = 60_000;
 
 /// Counts the requests that arrive while others are counted together.
-pub(super) struct Counting(pub(super) Arc<Cluster>);
+pub(super) struct Counting {
+    cluster: Arc<Cluster>,
+    /// The windows that this process was the last to count in, by subject, each with the revision of the count.
+    recent: Cache<String, (Window, i64)>,
+}
+
+impl Counting {
+    pub(super) fn new(cluster: Arc<Cluster>) -> Self {
+        /// How many windows are kept.
+        const RECENT: usize = 16_384;
+        Self {
+            cluster,
+            recent: Cache::new(RECENT),
+        }
+    }
+}
 
 /// The requests of one subject.
 #[derive(Debug, Clone)]
@@ -57,7 +73,7 @@ impl Work for Counting {
             by_subject.entry(&hit.subject).or_default().push(hit.length);
         }
         let deadline = Instant::now() + COUNT_TIMEOUT;
-        match count(&self.0, &by_subject, deadline).await {
+        match self.count(&by_subject, deadline).await {
             Ok((windows, now_millis)) => {
                 let mut before: BTreeMap<&str, u64> = BTreeMap::new();
                 let mut counted = Vec::with_capacity(group.len());
@@ -126,66 +142,83 @@ impl SharedWindows for EtcdStore {
     }
 }
 
-/// Returns the window of each subject after its requests were counted, and the time.
-async fn count<'a>(
-    cluster: &Cluster,
-    group: &BTreeMap<&'a str, Vec<i64>>,
-    deadline: Instant,
-) -> Result<(BTreeMap<&'a str, Window>, i64), Failure> {
-    let keys: Vec<Vec<u8>> = group.keys().map(|subject| cluster.layout.window(subject)).collect();
-    let reads = || keys.iter().map(|key| RequestOp::range(RangeRequest::key(key.clone())));
-    let read = TxnRequest {
-        success: reads().collect(),
-        ..TxnRequest::default()
-    };
-    let mut found = window_states(cluster.client.read(&read, deadline).await?.ranges());
-    loop {
-        // The time is read after the windows, so that the clock which opened one is not ahead on the same machine.
-        let now = cluster.clock.now().unix_millis();
-        let windows: Vec<Window> = group
-            .iter()
-            .zip(&found)
-            .map(|((_, hits), (window, _))| {
-                let length = hits.iter().copied().max().unwrap_or_default();
-                let window = Window::at(*window, now, length);
-                Window {
-                    used: window.used.saturating_add(hits.len() as u64),
-                    ..window
-                }
-            })
-            .collect();
-        let put = |(key, window): (&Vec<u8>, &Window)| {
-            RequestOp::put(key.clone(), serde_json::to_vec(window).unwrap_or_default(), 0)
-        };
-        let txn = TxnRequest {
-            compare: keys
-                .iter()
-                .zip(&found)
-                .map(|(key, (_, revision))| Compare::changed_in(key.clone(), *revision))
-                .collect(),
-            success: keys.iter().zip(&windows).map(put).collect(),
-            failure: reads().collect(),
-        };
-        let member = cluster.client.member();
-        let answer = cluster
-            .client
-            .call::<_, TxnResponse>(member, path::TXN, &txn, patience(&txn))
-            .await;
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(failure @ Failure::Refused(_)) => return Err(failure),
-            Err(failure) => {
-                cluster.client.switch_from(member);
-                return Err(failure);
+impl Counting {
+    /// Returns the window of each subject after its requests were counted, and the time.
+    async fn count<'a>(
+        &self,
+        group: &BTreeMap<&'a str, Vec<i64>>,
+        deadline: Instant,
+    ) -> Result<(BTreeMap<&'a str, Window>, i64), Failure> {
+        let cluster = &*self.cluster;
+        let keys: Vec<Vec<u8>> = group.keys().map(|subject| cluster.layout.window(subject)).collect();
+        let reads = || keys.iter().map(|key| RequestOp::range(RangeRequest::key(key.clone())));
+        let recent = group.keys().map(|subject| {
+            let (window, revision) = self.recent.get(*subject)?;
+            Some((Some(window), revision))
+        });
+        // If another process has counted since, the transaction is refused, and its answer has the windows.
+        let mut found = match recent.collect::<Option<Vec<_>>>() {
+            Some(recent) => recent,
+            None => {
+                let read = TxnRequest {
+                    success: reads().collect(),
+                    ..TxnRequest::default()
+                };
+                window_states(cluster.client.read(&read, deadline).await?.ranges())
             }
         };
-        if answer.succeeded {
-            return Ok((group.keys().copied().zip(windows).collect(), now));
+        loop {
+            // The time is read after the windows, so that the clock which opened one is not ahead on the same machine.
+            let now = cluster.clock.now().unix_millis();
+            let windows: Vec<Window> = group
+                .iter()
+                .zip(&found)
+                .map(|((_, hits), (window, _))| {
+                    let length = hits.iter().copied().max().unwrap_or_default();
+                    let window = Window::at(*window, now, length);
+                    Window {
+                        used: window.used.saturating_add(hits.len() as u64),
+                        ..window
+                    }
+                })
+                .collect();
+            let put = |(key, window): (&Vec<u8>, &Window)| {
+                RequestOp::put(key.clone(), serde_json::to_vec(window).unwrap_or_default(), 0)
+            };
+            let txn = TxnRequest {
+                compare: keys
+                    .iter()
+                    .zip(&found)
+                    .map(|(key, (_, revision))| Compare::changed_in(key.clone(), *revision))
+                    .collect(),
+                success: keys.iter().zip(&windows).map(put).collect(),
+                failure: reads().collect(),
+            };
+            let member = cluster.client.member();
+            let answer = cluster
+                .client
+                .call::<_, TxnResponse>(member, path::TXN, &txn, patience(&txn))
+                .await;
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err(failure @ Failure::Refused(_)) => return Err(failure),
+                Err(failure) => {
+                    cluster.client.switch_from(member);
+                    return Err(failure);
+                }
+            };
+            if answer.succeeded {
+                let revision = answer.revision();
+                for (subject, window) in group.keys().zip(&windows) {
+                    self.recent.insert((*subject).to_owned(), (*window, revision));
+                }
+                return Ok((group.keys().copied().zip(windows).collect(), now));
+            }
+            if Instant::now() >= deadline {
+                return Err(Failure::NotExecuted("too many servers count at the same time".into()));
+            }
+            found = window_states(answer.ranges());
         }
-        if Instant::now() >= deadline {
-            return Err(Failure::NotExecuted("too many servers count at the same time".into()));
-        }
-        found = window_states(answer.ranges());
     }
 }
 

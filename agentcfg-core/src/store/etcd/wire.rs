@@ -9,7 +9,6 @@ use prost::{Enumeration, Message, Oneof};
 pub(super) mod path {
     pub(in super::super) const TXN: &str = "/etcdserverpb.KV/Txn";
     pub(in super::super) const RANGE: &str = "/etcdserverpb.KV/Range";
-    pub(in super::super) const DELETE_RANGE: &str = "/etcdserverpb.KV/DeleteRange";
     pub(in super::super) const STATUS: &str = "/etcdserverpb.Maintenance/Status";
     pub(in super::super) const LEASE_GRANT: &str = "/etcdserverpb.Lease/LeaseGrant";
     pub(in super::super) const LEASE_REVOKE: &str = "/etcdserverpb.Lease/LeaseRevoke";
@@ -19,6 +18,8 @@ pub(super) mod path {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ResponseHeader {
+    #[prost(uint64, tag = "1")]
+    pub(super) cluster_id: u64,
     #[prost(int64, tag = "3")]
     pub(super) revision: i64,
 }
@@ -257,7 +258,11 @@ impl RequestOp {
     }
 
     pub(super) fn delete(key: Vec<u8>) -> Self {
-        let range_end = Vec::new();
+        Self::delete_range(key, Vec::new())
+    }
+
+    /// Deletes the keys from `key` up to `range_end`, which is excluded.
+    pub(super) fn delete_range(key: Vec<u8>, range_end: Vec<u8>) -> Self {
         Self {
             request: Some(Request::DeleteRange(DeleteRangeRequest { key, range_end })),
         }
@@ -283,6 +288,10 @@ impl RangeRequest {
 impl TxnResponse {
     pub(super) fn revision(&self) -> i64 {
         self.header.as_ref().map_or(0, |header| header.revision)
+    }
+
+    pub(super) fn cluster(&self) -> u64 {
+        self.header.as_ref().map_or(0, |header| header.cluster_id)
     }
 
     /// The answers of the reads.
