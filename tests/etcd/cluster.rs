@@ -51,18 +51,18 @@ impl Cluster {
         if let Some(cluster) = shared.upgrade() {
             return Some(cluster);
         }
-        let cluster = Arc::new(Self::start(&LIMITS)?);
+        let cluster = Arc::new(Self::start(&[])?);
         *shared = Arc::downgrade(&cluster);
         Some(cluster)
     }
 
-    /// Starts a new cluster for one test.
+    /// Starts a new cluster for one test, with more settings.
     #[track_caller]
     pub fn start(settings: &[&str]) -> Option<Self> {
-        Self::of(3, settings)
+        Self::of(3, &[&LIMITS, settings].concat())
     }
 
-    /// Starts a cluster of so many members.
+    /// Starts a cluster of so many members with these settings alone.
     #[track_caller]
     pub fn of(members: usize, settings: &[&str]) -> Option<Self> {
         if program().is_none() {
@@ -93,13 +93,24 @@ impl Cluster {
             settings: settings.iter().map(|&setting| setting.to_owned()).collect(),
             stores: AtomicU32::new(0),
         };
-        (0..cluster.members.len()).for_each(|member| cluster.up(member));
-        cluster.wait_until_ready();
+        cluster.up();
         Some(cluster)
     }
 
+    /// Starts all members, and waits until the cluster answers.
+    #[track_caller]
+    pub fn up(&self) {
+        (0..self.members.len()).for_each(|member| self.start_member(member));
+        self.wait_until_ready();
+    }
+
+    /// Kills all members like a loss of power.
+    pub fn shut_down(&self) {
+        (0..self.members.len()).for_each(|member| self.kill(member));
+    }
+
     /// Starts a member.
-    pub fn up(&self, member: usize) {
+    pub fn start_member(&self, member: usize) {
         let member = &self.members[member];
         let (peer, client) = (
             format!("http://127.0.0.1:{}", member.peer),
@@ -178,6 +189,11 @@ impl Cluster {
         format!("test-{}-{number}", std::process::id())
     }
 
+    /// The cluster with a new prefix, as [`agentcfg_tests::harness::database_settings`] reads it.
+    pub fn database(&self) -> String {
+        format!("{}#{}", self.endpoints(), self.prefix())
+    }
+
     /// The options of a new store.
     pub fn options(&self) -> EtcdOptions {
         EtcdOptions {
@@ -236,7 +252,7 @@ impl Member {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        (0..self.members.len()).for_each(|member| self.kill(member));
+        self.shut_down();
     }
 }
 

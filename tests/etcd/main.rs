@@ -10,7 +10,26 @@ use agentcfg_core::model;
 
 mod cluster;
 mod conformance;
+mod end_to_end;
+mod migrate;
 mod models;
+mod nemesis;
+mod trips;
+
+// What holds for several servers on one database holds on a cluster as well, so the tests are the same.
+#[path = "../postgres/counting_proxy.rs"]
+mod counting_proxy;
+#[path = "../postgres/feed.rs"]
+mod feed;
+#[path = "../postgres/instances.rs"]
+mod instances;
+#[path = "../postgres/load.rs"]
+mod load;
+#[allow(dead_code)]
+#[path = "../postgres/server.rs"]
+mod server;
+#[path = "../postgres/sign_in.rs"]
+mod sign_in;
 
 // The reference models of the other stores and of the service, compiled from the same files.
 #[allow(dead_code)]

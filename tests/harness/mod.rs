@@ -20,8 +20,9 @@ mod tokens;
 mod wait;
 mod wire;
 
-pub use binary::{command_binary, example, server_binary};
+pub use binary::{command_binary, example, other_suite, server_binary};
 pub use command::{Finished, Run, run};
+pub use database::database_settings;
 pub use encode::{base64, base64url, hex};
 pub use events::{Event, Events};
 pub use http::Request;
