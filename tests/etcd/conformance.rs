@@ -217,7 +217,7 @@ async fn the_largest_change_is_one_commit() {
     let log = workspace(1);
     let key = |kind, number: u32| Key::in_workspace(log, kind, format!("agent-{number:05}"));
     let puts = |number: u32| {
-        [Kind::Agent, Kind::AgentVersion, Kind::SetMember].map(|kind| Write::Put(key(kind, number), vec![b'1'; 2500]))
+        [Kind::Agent, Kind::AgentVersion, Kind::SetMember].map(|kind| Write::Put(key(kind, number), vec![b'1'; 500]))
     };
     let checks =
         (0..2000).flat_map(|number| [Kind::Agent, Kind::SetMember].map(|kind| Check::Absent(key(kind, number))));

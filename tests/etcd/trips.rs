@@ -45,12 +45,11 @@ async fn each_request_waits_for_the_documented_number_of_round_trips() {
     ] {
         println!("  {name}: {waited}");
     }
-    // A window is read before it is counted in, because no clock of the cluster could tell whether it has ended.
     assert_eq!(
-        list.1, 2,
-        "a list: the credential with the revision; beside it, a window is read and counted in"
+        list.1, 1,
+        "a list: the credential with the revision, and the count beside it"
     );
-    assert_eq!(create.1, 3, "a create: the same, and then the commit");
+    assert_eq!(create.1, 2, "a create: the same, and then the commit");
     assert!(update.1 <= 3, "an update reads the agent before: {update:?}");
     assert!(report.1 <= 3, "a report reads the agent before: {report:?}");
 }

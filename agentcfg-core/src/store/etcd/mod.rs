@@ -34,6 +34,7 @@ mod client;
 mod commit;
 mod error;
 mod health;
+mod joint;
 mod layout;
 mod options;
 mod outcome;
