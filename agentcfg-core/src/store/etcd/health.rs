@@ -60,9 +60,29 @@ impl Health {
     }
 }
 
-/// Checks that the members which answer allow the largest change. It sends requests of that size which change nothing.
+/// Checks that a member which answers allows the largest change. It sends requests of that size which change nothing.
 pub(super) async fn check_limits(client: &Client, layout: &Layout) -> Result<(), ConnectError> {
-    const LIMIT: Duration = Duration::from_secs(20);
+    /// How often a member is asked, one after another, until one answers.
+    const ATTEMPTS: u32 = 6;
+    let mut attempt = 1;
+    loop {
+        let member = client.member();
+        match check_member(client, layout, member).await {
+            Err(ConnectError::Unreachable(why)) if attempt < ATTEMPTS => {
+                tracing::info!(
+                    why,
+                    "a member of the etcd cluster does not show its limits, asking the next one"
+                );
+                client.switch_from(member);
+                attempt += 1;
+            }
+            checked => return checked,
+        }
+    }
+}
+
+async fn check_member(client: &Client, layout: &Layout, member: usize) -> Result<(), ConnectError> {
+    const LIMIT: Duration = Duration::from_secs(4);
     // A member accepts this much more than its limit for the frame of a request.
     const OVERHEAD: usize = 512 << 10;
     let nothing = RequestOp::range(RangeRequest {
@@ -73,14 +93,13 @@ pub(super) async fn check_limits(client: &Client, layout: &Layout) -> Result<(),
         success: vec![nothing; REQUIRED_OPS],
         ..TxnRequest::default()
     };
-    let long = StatusRequest {
-        padding: vec![0; REQUIRED_BYTES + OVERHEAD - 1024],
-    };
-    let member = client.member();
     let ops = client.call::<_, TxnResponse>(member, path::TXN, &many, LIMIT).await;
     refusal(ops.map(drop), || {
         format!("--max-txn-ops must be at least {REQUIRED_OPS}")
     })?;
+    let long = StatusRequest {
+        padding: vec![0; REQUIRED_BYTES + OVERHEAD - 1024],
+    };
     let bytes = client
         .call::<_, StatusResponse>(member, path::STATUS, &long, LIMIT)
         .await;
