@@ -76,6 +76,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+#[cfg(feature = "etcd")]
+pub use etcd::{are_endpoints as are_member_addresses, is_prefix as is_key_prefix};
+
 pub use self::batch::{Batch, Check, CommitError, Committed, Write, with_revision};
 pub use self::key::{Key, Kind, Partition, PartitionKind};
 pub use self::memory::MemoryStore;

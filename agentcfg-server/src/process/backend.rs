@@ -21,7 +21,6 @@ use crate::process::master_keys::{self, MasterKeyFault};
 /// The store in a data directory.
 pub type FileStore = RedbStore;
 pub use self::database::{Database, DatabasePlace, connect, connect_to_move};
-pub use agentcfg_core::store::etcd::{are_endpoints, is_prefix};
 pub use agentcfg_core::store::redb::{RestoreError, Scrub, check, restore, verify_backup};
 pub use agentcfg_core::store::{TransferError, Transferred};
 

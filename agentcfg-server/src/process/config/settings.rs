@@ -3,6 +3,7 @@
 use agentcfg_core::model::{AllowedHost, Plan, Provider};
 use agentcfg_core::routing::Catalogue;
 use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::store::{are_member_addresses, is_key_prefix};
 use agentcfg_core::vault::{MasterKey, Vault};
 
 use hyper::header::HeaderMap;
@@ -11,7 +12,6 @@ use super::value::Value;
 use super::{Config, LogFormat, Secret, SessionProvider, Statements, models};
 use crate::http::{Browser, InvalidPublicUrl};
 use crate::identity::is_plain_url;
-use crate::process::backend::{are_endpoints, is_prefix};
 
 /// One setting: its name in all layers, its meaning and its rule.
 ///
@@ -90,8 +90,11 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| {
             put(
                 &mut c.etcd_endpoints,
-                v.text("addresses such as http://etcd-1:2379,http://etcd-2:2379", are_endpoints)
-                    .map(Some),
+                v.text(
+                    "addresses such as http://etcd-1:2379,http://etcd-2:2379",
+                    are_member_addresses,
+                )
+                .map(Some),
             )
         },
     ),
@@ -120,7 +123,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("etcd_prefix", "what the keys in the etcd cluster begin with", |c, v| {
         put(
             &mut c.etcd_prefix,
-            v.text("1 to 40 letters, digits, dots, hyphens or underscores", is_prefix),
+            v.text("1 to 40 letters, digits, dots, hyphens or underscores", is_key_prefix),
         )
     }),
     setting(
