@@ -18,24 +18,26 @@ refuse() { # package, features, crates that it must not pull in
     echo "$package $features: $(wc -l <<<"$tree") crates, none of: $*"
 }
 
-refuse agentcfg-core "--all-features" hyper http hyper-util axum tower-http
+refuse agentcfg-core "--features redb,postgres,jwks,tls,schema,conformance" hyper http hyper-util axum tower-http tonic prost
+# etcd is called by gRPC, which needs HTTP/2: that comes with its feature alone, and without generated code.
+refuse agentcfg-core "--no-default-features --features etcd" axum tower-http redb tokio-postgres prost-build tonic-build
 refuse agentcfg-core "--no-default-features" redb argon2 jsonwebtoken tokio
 # An app that mounts the API needs nothing of the server's process.
-process="clap clap_complete clap_mangen toml redb tokio-postgres deadpool-postgres prometheus-client tracing-subscriber"
+process="clap clap_complete clap_mangen toml redb tokio-postgres deadpool-postgres tonic prost prometheus-client tracing-subscriber"
 # shellcheck disable=SC2086
 refuse agentcfg-server "--no-default-features" $process
 # shellcheck disable=SC2086
 refuse agentcfg-example-axum "" $process
-refuse agentcfg-client "" redb argon2 jsonwebtoken tokio-postgres deadpool-postgres
+refuse agentcfg-client "" redb argon2 jsonwebtoken tokio-postgres deadpool-postgres tonic
 # The command `agentcfg` is behind the feature `cli`.
 refuse agentcfg-client "" clap toml comfy-table indicatif granit-parser similar tempfile
 refuse agentcfg-client "--features cli" redb argon2 jsonwebtoken tokio-postgres deadpool-postgres
 
 # The core names an engine where it is and nowhere else. The server is checked by agentcfg-server/tests/architecture, which
 # reads paths rather than lines; so are its layers and its status codes.
-names='\b(redb|tokio_postgres|deadpool_postgres)::|\b(store|super|self|crate)::(redb|postgres)\b|\b(Redb|Postgres)[A-Z][a-z]'
+names='\b(redb|tokio_postgres|deadpool_postgres|tonic|prost)::|\b(store|super|self|crate)::(redb|postgres|etcd)\b|\b(Redb|Postgres|Etcd)[A-Z][a-z]'
 if grep -rnE "$names" --include='*.rs' agentcfg-core/src agentcfg-client/src \
-    | grep -vE '^agentcfg-core/src/store/(redb|postgres)/' | grep -vE '^[^:]*(/tests/|tests\.rs:)' \
+    | grep -vE '^agentcfg-core/src/store/(redb|postgres|etcd)/' | grep -vE '^[^:]*(/tests/|tests\.rs:)' \
     | grep -vE '^[^:]+:[0-9]+: *//'; then
     echo "error: an engine is named outside its folder under store" >&2
     exit 1

@@ -25,7 +25,7 @@
 //! | [`error`] | the kinds of failures, and what the caller should do |
 //! | [`secret`] | plaintext that is never printed |
 //! | `service` | the handle [`AgentCfg`] with every operation |
-//! | `store` | the storage contract and its stores: in memory, in a file, in PostgreSQL |
+//! | `store` | the storage contract and its stores: in memory, in a file, in PostgreSQL, in etcd |
 //! | `session` | the verifiers of session tokens |
 //! | `rate_limit` | the fixed windows that count requests |
 //! | `token` | the text of API keys |
@@ -41,6 +41,7 @@
 //! | `engine` | the service and the memory store |
 //! | `redb` (default) | the embedded store in one file |
 //! | `postgres` | the store that several servers share |
+//! | `etcd` | the same on an etcd cluster, which survives the loss of a member |
 //! | `jwks` | sessions of OpenID Connect providers |
 //! | `conformance` | tests for your own store |
 //! | `schema` | JSON Schemas of the types of the API, for an OpenAPI document |

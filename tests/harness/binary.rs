@@ -126,3 +126,18 @@ fn cargo(arguments: &[&str]) {
         arguments.join(" ")
     );
 }
+
+/// The newest build of another test binary of this package, in the directory of this one.
+pub fn other_suite(suite: &str) -> Option<PathBuf> {
+    let own = env::current_exe().expect("the path of this binary");
+    let files = std::fs::read_dir(own.parent()?).ok()?.flatten();
+    let named = files.filter(|file| {
+        let name = file.file_name();
+        let hash = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(suite)?.strip_prefix('-'));
+        hash.is_some_and(|hash| hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    });
+    let newest = named.max_by_key(|file| file.metadata().and_then(|found| found.modified()).ok());
+    newest.map(|file| file.path())
+}

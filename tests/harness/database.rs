@@ -11,23 +11,41 @@ pub(super) const SESSION_SECRET: &str = "32 bytes of text for end-to-end.";
 /// The file in a server's directory that stores the URL of its database.
 pub(super) const DATABASE_URL: &str = "database-url";
 
+/// The settings of a server on a database: of a URL, or of a cluster as its addresses, `#` and the prefix of the keys.
+pub fn database_settings(database: &str) -> Vec<(&'static str, String)> {
+    match database.split_once('#') {
+        Some((endpoints, prefix)) => vec![
+            ("AGENTCFG_ETCD_ENDPOINTS", endpoints.to_owned()),
+            ("AGENTCFG_ETCD_PREFIX", prefix.to_owned()),
+        ],
+        None => vec![("AGENTCFG_DATABASE_URL", database.to_owned())],
+    }
+}
+
 /// Creates a database for one server if `AGENTCFG_TEST_DATABASE` names a PostgreSQL server, as the
-/// directory of its socket and its port.
+/// directory of its socket and its port, or an etcd cluster, as its addresses.
 pub(super) fn new_database(data: &Path) -> Option<String> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let place = std::env::var("AGENTCFG_TEST_DATABASE").ok()?;
-    let (socket, port) = place.split_once(':').expect("DIRECTORY:PORT");
     let name = format!("it_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let url = match place.starts_with("http://") {
+        true => format!("{place}#{name}"),
+        false => create_database(&place, &name),
+    };
+    fs::create_dir(data).expect("a data directory");
+    fs::write(data.join(DATABASE_URL), &url).expect("a file for the URL");
+    place_session_key(data);
+    Some(url)
+}
+
+fn create_database(place: &str, name: &str) -> String {
+    let (socket, port) = place.split_once(':').expect("DIRECTORY:PORT");
     let made = std::process::Command::new("psql")
         .args(["-X", "-q", "-U", "postgres", "-h", socket, "-p", port, "-c"])
         .arg(format!("CREATE DATABASE {name}"))
         .status();
     assert!(made.expect("psql runs").success());
-    let url = format!("postgres://postgres@{}:{port}/{name}", socket.replace('/', "%2F"));
-    fs::create_dir(data).expect("a data directory");
-    fs::write(data.join(DATABASE_URL), &url).expect("a file for the URL");
-    place_session_key(data);
-    Some(url)
+    format!("postgres://postgres@{}:{port}/{name}", socket.replace('/', "%2F"))
 }
 
 /// Writes the file that the command `token` reads.

@@ -16,7 +16,7 @@ use agentcfg_client::{Client, RetryPolicy};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::database::{DATABASE_URL, SESSION_SECRET, new_database};
+use super::database::{DATABASE_URL, SESSION_SECRET, database_settings, new_database};
 use super::spawn::{dies_with_parent, spawn};
 use super::{Run, scratch, server_binary, until};
 
@@ -243,7 +243,7 @@ impl Builder {
         let stderr = dir.path().join("stderr");
         let remembered = fs::read_to_string(data.join(DATABASE_URL)).ok();
         if let Some(url) = remembered.or_else(|| on_database.then(|| new_database(&data)).flatten()) {
-            command.env("AGENTCFG_DATABASE_URL", url);
+            command.envs(database_settings(&url));
             command.env("AGENTCFG_SESSION_SECRET", SESSION_SECRET);
             command.env("AGENTCFG_MASTER_KEYS", "17".repeat(32));
         }

@@ -19,7 +19,7 @@ type Order = (Command, Sender<io::Result<Child>>);
 
 /// Starts a process that dies with this one. The kernel watches the thread that starts it, and a
 /// test's thread ends with the test, so one permanent thread starts all processes.
-pub(super) fn spawn(command: Command) -> io::Result<Child> {
+pub fn spawn(command: Command) -> io::Result<Child> {
     static ORDERS: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
     let orders = ORDERS.get_or_init(|| {
         let (orders, inbox) = mpsc::channel::<Order>();
@@ -40,7 +40,7 @@ pub(super) fn spawn(command: Command) -> io::Result<Child> {
 }
 
 /// A command for the binary at `path`, optionally as another user, that is killed when the thread that started it ends.
-pub(super) fn dies_with_parent(path: &Path, user: Option<u32>) -> Command {
+pub fn dies_with_parent(path: &Path, user: Option<u32>) -> Command {
     let mut command = if has_setpriv() || user.is_some() {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]);

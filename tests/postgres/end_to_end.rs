@@ -1,7 +1,8 @@
 //! The whole end-to-end suite, with every server on its own database.
 
-use std::path::PathBuf;
 use std::process::Command;
+
+use agentcfg_tests::harness::other_suite;
 
 use crate::cluster::{Cluster, missing};
 
@@ -21,7 +22,7 @@ const SKIPPED: &[&str] = &[
 #[test]
 fn the_end_to_end_suite_passes_on_a_database() {
     let Some(cluster) = Cluster::shared() else { return };
-    let Some(suite) = suite() else {
+    let Some(suite) = other_suite("it") else {
         missing("the test binary `it`", "cargo test -p agentcfg-tests --no-run");
         return;
     };
@@ -50,17 +51,4 @@ fn the_end_to_end_suite_passes_on_a_database() {
         "{text}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-}
-
-/// The newest build of the suite in the directory of this binary.
-fn suite() -> Option<PathBuf> {
-    let own = std::env::current_exe().unwrap();
-    let files = std::fs::read_dir(own.parent()?).ok()?.flatten();
-    let named = files.filter(|file| {
-        let name = file.file_name();
-        let hash = name.to_str().and_then(|name| name.strip_prefix("it-"));
-        hash.is_some_and(|hash| hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
-    });
-    let newest = named.max_by_key(|file| file.metadata().and_then(|found| found.modified()).ok());
-    newest.map(|file| file.path())
 }

@@ -8,6 +8,7 @@ use agentcfg_core::model;
 
 mod cluster;
 mod conformance;
+mod counting_proxy;
 mod end_to_end;
 mod feed;
 mod groups;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use agentcfg_core::clock::{Clock, SystemClock};
 use agentcfg_core::session::LocalSessions;
+use agentcfg_tests::harness::database_settings;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -68,7 +69,7 @@ impl Server {
         let mut command = command();
         command
             .args(["serve", "--listen", "127.0.0.1:0"])
-            .env("AGENTCFG_DATABASE_URL", url)
+            .envs(database_settings(url))
             .env("AGENTCFG_SESSION_SECRET", SECRET)
             .env("AGENTCFG_OPERATORS", "root")
             .env("AGENTCFG_DEFAULT_PLAN", "free")

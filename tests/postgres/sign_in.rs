@@ -1,5 +1,6 @@
 //! Browser sessions, login links and rotations on several servers.
 
+use agentcfg_tests::harness::database_settings;
 use serde_json::json;
 
 use crate::cluster::Cluster;
@@ -47,7 +48,7 @@ async fn a_link_from_the_database_works_once_on_any_server() {
     let servers = Server::three(&url);
     let made = command()
         .args(["login-link", "--user", "ada"])
-        .env("AGENTCFG_DATABASE_URL", &url)
+        .envs(database_settings(&url))
         .env("AGENTCFG_SESSION_SECRET", SECRET)
         .env("AGENTCFG_PUBLIC_URL", "https://agents.example.com")
         .output()

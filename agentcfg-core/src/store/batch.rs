@@ -111,7 +111,7 @@ pub struct Batch {
 
 impl Batch {
     /// The bytes of the values of all writes.
-    #[cfg(any(test, feature = "redb", feature = "postgres"))]
+    #[cfg(any(test, feature = "redb", feature = "postgres", feature = "etcd"))]
     pub(super) fn bytes(&self) -> u64 {
         let of = |write: &Write| match write {
             Write::Put(_, value) | Write::PutRevised(_, value) | Write::Append { value, .. } => value.len() as u64,

@@ -48,7 +48,9 @@ mod batch;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod envelope;
-#[cfg(any(test, feature = "postgres"))]
+#[cfg(feature = "etcd")]
+pub mod etcd;
+#[cfg(any(test, feature = "postgres", feature = "etcd"))]
 mod group;
 mod key;
 mod memory;
@@ -61,16 +63,21 @@ pub mod postgres;
 pub mod redb;
 mod scan;
 mod stamp;
-#[cfg(any(feature = "redb", feature = "postgres"))]
+#[cfg(any(feature = "redb", feature = "postgres", feature = "etcd"))]
 mod stream;
 #[cfg(all(test, feature = "conformance"))]
 mod tests;
 mod track;
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+mod transfer;
 mod watch;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+
+#[cfg(feature = "etcd")]
+pub use etcd::{are_endpoints as are_member_addresses, is_prefix as is_key_prefix};
 
 pub use self::batch::{Batch, Check, CommitError, Committed, Write, with_revision};
 pub use self::key::{Key, Kind, Partition, PartitionKind};
@@ -78,9 +85,11 @@ pub use self::memory::MemoryStore;
 pub use self::scan::{Direction, Scan, Scanned};
 pub(crate) use self::stamp::Stamps;
 pub use self::stamp::{Marks, Stamp};
-#[cfg(any(feature = "redb", feature = "postgres"))]
+#[cfg(any(feature = "redb", feature = "postgres", feature = "etcd"))]
 pub use self::stream::{Digest, Digesting};
 pub use self::track::{Changed, Tracker, Trackers};
+#[cfg(any(feature = "postgres", feature = "etcd"))]
+pub use self::transfer::{TransferError, Transferred};
 pub use self::watch::{Notifier, Watcher};
 use crate::model::WorkspaceId;
 

@@ -1,27 +1,28 @@
-//! The store of a server. This is the one file of the server that names the storage engines.
+//! The store of a server. This file and those below it are the only ones of the server that name the storage engines.
+
+mod database;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use agentcfg_core::AgentCfg;
-use agentcfg_core::rate_limit::{SharedLimiter, SharedState, SharedWindows};
-use agentcfg_core::store::Store;
-use agentcfg_core::store::postgres::{self, ConnectError, PostgresOptions, PostgresStore};
+use agentcfg_core::rate_limit::{SharedLimiter, SharedState};
+use agentcfg_core::store::postgres::ConnectError;
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
+use agentcfg_core::store::{Store, etcd};
 use agentcfg_core::vault::Vault;
 
-use crate::process::config::{Config, Secret, SessionProvider, Statements};
+use crate::process::config::{Config, SessionProvider};
 use crate::process::control::{self, Control, Order};
 use crate::process::datadir::{DataDir, DataDirError, DataLock};
 use crate::process::master_keys::{self, MasterKeyFault};
 
 /// The store in a data directory.
 pub type FileStore = RedbStore;
-/// The store in a database.
-pub type Database = PostgresStore;
-pub use agentcfg_core::store::postgres::{TransferError, Transferred};
+pub use self::database::{Database, DatabasePlace, connect, connect_to_move};
 pub use agentcfg_core::store::redb::{BackupError, OpenError, RestoreError, Scrub, check, restore, verify_backup};
+pub use agentcfg_core::store::{TransferError, Transferred};
 
 /// Why a store cannot be used, with the way out.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +45,13 @@ pub enum BackendError {
         /// The error of the store.
         #[from]
         source: ConnectError,
+    },
+    /// The etcd cluster cannot be used.
+    #[error("{source}{}", way_into_cluster(.source))]
+    Cluster {
+        /// The error of the store.
+        #[from]
+        source: etcd::ConnectError,
     },
     /// The master keys cannot be used.
     #[error(transparent)]
@@ -88,6 +96,18 @@ fn way_in(error: &ConnectError) -> &'static str {
     }
 }
 
+fn way_into_cluster(error: &etcd::ConnectError) -> &'static str {
+    match error {
+        etcd::ConnectError::Options(_) => " (etcd_endpoints and the settings beside it)",
+        etcd::ConnectError::Unreachable(_) => {
+            "; check etcd_endpoints and etcd_user, or wait for the cluster with --wait-for SECONDS"
+        }
+        etcd::ConnectError::TooSmall(_) => "; restart its members with that option, one after another",
+        etcd::ConnectError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
+        _ => "",
+    }
+}
+
 /// The store of a server, with what belongs to its engine.
 pub enum Backend {
     /// One file in a data directory that this process holds.
@@ -104,9 +124,9 @@ pub enum Backend {
         control: Option<Control>,
     },
     /// A database that servers share.
-    Postgres {
+    Shared {
         /// The store.
-        store: Arc<PostgresStore>,
+        database: Database,
         /// Counts requests in the database, together with other servers.
         limiter: Option<SharedLimiter>,
         /// The state of that counter, for the metrics.
@@ -123,13 +143,13 @@ impl Backend {
     ///
     /// See [`BackendError`].
     pub async fn open(config: &Config) -> Result<Self, BackendError> {
-        if let Some(url) = &config.database_url {
+        if let Some(place) = DatabasePlace::of(config) {
             let vault = master_keys::find(config, None, false)?;
-            let store = Arc::new(connect(config, url).await?);
-            let limiter = SharedLimiter::new(Arc::clone(&store) as _);
+            let database = connect(config, &place).await?;
+            let limiter = SharedLimiter::new(database.windows());
             let state = limiter.state();
-            return Ok(Self::Postgres {
-                store,
+            return Ok(Self::Shared {
+                database,
                 limiter: Some(limiter),
                 state,
                 vault,
@@ -161,7 +181,7 @@ impl Backend {
     pub fn store(&self) -> Arc<dyn Store> {
         match self {
             Self::Embedded { store, .. } => Arc::clone(store) as _,
-            Self::Postgres { store, .. } => Arc::clone(store) as _,
+            Self::Shared { database, .. } => database.store(),
         }
     }
 
@@ -169,7 +189,7 @@ impl Backend {
     pub fn dir(&self) -> Option<&DataDir> {
         match self {
             Self::Embedded { lock, .. } => Some(lock.dir()),
-            Self::Postgres { .. } => None,
+            Self::Shared { .. } => None,
         }
     }
 
@@ -182,14 +202,14 @@ impl Backend {
     pub fn take_limiter(&mut self) -> Option<SharedLimiter> {
         match self {
             Self::Embedded { .. } => None,
-            Self::Postgres { limiter, .. } => limiter.take(),
+            Self::Shared { limiter, .. } => limiter.take(),
         }
     }
 
     /// The master keys, if there are any. The first call takes them.
     pub fn take_vault(&mut self) -> Option<Vault> {
         match self {
-            Self::Embedded { vault, .. } | Self::Postgres { vault, .. } => vault.take(),
+            Self::Embedded { vault, .. } | Self::Shared { vault, .. } => vault.take(),
         }
     }
 
@@ -197,7 +217,7 @@ impl Backend {
     pub fn shared_state(&self) -> Option<Arc<SharedState>> {
         match self {
             Self::Embedded { .. } => None,
-            Self::Postgres { state, .. } => Some(Arc::clone(state)),
+            Self::Shared { state, .. } => Some(Arc::clone(state)),
         }
     }
 
@@ -229,7 +249,7 @@ impl Backend {
     pub fn embedded(&self) -> Option<Arc<RedbStore>> {
         match self {
             Self::Embedded { store, .. } => Some(Arc::clone(store)),
-            Self::Postgres { .. } => None,
+            Self::Shared { .. } => None,
         }
     }
 
@@ -237,15 +257,15 @@ impl Backend {
     pub fn keeper(&self) -> Keeper {
         match self {
             Self::Embedded { store, .. } => Keeper::Embedded(Arc::clone(store)),
-            Self::Postgres { store, .. } => Keeper::Postgres(Arc::clone(store)),
+            Self::Shared { database, .. } => Keeper::Shared(database.clone()),
         }
     }
 
     /// Finishes and closes the store.
-    pub fn close(&self) {
+    pub async fn close(&self) {
         match self {
             Self::Embedded { store, .. } => store.close(),
-            Self::Postgres { store, .. } => store.close(),
+            Self::Shared { database, .. } => database.close().await,
         }
     }
 }
@@ -255,7 +275,7 @@ pub enum Keeper {
     /// The embedded store.
     Embedded(Arc<RedbStore>),
     /// The database.
-    Postgres(Arc<PostgresStore>),
+    Shared(Database),
 }
 
 impl Keeper {
@@ -263,33 +283,15 @@ impl Keeper {
     pub async fn look_after(&self) -> bool {
         match self {
             Self::Embedded(store) => store.is_ready(),
-            Self::Postgres(store) => {
-                let swept = store.sweep().await;
+            Self::Shared(database) => {
+                let swept = database.windows().sweep().await;
                 if let Err(error) = &swept {
                     tracing::warn!(%error, "could not remove rate windows that have ended, trying again");
                 }
-                swept.is_ok()
+                swept.is_ok() && database.store().read_only().is_none()
             }
         }
     }
-}
-
-/// Connects to the database as the configuration says.
-///
-/// # Errors
-///
-/// [`BackendError::Database`] with the way out.
-pub async fn connect(config: &Config, url: &Secret) -> Result<PostgresStore, BackendError> {
-    let options = PostgresOptions {
-        pool_size: config.database_pool_size,
-        statements: match config.database_statements {
-            Statements::Prepared => postgres::Statements::Prepared,
-            Statements::Unnamed => postgres::Statements::Unnamed,
-        },
-        connect_wait: config.database_wait,
-        ..PostgresOptions::new(url.expose())
-    };
-    Ok(PostgresStore::connect(&options).await?)
 }
 
 /// The bytes of each cache of a server.

@@ -62,7 +62,7 @@ pub enum Command {
     #[command(
         long_about = "Writes one consistent copy of the store. When a server runs on the directory, it writes the copy and sends it \
                       through a socket that only the owner of the directory can open. Keys are not part of the copy. Back \
-                      up a store in PostgreSQL with the database's own tools."
+                      up a store in a database with the database's own tools."
     )]
     Backup(BackupArgs),
     /// Put a backup into a directory that has no store yet
@@ -75,10 +75,10 @@ pub enum Command {
     /// Verify the structure of the store and the checksum of every record
     #[command(
         long_about = "Verifies the structure of the store and the checksum of every record. Exits 0 when no fault is found, else 1. Check \
-                      a store in PostgreSQL with the database's own tools."
+                      a store in a database with the database's own tools."
     )]
     Check(CheckArgs),
-    /// Move a store from a data directory into PostgreSQL, or back
+    /// Move a store from a data directory into PostgreSQL or etcd, or back
     #[command(
         long_about = "Copies all records atomically, verifies the copy, and leaves the source unchanged. An interrupted \
                       run changes nothing: run it again. A run after a finished one reports that. A target that holds other \
@@ -250,10 +250,11 @@ pub struct CheckArgs {
                   AGENTCFG_DATABASE_URL_FILE=/run/secrets/url agentcfg-server migrate --from postgres --to /var/lib/agentcfg"
 )]
 pub struct MigrateArgs {
-    /// Data directory or postgres:// URL to move from; `postgres` is the URL in AGENTCFG_DATABASE_URL or _FILE
+    /// Data directory or postgres:// URL to move from; `postgres` is the URL in AGENTCFG_DATABASE_URL or _FILE, `etcd` the
+    /// cluster in AGENTCFG_ETCD_ENDPOINTS
     #[arg(long, value_name = "DIR|URL")]
     pub from: String,
-    /// Data directory or postgres:// URL to move to
+    /// Data directory or postgres:// URL to move to; `postgres` and `etcd` as for --from
     #[arg(long, value_name = "DIR|URL")]
     pub to: String,
     /// TOML file with settings

@@ -98,7 +98,7 @@ impl Server {
     /// ```
     pub async fn open(config: Config) -> Result<Self, StartError> {
         let is_local = config.provider()?.is_none();
-        if is_local && config.database_url.is_some() && config.session_secret.is_none() {
+        if is_local && config.is_shared() && config.session_secret.is_none() {
             return Err(StartError::NoSessionSecret);
         }
         // Before anything is made on disk.
@@ -309,7 +309,7 @@ impl Server {
         if let Err(error) = self.service.flush().await {
             tracing::warn!(?error, "could not write when API keys were last used");
         }
-        self.backend.close();
+        self.backend.close().await;
         Ok(drained)
     }
 }

@@ -291,7 +291,7 @@ mod tests {
         };
         seconds(25).await;
         assert_eq!(manager.message(), None, "nothing has changed");
-        backend.close();
+        backend.close().await;
         seconds(25).await;
         assert_eq!(
             manager.message().unwrap(),

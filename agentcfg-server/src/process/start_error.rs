@@ -27,7 +27,7 @@ pub enum StartError {
     Backend(#[from] BackendError),
     /// Several servers must agree on the secret of session tokens.
     #[error(
-        "session_secret is required with database_url, because there is no data directory to keep one in: write 32 \
+        "session_secret is required with database_url or etcd_endpoints, because there is no data directory to keep one in: write 32 \
          random bytes or more to a file, the same for every server, and name it in AGENTCFG_SESSION_SECRET_FILE"
     )]
     NoSessionSecret,

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use agentcfg_tests::harness::{Run, Server, scratch};
+use agentcfg_tests::harness::{Run, Server, database_settings, scratch};
 use serde_json::json;
 
 use super::{code, cookie};
@@ -13,7 +13,9 @@ fn link(server: &Server, user: &str) -> String {
     let mut run = Run::new(["login-link", "--user", user, "--data", data]).in_dir(server.data());
     // A server on a database has no control socket.
     if let Ok(url) = std::fs::read_to_string(server.data().join("database-url")) {
-        run = run.env("AGENTCFG_DATABASE_URL", url);
+        for (name, value) in database_settings(&url) {
+            run = run.env(name, value);
+        }
     }
     run.finish().succeeded().trim().to_owned()
 }

@@ -4,11 +4,10 @@ use tokio_postgres::Transaction;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::super::{Key, PartitionKind, Record, StoreError};
+use super::super::{Key, PartitionKind, Record, StoreError, TransferError};
 use super::run::Param;
 use super::sql::Sql;
 use super::table::{Place, Table};
-use super::transfer::TransferError;
 
 /// The number of bytes after which the collected records are inserted.
 const FLUSH_BYTES: usize = 1 << 20;

@@ -77,10 +77,10 @@ pub use self::options::{PostgresOptions, Statements};
 use self::pool::Connections;
 use self::reads::Reads;
 use self::sql::Sql;
-pub use self::transfer::{TransferError, Transferred};
 use self::windows::Windows;
 use super::group::GroupCommit;
 use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
+pub use super::{TransferError, Transferred};
 use crate::model::WorkspaceId;
 
 /// A store in a PostgreSQL database, which any number of processes can use at the same time.

@@ -7,7 +7,7 @@ use agentcfg_core::model::UserId;
 
 use super::serve::runtime;
 use super::{CommandError, issues_tokens};
-use crate::process::backend::{connect, open_store};
+use crate::process::backend::{DatabasePlace, connect, open_store};
 use crate::process::cli::LoginLinkArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::control::{self, Order};
@@ -17,10 +17,13 @@ pub(super) fn run(args: &LoginLinkArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
     issues_tokens(&config, "login-link")?;
     let user: UserId = args.user.parse()?;
-    if let Some(url) = &config.database_url {
+    if let Some(place) = DatabasePlace::of(&config) {
         return runtime()?.block_on(async {
-            let service = AgentCfg::builder(connect(&config, url).await?).build();
-            print(&service, &config, &user).await
+            let database = connect(&config, &place).await?;
+            let service = AgentCfg::builder(database.store()).build();
+            let printed = print(&service, &config, &user).await;
+            database.close().await;
+            printed
         });
     }
     let dir = DataDir::open(&config.data)?;

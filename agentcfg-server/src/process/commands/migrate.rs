@@ -9,15 +9,17 @@ use agentcfg_core::store::{Digest, Digesting};
 
 use super::CommandError;
 use super::serve::runtime;
-use crate::process::backend::{self, Database, FileStore, TransferError, Transferred, connect, open_store};
+use crate::process::backend::{
+    self, Database, DatabasePlace, FileStore, TransferError, Transferred, connect_to_move, open_store,
+};
 use crate::process::cli::MigrateArgs;
-use crate::process::config::{Config, Flags, Secret};
+use crate::process::config::{Config, Flags};
 use crate::process::datadir::{DataDir, DataDirError, DataLock};
 
 /// Where a store is.
 enum Place {
     Directory(PathBuf),
-    Database(Secret),
+    Database(DatabasePlace),
 }
 
 pub(super) fn run(args: &MigrateArgs) -> Result<ExitCode, CommandError> {
@@ -35,40 +37,46 @@ pub(super) fn run(args: &MigrateArgs) -> Result<ExitCode, CommandError> {
                 Err("both are directories; use `agentcfg-server backup` and `restore`".into())
             }
             (Place::Database(_), Place::Database(_)) => {
-                Err("both are databases; use the database's own tools, such as pg_dump and pg_restore".into())
+                Err("both are databases; move from one into a data directory, and from there into the other one".into())
             }
         }
     })
 }
 
 fn place(text: &str, config: &Config) -> Result<Place, CommandError> {
-    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-        return Ok(Place::Database(Secret::new(text)));
-    }
-    match (text, &config.database_url) {
-        ("postgres", Some(url)) => Ok(Place::Database(url.clone())),
-        ("postgres", None) => {
-            Err("`postgres` means the URL in database_url (AGENTCFG_DATABASE_URL or _FILE), and there is none".into())
-        }
-        (directory, _) => Ok(Place::Directory(directory.into())),
-    }
+    let database = DatabasePlace::named(text, config)?;
+    Ok(database.map_or_else(|| Place::Directory(text.into()), Place::Database))
 }
 
-async fn into_database(from: &Path, to: &Secret, config: &Config) -> Result<ExitCode, CommandError> {
+async fn into_database(from: &Path, to: &DatabasePlace, config: &Config) -> Result<ExitCode, CommandError> {
     let (lock, store) = open_source(from, config)?;
+    let database = connect_to_move(config, to).await?;
+    let filled = fill_database(&database, store, (from, to)).await;
+    database.close().await;
+    drop(lock);
+    filled
+}
+
+async fn fill_database(
+    database: &Database,
+    store: FileStore,
+    (from, to): (&Path, &DatabasePlace),
+) -> Result<ExitCode, CommandError> {
     let digest = digest(&store)?;
-    let database = open_database(to, config).await?;
-    let there = database.export(io::sink()).await?;
-    if there.digest == digest {
-        return done("is already in the database, whole and unchanged", &there);
-    }
-    if there.records > 0 {
-        return Err(format!(
-            "the database holds {} records that are not those of {}; nothing was changed. Name an empty database",
-            there.records,
-            from.display()
-        )
-        .into());
+    database.require_unused().await?;
+    if !database.has_unfinished_import().await? {
+        let there = database.export(io::sink()).await?;
+        if there.digest == digest {
+            return done("is already in the database, whole and unchanged", &there);
+        }
+        if there.records > 0 {
+            return Err(format!(
+                "the database holds {} records that are not those of {}; nothing was changed. Name an empty database",
+                there.records,
+                from.display()
+            )
+            .into());
+        }
     }
     let (reader, writer) = io::pipe()?;
     let source = thread::spawn(move || store.backup(writer).map(drop));
@@ -82,20 +90,30 @@ async fn into_database(from: &Path, to: &Secret, config: &Config) -> Result<Exit
             Err(_) => Ok(()),
         })?;
     let moved = moved?;
-    drop(lock);
     if moved.digest != digest {
         return Err("what is in the database is not what was read before; try again into an empty database".into());
     }
     println!(
-        "start servers with AGENTCFG_DATABASE_URL_FILE and AGENTCFG_SESSION_SECRET_FILE; {} is as it was: keep it as a backup, \
+        "start servers with {} and AGENTCFG_SESSION_SECRET_FILE; {} is as it was: keep it as a backup, \
          and do not serve from it",
+        to.variable(),
         from.display()
     );
     done("moved into the database", &moved)
 }
 
-async fn into_directory(from: &Secret, to: &Path, config: &Config) -> Result<ExitCode, CommandError> {
-    let database = open_database(from, config).await?;
+async fn into_directory(from: &DatabasePlace, to: &Path, config: &Config) -> Result<ExitCode, CommandError> {
+    let database = connect_to_move(config, from).await?;
+    let filled = fill_directory(&database, to, config).await;
+    database.close().await;
+    filled
+}
+
+async fn fill_directory(database: &Database, to: &Path, config: &Config) -> Result<ExitCode, CommandError> {
+    database.require_unused().await?;
+    if database.has_unfinished_import().await? {
+        return Err("an import into the database has not ended, so that it holds no whole store".into());
+    }
     let dir = DataDir::open_or_create(to)?;
     let lock = dir.lock()?;
     if dir.has_store()? {
@@ -133,12 +151,6 @@ fn open_source(from: &Path, config: &Config) -> Result<(DataLock, FileStore), Co
     let lock = dir.lock()?;
     let store = open_store(&lock, config.cache_mb)?;
     Ok((lock, store))
-}
-
-async fn open_database(url: &Secret, config: &Config) -> Result<Database, CommandError> {
-    let database = connect(config, url).await?;
-    database.require_unused().await?;
-    Ok(database)
 }
 
 fn digest(store: &FileStore) -> Result<Digest, CommandError> {

@@ -15,7 +15,9 @@ use agentcfg_core::vault::MasterKey;
 
 use super::serve::runtime;
 use super::{CommandError, program};
-use crate::process::backend::{self, BackendError, BackupError, OpenError, RestoreError, open_store, verify_backup};
+use crate::process::backend::{
+    self, BackendError, BackupError, DatabasePlace, OpenError, RestoreError, open_store, verify_backup,
+};
 use crate::process::cli::{BackupArgs, CheckArgs, RestoreArgs};
 use crate::process::config::{Config, Flags};
 use crate::process::control::{self, ControlError};
@@ -30,7 +32,7 @@ pub(super) fn backup(args: &BackupArgs, environment: impl Environment) -> Result
     let config = Config::load(Flags::from(args), environment)?;
     // A running server can still save a store whose file was removed.
     let running = DataDir::open(&config.data).ok();
-    let running = running.filter(|dir| config.database_url.is_none() && dir.socket_path().exists());
+    let running = running.filter(|dir| !config.is_shared() && dir.socket_path().exists());
     let dir = match running {
         Some(dir) => dir,
         None => directory_with_store(&config, args.data.is_some())?,
@@ -79,8 +81,13 @@ fn check_hint(dir: &DataDir) -> String {
 
 pub(super) fn restore(args: &RestoreArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), environment)?;
-    if config.database_url.is_some() {
-        return Err(format!("database_url is set, and restore fills a data directory: {OTHER_TOOLS}").into());
+    if let Some(place) = DatabasePlace::of(&config) {
+        return Err(format!(
+            "{}, and restore fills a data directory: {}",
+            place.is_set(),
+            place.other_tools()
+        )
+        .into());
     }
     let from = &args.from;
     let input = File::open(from).map_err(|error| format!("cannot read {}: {error}", from.display()))?;
@@ -202,20 +209,18 @@ pub(super) fn check(args: &CheckArgs, environment: impl Environment) -> Result<E
     Ok(ExitCode::FAILURE)
 }
 
-/// What to use for a store in a database.
-const OTHER_TOOLS: &str = "a store in PostgreSQL is backed up, restored and checked with the database's own tools \
-                           (pg_basebackup, pg_dump, pg_restore, pg_amcheck); to work on a data directory, unset database_url";
-
-/// The data directory, which must have a store. With `database_url` the store is in the database, unless the command line names
+/// The data directory, which must have a store. With `database_url` or `etcd_endpoints` the store is in the database, unless the command line names
 /// a directory that has one, such as from before a migration.
 fn directory_with_store(config: &Config, is_named: bool) -> Result<DataDir, CommandError> {
     let dir = DataDir::open(&config.data).and_then(|dir| dir.require_store().map(|()| dir));
-    match (dir, config.database_url.is_some()) {
-        (Ok(dir), false) => Ok(dir),
-        (Ok(dir), true) if is_named => Ok(dir),
-        (Err(error), false) => Err(error.into()),
-        (Err(error), true) if is_named => Err(format!("{error}; database_url is set, and {OTHER_TOOLS}").into()),
-        (_, true) => Err(format!("database_url is set, and {OTHER_TOOLS}").into()),
+    match (dir, DatabasePlace::of(config)) {
+        (Ok(dir), None) => Ok(dir),
+        (Ok(dir), Some(_)) if is_named => Ok(dir),
+        (Err(error), None) => Err(error.into()),
+        (Err(error), Some(place)) if is_named => {
+            Err(format!("{error}; {}, and {}", place.is_set(), place.other_tools()).into())
+        }
+        (_, Some(place)) => Err(format!("{}, and {}", place.is_set(), place.other_tools()).into()),
     }
 }
 

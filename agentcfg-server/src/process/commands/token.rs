@@ -14,9 +14,9 @@ pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
     issues_tokens(&config, "token")?;
     // With a database there is no data directory, and the secret is in the configuration.
-    let dir = match config.database_url {
-        Some(_) => None,
-        None => Some(directory(&config)?),
+    let dir = match config.is_shared() {
+        true => None,
+        false => Some(directory(&config)?),
     };
     if config.session_secret.is_none()
         && let Some(dir) = &dir

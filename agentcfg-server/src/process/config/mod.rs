@@ -53,6 +53,20 @@ pub struct Config {
     pub database_statements: Statements,
     /// How long the start waits for the database.
     pub database_wait: Duration,
+    /// Addresses of the members of the etcd cluster that holds the store, instead of the data directory.
+    pub etcd_endpoints: Option<String>,
+    /// User of that cluster.
+    pub etcd_user: Option<String>,
+    /// Password of that user.
+    pub etcd_password: Option<Secret>,
+    /// PEM file of the authorities that sign the certificates of the members, instead of the public ones.
+    pub etcd_tls_ca: Option<PathBuf>,
+    /// PEM file of the certificate that the server shows to the cluster.
+    pub etcd_tls_cert: Option<PathBuf>,
+    /// PEM file of the key of that certificate.
+    pub etcd_tls_key: Option<PathBuf>,
+    /// What the keys of the store in the cluster begin with.
+    pub etcd_prefix: String,
     /// User ids that may change the plan of any workspace.
     pub operators: Vec<String>,
     /// Plan of a new workspace.
@@ -170,6 +184,13 @@ impl Default for Config {
             database_pool_size: 16,
             database_statements: Statements::Prepared,
             database_wait: Duration::ZERO,
+            etcd_endpoints: None,
+            etcd_user: None,
+            etcd_password: None,
+            etcd_tls_ca: None,
+            etcd_tls_cert: None,
+            etcd_tls_key: None,
+            etcd_prefix: "agentcfg".to_owned(),
             operators: Vec::new(),
             default_plan: Plan::Enterprise,
             plan_limit_free: 3,
@@ -257,11 +278,31 @@ impl Config {
 
     /// The faults of settings that belong together.
     fn contradictions(&self) -> Vec<String> {
+        let mut faults = Vec::new();
         match (&self.tls_cert, &self.tls_key) {
-            (Some(_), None) => vec!["tls_cert is set, which needs tls_key, the file of its key".to_owned()],
-            (None, Some(_)) => vec!["tls_key is set, which needs tls_cert, the file of its certificate".to_owned()],
-            _ => Vec::new(),
+            (Some(_), None) => faults.push("tls_cert is set, which needs tls_key, the file of its key".to_owned()),
+            (None, Some(_)) => {
+                faults.push("tls_key is set, which needs tls_cert, the file of its certificate".to_owned())
+            }
+            _ => {}
         }
+        if self.database_url.is_some() && self.etcd_endpoints.is_some() {
+            faults.push(
+                "database_url and etcd_endpoints are set, and the store is in one of them: unset the other".to_owned(),
+            );
+        }
+        if self.etcd_user.is_some() != self.etcd_password.is_some() {
+            faults.push("etcd_user and etcd_password belong together: set both or none".to_owned());
+        }
+        if self.etcd_tls_cert.is_some() != self.etcd_tls_key.is_some() {
+            faults.push("etcd_tls_cert and etcd_tls_key belong together: set both or none".to_owned());
+        }
+        faults
+    }
+
+    /// Whether the store is in a database that servers share, and not in the data directory.
+    pub(super) fn is_shared(&self) -> bool {
+        self.database_url.is_some() || self.etcd_endpoints.is_some()
     }
 
     /// The link that signs a user in with this code, at a server that listens on this address.

@@ -3,6 +3,7 @@
 use agentcfg_core::model::{AllowedHost, Plan, Provider};
 use agentcfg_core::routing::Catalogue;
 use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::store::{are_member_addresses, is_key_prefix};
 use agentcfg_core::vault::{MasterKey, Vault};
 
 use hyper::header::HeaderMap;
@@ -83,6 +84,48 @@ pub const SETTINGS: &[Setting] = &[
         "seconds that the start waits for the database",
         |c, v| put(&mut c.database_wait, v.seconds(0, DAY)),
     ),
+    setting(
+        "etcd_endpoints",
+        "addresses of the etcd members that hold the store, instead of the data directory",
+        |c, v| {
+            put(
+                &mut c.etcd_endpoints,
+                v.text(
+                    "addresses such as http://etcd-1:2379,http://etcd-2:2379",
+                    are_member_addresses,
+                )
+                .map(Some),
+            )
+        },
+    ),
+    setting("etcd_user", "user of the etcd cluster", |c, v| {
+        put(&mut c.etcd_user, v.text(TEXT, is_text).map(Some))
+    }),
+    secret("etcd_password", "password of that user", |c, v| {
+        put(
+            &mut c.etcd_password,
+            v.text(TEXT, is_text).map(|s| Some(Secret::new(s))),
+        )
+    }),
+    setting(
+        "etcd_tls_ca",
+        "PEM file of the authorities of the etcd members, instead of the public ones",
+        |c, v| put(&mut c.etcd_tls_ca, v.path().map(Some)),
+    ),
+    setting(
+        "etcd_tls_cert",
+        "PEM file of the certificate that the etcd cluster asks for",
+        |c, v| put(&mut c.etcd_tls_cert, v.path().map(Some)),
+    ),
+    setting("etcd_tls_key", "PEM file of the key of that certificate", |c, v| {
+        put(&mut c.etcd_tls_key, v.path().map(Some))
+    }),
+    setting("etcd_prefix", "what the keys in the etcd cluster begin with", |c, v| {
+        put(
+            &mut c.etcd_prefix,
+            v.text("1 to 40 letters, digits, dots, hyphens or underscores", is_key_prefix),
+        )
+    }),
     setting(
         "operators",
         "user ids that may change the plan of any workspace",

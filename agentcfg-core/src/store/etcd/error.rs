@@ -1,0 +1,188 @@
+//! Classification of etcd's errors: what a failed call proves.
+
+use std::error::Error as _;
+
+use tonic::{Code, ConnectError as NoConnection, Status};
+
+use super::super::StoreError;
+
+/// Why a store could not be opened on a cluster.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use agentcfg_core::store::etcd::{ConnectError, EtcdOptions, EtcdStore};
+/// let refused = EtcdStore::connect(&EtcdOptions::new("ftp://node-1")).await;
+/// assert!(matches!(refused, Err(ConnectError::Options(_))));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// An address or another option is invalid.
+    #[error("{0}")]
+    Options(String),
+    /// No member of the cluster answers, or the cluster rejects this user.
+    #[error("cannot reach the etcd cluster: {0}")]
+    Unreachable(String),
+    /// The cluster refuses transactions or requests of the size that the store needs.
+    #[error("the etcd cluster has a limit that is too low: {0}")]
+    TooSmall(String),
+    /// A newer release wrote the records. They were not changed: run that release.
+    #[error("the records in the etcd cluster have format {found}, this release reads up to {supported}")]
+    TooNew {
+        /// The format of the records.
+        found: u32,
+        /// The newest format that this release reads.
+        supported: u32,
+    },
+    /// What is stored under the prefix is not a store.
+    #[error("the etcd cluster cannot be used: {0}")]
+    Unusable(String),
+}
+
+/// Why a call gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The member did not execute the call. Another member may.
+    NotExecuted(String),
+    /// The cluster refused the call without executing it.
+    Refused(Refusal),
+    /// The call may have been executed.
+    Unknown(String),
+}
+
+/// A refusal, which proves that nothing changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The revision to read is compacted.
+    Compacted,
+    /// The lease of a put does not exist.
+    NoLease,
+    /// The token of the user is unknown or has expired.
+    TokenExpired,
+    /// The request or the transaction is larger than the cluster allows.
+    TooLarge(String),
+    /// Any other.
+    Other(String),
+}
+
+impl Failure {
+    /// The error of a read. A read changes nothing, so that it can always be repeated.
+    pub(super) fn of_read(self) -> StoreError {
+        match self {
+            Self::NotExecuted(why) | Self::Unknown(why) => StoreError::Unavailable(why),
+            Self::Refused(refusal) => refusal.into_error(),
+        }
+    }
+}
+
+impl Refusal {
+    pub(super) fn into_error(self) -> StoreError {
+        StoreError::Unavailable(match self {
+            Self::Compacted => "the cluster compacts faster than the store can read".to_owned(),
+            Self::NoLease => "the lease of this process has expired".to_owned(),
+            Self::TokenExpired => "the cluster does not accept the token of this user".to_owned(),
+            Self::TooLarge(why) | Self::Other(why) => why,
+        })
+    }
+}
+
+/// Whether this text says that the database of the cluster is full.
+pub(super) fn is_out_of_space(text: &str) -> bool {
+    text.contains("database space exceeded") || text.contains("NOSPACE")
+}
+
+/// Classifies the status of a call. Everything that is not known to prove that nothing happened is unknown.
+pub(super) fn classify(status: &Status) -> Failure {
+    let text = describe(status);
+    if has_no_connection(status) || text.contains("etcdserver: no leader") {
+        return Failure::NotExecuted(text);
+    }
+    match status.code() {
+        Code::OutOfRange if text.contains("compacted") => Failure::Refused(Refusal::Compacted),
+        Code::NotFound if text.contains("lease not found") => Failure::Refused(Refusal::NoLease),
+        Code::Unauthenticated => Failure::Refused(Refusal::TokenExpired),
+        // The revision of the permissions has moved on: a new token has the current one.
+        Code::InvalidArgument if text.contains("revision of auth store is old") => {
+            Failure::Refused(Refusal::TokenExpired)
+        }
+        Code::InvalidArgument if text.contains("too many operations") || text.contains("too large") => {
+            Failure::Refused(Refusal::TooLarge(text))
+        }
+        Code::ResourceExhausted if text.contains("larger than max") => Failure::Refused(Refusal::TooLarge(text)),
+        Code::ResourceExhausted if text.contains("too many requests") => Failure::NotExecuted(text),
+        // A put that fills the database up is executed, and answered with this error all the same.
+        Code::ResourceExhausted if is_out_of_space(&text) => Failure::Unknown(text),
+        Code::InvalidArgument | Code::PermissionDenied | Code::Unimplemented | Code::FailedPrecondition => {
+            Failure::Refused(Refusal::Other(text))
+        }
+        _ => Failure::Unknown(text),
+    }
+}
+
+/// Whether the call failed because there was no connection that it could be sent on.
+fn has_no_connection(status: &Status) -> bool {
+    let mut cause = status.source();
+    while let Some(error) = cause {
+        if error.is::<NoConnection>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// The message of a status with its causes.
+fn describe(status: &Status) -> String {
+    let mut text = status.message().to_owned();
+    let mut cause = status.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_known_refusal_proves_that_nothing_happened() {
+        let of = |code, text: &str| classify(&Status::new(code, text));
+        for (code, text) in [
+            (Code::Unavailable, "etcdserver: request timed out"),
+            (Code::Unavailable, "etcdserver: leader changed"),
+            (Code::Unknown, "h2 protocol error"),
+            (Code::DeadlineExceeded, "context deadline exceeded"),
+            (Code::Internal, "stream closed"),
+            (Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded"),
+        ] {
+            assert!(matches!(of(code, text), Failure::Unknown(_)), "{text}");
+        }
+        assert!(matches!(
+            of(Code::Unavailable, "etcdserver: no leader"),
+            Failure::NotExecuted(_)
+        ));
+        assert!(matches!(
+            of(Code::InvalidArgument, "etcdserver: too many operations in txn request"),
+            Failure::Refused(Refusal::TooLarge(_))
+        ));
+        assert_eq!(
+            of(
+                Code::OutOfRange,
+                "etcdserver: mvcc: required revision has been compacted"
+            ),
+            Failure::Refused(Refusal::Compacted)
+        );
+        assert_eq!(
+            of(Code::Unauthenticated, "etcdserver: invalid auth token"),
+            Failure::Refused(Refusal::TokenExpired)
+        );
+    }
+}

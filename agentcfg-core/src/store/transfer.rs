@@ -1,0 +1,71 @@
+//! What the export and the import of a store in a database answer.
+
+use std::io;
+
+use super::StoreError;
+use super::stream::{self, Digest, StreamFault};
+
+/// The totals of an export or an import.
+///
+/// ```no_run
+/// # use agentcfg_core::store::{TransferError, Transferred};
+/// # fn example(export: impl FnOnce(std::io::Sink) -> Result<Transferred, TransferError>) -> Result<(), TransferError> {
+/// let exported = export(std::io::sink())?;
+/// println!("{} records, digest {}", exported.records, exported.digest);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transferred {
+    /// The number of records.
+    pub records: u64,
+    /// The greatest version that the store has assigned.
+    pub sequence: u64,
+    /// The digest of the content: equal stores have equal digests.
+    pub digest: Digest,
+}
+
+/// Why an export or an import failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransferError {
+    /// There are records in the database already. They were not changed.
+    #[error("the database already holds {0} records")]
+    NotEmpty(u64),
+    /// Other processes use the store.
+    #[error("{0} connections of agentcfg servers are open on the database; stop the servers first")]
+    InUse(i64),
+    /// The stream is of a newer release.
+    #[error("the stream has format {found}, this release reads up to {supported}")]
+    TooNew {
+        /// The format of the stream.
+        found: u32,
+        /// The newest format that this release reads.
+        supported: u32,
+    },
+    /// The stream is truncated or was modified.
+    #[error("the stream is damaged: {0}")]
+    Damaged(String),
+    /// The imported records do not read back as they were in the stream. The import was rolled back.
+    #[error("the imported records do not read back as they were in the stream")]
+    VerificationFailed,
+    /// The stream could not be read or written.
+    #[error("the stream cannot be read or written: {0}")]
+    Io(#[from] io::Error),
+    /// The database failed; an import was rolled back.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<StreamFault> for TransferError {
+    fn from(fault: StreamFault) -> Self {
+        match fault {
+            StreamFault::Io(error) => Self::Io(error),
+            StreamFault::TooNew(found) => Self::TooNew {
+                found,
+                supported: stream::FORMAT,
+            },
+            StreamFault::Damaged(text) => Self::Damaged(text),
+        }
+    }
+}

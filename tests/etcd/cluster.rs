@@ -1,0 +1,279 @@
+//! A private etcd cluster of three members in a temporary directory.
+
+use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use agentcfg_core::store::etcd::{EtcdOptions, EtcdStore};
+use agentcfg_tests::harness::{dies_with_parent, not_run, spawn};
+
+/// The timeout of every expected event of the cluster.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The settings that the documentation names.
+pub const LIMITS: [&str; 4] = [
+    "--max-txn-ops=10000",
+    "--max-request-bytes=67108864",
+    "--auto-compaction-retention=10m",
+    "--quota-backend-bytes=8589934592",
+];
+
+/// Three members, each running, stopped or killed by its test.
+pub struct Cluster {
+    place: TempDir,
+    members: Vec<Member>,
+    settings: Vec<String>,
+    initial: String,
+    stores: AtomicU32,
+}
+
+struct Member {
+    name: String,
+    /// The port that members call each other on, and the one for clients.
+    peer: u16,
+    client: u16,
+    running: Mutex<Option<Child>>,
+}
+
+impl Cluster {
+    /// A running cluster, shared by tests that do not disturb it; `None`, with a message, without the program.
+    pub fn shared() -> Option<Arc<Self>> {
+        static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cluster) = shared.upgrade() {
+            return Some(cluster);
+        }
+        let cluster = Arc::new(Self::start(&[])?);
+        *shared = Arc::downgrade(&cluster);
+        Some(cluster)
+    }
+
+    /// Starts a new cluster for one test, with more settings.
+    #[track_caller]
+    pub fn start(settings: &[&str]) -> Option<Self> {
+        Self::of(3, &[&LIMITS, settings].concat())
+    }
+
+    /// Starts a cluster of so many members with these settings alone.
+    #[track_caller]
+    pub fn of(members: usize, settings: &[&str]) -> Option<Self> {
+        if program().is_none() {
+            not_run("etcd is missing (apt-get install etcd-server)");
+            return None;
+        }
+        // Memory in place of a disk: a test writes more often than a disk can sync.
+        let memory = Path::new("/dev/shm");
+        let place = match memory.is_dir() {
+            true => tempfile::Builder::new().prefix("agentcfg-etcd-").tempdir_in(memory),
+            false => tempfile::Builder::new().prefix("agentcfg-etcd-").tempdir(),
+        };
+        let members: Vec<Member> = (0..members)
+            .map(|number| Member {
+                name: format!("m{number}"),
+                peer: free_port(),
+                client: free_port(),
+                running: Mutex::default(),
+            })
+            .collect();
+        let peers = members
+            .iter()
+            .map(|member| format!("{}=http://127.0.0.1:{}", member.name, member.peer));
+        let cluster = Self {
+            place: place.unwrap(),
+            initial: peers.collect::<Vec<_>>().join(","),
+            members,
+            settings: settings.iter().map(|&setting| setting.to_owned()).collect(),
+            stores: AtomicU32::new(0),
+        };
+        cluster.up();
+        Some(cluster)
+    }
+
+    /// Starts all members, and waits until the cluster answers.
+    #[track_caller]
+    pub fn up(&self) {
+        (0..self.members.len()).for_each(|member| self.start_member(member));
+        self.wait_until_ready();
+    }
+
+    /// Kills all members like a loss of power.
+    pub fn shut_down(&self) {
+        (0..self.members.len()).for_each(|member| self.kill(member));
+    }
+
+    /// Starts a member.
+    pub fn start_member(&self, member: usize) {
+        let member = &self.members[member];
+        let (peer, client) = (
+            format!("http://127.0.0.1:{}", member.peer),
+            format!("http://127.0.0.1:{}", member.client),
+        );
+        let mut command = dies_with_parent(&program().unwrap(), None);
+        command
+            .args(["--name", &member.name, "--data-dir"])
+            .arg(self.place.path().join(&member.name))
+            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+            .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
+            .args(["--initial-cluster", &self.initial, "--logger=zap", "--log-level=error"])
+            .args(&self.settings)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(self.log(member));
+        *member.lock() = Some(spawn(command).unwrap());
+    }
+
+    fn log(&self, member: &Member) -> File {
+        let path = self.place.path().join(format!("{}.log", member.name));
+        File::options().create(true).append(true).open(path).unwrap()
+    }
+
+    /// Waits until the cluster has a leader and answers.
+    #[track_caller]
+    pub fn wait_until_ready(&self) {
+        let end = Instant::now() + TIMEOUT;
+        while !self.try_ctl(&["put", "test/ready", "1"]) {
+            assert!(Instant::now() < end, "the cluster is not ready: {}", self.logs());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Kills a member like a crash of its machine.
+    pub fn kill(&self, member: usize) {
+        if let Some(mut child) = self.members[member].lock().take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Sends a signal to a member, such as one that stops it.
+    pub fn signal(&self, member: usize, signal: Signal) {
+        if let Some(child) = &*self.members[member].lock() {
+            kill_process(Pid::from_child(child), signal).unwrap();
+        }
+    }
+
+    /// The number of the leader.
+    pub fn leader(&self) -> Option<usize> {
+        (0..self.members.len()).find(|member| {
+            let status = self.ctl_of(*member, &["endpoint", "status", "-w", "fields"]);
+            let field = |name: &str| {
+                let line = status.lines().find(|line| line.starts_with(name))?;
+                line.rsplit_once(' ').map(|(_, value)| value.to_owned())
+            };
+            field("\"MemberID\"").is_some_and(|id| field("\"Leader\"") == Some(id))
+        })
+    }
+
+    /// The addresses of all members, as the setting has them.
+    pub fn endpoints(&self) -> String {
+        let address = |member: &Member| format!("http://127.0.0.1:{}", member.client);
+        self.members.iter().map(address).collect::<Vec<_>>().join(",")
+    }
+
+    /// The port of a member for clients.
+    pub fn port(&self, member: usize) -> u16 {
+        self.members[member].client
+    }
+
+    /// A prefix that is unique among all tests.
+    pub fn prefix(&self) -> String {
+        let number = self.stores.fetch_add(1, Ordering::Relaxed);
+        format!("test-{}-{number}", std::process::id())
+    }
+
+    /// The cluster with a new prefix, as [`agentcfg_tests::harness::database_settings`] reads it.
+    pub fn database(&self) -> String {
+        format!("{}#{}", self.endpoints(), self.prefix())
+    }
+
+    /// The options of a new store.
+    pub fn options(&self) -> EtcdOptions {
+        EtcdOptions {
+            prefix: self.prefix(),
+            ..EtcdOptions::new(self.endpoints())
+        }
+    }
+
+    /// A new, empty store.
+    pub async fn store(&self) -> EtcdStore {
+        EtcdStore::connect(&self.options()).await.unwrap()
+    }
+
+    /// Runs `etcdctl` and returns its output.
+    #[track_caller]
+    pub fn ctl(&self, arguments: &[&str]) -> String {
+        let output = self.etcdctl(&self.endpoints(), arguments).output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {err}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn try_ctl(&self, arguments: &[&str]) -> bool {
+        self.etcdctl(&self.endpoints(), arguments)
+            .output()
+            .unwrap()
+            .status
+            .success()
+    }
+
+    fn ctl_of(&self, member: usize, arguments: &[&str]) -> String {
+        let endpoint = format!("http://127.0.0.1:{}", self.members[member].client);
+        let output = self.etcdctl(&endpoint, arguments).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn etcdctl(&self, endpoints: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new("etcdctl");
+        command.env("ETCDCTL_API", "3");
+        command.args(["--endpoints", endpoints, "--command-timeout=2s", "--dial-timeout=1s"]);
+        command.args(arguments);
+        command
+    }
+
+    fn logs(&self) -> String {
+        let log = |member: &Member| fs::read_to_string(self.place.path().join(format!("{}.log", member.name)));
+        self.members.iter().filter_map(|member| log(member).ok()).collect()
+    }
+}
+
+impl Member {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}
+
+/// The program `etcd`, with `etcdctl` beside it.
+fn program() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let find = |name: &str| {
+        std::env::split_paths(&path)
+            .map(|dir| dir.join(name))
+            .find(|file| file.is_file())
+    };
+    find("etcdctl").and_then(|_| find("etcd"))
+}
+
+/// A TCP port on which nothing listens.
+pub fn free_port() -> u16 {
+    loop {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        // A connection that was just closed may still hold it.
+        if TcpStream::connect(("127.0.0.1", port)).is_err() {
+            return port;
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! etcd: the store on a real cluster of three members that the tests start themselves, and several server processes on one
+//! cluster.
+//!
+//! The tests look for `etcd` and `etcdctl` in the path. Without them they report it and pass; with `CI=true` they fail.
+
+// Tests watch real processes in real time.
+#![allow(clippy::disallowed_methods)]
+
+use agentcfg_core::model;
+
+mod cluster;
+mod conformance;
+mod end_to_end;
+mod migrate;
+mod models;
+mod nemesis;
+mod trips;
+
+// What holds for several servers on one database holds on a cluster as well, so the tests are the same.
+#[path = "../postgres/counting_proxy.rs"]
+mod counting_proxy;
+#[path = "../postgres/feed.rs"]
+mod feed;
+#[path = "../postgres/instances.rs"]
+mod instances;
+#[path = "../postgres/load.rs"]
+mod load;
+#[allow(dead_code)]
+#[path = "../postgres/server.rs"]
+mod server;
+#[path = "../postgres/sign_in.rs"]
+mod sign_in;
+
+// The reference models of the other stores and of the service, compiled from the same files.
+#[allow(dead_code)]
+#[path = "../../agentcfg-core/tests/service/model/mod.rs"]
+mod service_model;
+#[allow(dead_code, unused_imports)]
+#[path = "../../agentcfg-core/tests/service/support/mod.rs"]
+mod support;
+
+#[allow(dead_code)]
+mod store_model;

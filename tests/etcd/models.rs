@@ -1,0 +1,49 @@
+//! The store and the service on a cluster, compared with reference models.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+use crate::cluster::Cluster;
+use crate::service_model::{any_step, run, settings};
+use crate::store_model::model_tests::{agree, step};
+use crate::support::World;
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+fn wait(future: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(future);
+}
+
+#[test]
+fn the_store_agrees_with_the_model() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let steps = proptest::collection::vec(step(), 1..40);
+    let agreed = TestRunner::new(config(24)).run(&steps, |steps| {
+        wait(async { agree(Arc::new(cluster.store().await), &steps).await });
+        Ok(())
+    });
+    agreed.unwrap();
+}
+
+#[test]
+fn the_service_agrees_with_the_model() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let steps = proptest::collection::vec(any_step(), 1..60);
+    let agreed = TestRunner::new(config(8)).run(&steps, |steps| {
+        wait(async { run(World::on(Arc::new(cluster.store().await), settings()), steps).await });
+        Ok(())
+    });
+    agreed.unwrap();
+}
