@@ -50,6 +50,7 @@ use crate::http::{Body, Cors, Disconnect};
 #[derive(Clone)]
 pub struct App {
     /// What all clones share, behind a count of the references of one connection; see [`App::for_connection`].
+    #[allow(clippy::redundant_allocation, reason = "the outer count is one connection's")]
     shared: Arc<Arc<Shared>>,
 }
 
