@@ -69,7 +69,7 @@ fn row(product: &Product, count: usize, group: usize) -> Result<(), Failure> {
     let [mut events, mut again, mut refused] = [Series::new(), Series::new(), Series::new()];
     for _ in 0..rounds(3) {
         quiet.push(&read()?)?;
-        // What the processors cost that the events and their readers take, whoever sends them.
+        // What it costs that the sending of the events and their readers use the same processors.
         let crowd = Crowd::open(bare.server.address, &bare.opens)?;
         crowd.wait()?;
         let writers = Writers::start(&bare, Instant::now(), time);
