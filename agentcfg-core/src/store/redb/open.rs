@@ -70,10 +70,10 @@ pub(super) fn builder(options: &RedbOptions) -> Builder {
     builder
 }
 
-/// Opens a file for commits. The engine verifies all of its pages, not only after a crash.
+/// Opens a file for commits. Unless it has the seal of its closing, the engine verifies all of its pages, not only after a crash.
 ///
 /// A block whose content does not belong to the file, although its checksum is right, would otherwise be trusted: a record of
-/// another moment would be a wrong answer, and a broken page can make the engine abort the process within a commit. After the
+/// another moment would be a wrong answer, and a broken page can make the engine abort the process within a commit. After either
 /// verification the checksums of all blocks are in memory, so blocks that are replaced later are found as well.
 ///
 /// A block that does not match its checksum does not prevent the start of a file that was closed in order: calls that need it
@@ -83,12 +83,17 @@ pub(super) fn open_verified<B: StorageBackend>(
     health: &Health,
     mut file: impl FnMut() -> Result<B, OpenError>,
 ) -> Result<(Database, Blocks<B>), OpenError> {
+    // With a handle of its own, because the engine locks the file before it reads. A head that cannot be read is its error.
+    let is_sealed = Blocks::new(file()?).is_sealed().unwrap_or(false);
     let blocks = Blocks::new(file()?);
     let outcome = builder(options)
-        .set_check_integrity_on_open(true)
+        .set_check_integrity_on_open(!is_sealed)
         .create_with_backend(blocks.clone());
     let damage = match outcome {
-        Ok(database) => return Ok((database, blocks)),
+        Ok(database) => {
+            blocks.load_sums()?;
+            return Ok((database, blocks));
+        }
         Err(DatabaseError::Storage(StorageError::Io(error))) => match damage_of(&error) {
             Some(damage) => damage,
             None => return Err(StorageError::Io(error).into()),

@@ -10,7 +10,8 @@
 //! | 8 | [`MAGIC`] |
 //! | 4 | the format, now [`FORMAT`], big-endian |
 //! | 8 | the generation of the head, big-endian: the greatest one is current |
-//! | 488 | the engine's header, then zeros |
+//! | 480 | the engine's header, then zeros |
+//! | 8 | the seal of a file that was closed: a digest of all block checksums; zeros in any other file |
 //! | 4 | CRC-32 (IEEE) of all bytes before, big-endian |
 //!
 //! Every later format keeps the first two fields and the last one where they are.
@@ -33,7 +34,9 @@ const SECTOR: usize = 512;
 /// The copies of the sector in a slot.
 const COPIES: usize = SLOT / SECTOR;
 
-const CONTENT: std::ops::Range<usize> = 20..508;
+const CONTENT: std::ops::Range<usize> = 20..500;
+
+const SEAL: std::ops::Range<usize> = 500..508;
 
 /// The room for the engine's header in bytes. The engine uses 320.
 pub(super) const ROOM: usize = CONTENT.end - CONTENT.start;
@@ -44,10 +47,18 @@ const FLAGS: usize = 9;
 /// The flag of a file that was not closed.
 const RECOVERY_REQUIRED: u8 = 2;
 
+/// A digest of all block checksums of a file.
+pub(super) type Seal = [u8; 8];
+
+/// The seal of a file that is open or was not closed.
+const NO_SEAL: Seal = [0; 8];
+
 /// The head in memory.
 #[derive(Debug)]
 pub(super) struct Head {
     content: [u8; ROOM],
+    /// Of the last closing. Each change of the head removes it.
+    seal: Seal,
     /// The content since the last sync.
     synced: [u8; ROOM],
     generation: u64,
@@ -88,6 +99,7 @@ impl Head {
     pub(super) fn new() -> Self {
         Self {
             content: [0; ROOM],
+            seal: NO_SEAL,
             synced: [0; ROOM],
             generation: 0,
             stable: 1,
@@ -98,33 +110,37 @@ impl Head {
     /// Reads the head of a file.
     pub(super) fn read(file: &dyn StorageBackend) -> Result<Self, HeadFault> {
         let mut bytes = [0; SLOT];
-        let mut newest: Option<(u64, [u8; ROOM], usize)> = None;
+        let mut newest: Option<(Sector, usize)> = None;
         for slot in 0..2 {
             file.read(slot_offset(slot), &mut bytes).map_err(HeadFault::Io)?;
             let mut intact = 0;
             for sector in bytes.chunks_exact(SECTOR) {
-                let Some((format, generation, content)) = open(sector) else {
+                let Some(sector) = open(sector) else {
                     continue;
                 };
-                if format != FORMAT {
-                    return Err(HeadFault::TooNew(format));
+                if sector.format != FORMAT {
+                    return Err(HeadFault::TooNew(sector.format));
                 }
                 intact += 1;
-                if newest.as_ref().is_none_or(|(newest, ..)| generation > *newest) {
-                    newest = Some((generation, content, slot));
+                if newest
+                    .as_ref()
+                    .is_none_or(|(newest, _)| sector.generation > newest.generation)
+                {
+                    newest = Some((sector, slot));
                 }
             }
             // After its first sync a new file has one slot. A power loss never tears all copies of the stable slot.
-            let unwritten = slot == 1 && newest.as_ref().is_some_and(|(generation, ..)| *generation == 1);
+            let unwritten = slot == 1 && newest.as_ref().is_some_and(|(newest, _)| newest.generation == 1);
             if intact == 0 && !(unwritten && bytes.iter().all(|byte| *byte == 0)) {
                 return Err(HeadFault::Damaged);
             }
         }
-        let (generation, content, stable) = newest.ok_or(HeadFault::Damaged)?;
+        let (sector, stable) = newest.ok_or(HeadFault::Damaged)?;
         Ok(Self {
-            content,
-            synced: content,
-            generation,
+            content: sector.content,
+            seal: sector.seal,
+            synced: sector.content,
+            generation: sector.generation,
             stable,
             changed: false,
         })
@@ -149,14 +165,31 @@ impl Head {
         }
         if kept > 0 {
             self.content[offset..offset + kept].copy_from_slice(&data[..kept]);
+            self.seal = NO_SEAL;
             self.changed = true;
         }
         Ok(())
     }
 
+    /// The seal of the last closing, if the file was not changed since.
+    pub(super) fn seal(&self) -> Option<Seal> {
+        (self.seal != NO_SEAL).then_some(self.seal)
+    }
+
+    /// Seals a file that the engine has closed. A file without a seal has been changed since it was opened.
+    pub(super) fn set_seal(&mut self, seal: Seal) {
+        self.seal = seal;
+        self.changed = true;
+    }
+
+    /// Whether the engine has closed the file in order.
+    pub(super) fn is_closed(&self) -> bool {
+        self.content[FLAGS] & RECOVERY_REQUIRED == 0
+    }
+
     /// What must be written of a changed head, with its offset: the slot that is not stable. Call [`Self::synced`] after the sync.
     pub(super) fn unwritten(&self) -> Option<(u64, Vec<u8>)> {
-        let sector = || seal(self.generation + 1, &self.content);
+        let sector = || close(self.generation + 1, &self.content, self.seal);
         self.changed
             .then(|| (slot_offset(1 - self.stable), sector().repeat(COPIES)))
     }
@@ -184,24 +217,35 @@ pub(super) fn as_closed(mut header: [u8; ROOM]) -> [u8; ROOM] {
     header
 }
 
-fn seal(generation: u64, content: &[u8; ROOM]) -> [u8; SECTOR] {
+fn close(generation: u64, content: &[u8; ROOM], seal: Seal) -> [u8; SECTOR] {
     let mut sector = [0; SECTOR];
     sector[..8].copy_from_slice(&MAGIC);
     sector[8..12].copy_from_slice(&FORMAT.to_be_bytes());
     sector[12..20].copy_from_slice(&generation.to_be_bytes());
     sector[CONTENT].copy_from_slice(content);
-    let checksum = crc32fast::hash(&sector[..CONTENT.end]);
-    sector[CONTENT.end..].copy_from_slice(&checksum.to_be_bytes());
+    sector[SEAL].copy_from_slice(&seal);
+    let checksum = crc32fast::hash(&sector[..SEAL.end]);
+    sector[SEAL.end..].copy_from_slice(&checksum.to_be_bytes());
     sector
 }
 
-/// The format, the generation and the content of an undamaged sector.
-fn open(sector: &[u8]) -> Option<(u32, u64, [u8; ROOM])> {
+/// An undamaged sector.
+struct Sector {
+    format: u32,
+    generation: u64,
+    content: [u8; ROOM],
+    seal: Seal,
+}
+
+fn open(sector: &[u8]) -> Option<Sector> {
     let (body, checksum) = sector.split_last_chunk::<4>()?;
     if !body.starts_with(&MAGIC) || u32::from_be_bytes(*checksum) != crc32fast::hash(body) {
         return None;
     }
-    let format = u32::from_be_bytes(body[8..12].try_into().ok()?);
-    let generation = u64::from_be_bytes(body[12..20].try_into().ok()?);
-    Some((format, generation, body[CONTENT].try_into().ok()?))
+    Some(Sector {
+        format: u32::from_be_bytes(body[8..12].try_into().ok()?),
+        generation: u64::from_be_bytes(body[12..20].try_into().ok()?),
+        content: body[CONTENT].try_into().ok()?,
+        seal: body[SEAL].try_into().ok()?,
+    })
 }

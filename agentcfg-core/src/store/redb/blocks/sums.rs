@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use redb::StorageBackend;
+use sha2::{Digest, Sha256};
 
+use super::head::Seal;
 use super::layout::{BLOCK, GROUP, sums_offset};
 
 const WORD: u64 = u64::BITS as u64;
@@ -112,6 +114,17 @@ impl Sums {
         let mut groups = self.groups.write().unwrap_or_else(PoisonError::into_inner);
         groups.truncate(kept as usize);
         Ok(())
+    }
+
+    /// A digest of the checksums of so many blocks.
+    pub(super) fn digest(&self, file: &dyn StorageBackend, blocks: u64) -> io::Result<Seal> {
+        let mut digest = Sha256::new();
+        for group in 0..blocks.div_ceil(GROUP) {
+            digest.update(self.group(file, group)?.to_bytes());
+        }
+        let mut seal = Seal::default();
+        seal.copy_from_slice(&digest.finalize()[..size_of::<Seal>()]);
+        Ok(seal)
     }
 
     /// Whether this process has written the block, or has read it undamaged.

@@ -213,3 +213,24 @@ fn a_planted_block_is_found_and_neither_aborts_nor_hangs() {
     println!("FIGURES planted blocks: {figures:?}");
     assert!(figures.refused_at_open > 0 && figures.refused_calls > 0, "{figures:?}");
 }
+
+/// Only the closing seals a file, so a start that skips the verification of the whole file is one of a file that nothing changed
+/// since.
+#[tokio::test]
+async fn a_file_is_sealed_from_its_closing_to_its_next_change() {
+    let is_sealed = |bytes: &[u8]| Blocks::new(Memory::new(bytes.to_vec())).is_sealed().unwrap();
+    let memory = Memory::default();
+    let store = memory.open().unwrap();
+    fill(&store).await;
+    assert!(!is_sealed(&memory.bytes()), "it is open");
+    drop(store);
+    assert!(is_sealed(&memory.bytes()));
+    let store = memory.open().unwrap();
+    assert!(!is_sealed(&memory.bytes()), "it is open again");
+    drop(store);
+    assert!(is_sealed(&memory.bytes()), "no record was changed");
+    let blocks = Blocks::new(memory.clone());
+    blocks.write(BLOCK as u64, &[7; BLOCK]).unwrap();
+    blocks.sync_data().unwrap();
+    assert!(!is_sealed(&memory.bytes()), "a block was replaced with its checksum");
+}
