@@ -278,7 +278,7 @@ fn files_that_are_no_regular_files_are_refused_without_waiting() {
         1,
         &["agents/writer.md:1:1: must be at most 4194304 bytes, got 5242880"],
     );
-    desk.fails("export agents/good.md", 1, &["agents/good.md: "]);
+    desk.fails("export agents/good.md", 1, &["agents/good.md must be a directory"]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use flate2::write::GzEncoder;
 use hyper::header::{self, HeaderMap};
 use tokio::sync::{OnceCell, Semaphore};
 
+use self::pieces::Failed;
 use crate::http::body::Content;
 
 /// Shorter answers fit into one packet with their head, and are left as they are.
@@ -32,9 +33,6 @@ const BEST: flate2::Compression = flate2::Compression::best();
 /// What the entity tag of a compressed form ends in, within its quotes: forms that differ in their bytes have different
 /// strong entity tags (RFC 9110, section 8.8.3).
 pub(crate) const IN_GZIP: &str = "-gzip";
-
-/// Why an answer could not be compressed: the server is shutting down.
-type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// Whether answers are compressed, with what is shared between those that are. Clones share everything.
 ///
