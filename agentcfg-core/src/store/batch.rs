@@ -75,7 +75,7 @@ impl Check {
     }
 }
 
-#[cfg(any(test, feature = "postgres"))]
+#[cfg(any(test, feature = "postgres", feature = "etcd"))]
 impl Write {
     /// The key that the write names; the log's head for an [`Write::Append`].
     pub(super) fn key(&self) -> Key {
