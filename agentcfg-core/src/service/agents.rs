@@ -18,7 +18,7 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:read` in the workspace, [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown or
+    /// [`ErrorKind::Forbidden`] without `agents:read` in the workspace, [`ErrorKind::NotFound`] for an unknown or
     /// deleted agent.
     ///
     /// ```

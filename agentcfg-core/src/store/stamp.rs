@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::Store;
 
 /// A validity token for a record that is cached: whether the record is still current is answered without a read;
-/// see guarantee 7 in the [module's text](self).
+/// see guarantee 7 in the [module's text](super).
 ///
 /// The two numbers mean something to the store alone, which is why any store can make one.
 ///
