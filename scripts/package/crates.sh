@@ -11,6 +11,8 @@ crates=(agentcfg-core agentcfg-client agentcfg-server)
 # Uncommitted changes are refused for a release, and are what a developer tests.
 changed=()
 [ -n "${AGENTCFG_RELEASE:-}" ] || changed=(--allow-dirty)
+# Cargo keeps what it unpacked of an earlier archive of the same version, and would build against that.
+rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/agentcfg-*-"$version"
 cargo package --locked "${changed[@]}" "${crates[@]/#/--package=}"
 
 largest=$((1 << 20))
