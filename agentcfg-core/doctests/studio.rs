@@ -8,7 +8,7 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 /// Runs an example on a service in memory, with the user `ada` and her workspace, which has the agent `writer`.
 fn run(example: impl AsyncFnOnce(AgentCfg, Caller, WorkspaceId) -> Outcome) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     runtime.block_on(async {
         let service = AgentCfg::builder(MemoryStore::new()).build();
         let ada = service.trusted_user("ada")?;

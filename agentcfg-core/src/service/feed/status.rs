@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use crate::error::Error;
 use crate::model::{AgentId, Permission, StatusEvent, WorkspaceId};
@@ -71,7 +71,8 @@ pub(super) struct StatusReader {
     reports: Watcher,
     /// Whether there was a report since the last read.
     is_reported: bool,
-    /// Until when the next read for reports waits.
+    /// The time of the last read, until the pause after it is over.
+    read_at: Option<Instant>,
     pause: Option<Pin<Box<Sleep>>>,
     due: Option<i64>,
 }
@@ -110,6 +111,7 @@ impl StatusReader {
             seen: 0,
             reports: service.watcher(workspace, Kind::Status),
             is_reported: false,
+            read_at: None,
             pause: None,
             due: None,
         }
@@ -119,7 +121,8 @@ impl StatusReader {
     pub(super) async fn read(&mut self, service: &AgentCfg, caller: &Caller) -> Result<Vec<Arc<StatusEvent>>, Error> {
         self.reports.mark_seen();
         self.is_reported = false;
-        self.pause = Some(Box::pin(sleep(READ_EVERY)));
+        self.read_at = Some(Instant::now());
+        self.pause = None;
         let access = service
             .access(caller, self.board.workspace, Permission::AgentsRead)
             .await?;
@@ -155,8 +158,10 @@ impl StatusReader {
             self.reports.changed().await;
             self.is_reported = true;
         }
-        if let Some(pause) = &mut self.pause {
-            pause.await;
+        if let Some(read_at) = self.read_at {
+            let pause = || Box::pin(sleep_until(read_at + READ_EVERY));
+            self.pause.get_or_insert_with(pause).await;
+            self.read_at = None;
             self.pause = None;
         }
     }

@@ -271,7 +271,7 @@ impl Watch {
     /// Waits until a read may find something: after a commit, or when a status grows old. It returns at once when the last read left
     /// something behind.
     ///
-    /// Dropping the future loses no wake-up.
+    /// Dropping the future loses no wake-up. With statuses it needs a tokio runtime with timers.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
