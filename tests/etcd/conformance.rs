@@ -12,6 +12,7 @@ use agentcfg_core::store::{
 use uuid::Uuid;
 
 use crate::cluster::{Cluster, LIMITS};
+use crate::misuse;
 
 fn workspace(number: u128) -> WorkspaceId {
     WorkspaceId::new(Uuid::from_u128(number))
@@ -259,25 +260,7 @@ async fn stores_with_different_prefixes_are_apart() {
 async fn misuse_is_refused() {
     let Some(cluster) = Cluster::shared() else { return };
     let store = cluster.store().await;
-    let refused = store
-        .scan(&Scan::all(Partition::Global("x".into()), Kind::Agent))
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(&refused, StoreError::Misuse(text) if text.contains("Agent")),
-        "{refused}"
-    );
-    let key = Key::global("x", Kind::Meta, "a");
-    let twice = Batch {
-        checks: vec![],
-        writes: vec![Write::Put(key.clone(), b"1".to_vec()), Write::Delete(key.clone())],
-    };
-    let refused = store.commit(twice).await.unwrap_err();
-    assert!(
-        matches!(&refused, CommitError::Store(StoreError::Misuse(_))),
-        "{refused}"
-    );
-    assert_eq!(store.get(&[key]).await.unwrap(), [None]);
+    misuse::is_refused(&store).await;
     store.close().await;
     assert!(matches!(store.get(&[]).await, Err(StoreError::Unavailable(_))));
 }

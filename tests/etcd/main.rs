@@ -12,7 +12,6 @@ mod cluster;
 mod conformance;
 mod end_to_end;
 mod migrate;
-mod models;
 mod nemesis;
 mod trips;
 
@@ -25,6 +24,12 @@ mod feed;
 mod instances;
 #[path = "../postgres/load.rs"]
 mod load;
+#[path = "../postgres/migration.rs"]
+mod migration;
+#[path = "../postgres/misuse.rs"]
+mod misuse;
+#[path = "../postgres/models.rs"]
+mod models;
 #[allow(dead_code)]
 #[path = "../postgres/server.rs"]
 mod server;
@@ -40,4 +45,5 @@ mod service_model;
 mod support;
 
 #[allow(dead_code)]
+#[path = "../postgres/store_model.rs"]
 mod store_model;

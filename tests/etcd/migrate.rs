@@ -14,6 +14,7 @@ use agentcfg_core::store::{Batch, Key, Kind, Store, Write};
 use agentcfg_tests::harness::database_settings;
 
 use crate::cluster::Cluster;
+use crate::migration::{fails, succeeds};
 use crate::server::{Server, command, token};
 
 fn migration(from: &str, to: &str, database: &str) -> Command {
@@ -25,21 +26,6 @@ fn migration(from: &str, to: &str, database: &str) -> Command {
 
 fn migrate(from: &str, to: &str, database: &str) -> Output {
     migration(from, to, database).output().unwrap()
-}
-
-#[track_caller]
-fn succeeds(output: &Output, says: &str) {
-    let (out, err) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    assert!(output.status.success() && out.contains(says), "{out}{err}");
-}
-
-#[track_caller]
-fn fails(output: &Output, says: &str) {
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && err.contains(says), "{err}");
 }
 
 fn open(dir: &Path) -> Arc<dyn Store> {

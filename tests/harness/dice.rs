@@ -2,6 +2,7 @@
 
 use std::env;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Random numbers from a seed.
 #[derive(Debug, Clone)]
@@ -12,6 +13,11 @@ impl Dice {
     pub fn of(test: &str) -> Self {
         let seed = setting("SEED", 1);
         println!("{test}: SEED={seed}");
+        Self::new(seed)
+    }
+
+    /// From this seed.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -24,6 +30,11 @@ impl Dice {
     /// A number below a bound.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
+    }
+
+    /// A time below a bound in milliseconds.
+    pub fn millis(&mut self, bound: usize) -> Duration {
+        Duration::from_millis(self.below(bound) as u64)
     }
 
     /// Whether an event of this chance, one in `times`, happens.

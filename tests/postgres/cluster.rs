@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore, Statements};
 use tempfile::TempDir;
 
 /// The timeout of every expected event of the server.
@@ -217,6 +218,22 @@ impl Cluster {
     /// A schema name that is unique among all tests.
     pub fn schema(&self) -> String {
         format!("test_{}", self.schemas.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A new store, in a schema of its own.
+    pub async fn store(&self) -> PostgresStore {
+        self.store_with(Statements::Prepared).await
+    }
+
+    /// As [`Self::store`], with this kind of statements.
+    pub async fn store_with(&self, statements: Statements) -> PostgresStore {
+        let options = PostgresOptions {
+            schema: self.schema(),
+            statements,
+            pool_size: 8,
+            ..PostgresOptions::new(self.url())
+        };
+        PostgresStore::connect(&options).await.unwrap()
     }
 
     /// Starts the server and waits until it accepts clients.

@@ -5,38 +5,29 @@ use std::sync::Arc;
 use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::rate_limit::SharedWindows;
 use agentcfg_core::store::postgres::{ConnectError, PostgresOptions, PostgresStore, Statements};
-use agentcfg_core::store::{Batch, CommitError, Key, Kind, Partition, Scan, Store, StoreError, Write, conformance};
+use agentcfg_core::store::{Batch, Key, Kind, Store, Write, conformance};
 use uuid::Uuid;
 
 use crate::cluster::Cluster;
-
-pub async fn store(cluster: &Cluster, statements: Statements) -> PostgresStore {
-    let options = PostgresOptions {
-        schema: cluster.schema(),
-        statements,
-        pool_size: 8,
-        ..PostgresOptions::new(cluster.url())
-    };
-    PostgresStore::connect(&options).await.unwrap()
-}
+use crate::misuse;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_contract_holds_with_prepared_statements() {
     let Some(cluster) = Cluster::shared() else { return };
-    conformance::run(async || Arc::new(store(&cluster, Statements::Prepared).await) as Arc<dyn Store>).await;
+    conformance::run(async || Arc::new(cluster.store().await) as Arc<dyn Store>).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_contract_holds_with_unnamed_statements() {
     let Some(cluster) = Cluster::shared() else { return };
-    conformance::run(async || Arc::new(store(&cluster, Statements::Unnamed).await) as Arc<dyn Store>).await;
+    conformance::run(async || Arc::new(cluster.store_with(Statements::Unnamed).await) as Arc<dyn Store>).await;
 }
 
 /// Values keep the bytes that `jsonb` would normalise.
 #[tokio::test]
 async fn values_keep_their_bytes() {
     let Some(cluster) = Cluster::shared() else { return };
-    let store = store(&cluster, Statements::Prepared).await;
+    let store = cluster.store().await;
     let key = Key::in_workspace(WorkspaceId::new(Uuid::from_u128(1)), Kind::Agent, "a");
     for value in [
         "70",
@@ -139,24 +130,8 @@ async fn the_table_of_other_records_may_stay_while_it_is_empty() {
 #[tokio::test]
 async fn misuse_is_refused() {
     let Some(cluster) = Cluster::shared() else { return };
-    let store = store(&cluster, Statements::Prepared).await;
-    let misplaced = Scan::all(Partition::Global("x".into()), Kind::Agent);
-    let refused = store.scan(&misplaced).await.unwrap_err();
-    assert!(
-        matches!(&refused, StoreError::Misuse(text) if text.contains("Agent")),
-        "{refused}"
-    );
-    let key = Key::global("x", Kind::Meta, "a");
-    let twice = Batch {
-        checks: vec![],
-        writes: vec![Write::Put(key.clone(), b"1".to_vec()), Write::Delete(key.clone())],
-    };
-    let refused = store.commit(twice).await.unwrap_err();
-    assert!(
-        matches!(&refused, CommitError::Store(StoreError::Misuse(text)) if text.contains("x/Meta/a")),
-        "{refused}"
-    );
-    assert_eq!(store.get(&[key]).await.unwrap(), [None]);
+    let text = misuse::is_refused(&cluster.store().await).await;
+    assert!(text.contains("x/Meta/a"), "{text}");
 }
 
 /// A clock that was set back leaves windows that end far ahead. The next request brings the end back within one length.

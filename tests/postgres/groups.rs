@@ -10,7 +10,6 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::cluster::Cluster;
-use crate::conformance::store;
 
 fn workspace(number: u128) -> WorkspaceId {
     WorkspaceId::new(Uuid::from_u128(number))
@@ -55,7 +54,7 @@ async fn concurrent_batches_of_a_workspace_share_transactions() {
     const BATCHES: usize = 200;
     let Some(cluster) = Cluster::shared() else { return };
     for statements in [Statements::Prepared, Statements::Unnamed] {
-        let store = Arc::new(store(&cluster, statements).await);
+        let store = Arc::new(cluster.store_with(statements).await);
         let head = [Key::log_head(workspace(1))];
         store.commit(create(1, "first", "1")).await.unwrap();
         let before = store.get(&head).await.unwrap().remove(0).unwrap().version;
@@ -78,7 +77,7 @@ async fn concurrent_batches_of_a_workspace_share_transactions() {
 async fn a_value_that_the_database_does_not_take_fails_its_batch_alone() {
     const BATCHES: usize = 40;
     let Some(cluster) = Cluster::shared() else { return };
-    let store = Arc::new(store(&cluster, Statements::Prepared).await);
+    let store = Arc::new(cluster.store().await);
     let value = |number: usize| if number % 10 == 7 { "{no JSON" } else { "1" };
     let batches = (0..BATCHES).map(|number| create(1, &number.to_string(), value(number)));
     for (number, verdict) in commit_all(&store, batches.collect()).await.into_iter().enumerate() {
@@ -154,7 +153,7 @@ async fn a_locked_workspace_does_not_delay_the_others() {
 async fn concurrent_requests_are_counted_one_by_one() {
     const REQUESTS: u64 = 300;
     let Some(cluster) = Cluster::shared() else { return };
-    let store = Arc::new(store(&cluster, Statements::Prepared).await);
+    let store = Arc::new(cluster.store().await);
     let mut hits = JoinSet::new();
     for number in 0..REQUESTS {
         let store = Arc::clone(&store);
@@ -174,7 +173,7 @@ async fn concurrent_requests_are_counted_one_by_one() {
 async fn concurrent_reads_get_their_own_records() {
     const AGENTS: usize = 60;
     let Some(cluster) = Cluster::shared() else { return };
-    let store = Arc::new(store(&cluster, Statements::Prepared).await);
+    let store = Arc::new(cluster.store().await);
     let batches = (0..AGENTS).map(|number| create(1, &number.to_string(), &number.to_string()));
     for verdict in commit_all(&store, batches.collect()).await {
         verdict.unwrap();

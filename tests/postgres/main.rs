@@ -16,6 +16,8 @@ mod history;
 mod instances;
 mod load;
 mod migrate;
+mod migration;
+mod misuse;
 mod models;
 mod nemesis;
 mod outages;

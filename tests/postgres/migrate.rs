@@ -11,6 +11,7 @@ use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 use agentcfg_core::store::{Batch, Key, Kind, Store, Write};
 
 use crate::cluster::Cluster;
+use crate::migration::{fails, succeeds};
 use crate::server::{Server, command, token};
 
 fn migrate(from: &str, to: &str) -> Output {
@@ -18,21 +19,6 @@ fn migrate(from: &str, to: &str) -> Output {
         .args(["migrate", "--from", from, "--to", to])
         .output()
         .unwrap()
-}
-
-#[track_caller]
-fn succeeds(output: &Output, says: &str) {
-    let (out, err) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    assert!(output.status.success() && out.contains(says), "{out}{err}");
-}
-
-#[track_caller]
-fn fails(output: &Output, says: &str) {
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && err.contains(says), "{err}");
 }
 
 /// Creates workspaces with agents, members and a history, and a member who was removed again.

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use agentcfg_core::store::postgres::Statements;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use crate::cluster::Cluster;
-use crate::conformance::store;
 use crate::service_model::{any_step, run, settings};
 use crate::store_model::model_tests::{agree, step};
 use crate::support::World;
@@ -33,7 +31,7 @@ fn the_store_agrees_with_the_model() {
     let Some(cluster) = Cluster::shared() else { return };
     let steps = proptest::collection::vec(step(), 1..40);
     let agreed = TestRunner::new(config(24)).run(&steps, |steps| {
-        wait(async { agree(Arc::new(store(&cluster, Statements::Prepared).await), &steps).await });
+        wait(async { agree(Arc::new(cluster.store().await), &steps).await });
         Ok(())
     });
     agreed.unwrap();
@@ -44,10 +42,7 @@ fn the_service_agrees_with_the_model() {
     let Some(cluster) = Cluster::shared() else { return };
     let steps = proptest::collection::vec(any_step(), 1..60);
     let agreed = TestRunner::new(config(8)).run(&steps, |steps| {
-        wait(async {
-            let store = Arc::new(store(&cluster, Statements::Prepared).await);
-            run(World::on(store, settings()), steps).await;
-        });
+        wait(async { run(World::on(Arc::new(cluster.store().await), settings()), steps).await });
         Ok(())
     });
     agreed.unwrap();

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use agentcfg_tests::harness::Dice;
+
 use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::history::{Action, Outcome, Recorder, Seen};
-use super::numbers::Numbers;
 use crate::server::{Answer, Api};
 
 /// The longest time that a request may take: a commit in doubt takes 20 s, and may follow waits for a connection.
@@ -33,18 +34,18 @@ pub struct Scene {
 struct Client {
     scene: Arc<Scene>,
     number: usize,
-    numbers: Numbers,
+    dice: Dice,
     made: usize,
 }
 
 /// Starts the clients. They stop after their request when [`Scene::stop`] is set.
-pub fn start(scene: &Arc<Scene>, count: usize, numbers: &mut Numbers) -> JoinSet<()> {
+pub fn start(scene: &Arc<Scene>, count: usize, dice: &mut Dice) -> JoinSet<()> {
     let mut clients = JoinSet::new();
     for number in 0..count {
         let mut client = Client {
             scene: Arc::clone(scene),
             number,
-            numbers: numbers.split(),
+            dice: dice.split(0),
             made: 0,
         };
         clients.spawn(async move {
@@ -58,7 +59,7 @@ pub fn start(scene: &Arc<Scene>, count: usize, numbers: &mut Numbers) -> JoinSet
 
 impl Client {
     async fn step(&mut self) {
-        match self.numbers.below(20) {
+        match self.dice.below(20) {
             0..3 => self.create().await,
             3..7 => self.claim().await,
             7..9 => self.count().await,
@@ -72,7 +73,7 @@ impl Client {
     fn api(&mut self, credential: &str) -> Api {
         let servers = self.scene.servers.read().unwrap();
         Api {
-            address: servers[self.numbers.index(servers.len())],
+            address: servers[self.dice.below(servers.len())],
             credential: credential.to_owned(),
         }
     }
@@ -129,7 +130,7 @@ impl Client {
         let outcome = self
             .ask(&api, action, creation(&workspace, &agent), |_| Seen::default())
             .await;
-        if !matches!(outcome, Outcome::Done(_) | Outcome::Unknown) || self.numbers.below(10) == 0 {
+        if !matches!(outcome, Outcome::Done(_) | Outcome::Unknown) || self.dice.below(10) == 0 {
             return;
         }
         let request = Request::new("DELETE", format!("{}&agent_id={agent}", configs(&workspace)));
@@ -187,7 +188,7 @@ impl Client {
 
     async fn use_key(&mut self, id: &str, key: &str) {
         let api = self.api(key);
-        let request = match self.numbers.below(2) {
+        let request = match self.dice.below(2) {
             0 => Request::new("GET", configs(&self.scene.open)),
             _ => Request::new("GET", format!("/api/agents/status?workspace_id={}", self.scene.open)),
         };
@@ -197,7 +198,7 @@ impl Client {
 
     /// Reads a register: its name, its version and its tag.
     async fn read(&mut self) -> Option<(String, u64, String)> {
-        let register = format!("register-{}", self.numbers.index(self.scene.registers));
+        let register = format!("register-{}", self.dice.below(self.scene.registers));
         let key = self.scene.key.clone();
         let api = self.api(&key);
         let request = Request::new("GET", format!("{}&agent_id={register}", configs(&self.scene.open)));

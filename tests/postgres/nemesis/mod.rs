@@ -10,7 +10,6 @@ mod checker;
 mod checker_tests;
 mod clients;
 mod history;
-mod numbers;
 mod proxy;
 mod stage;
 
@@ -19,9 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use agentcfg_tests::harness::{Dice, setting};
+
 use self::clients::Scene;
 use self::history::{History, Outcome, Recorder};
-use self::numbers::Numbers;
 use self::stage::{Fault, Stage};
 use crate::server::{Answer, token};
 
@@ -35,20 +35,11 @@ const LIMIT: usize = 3;
 /// How many requests are done before a fault, and again after it.
 const REQUESTS: u64 = 60;
 
-fn setting(name: &str, default: u64) -> u64 {
-    match std::env::var(name) {
-        Ok(text) => text
-            .parse()
-            .unwrap_or_else(|_| panic!("{name} is a whole number, not {text:?}")),
-        Err(_) => default,
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_see_one_history_through_faults() {
     let (cycles, seed) = (setting("CYCLES", 7), setting("SEED", 1));
-    let mut numbers = Numbers::new(seed);
-    let Some(mut stage) = Stage::start(&mut numbers).await else {
+    let mut dice = Dice::new(seed);
+    let Some(mut stage) = Stage::start(&mut dice).await else {
         return;
     };
     let mut totals: BTreeMap<&str, usize> = BTreeMap::new();
@@ -58,10 +49,10 @@ async fn clients_see_one_history_through_faults() {
         // Each kind of fault comes before any comes a second time.
         let fault = match Fault::ALL.get(usize::try_from(cycle).unwrap()) {
             Some(fault) => *fault,
-            None => Fault::ALL[numbers.index(Fault::ALL.len())],
+            None => Fault::ALL[dice.below(Fault::ALL.len())],
         };
         *faults.entry(fault).or_default() += 1;
-        let history = run(&mut stage, fault, numbers.split()).await;
+        let history = run(&mut stage, fault, dice.split(0)).await;
         for op in &history.ops {
             *totals.entry(kind(&op.outcome)).or_default() += 1;
         }
@@ -91,13 +82,13 @@ fn kind(outcome: &Outcome) -> &'static str {
 }
 
 /// One cycle, up to a whole and quiet system.
-async fn run(stage: &mut Stage, fault: Fault, mut numbers: Numbers) -> History {
+async fn run(stage: &mut Stage, fault: Fault, mut dice: Dice) -> History {
     let scene = Arc::new(set(stage).await);
-    let mut clients = clients::start(&scene, CLIENTS, &mut numbers);
+    let mut clients = clients::start(&scene, CLIENTS, &mut dice);
     progress(&scene).await;
-    tokio::time::sleep(numbers.millis(50)).await;
+    tokio::time::sleep(dice.millis(50)).await;
     stage
-        .strike(fault, &mut numbers, |stage| {
+        .strike(fault, &mut dice, |stage| {
             *scene.servers.write().unwrap() = stage.addresses();
         })
         .await;

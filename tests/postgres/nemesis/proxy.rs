@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, Weak};
 
+use agentcfg_tests::harness::Dice;
+
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 
-use super::numbers::Numbers;
-
 /// The bytes after which a connection is cut, at most. The answer to a commit has less, so that it is often cut before, within
 /// and behind it.
-const LONGEST: u64 = 1200;
+const LONGEST: usize = 1200;
 
 /// A proxy on a port of its own, for a database on a socket.
 pub struct Proxy {
@@ -26,7 +26,7 @@ struct Shared {
     socket: RwLock<PathBuf>,
     /// Whether new connections are cut too.
     is_cutting: AtomicBool,
-    numbers: Mutex<Numbers>,
+    dice: Mutex<Dice>,
     connections: Mutex<Vec<Weak<Budgets>>>,
 }
 
@@ -37,13 +37,13 @@ struct Budgets {
 }
 
 impl Proxy {
-    pub async fn start(socket: &Path, numbers: Numbers) -> Self {
+    pub async fn start(socket: &Path, dice: Dice) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
             socket: RwLock::new(socket.to_owned()),
             is_cutting: AtomicBool::new(false),
-            numbers: Mutex::new(numbers),
+            dice: Mutex::new(dice),
             connections: Mutex::default(),
         });
         let accepting = tokio::spawn({
@@ -94,9 +94,9 @@ impl Drop for Proxy {
 
 impl Shared {
     fn limit(&self, budgets: &Budgets) {
-        let mut numbers = self.numbers.lock().unwrap();
-        let bytes = i64::try_from(numbers.below(LONGEST)).unwrap();
-        match numbers.below(3) {
+        let mut dice = self.dice.lock().unwrap();
+        let bytes = i64::try_from(dice.below(LONGEST)).unwrap();
+        match dice.below(3) {
             0 => budgets.to_database.store(bytes, Ordering::SeqCst),
             _ => budgets.to_server.store(bytes, Ordering::SeqCst),
         }
@@ -113,7 +113,7 @@ async fn serve(shared: Arc<Shared>, server: TcpStream) {
         to_database: AtomicI64::new(i64::MAX),
         to_server: AtomicI64::new(i64::MAX),
     });
-    if shared.is_cutting.load(Ordering::SeqCst) && shared.numbers.lock().unwrap().below(2) == 0 {
+    if shared.is_cutting.load(Ordering::SeqCst) && shared.dice.lock().unwrap().below(2) == 0 {
         shared.limit(&budgets);
     }
     shared.connections.lock().unwrap().push(Arc::downgrade(&budgets));

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use agentcfg_tests::harness::Dice;
+
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::history::{Entry, Stored};
-use super::numbers::Numbers;
 use super::proxy::Proxy;
 use crate::cluster::Cluster;
 use crate::server::{Api, Server, token};
@@ -69,13 +70,13 @@ pub struct Stage {
 
 impl Stage {
     /// Three servers on a primary with a synchronous standby; `None` where there is no PostgreSQL.
-    pub async fn start(numbers: &mut Numbers) -> Option<Self> {
+    pub async fn start(dice: &mut Dice) -> Option<Self> {
         let primary = Cluster::start(SETTINGS)?;
         let standby = primary.standby(SETTINGS);
         primary.sql(&format!("CREATE DATABASE {DATABASE}"));
         let proxies = [
-            Proxy::start(&socket(&primary), numbers.split()).await,
-            Proxy::start(&socket(&standby), numbers.split()).await,
+            Proxy::start(&socket(&primary), dice.split(0)).await,
+            Proxy::start(&socket(&standby), dice.split(0)).await,
         ];
         let [one, two] = [proxies[0].address(), proxies[1].address()];
         let url = format!("postgres://postgres@{one},{two}/{DATABASE}?target_session_attrs=read-write");
@@ -113,41 +114,41 @@ impl Stage {
 
     /// Makes a fault happen, and ends it: after this the system is whole, though the servers may not know it yet.
     /// `changed` is told when the servers are others.
-    pub async fn strike(&mut self, fault: Fault, numbers: &mut Numbers, changed: impl Fn(&Self)) {
+    pub async fn strike(&mut self, fault: Fault, dice: &mut Dice, changed: impl Fn(&Self)) {
         match fault {
             Fault::Crash => {
                 self.primary.crash();
-                tokio::time::sleep(numbers.millis(500)).await;
+                tokio::time::sleep(dice.millis(500)).await;
                 self.primary.up();
             }
             Fault::KilledBackend => {
                 let backends = processes(&self.primary);
                 // The first one is the server itself.
-                let one = backends[1 + numbers.index(backends.len() - 1)];
+                let one = backends[1 + dice.below(backends.len() - 1)];
                 send(&[one], Signal::KILL);
                 self.answers(&self.primary).await;
             }
             Fault::Pause => {
                 let all = processes(&self.primary);
                 send(&all, Signal::STOP);
-                tokio::time::sleep(Duration::from_millis(100) + numbers.millis(2000)).await;
+                tokio::time::sleep(Duration::from_millis(100) + dice.millis(2000)).await;
                 send(&all, Signal::CONT);
             }
             Fault::Cuts => {
                 for _ in 0..8 {
                     self.proxies[self.leading].cut();
-                    tokio::time::sleep(Duration::from_millis(50) + numbers.millis(200)).await;
+                    tokio::time::sleep(Duration::from_millis(50) + dice.millis(200)).await;
                 }
                 self.proxies[self.leading].heal();
             }
             Fault::NoStandby => {
                 self.standby.crash();
-                tokio::time::sleep(numbers.millis(1500)).await;
+                tokio::time::sleep(dice.millis(1500)).await;
                 self.standby.up();
             }
             Fault::Failover => self.fail_over(),
             Fault::KilledServer => {
-                let killed = numbers.index(3);
+                let killed = dice.below(3);
                 drop(self.servers.lock().unwrap()[killed].take());
                 changed(self);
                 let server = self.server().await;
