@@ -265,7 +265,7 @@ impl<B: StorageBackend> Blocks<B> {
     /// Loads all block checksums, so that a block that is replaced later does not match them.
     pub(super) fn load_sums(&self) -> io::Result<()> {
         let state = self.state()?;
-        state.sums.digest(&self.0.file, state.len() / BLOCK as u64).map(drop)
+        state.sums.load(&self.0.file, state.len() / BLOCK as u64)
     }
 
     /// Seals a file that the engine has closed in order, if it was changed.
