@@ -1,5 +1,7 @@
 //! Answers: what a handler gives, and how it becomes a response.
 
+mod values;
+
 use agentcfg_core::model::{Cursor, ErrorBody, RateStatus, Tag};
 use agentcfg_core::service::{AgentList, StatusList};
 use bytes::Bytes;
@@ -9,15 +11,13 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use serde::Serialize;
 
+use self::values::{RATE_LIMIT, RATE_REMAINING, RATE_RESET, cursor_value, decimal, figures, tag_value};
 use crate::http::body::{Body, BodyError, Content};
 use crate::http::compression::{self, Compression};
 use crate::http::errors::Failure;
 use crate::http::request::Fields;
 use crate::http::request_id::REQUEST_ID;
 
-const RATE_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-const RATE_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-const RATE_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 /// The number of the version of an agent that an answer is of.
 const AGENT_VERSION: HeaderName = HeaderName::from_static("agent-version");
 const CHANGE_CURSOR: HeaderName = HeaderName::from_static("change-cursor");
@@ -463,70 +463,9 @@ pub fn complete(headers: &mut HeaderMap, rate: Option<&RateStatus>, id: HeaderVa
     headers.insert(REQUEST_ID, id);
 }
 
-/// The three figures of the rate limit.
-fn figures(rate: &RateStatus) -> [(HeaderName, HeaderValue); 3] {
-    let reset = u64::try_from(rate.reset_unix_seconds()).unwrap_or_default();
-    [
-        (RATE_LIMIT, decimal(u64::from(rate.limit))),
-        (RATE_REMAINING, decimal(u64::from(rate.remaining))),
-        (RATE_RESET, decimal(reset)),
-    ]
-}
-
-/// A number as a field's value.
-fn decimal(number: u64) -> HeaderValue {
-    made(itoa::Buffer::new().format(number).as_bytes())
-}
-
-/// A tag as the value of the field `ETag`, for the form that `suffix` names. Most answers have one, so that it is written
-/// without formatting or an allocation.
-fn tag_value(tag: Tag, suffix: &str) -> HeaderValue {
-    let (epoch, mut digits) = (tag.epoch(), itoa::Buffer::new());
-    // The kind is one ASCII letter.
-    let parts = [
-        b"\"",
-        epoch.as_str().as_bytes(),
-        b"-",
-        &[tag.kind() as u8],
-        digits.format(tag.number()).as_bytes(),
-        suffix.as_bytes(),
-        b"\"",
-    ];
-    let mut text = [0; 48];
-    let mut length = 0;
-    for part in parts {
-        text[length..length + part.len()].copy_from_slice(part);
-        length += part.len();
-    }
-    made(&text[..length])
-}
-
-/// A cursor as the value of `Change-Cursor`. Its characters are visible ASCII.
-fn cursor_value(text: Bytes) -> HeaderValue {
-    HeaderValue::from_maybe_shared(text).unwrap_or_else(|_| HeaderValue::from_static(""))
-}
-
-fn made(text: &[u8]) -> HeaderValue {
-    HeaderValue::from_bytes(text).unwrap_or_else(|_| HeaderValue::from_static("0"))
-}
-
 /// Adds a field whose value the server made; one that cannot be sent is left out.
 pub fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tag_is_written_as_it_reads() {
-        let epoch = "k3j9x0ab".parse().unwrap();
-        for tag in [Tag::record(epoch, 0), Tag::list(epoch, 7), Tag::record(epoch, u64::MAX)] {
-            assert_eq!(tag_value(tag, ""), format!("\"{tag}\"").as_str());
-            assert_eq!(tag_value(tag, compression::IN_GZIP), format!("\"{tag}-gzip\"").as_str());
-        }
     }
 }

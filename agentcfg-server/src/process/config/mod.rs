@@ -7,6 +7,7 @@ mod layers;
 mod mistakes;
 mod models;
 mod provider;
+mod rules;
 mod settings;
 mod value;
 
@@ -167,7 +168,7 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// Time that requests in flight get to finish at shutdown.
     pub shutdown_timeout: Duration,
-    /// Memory of the caches, in MiB; a third for each of its three caches.
+    /// Memory of the caches, in MiB: an eighth for pages of the store, half of the rest each for records and lists.
     pub cache_mb: u64,
     /// What was read and is doubtful, one sentence each, for the log.
     pub warnings: Vec<String>,

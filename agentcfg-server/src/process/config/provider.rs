@@ -1,6 +1,6 @@
 //! The identity provider that the settings choose.
 
-use super::settings::is_visible;
+use super::rules::is_visible;
 use super::{Config, ConfigError};
 use crate::identity::{RemoteProvider, discovery_url};
 

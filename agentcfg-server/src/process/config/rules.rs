@@ -1,0 +1,111 @@
+//! The rules of single settings: what their values must be.
+
+use agentcfg_core::model::{AllowedHost, Provider};
+use agentcfg_core::routing::Catalogue;
+use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::vault::{MasterKey, Vault};
+use hyper::header::HeaderMap;
+
+use super::Secret;
+use super::value::Value;
+use crate::http::{Browser, InvalidPublicUrl};
+
+pub(super) fn base_url(value: &Value<'_>) -> Result<String, String> {
+    const RULE: &str = "an address such as https://api.example.com or http://127.0.0.1:8080/prefix, without credentials, \
+                        query or fragment, and without /v1 at the end, because the paths of model calls begin with it";
+    let normal = |text: &str| {
+        let catalogue = Catalogue::default().with_base_url(Provider::OpenAi, text).ok()?;
+        Some(catalogue.base_url(Provider::OpenAi).to_owned())
+    };
+    match value.text(RULE, |_| true).map(|text| (normal(&text), text)) {
+        Ok((Some(url), _)) => Ok(url),
+        // The text before an @ may be a password.
+        Ok((None, text)) if text.contains('@') => Err(format!("must be {RULE}")),
+        Ok((None, _)) => value.text(RULE, |_| false),
+        Err(fault) => Err(fault),
+    }
+}
+
+pub(super) fn public_url(value: &Value<'_>) -> Result<String, String> {
+    let normal = |text: &str| {
+        let browser = Browser::default().public_url(text)?;
+        Ok(browser.base_url(&HeaderMap::new()))
+    };
+    let text = value.text("a URL such as https://agents.example.com", |_| true)?;
+    normal(&text).map_err(|fault: InvalidPublicUrl| fault.to_string())
+}
+
+/// Whether these are scopes (RFC 6749, section 3.3) with which a provider answers an ID token.
+pub(super) fn is_scope(text: &str) -> bool {
+    let is_word = |word: &str| {
+        word.bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
+    };
+    text.split(' ').all(is_word) && text.split(' ').any(|word| word == "openid")
+}
+
+pub(super) fn call_path(text: &str) -> bool {
+    Catalogue::default().with_managed_paths(vec![text.to_owned()]).is_ok()
+}
+
+pub(super) fn provider_key(value: &Value<'_>) -> Result<Option<Secret>, String> {
+    let fits = |text: &str| ProviderCredential::new(text).is_ok();
+    let text = value.text("1 to 500 visible ASCII characters", fits)?;
+    Ok(Some(Secret::new(text)))
+}
+
+pub(super) fn master_keys(value: &Value<'_>) -> Result<Vec<Secret>, String> {
+    const RULE: &str = "a list of keys of 32 bytes, each as 64 hexadecimal digits or base64, and none twice";
+    let texts = value.words();
+    let keys: Option<Vec<MasterKey>> = texts.iter().flatten().map(|text| text.parse().ok()).collect();
+    match (texts, keys) {
+        (Some(texts), Some(keys)) if keys.is_empty() || Vault::new(keys.clone()).is_ok() => {
+            Ok(texts.into_iter().map(Secret::new).collect())
+        }
+        _ => Err(format!("must be {RULE}")),
+    }
+}
+
+pub(super) fn allowed_hosts(value: &Value<'_>) -> Result<Vec<AllowedHost>, String> {
+    let texts = value.list("hosts such as hooks.internal or 10.0.0.7:8080", |text| {
+        text.parse::<AllowedHost>().is_ok()
+    })?;
+    Ok(texts.iter().filter_map(|text| text.parse().ok()).collect())
+}
+
+pub(super) fn user_id(text: &str) -> bool {
+    (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control)
+}
+
+pub(super) fn database_url(text: &str) -> bool {
+    text.starts_with("postgres://") || text.starts_with("postgresql://")
+}
+
+pub(super) fn is_text(text: &str) -> bool {
+    !text.is_empty() && !text.chars().any(char::is_control)
+}
+
+pub(super) fn is_visible(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+pub(super) fn log_filter(text: &str) -> bool {
+    // A filter reads an unknown word as the name of a module, so a mistyped level would turn all logs off.
+    let is_level = |word: &str| word.parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
+    let mut directives = text.split(',').map(str::trim);
+    directives.all(|directive| match directive.split_once('=') {
+        Some((_, level)) => is_level(level),
+        None => is_level(directive),
+    }) && tracing_subscriber::EnvFilter::try_new(text).is_ok()
+}
+
+/// Whether this is an origin as browsers send it in `Origin`: a scheme, a host and perhaps a port.
+pub(super) fn origin(text: &str) -> bool {
+    let Some(host) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else {
+        return false;
+    };
+    !host.is_empty()
+        && host
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._:[]".contains(&b))
+}
