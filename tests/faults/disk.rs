@@ -163,6 +163,17 @@ fn a_full_disk_is_noticed_without_a_writer() {
     eventually("the log says so", || server.stderr().contains("the disk is full"));
 }
 
+/// A store has no epoch before its first workspace; a read that had to make it would fail here.
+#[test]
+fn the_first_read_of_a_workspace_is_served_on_a_full_disk() {
+    let Some(disk) = Disk::mount(16) else { return };
+    let server = Server::builder().data(disk.data()).start();
+    let studio = Studio::on(&server);
+    disk.fill_up();
+    assert!(studio.agent_ids().is_empty());
+    studio.create("late", &Value::Null).expect(503);
+}
+
 #[test]
 fn a_backup_on_a_full_disk_blames_the_disk() {
     let Some(disk) = Disk::mount(16) else { return };

@@ -33,6 +33,9 @@ impl AgentCfg {
     ) -> Result<Workspace, Error> {
         let user_id = caller.user_id()?;
         let new = new.into_valid()?.into_inner();
+        // The first workspace of a store finds no epoch and makes it. Reads of a workspace then never have to write, so that
+        // a full disk does not stop them.
+        self.epoch().await?;
         let now = self.now();
         let id = WorkspaceId::new(self.new_id(now)?);
         let plan = self.settings().default_plan;
