@@ -35,6 +35,8 @@ pub(super) const LIMITS: Limits = Limits {
     lane: 1024,
     queue: 4096,
     flights: 8,
+    slow: Duration::MAX,
+    most: 8,
     patience: Duration::from_secs(5),
 };
 

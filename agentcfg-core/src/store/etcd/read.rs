@@ -35,6 +35,8 @@ pub(super) const LIMITS: Limits = Limits {
     lane: 65_536,
     queue: 65_536,
     flights: 4,
+    slow: Duration::MAX,
+    most: 4,
     patience: Duration::from_secs(8),
 };
 

@@ -59,6 +59,8 @@ pub(super) const LIMITS: Limits = Limits {
     lane: 65_536,
     queue: 65_536,
     flights: 1,
+    slow: Duration::MAX,
+    most: 1,
     patience: COUNT_TIMEOUT,
 };
 

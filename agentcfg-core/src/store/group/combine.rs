@@ -2,11 +2,12 @@
 
 use std::future::Future;
 use std::hash::Hash;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::lanes::{Group, Lanes, Limits};
 
@@ -35,7 +36,7 @@ pub(in crate::store) enum Unanswered {
 /// Runs requests in groups, without any artificial delay.
 ///
 /// A request that meets no other one starts at once. Requests that arrive while their lane is in flight, or while as many
-/// groups as [`Limits::flights`] are, form the next group. Each group runs on a task of its own, so a caller that drops its
+/// groups as [`Limits`] allows are, form the next group. Each group runs on a task of its own, so a caller that drops its
 /// future ends no group: a request that still waits then leaves its queue, one that is in flight is run to its end.
 pub(in crate::store) struct Combiner<W: Work>(Arc<Shared<W>>);
 
@@ -129,22 +130,32 @@ struct Flight<W: Work> {
     shared: Arc<Shared<W>>,
     runtime: Handle,
     lanes: Vec<W::Lane>,
+    slow: bool,
 }
 
 impl<W: Work> Flight<W> {
     fn start(shared: &Arc<Shared<W>>, runtime: &Handle, group: Group<W::Lane, Waiting<W>>) {
-        let flight = Self {
+        let mut flight = Self {
             shared: Arc::clone(shared),
             runtime: runtime.clone(),
             lanes: group.lanes,
+            slow: false,
         };
         let (requests, callers): (Vec<_>, Vec<_>) = group
             .requests
             .into_iter()
             .map(|waiting| (waiting.request, waiting.answer))
             .unzip();
+        let shared = Arc::clone(shared);
         runtime.spawn(async move {
-            let answers = flight.shared.work.run(requests).await;
+            let mut run = pin!(shared.work.run(requests));
+            let answers = match timeout(shared.limits.slow, run.as_mut()).await {
+                Ok(answers) => answers,
+                Err(_) => {
+                    flight.becomes_slow();
+                    run.await
+                }
+            };
             // The next group starts before the answers are read, so that the database does not wait for this process.
             drop(flight);
             for (caller, answer) in callers.into_iter().zip(answers) {
@@ -153,11 +164,17 @@ impl<W: Work> Flight<W> {
             }
         });
     }
+
+    fn becomes_slow(&mut self) {
+        self.slow = true;
+        self.shared.lock().slowed();
+        self.shared.start(&self.runtime);
+    }
 }
 
 impl<W: Work> Drop for Flight<W> {
     fn drop(&mut self) {
-        self.shared.lock().landed(&self.lanes);
+        self.shared.lock().landed(&self.lanes, self.slow);
         self.shared.start(&self.runtime);
     }
 }

@@ -15,8 +15,14 @@ pub(in crate::store) struct Limits {
     pub(in crate::store) lane: usize,
     /// The greatest number of requests that wait in all lanes.
     pub(in crate::store) queue: usize,
-    /// The greatest number of groups in flight, at least 1.
+    /// The greatest number of groups in flight while none is slow, at least 1. With fewer of them the groups are larger, which
+    /// costs the engine less for each request.
     pub(in crate::store) flights: usize,
+    /// After this time in flight a group is slow: it no longer counts in `flights`, so that a group that waits for a locked
+    /// row, or a distant engine, does not hold up all others.
+    pub(in crate::store) slow: Duration,
+    /// The greatest number of groups in flight, the slow ones included.
+    pub(in crate::store) most: usize,
     /// How long a request waits before it is refused. It is checked when a group is formed.
     pub(in crate::store) patience: Duration,
 }
@@ -28,7 +34,10 @@ pub(super) struct Lanes<L, T> {
     lanes: HashMap<L, Lane<T>>,
     /// The lanes with waiting requests and none in flight; the first one waits longest.
     ready: VecDeque<L>,
+    /// The groups in flight that are not slow.
     flights: usize,
+    /// The slow groups in flight.
+    slow: usize,
     waiting: usize,
 }
 
@@ -52,6 +61,7 @@ impl<L: Clone + Eq + Hash, T> Lanes<L, T> {
             lanes: HashMap::new(),
             ready: VecDeque::new(),
             flights: 0,
+            slow: 0,
             waiting: 0,
         }
     }
@@ -83,7 +93,7 @@ impl<L: Clone + Eq + Hash, T> Lanes<L, T> {
     /// While groups may start, each lane starts its own group at its first request. Several lanes share a group only
     /// after all had to wait for the end of another one, and then each gets an equal share of the group's size.
     pub(super) fn next(&mut self, mut take: impl FnMut(T) -> Option<T>) -> Option<Group<L, T>> {
-        if self.flights >= self.limits.flights {
+        if self.flights >= self.limits.flights || self.flights + self.slow >= self.limits.most {
             return None;
         }
         let share = (self.limits.group / self.ready.len().max(1)).max(1);
@@ -131,9 +141,15 @@ impl<L: Clone + Eq + Hash, T> Lanes<L, T> {
         Some(group)
     }
 
-    /// Ends the flight of a group that occupied these lanes.
-    pub(super) fn landed(&mut self, lanes: &[L]) {
+    /// Notes that a group in flight has become slow.
+    pub(super) fn slowed(&mut self) {
         self.flights -= 1;
+        self.slow += 1;
+    }
+
+    /// Ends the flight of a group that occupied these lanes and was slow or not.
+    pub(super) fn landed(&mut self, lanes: &[L], slow: bool) {
+        *(if slow { &mut self.slow } else { &mut self.flights }) -= 1;
         for name in lanes {
             let Some(lane) = self.lanes.get_mut(name) else { continue };
             lane.in_flight = false;
@@ -148,6 +164,6 @@ impl<L: Clone + Eq + Hash, T> Lanes<L, T> {
     /// Whether nothing waits and nothing is in flight. Then no lane is kept.
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
-        self.flights == 0 && self.waiting == 0 && self.lanes.is_empty() && self.ready.is_empty()
+        self.flights + self.slow == 0 && self.waiting == 0 && self.lanes.is_empty() && self.ready.is_empty()
     }
 }

@@ -75,6 +75,8 @@ const LIMITS: Limits = Limits {
     lane: 16,
     queue: 24,
     flights: 2,
+    slow: Duration::from_secs(1),
+    most: 3,
     patience: Duration::from_secs(5),
 };
 
@@ -221,6 +223,26 @@ async fn workspaces_do_not_wait_for_each_other_while_the_engine_takes_more_group
         assert!(caller.await.unwrap().is_ok());
     }
     assert_eq!(bench.engine.most.load(Ordering::SeqCst), LIMITS.flights);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_group_lets_another_start() {
+    let mut bench = Bench::new(LIMITS);
+    let mut callers = Vec::new();
+    for number in 1..5 {
+        callers.push(bench.submit(create(number, "a")).await);
+    }
+    assert_eq!((bench.group().await, bench.group().await), (1, 1));
+    // Both are slow after a second, but only one more group may be in flight.
+    assert_eq!(bench.group().await, 2, "the two that waited share a group");
+    callers.push(bench.submit(create(5, "a")).await);
+    tokio::time::sleep(LIMITS.slow * 2).await;
+    assert!(bench.started.is_empty());
+    assert_eq!(bench.engine.most.load(Ordering::SeqCst), LIMITS.most);
+    bench.end().await;
+    for caller in callers {
+        assert!(caller.await.unwrap().is_ok());
+    }
 }
 
 #[tokio::test]

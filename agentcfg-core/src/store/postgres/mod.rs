@@ -69,6 +69,7 @@ mod windows;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -78,7 +79,7 @@ use self::pool::Connections;
 use self::reads::Reads;
 use self::sql::Sql;
 use self::windows::Windows;
-use super::group::GroupCommit;
+use super::group::{GroupCommit, Limits};
 use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
 pub use super::{TransferError, Transferred};
 use crate::model::WorkspaceId;
@@ -164,6 +165,25 @@ impl fmt::Debug for PostgresStore {
         f.debug_struct("PostgresStore")
             .field("schema", &self.engine.sql.schema)
             .finish_non_exhaustive()
+    }
+}
+
+/// The limits that the groups of reads, counts and commits have in common. Each group in flight uses one connection, and each of
+/// the three kinds at most a quarter of the pool.
+///
+/// Two in flight at once keep the database busy. More would be smaller groups, of which each costs it another statement. Slow
+/// ones wait for a lock, a disk or the network, so that others may start beside them.
+fn flights(pool_size: usize, patience: Duration) -> Limits {
+    let most = (pool_size / 4).max(1);
+    Limits {
+        group: 1,
+        bytes: u64::MAX,
+        lane: 1,
+        queue: 1,
+        flights: most.min(2),
+        slow: Duration::from_millis(20),
+        most,
+        patience,
     }
 }
 

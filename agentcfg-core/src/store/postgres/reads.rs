@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::super::group::{Combiner, Limits, Unanswered, Work};
 use super::super::{Key, Record, StoreError};
 use super::table::Place;
-use super::{Engine, read};
+use super::{Engine, flights, read};
 
 type Found = Result<Vec<Option<Record>>, StoreError>;
 
@@ -30,8 +30,7 @@ impl Reads {
             bytes: 512,
             lane: 1,
             queue: 16_384,
-            flights: (pool_size / 4).max(1),
-            patience,
+            ..flights(pool_size, patience)
         };
         Self {
             combiner: Combiner::new(Gets(engine), limits),

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use super::super::StoreError;
 use super::super::group::{Combiner, Limits, Unanswered, Work};
 use super::run::{Param, Step};
-use super::{Engine, PostgresStore, read};
+use super::{Engine, PostgresStore, flights, read};
 use crate::rate_limit::{SharedWindow, SharedWindows};
 
 /// The time limit of counting a request here. After it, the caller counts in its own memory.
@@ -32,8 +32,7 @@ impl Windows {
             bytes: u64::MAX,
             lane: 1,
             queue: 16_384,
-            flights: (pool_size / 4).max(1),
-            patience: COUNT_TIMEOUT,
+            ..flights(pool_size, COUNT_TIMEOUT)
         };
         Self {
             combiner: Combiner::new(Counts(engine), limits),

@@ -122,37 +122,41 @@ proptest! {
 
     /// No sequence of arrivals and ends loses a request, starts a lane twice, or exceeds a limit.
     #[test]
-    fn lanes_keep_their_bounds_and_orders(steps in proptest::collection::vec((0_u8..5, 0_u64..700, any::<bool>()), 1..120)) {
+    fn lanes_keep_their_bounds_and_orders(steps in proptest::collection::vec((0_u8..5, 0_u64..700, any::<bool>(), any::<bool>()), 1..120)) {
         let mut lanes: lanes::Lanes<u8, (u8, usize, u64)> = lanes::Lanes::new(LIMITS);
-        let mut flying: VecDeque<lanes::Group<u8, (u8, usize, u64)>> = VecDeque::new();
+        let mut flying: VecDeque<(lanes::Group<u8, (u8, usize, u64)>, bool)> = VecDeque::new();
         let (mut pushed, mut flown) = (0, BTreeMap::<u8, Vec<usize>>::new());
         let mut accepted = 0;
-        for (number, (lane, bytes, land)) in steps.into_iter().enumerate() {
+        for (number, (lane, bytes, land, slow)) in steps.into_iter().enumerate() {
             pushed += 1;
             accepted += usize::from(lanes.push(lane, bytes, (lane, number, bytes)).is_ok());
-            if land && let Some(group) = flying.pop_front() {
-                lanes.landed(&group.lanes);
+            if slow && let Some((_, is_slow)) = flying.iter_mut().find(|(_, slow)| !slow).filter(|_| land) {
+                *is_slow = true;
+                lanes.slowed();
+            } else if land && let Some((group, slow)) = flying.pop_front() {
+                lanes.landed(&group.lanes, slow);
             }
             while let Some(group) = lanes.next(Some) {
                 prop_assert!(group.requests.len() <= LIMITS.group);
                 let bytes: u64 = group.requests.iter().map(|request| request.2).sum();
                 prop_assert!(bytes <= LIMITS.bytes || group.requests.len() == 1);
-                prop_assert!(flying.iter().all(|other| other.lanes.iter().all(|lane| !group.lanes.contains(lane))));
+                prop_assert!(flying.iter().all(|(other, _)| other.lanes.iter().all(|lane| !group.lanes.contains(lane))));
                 for (lane, number, _) in &group.requests {
                     prop_assert!(group.lanes.contains(lane));
                     flown.entry(*lane).or_default().push(*number);
                 }
-                flying.push_back(group);
-                prop_assert!(flying.len() <= LIMITS.flights);
+                flying.push_back((group, false));
+                prop_assert!(flying.len() <= LIMITS.most);
+                prop_assert!(flying.iter().filter(|(_, slow)| !slow).count() <= LIMITS.flights);
             }
         }
-        while let Some(group) = flying.pop_front() {
-            lanes.landed(&group.lanes);
+        while let Some((group, slow)) = flying.pop_front() {
+            lanes.landed(&group.lanes, slow);
             while let Some(group) = lanes.next(Some) {
                 for (lane, number, _) in &group.requests {
                     flown.entry(*lane).or_default().push(*number);
                 }
-                flying.push_back(group);
+                flying.push_back((group, false));
             }
         }
         prop_assert!(lanes.is_idle());

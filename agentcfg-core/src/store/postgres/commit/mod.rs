@@ -17,24 +17,23 @@ use self::merge::{Merge, Merged};
 use self::state::State;
 use super::super::group::{GroupEngine, Limits, lane};
 use super::super::{Batch, CommitError, Committed, Key, Partition, StoreError};
-use super::Engine;
 use super::error::{Verdict, is_lost, rolled_back, unavailable, verdict};
 use super::options::describe;
 use super::run::{PipelineOutcome, Step, pipeline};
 use super::sql::BEGIN;
+use super::{Engine, flights};
 
 /// How many times a transaction is sent without success when others contend with it.
 const ATTEMPTS: u32 = 12;
 
-/// The limits of groups on a pool of this size. A group uses one connection.
+/// The limits of groups on a pool of this size.
 pub(super) fn limits(pool_size: usize, patience: Duration) -> Limits {
     Limits {
         group: 64,
         bytes: 1 << 20,
         lane: 1024,
         queue: 4096,
-        flights: (pool_size / 4).max(1),
-        patience,
+        ..flights(pool_size, patience)
     }
 }
 
