@@ -103,6 +103,7 @@ fn way_into_cluster(error: &etcd::ConnectError) -> &'static str {
             "; check etcd_endpoints and etcd_user, or wait for the cluster with --wait-for SECONDS"
         }
         etcd::ConnectError::TooSmall(_) => "; restart its members with that option, one after another",
+        etcd::ConnectError::Full(_) => "; compact and defragment it, then disarm the alarm",
         etcd::ConnectError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
         _ => "",
     }
