@@ -74,7 +74,7 @@ async fn without_the_shared_window_each_server_counts_alone() {
     let scrape = async || {
         let mut api = server.api("");
         api.address = metrics.parse().unwrap();
-        let text = metrics_page(&api.address).await;
+        let text = api.text("/metrics").await;
         let number = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
             line.trim().parse::<u64>().unwrap()
@@ -94,19 +94,6 @@ async fn without_the_shared_window_each_server_counts_alone() {
         .unwrap();
     server.wait_for("together with the other instances again");
     assert_eq!(scrape().await.0, 0);
-}
-
-/// The body of `GET /metrics`.
-async fn metrics_page(address: &std::net::SocketAddr) -> String {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    stream
-        .write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
-        .await
-        .unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).await.unwrap();
-    text
 }
 
 /// TLS to a server whose certificate a private authority has signed.
