@@ -1,6 +1,7 @@
 //! A private etcd cluster of three members in a temporary directory.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -295,6 +296,15 @@ impl Cluster {
         let err = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {err}");
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs `etcdctl` with a line of input.
+    #[track_caller]
+    pub fn ctl_with_input(&self, arguments: &[&str], line: &str) {
+        let mut command = self.etcdctl(&self.endpoints(), arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        writeln!(child.stdin.take().unwrap(), "{line}").unwrap();
+        assert!(child.wait().unwrap().success(), "{arguments:?}");
     }
 
     fn try_ctl(&self, arguments: &[&str]) -> bool {

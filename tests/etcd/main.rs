@@ -15,6 +15,7 @@ mod full;
 mod members;
 mod migrate;
 mod nemesis;
+mod security;
 mod trips;
 
 // What holds for several servers on one database holds on a cluster as well, so the tests are the same.

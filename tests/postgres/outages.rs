@@ -1,7 +1,6 @@
 //! Outages: the database crashes, restarts or fails over while the servers keep running.
 
-use std::path::Path;
-use std::process::Command;
+use agentcfg_tests::harness::certificate;
 
 use crate::cluster::{Cluster, directory, hand_over};
 use crate::load::Load;
@@ -157,45 +156,12 @@ async fn tls_is_verified_when_it_is_required() {
 fn certificates() -> Option<tempfile::TempDir> {
     let place = directory();
     for name in ["server", "other"] {
-        let file = |end: &str| place.path().join(format!("{name}.{end}"));
-        let made = Command::new("openssl")
-            .args([
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:prime256v1",
-                "-nodes",
-            ])
-            .args([
-                "-days",
-                "2",
-                "-subj",
-                "/CN=localhost",
-                "-addext",
-                "subjectAltName=DNS:localhost",
-            ])
-            .args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout"])
-            .arg(file("key"))
-            .arg("-out")
-            .arg(file("crt"))
-            .output();
-        match made {
-            Ok(output) if output.status.success() => {}
-            Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stderr)),
-            Err(_) => {
-                crate::cluster::missing("openssl", "apt-get install openssl");
-                return None;
-            }
+        let extensions = ["subjectAltName=DNS:localhost", "basicConstraints=critical,CA:FALSE"];
+        if !certificate(place.path(), name, None, &extensions) {
+            crate::cluster::missing("openssl", "apt-get install openssl");
+            return None;
         }
-        open(&file("crt"));
     }
     hand_over(place.path());
     Some(place)
-}
-
-fn open(path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644)).unwrap();
 }

@@ -145,12 +145,10 @@ impl Client {
             let status = self
                 .call::<_, StatusResponse>(number, path::STATUS, &StatusRequest::default(), LIMIT)
                 .await;
-            let says = match status {
-                Ok(status) if status.errors.iter().any(|error| has_no_leader(error)) => {
-                    "knows no leader, which takes a majority of the members".to_owned()
-                }
+            let says = match status.map_err(Failure::into_text) {
                 Ok(_) => "answers".to_owned(),
-                Err(failure) => format!("does not answer ({})", failure.into_text()),
+                Err(why) if has_no_leader(&why) => "knows no leader, which takes a majority of the members".to_owned(),
+                Err(why) => format!("does not answer ({why})"),
             };
             found.push(format!("{} {says}", member.endpoint.uri()));
         }
