@@ -15,6 +15,7 @@ mod full;
 mod members;
 mod migrate;
 mod nemesis;
+mod restore;
 mod security;
 mod trips;
 

@@ -253,7 +253,10 @@ async fn wrong_credentials_are_refused_with_the_reason() {
     let said = tokio::task::spawn_blocking(move || Server::refused(&database, &[]))
         .await
         .unwrap();
-    assert!(said.contains("check etcd_endpoints, etcd_user and the certificates") && !said.contains("canary"), "{said}");
+    assert!(
+        said.contains("check etcd_endpoints, etcd_user and the certificates") && !said.contains("canary"),
+        "{said}"
+    );
 }
 
 /// A user for a cluster that has none is refused by the cluster.
