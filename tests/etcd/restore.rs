@@ -24,6 +24,13 @@ async fn tags_from_before_a_restore_fail() {
     let snapshot = cluster.save_snapshot();
     api.patch(&agent, json!({"display_name": "After"})).await.expect(200);
     let (changed, listed) = (tag(&agent).await, tag(&list).await);
+    let events = format!("/api/changes?workspace_id={workspace}&after=");
+    let seen = api.get(&format!("{events}start")).await.expect(200);
+    let cursors = seen
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["cursor"].as_str().unwrap());
 
     cluster.restore(&snapshot, "agentcfg-2");
 
@@ -48,6 +55,10 @@ async fn tags_from_before_a_restore_fail() {
         let head = format!("if-none-match: {tag}\r\n");
         let fresh = api.send("GET", path, &head, None).await.unwrap();
         assert_eq!(fresh.status, 200, "{path} {tag}");
+    }
+    for cursor in cursors {
+        let refused = api.get(&format!("{events}{cursor}")).await;
+        assert_eq!(refused.status, 410, "{cursor}: {}", refused.body);
     }
     // The new tags work, and stay when the server starts again.
     let tag = api.get(&agent).await.header("etag").unwrap().to_owned();

@@ -49,6 +49,23 @@ async fn a_synchronous_standby_has_every_acknowledged_change_after_a_failover() 
     load.finish(&servers).await;
 }
 
+/// A start without its database fails with the way out, unless it is told to wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_without_its_database_says_so_or_waits() {
+    let Some(cluster) = Cluster::start(&[]) else { return };
+    let url = cluster.database();
+    cluster.crash();
+    let refused = Server::refused(&url, &[]);
+    assert!(
+        refused.contains("check database_url, or wait for the database with --wait-for SECONDS"),
+        "{refused}"
+    );
+    let waiting = tokio::task::spawn_blocking(move || Server::with(&url, &[("database_wait", "60")]));
+    cluster.up();
+    let server = waiting.await.unwrap();
+    server.api(&token("ada")).workspace().await;
+}
+
 /// While the shared rate window is unreachable, each server counts on its own and logs it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_shared_window_each_server_counts_alone() {
