@@ -14,7 +14,7 @@ cargo build --locked --profile "$profile" -p agentcfg-server
 folder=$profile
 [ "$profile" != dev ] || folder=debug
 export AGENTCFG_TEST_BINARY=$PWD/target/$folder/agentcfg-server
-export CYCLES=${CYCLES:-100} SEED=${SEED:-1} CI=true
+export CYCLES=${CYCLES:-100} SEED=${SEED:-1} READY_WITHIN=5 CI=true
 failed=0
 
 run() { # database, title; the text of the faults is read from the standard input

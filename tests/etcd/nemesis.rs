@@ -21,8 +21,11 @@ const MEMBERS: usize = 3;
 
 const PREFIX: &str = "nemesis";
 
-/// How long the servers may need until all are ready, once a majority of the members answers.
-const RECOVERY: Duration = Duration::from_secs(5);
+/// How long the servers may need until all are ready, once a majority of the members answers: `READY_WITHIN` seconds. The test
+/// command runs this beside other tests; the full run, which has the machine for itself, sets 5.
+fn recovery() -> Duration {
+    Duration::from_secs(setting("READY_WITHIN", 20))
+}
 
 /// What happens to the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -376,5 +379,5 @@ async fn clients_see_one_history_through_faults() {
     faults::run(&mut members, seed, dice).await;
     let recoveries = members.recoveries.lock().unwrap();
     println!("FIGURES SEED={seed}: ready after a majority, at the latest {recoveries:.1?}");
-    assert!(recoveries.values().all(|took| *took < RECOVERY), "{recoveries:?}");
+    assert!(recoveries.values().all(|took| *took < recovery()), "{recoveries:?}");
 }
