@@ -40,17 +40,7 @@ fn throughput(product: &Product) -> Result<(), Failure> {
     }
     for (work, workspaces) in [(Work::List, 1), (Work::Create, 1), (Work::Create, WORKSPACES)] {
         let targets = [&ours.first(), &ours, &theirs].map(|target| target.in_workspaces(workspaces));
-        let mut figures = [const { Series::new() }; 3];
-        for round in 0..=rounds(5) {
-            for (at, target) in targets.iter().enumerate() {
-                let run = format!("w{workspaces}-r{round}-{at}");
-                let figure = runtime.block_on(target.measure(work, CLIENTS, &run))?;
-                // The first round warms up.
-                if round > 0 {
-                    figures[at].push(figure);
-                }
-            }
-        }
+        let figures = runtime.block_on(Target::in_turn(&targets, work, CLIENTS))?;
         let [single, three, express] = &figures;
         println!(
             "| {} | {workspaces} | {single} | {three} | {express} | {} | {} | {} |",

@@ -68,7 +68,11 @@ fi
 AGENTCFG_TEST_BINARY="$PWD/target/release/agentcfg-server" section dashboard "The dashboard in a browser" \
     "Milliseconds in Chromium on the same machine, with the release binary. A route change counts from the click to the frame that shows the other screen with its data; a report, from the request to the text on the page of another user of the workspace." \
     "npm run figures --silent --prefix tests/dashboard"
-if wanted peers || wanted postgres; then
+if wanted etcd; then
+    need etcd etcd-server
+    need etcdctl etcd-client
+fi
+if wanted peers || wanted postgres || wanted etcd; then
     if [ -z "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" ]; then
         need pg_ctlcluster postgresql
     fi
@@ -88,6 +92,8 @@ section peers "Other stacks" \
     "64 clients; authenticated lists of 20 agents, and durable creates with uniqueness, plan limit and audit in one transaction, each response after the sync. The programs are in \`benches/peers\`: axum and rusqlite, Fastify and better-sqlite3, Express and node-postgres. Bare hyper answers with the product's headers and bytes."
 section postgres "Several servers on PostgreSQL" \
     "64 clients, one PostgreSQL with its default durability on the same machine, which the clients, the servers and the database share. Lists of 20 agents and durable creates in one and in 64 workspaces, with shared rate windows, plan limit, uniqueness and audit. The baseline is \`peers/express\`: the same work with Express and node-postgres, in as many workspaces. Then lists at a fixed rate with a proxy between server and database that delays packets by half a millisecond in each direction; the round trip is that of one byte over such a proxy. \`BEFORE\` names the binary of another version for a comparison of a lone client's creates, \`BINARY\` one to measure in place of the sources."
+section etcd "Several servers on etcd" \
+    "As above, on an etcd cluster of three members with the options that \`docs/etcd.md\` names and its default durability, where each commit is on the disks of two members. All members, the servers, the clients and the PostgreSQL of the baselines share the machine. The list has a known key. \`BINARY\` names the binary to measure in place of the sources."
 mv "$out" benches/README.md
 trap - EXIT
 chmod 644 benches/README.md

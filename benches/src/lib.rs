@@ -8,6 +8,7 @@
 pub mod bad_keys;
 pub mod cargo;
 pub mod cluster;
+pub mod etcd;
 pub mod fixture;
 pub mod load;
 pub mod network;

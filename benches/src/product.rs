@@ -74,6 +74,15 @@ impl Product {
         Server::start(self.command().env("AGENTCFG_DATABASE_URL", url))
     }
 
+    /// Starts a server on an etcd cluster, which several servers may share.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not start.
+    pub fn serve_etcd(&self, endpoints: &str) -> std::io::Result<Server> {
+        Server::start(self.command().env("AGENTCFG_ETCD_ENDPOINTS", endpoints))
+    }
+
     /// Sends one request with the session token that owns the workspaces; returns the whole response.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::cluster::Cluster;
 use crate::process::Server;
 use crate::product::{Product, Workspace};
-use crate::stats::seconds;
+use crate::stats::{Series, rounds, seconds};
 use crate::{Failure, cargo, load, request};
 
 /// The kind of request that a server is measured with.
@@ -65,9 +65,21 @@ impl Target {
     pub fn shared(product: &Product, cluster: &Cluster, servers: usize, workspaces: usize) -> Result<Self, Failure> {
         cluster.create("agentcfg")?;
         let url = cluster.url("agentcfg");
-        let started: Vec<Server> = (0..servers)
-            .map(|_| product.serve_database(&url))
-            .collect::<Result<_, _>>()?;
+        Self::several(product, servers, workspaces, || product.serve_database(&url))
+    }
+
+    /// This many servers of the product on one etcd cluster, with this many workspaces.
+    pub fn on_etcd(product: &Product, endpoints: &str, servers: usize, workspaces: usize) -> Result<Self, Failure> {
+        Self::several(product, servers, workspaces, || product.serve_etcd(endpoints))
+    }
+
+    fn several(
+        product: &Product,
+        servers: usize,
+        workspaces: usize,
+        serve: impl Fn() -> std::io::Result<Server>,
+    ) -> Result<Self, Failure> {
+        let started: Vec<Server> = (0..servers).map(|_| serve()).collect::<Result<_, _>>()?;
         let workspace = product.workspace(started[0].address)?;
         let mut target = Self::new("agentcfg", started, workspace);
         for _ in 1..workspaces {
@@ -149,6 +161,29 @@ impl Target {
             workspaces: self.workspaces[..workspaces].to_vec(),
             _servers: Vec::new(),
         }
+    }
+
+    /// Requests per second of each target, measured in turn round by round, after a round that warms up.
+    ///
+    /// # Errors
+    ///
+    /// When a target refuses requests.
+    pub async fn in_turn<const N: usize>(
+        targets: &[Self; N],
+        work: Work,
+        clients: usize,
+    ) -> Result<[Series; N], Failure> {
+        let mut figures = [const { Series::new() }; N];
+        for round in 0..=rounds(5) {
+            for (at, target) in targets.iter().enumerate() {
+                let run = format!("c{clients}-w{}-r{round}-{at}", target.workspaces.len());
+                let figure = target.measure(work, clients, &run).await?;
+                if round > 0 {
+                    figures[at].push(figure);
+                }
+            }
+        }
+        Ok(figures)
     }
 
     /// Requests per second over all servers together, with this many clients. `run` distinguishes the agents

@@ -1,6 +1,7 @@
 //! A private etcd cluster of three members in a temporary directory.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -26,21 +27,42 @@ pub const LIMITS: [&str; 4] = [
     "--quota-backend-bytes=8589934592",
 ];
 
-/// Three members, each running, stopped or killed by its test.
+/// Members, each running, stopped or killed by its test.
 pub struct Cluster {
     place: TempDir,
     members: Vec<Member>,
     settings: Vec<String>,
     initial: String,
+    /// How clients reach the members, and what `etcdctl` needs for it.
+    scheme: &'static str,
+    credentials: Mutex<Vec<String>>,
     stores: AtomicU32,
 }
 
 struct Member {
     name: String,
-    /// The port that members call each other on, and the one for clients.
+    /// The port that members call each other on, where it is told to the others, and the one for clients.
     peer: u16,
+    advertised: u16,
     client: u16,
     running: Mutex<Option<Child>>,
+}
+
+/// The ports of a member that other members use: the one that it listens on, and the one that it tells them.
+#[derive(Debug, Clone, Copy)]
+pub struct PeerPorts {
+    pub listen: u16,
+    pub advertised: u16,
+}
+
+impl PeerPorts {
+    fn free() -> Self {
+        let listen = free_port();
+        Self {
+            listen,
+            advertised: listen,
+        }
+    }
 }
 
 impl Cluster {
@@ -65,6 +87,35 @@ impl Cluster {
     /// Starts a cluster of so many members with these settings alone.
     #[track_caller]
     pub fn of(members: usize, settings: &[&str]) -> Option<Self> {
+        let cluster = Self::new((0..members).map(|_| PeerPorts::free()), settings)?;
+        cluster.up();
+        Some(cluster)
+    }
+
+    /// A cluster that is not started yet, whose members reach each other on these ports.
+    #[track_caller]
+    pub fn prepared(ports: &[PeerPorts]) -> Option<Self> {
+        Self::new(ports.iter().copied(), &LIMITS)
+    }
+
+    /// Starts a cluster that its clients reach by TLS, with more settings. `credentials` are options of `etcdctl`.
+    #[track_caller]
+    pub fn with_tls(settings: &[&str], credentials: &[&str]) -> Option<Self> {
+        let mut cluster = Self::new((0..3).map(|_| PeerPorts::free()), &[&LIMITS, settings].concat())?;
+        cluster.scheme = "https";
+        cluster.use_credentials(credentials);
+        cluster.up();
+        Some(cluster)
+    }
+
+    /// The options of `etcdctl` from now on.
+    pub fn use_credentials(&self, credentials: &[&str]) {
+        let credentials = credentials.iter().map(|&option| option.to_owned()).collect();
+        *self.credentials.lock().unwrap_or_else(PoisonError::into_inner) = credentials;
+    }
+
+    #[track_caller]
+    fn new(ports: impl Iterator<Item = PeerPorts>, settings: &[&str]) -> Option<Self> {
         if program().is_none() {
             not_run("etcd is missing (apt-get install etcd-server)");
             return None;
@@ -75,26 +126,28 @@ impl Cluster {
             true => tempfile::Builder::new().prefix("agentcfg-etcd-").tempdir_in(memory),
             false => tempfile::Builder::new().prefix("agentcfg-etcd-").tempdir(),
         };
-        let members: Vec<Member> = (0..members)
-            .map(|number| Member {
+        let members: Vec<Member> = ports
+            .enumerate()
+            .map(|(number, ports)| Member {
                 name: format!("m{number}"),
-                peer: free_port(),
+                peer: ports.listen,
+                advertised: ports.advertised,
                 client: free_port(),
                 running: Mutex::default(),
             })
             .collect();
         let peers = members
             .iter()
-            .map(|member| format!("{}=http://127.0.0.1:{}", member.name, member.peer));
-        let cluster = Self {
+            .map(|member| format!("{}=http://127.0.0.1:{}", member.name, member.advertised));
+        Some(Self {
             place: place.unwrap(),
             initial: peers.collect::<Vec<_>>().join(","),
             members,
             settings: settings.iter().map(|&setting| setting.to_owned()).collect(),
+            scheme: "http",
+            credentials: Mutex::default(),
             stores: AtomicU32::new(0),
-        };
-        cluster.up();
-        Some(cluster)
+        })
     }
 
     /// Starts all members, and waits until the cluster answers.
@@ -111,16 +164,21 @@ impl Cluster {
 
     /// Starts a member.
     pub fn start_member(&self, member: usize) {
-        let member = &self.members[member];
-        let (peer, client) = (
+        let (client, member) = (self.endpoint(member), &self.members[member]);
+        let (peer, advertised) = (
             format!("http://127.0.0.1:{}", member.peer),
-            format!("http://127.0.0.1:{}", member.client),
+            format!("http://127.0.0.1:{}", member.advertised),
         );
         let mut command = dies_with_parent(&program().unwrap(), None);
         command
             .args(["--name", &member.name, "--data-dir"])
             .arg(self.place.path().join(&member.name))
-            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+            .args([
+                "--listen-peer-urls",
+                &peer,
+                "--initial-advertise-peer-urls",
+                &advertised,
+            ])
             .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
             .args(["--initial-cluster", &self.initial, "--logger=zap", "--log-level=error"])
             .args(&self.settings)
@@ -128,6 +186,42 @@ impl Cluster {
             .stdout(Stdio::null())
             .stderr(self.log(member));
         *member.lock() = Some(spawn(command).unwrap());
+    }
+
+    /// Saves a snapshot; returns its file, which ends with the cluster.
+    #[track_caller]
+    pub fn save_snapshot(&self) -> PathBuf {
+        let file = self.place.path().join("snapshot");
+        let saved = self
+            .etcdctl(&self.endpoint(0), &["snapshot", "save"])
+            .arg(&file)
+            .output();
+        assert!(saved.unwrap().status.success());
+        file
+    }
+
+    /// Replaces the members by a new cluster with the state of a snapshot.
+    #[track_caller]
+    pub fn restore(&self, snapshot: &Path, cluster_token: &str) {
+        self.shut_down();
+        for member in &self.members {
+            let data = self.place.path().join(&member.name);
+            fs::remove_dir_all(&data).unwrap();
+            let mut command = Command::new("etcdctl");
+            command
+                .env("ETCDCTL_API", "3")
+                .args(["snapshot", "restore"])
+                .arg(snapshot);
+            command.args(["--name", &member.name, "--initial-cluster", &self.initial]);
+            let advertised = format!("http://127.0.0.1:{}", member.advertised);
+            command.args(["--initial-advertise-peer-urls", &advertised]);
+            command
+                .args(["--initial-cluster-token", cluster_token, "--data-dir"])
+                .arg(&data);
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        self.up();
     }
 
     fn log(&self, member: &Member) -> File {
@@ -160,9 +254,26 @@ impl Cluster {
         }
     }
 
+    /// The process of a member, while it runs.
+    pub fn pid(&self, member: usize) -> Option<u32> {
+        self.members[member].lock().as_ref().map(Child::id)
+    }
+
+    /// Whether a member answers a read that takes a majority.
+    pub fn answers(&self, member: usize) -> bool {
+        let output = self.etcdctl(&self.endpoint(member), &["get", "test/ready"]).output();
+        output.unwrap().status.success()
+    }
+
     /// The number of the leader.
     pub fn leader(&self) -> Option<usize> {
-        (0..self.members.len()).find(|member| {
+        let all: Vec<_> = (0..self.members.len()).collect();
+        self.leader_among(&all)
+    }
+
+    /// The first of these members that takes itself for the leader. One that was cut off does so for a second or two.
+    pub fn leader_among(&self, members: &[usize]) -> Option<usize> {
+        members.iter().copied().find(|member| {
             let status = self.ctl_of(*member, &["endpoint", "status", "-w", "fields"]);
             let field = |name: &str| {
                 let line = status.lines().find(|line| line.starts_with(name))?;
@@ -172,10 +283,23 @@ impl Cluster {
         })
     }
 
+    /// The revision of the last change.
+    #[track_caller]
+    pub fn revision(&self) -> u64 {
+        let status = self.ctl(&["endpoint", "status", "-w", "fields"]);
+        let line = status.lines().find(|line| line.starts_with("\"Revision\"")).unwrap();
+        line.rsplit_once(' ').unwrap().1.parse().unwrap()
+    }
+
     /// The addresses of all members, as the setting has them.
     pub fn endpoints(&self) -> String {
-        let address = |member: &Member| format!("http://127.0.0.1:{}", member.client);
-        self.members.iter().map(address).collect::<Vec<_>>().join(",")
+        let all: Vec<_> = (0..self.members.len()).map(|member| self.endpoint(member)).collect();
+        all.join(",")
+    }
+
+    /// The address of a member for clients.
+    pub fn endpoint(&self, member: usize) -> String {
+        format!("{}://127.0.0.1:{}", self.scheme, self.members[member].client)
     }
 
     /// The port of a member for clients.
@@ -216,6 +340,15 @@ impl Cluster {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Runs `etcdctl` with a line of input.
+    #[track_caller]
+    pub fn ctl_with_input(&self, arguments: &[&str], line: &str) {
+        let mut command = self.etcdctl(&self.endpoints(), arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        writeln!(child.stdin.take().unwrap(), "{line}").unwrap();
+        assert!(child.wait().unwrap().success(), "{arguments:?}");
+    }
+
     fn try_ctl(&self, arguments: &[&str]) -> bool {
         self.etcdctl(&self.endpoints(), arguments)
             .output()
@@ -225,8 +358,7 @@ impl Cluster {
     }
 
     fn ctl_of(&self, member: usize, arguments: &[&str]) -> String {
-        let endpoint = format!("http://127.0.0.1:{}", self.members[member].client);
-        let output = self.etcdctl(&endpoint, arguments).output().unwrap();
+        let output = self.etcdctl(&self.endpoint(member), arguments).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -234,6 +366,7 @@ impl Cluster {
         let mut command = Command::new("etcdctl");
         command.env("ETCDCTL_API", "3");
         command.args(["--endpoints", endpoints, "--command-timeout=2s", "--dial-timeout=1s"]);
+        command.args(&*self.credentials.lock().unwrap_or_else(PoisonError::into_inner));
         command.args(arguments);
         command
     }

@@ -11,13 +11,21 @@ use agentcfg_core::model;
 mod cluster;
 mod conformance;
 mod end_to_end;
+mod full;
+mod members;
 mod migrate;
 mod nemesis;
+mod restore;
+mod security;
 mod trips;
 
 // What holds for several servers on one database holds on a cluster as well, so the tests are the same.
 #[path = "../postgres/counting_proxy.rs"]
 mod counting_proxy;
+// Of the proxies, each suite uses a part.
+#[allow(dead_code)]
+#[path = "../nemesis/mod.rs"]
+mod faults;
 #[path = "../postgres/feed.rs"]
 mod feed;
 #[path = "../postgres/instances.rs"]

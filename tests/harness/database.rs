@@ -11,15 +11,30 @@ pub(super) const SESSION_SECRET: &str = "32 bytes of text for end-to-end.";
 /// The file in a server's directory that stores the URL of its database.
 pub(super) const DATABASE_URL: &str = "database-url";
 
-/// The settings of a server on a database: of a URL, or of a cluster as its addresses, `#` and the prefix of the keys.
+/// The settings of a server on a database: of a URL, or of a cluster as its addresses, `#`, the prefix of the keys, and, after a
+/// `?`, further settings as in `user=NAME&password=TEXT`.
 pub fn database_settings(database: &str) -> Vec<(&'static str, String)> {
-    match database.split_once('#') {
-        Some((endpoints, prefix)) => vec![
-            ("AGENTCFG_ETCD_ENDPOINTS", endpoints.to_owned()),
-            ("AGENTCFG_ETCD_PREFIX", prefix.to_owned()),
-        ],
-        None => vec![("AGENTCFG_DATABASE_URL", database.to_owned())],
+    let Some((endpoints, place)) = database.split_once('#') else {
+        return vec![("AGENTCFG_DATABASE_URL", database.to_owned())];
+    };
+    let (prefix, options) = place.split_once('?').unwrap_or((place, ""));
+    let mut settings = vec![
+        ("AGENTCFG_ETCD_ENDPOINTS", endpoints.to_owned()),
+        ("AGENTCFG_ETCD_PREFIX", prefix.to_owned()),
+    ];
+    for option in options.split('&').filter(|option| !option.is_empty()) {
+        let (name, value) = option.split_once('=').expect("NAME=VALUE");
+        let variable = match name {
+            "user" => "AGENTCFG_ETCD_USER",
+            "password" => "AGENTCFG_ETCD_PASSWORD",
+            "tls_ca" => "AGENTCFG_ETCD_TLS_CA",
+            "tls_cert" => "AGENTCFG_ETCD_TLS_CERT",
+            "tls_key" => "AGENTCFG_ETCD_TLS_KEY",
+            other => panic!("{other} is no setting of etcd"),
+        };
+        settings.push((variable, value.to_owned()));
     }
+    settings
 }
 
 /// Creates a database for one server if `AGENTCFG_TEST_DATABASE` names a PostgreSQL server, as the
@@ -28,9 +43,10 @@ pub(super) fn new_database(data: &Path) -> Option<String> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let place = std::env::var("AGENTCFG_TEST_DATABASE").ok()?;
     let name = format!("it_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let url = match place.starts_with("http://") {
-        true => format!("{place}#{name}"),
-        false => create_database(&place, &name),
+    let url = match place.split_once('?') {
+        Some((endpoints, options)) if endpoints.starts_with("http") => format!("{endpoints}#{name}?{options}"),
+        _ if place.starts_with("http") => format!("{place}#{name}"),
+        _ => create_database(&place, &name),
     };
     fs::create_dir(data).expect("a data directory");
     fs::write(data.join(DATABASE_URL), &url).expect("a file for the URL");

@@ -5,6 +5,7 @@
 //! [`Server::builder`].
 
 mod binary;
+mod certificate;
 mod command;
 mod database;
 mod dice;
@@ -22,6 +23,7 @@ mod wait;
 mod wire;
 
 pub use binary::{command_binary, example, other_suite, server_binary};
+pub use certificate::certificate;
 pub use command::{Finished, Run, run};
 pub use database::database_settings;
 pub use dice::{Dice, setting};

@@ -28,6 +28,11 @@ mod sign_in;
 mod trips;
 mod webhooks;
 
+// Random clients, the checker of what they saw, and the proxies, of which each suite uses a part.
+#[allow(dead_code)]
+#[path = "../nemesis/mod.rs"]
+mod faults;
+
 // The receiver of webhooks of the other end-to-end tests.
 #[allow(dead_code)]
 #[path = "../webhooks/receiver.rs"]

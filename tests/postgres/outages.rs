@@ -1,7 +1,6 @@
 //! Outages: the database crashes, restarts or fails over while the servers keep running.
 
-use std::path::Path;
-use std::process::Command;
+use agentcfg_tests::harness::certificate;
 
 use crate::cluster::{Cluster, directory, hand_over};
 use crate::load::Load;
@@ -50,6 +49,23 @@ async fn a_synchronous_standby_has_every_acknowledged_change_after_a_failover() 
     load.finish(&servers).await;
 }
 
+/// A start without its database fails with the way out, unless it is told to wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_without_its_database_says_so_or_waits() {
+    let Some(cluster) = Cluster::start(&[]) else { return };
+    let url = cluster.database();
+    cluster.crash();
+    let refused = Server::refused(&url, &[]);
+    assert!(
+        refused.contains("check database_url, or wait for the database with --wait-for SECONDS"),
+        "{refused}"
+    );
+    let waiting = tokio::task::spawn_blocking(move || Server::with(&url, &[("database_wait", "60")]));
+    cluster.up();
+    let server = waiting.await.unwrap();
+    server.api(&token("ada")).workspace().await;
+}
+
 /// While the shared rate window is unreachable, each server counts on its own and logs it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_shared_window_each_server_counts_alone() {
@@ -74,7 +90,7 @@ async fn without_the_shared_window_each_server_counts_alone() {
     let scrape = async || {
         let mut api = server.api("");
         api.address = metrics.parse().unwrap();
-        let text = metrics_page(&api.address).await;
+        let text = api.text("/metrics").await;
         let number = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
             line.trim().parse::<u64>().unwrap()
@@ -94,19 +110,6 @@ async fn without_the_shared_window_each_server_counts_alone() {
         .unwrap();
     server.wait_for("together with the other instances again");
     assert_eq!(scrape().await.0, 0);
-}
-
-/// The body of `GET /metrics`.
-async fn metrics_page(address: &std::net::SocketAddr) -> String {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    stream
-        .write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
-        .await
-        .unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).await.unwrap();
-    text
 }
 
 /// TLS to a server whose certificate a private authority has signed.
@@ -170,45 +173,12 @@ async fn tls_is_verified_when_it_is_required() {
 fn certificates() -> Option<tempfile::TempDir> {
     let place = directory();
     for name in ["server", "other"] {
-        let file = |end: &str| place.path().join(format!("{name}.{end}"));
-        let made = Command::new("openssl")
-            .args([
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:prime256v1",
-                "-nodes",
-            ])
-            .args([
-                "-days",
-                "2",
-                "-subj",
-                "/CN=localhost",
-                "-addext",
-                "subjectAltName=DNS:localhost",
-            ])
-            .args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout"])
-            .arg(file("key"))
-            .arg("-out")
-            .arg(file("crt"))
-            .output();
-        match made {
-            Ok(output) if output.status.success() => {}
-            Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stderr)),
-            Err(_) => {
-                crate::cluster::missing("openssl", "apt-get install openssl");
-                return None;
-            }
+        let extensions = ["subjectAltName=DNS:localhost", "basicConstraints=critical,CA:FALSE"];
+        if !certificate(place.path(), name, None, &extensions) {
+            crate::cluster::missing("openssl", "apt-get install openssl");
+            return None;
         }
-        open(&file("crt"));
     }
     hand_over(place.path());
     Some(place)
-}
-
-fn open(path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644)).unwrap();
 }

@@ -51,6 +51,24 @@ pub fn token(user: &str) -> String {
         .unwrap()
 }
 
+/// The command that serves on a database, with more settings.
+fn serving(url: &str, settings: &[(&str, &str)]) -> Command {
+    let mut command = command();
+    command
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .envs(database_settings(url))
+        .env("AGENTCFG_SESSION_SECRET", SECRET)
+        .env("AGENTCFG_OPERATORS", "root")
+        .env("AGENTCFG_DEFAULT_PLAN", "free")
+        .env("AGENTCFG_SESSION_RATE_LIMIT", "1000000")
+        .env("NO_COLOR", "1")
+        .current_dir(std::env::temp_dir());
+    for (name, value) in settings {
+        command.env(format!("AGENTCFG_{}", name.to_ascii_uppercase()), value);
+    }
+    command
+}
+
 /// A server that runs until it is dropped.
 pub struct Server {
     child: Child,
@@ -66,20 +84,7 @@ impl Server {
 
     /// Starts a server on a database, with more settings.
     pub fn with(url: &str, settings: &[(&str, &str)]) -> Self {
-        let mut command = command();
-        command
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .envs(database_settings(url))
-            .env("AGENTCFG_SESSION_SECRET", SECRET)
-            .env("AGENTCFG_OPERATORS", "root")
-            .env("AGENTCFG_DEFAULT_PLAN", "free")
-            .env("AGENTCFG_SESSION_RATE_LIMIT", "1000000")
-            .env("NO_COLOR", "1")
-            .current_dir(std::env::temp_dir());
-        for (name, value) in settings {
-            command.env(format!("AGENTCFG_{}", name.to_ascii_uppercase()), value);
-        }
-        let mut child = command
+        let mut child = serving(url, settings)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -108,6 +113,26 @@ impl Server {
             child,
             log: Mutex::new(log),
         }
+    }
+
+    /// What a server says that refuses to start.
+    #[track_caller]
+    pub fn refused(url: &str, settings: &[(&str, &str)]) -> String {
+        let mut command = serving(url, settings);
+        // A server that starts nevertheless is ended.
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut said)
+            .unwrap();
+        let _ = child.kill();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(said, "", "the server started");
+        String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
     /// Starts three servers on one database.
@@ -192,8 +217,29 @@ impl Api {
         self.send("PATCH", path, "", Some(body)).await.unwrap()
     }
 
+    /// The body of an answer that is no JSON.
+    pub async fn text(&self, path: &str) -> String {
+        self.exchange("GET", path, "", None).await.unwrap().1
+    }
+
     /// Sends one request; an error when the connection broke before the end of the response.
     pub async fn send(&self, method: &str, path: &str, head: &str, body: Option<Value>) -> std::io::Result<Answer> {
+        let (head, body) = self.exchange(method, path, head, body).await?;
+        Ok(Answer {
+            status: head.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0),
+            head,
+            body: serde_json::from_str(&body).unwrap_or(Value::Null),
+        })
+    }
+
+    /// Sends one request; returns the head and the body of the answer.
+    async fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        head: &str,
+        body: Option<Value>,
+    ) -> std::io::Result<(String, String)> {
         let body = body.map(|body| body.to_string()).unwrap_or_default();
         let content = match body.len() {
             0 => String::new(),
@@ -212,11 +258,7 @@ impl Api {
         stream.read_to_end(&mut answer).await?;
         let text = String::from_utf8(answer).map_err(std::io::Error::other)?;
         let (head, body) = text.split_once("\r\n\r\n").ok_or(std::io::ErrorKind::UnexpectedEof)?;
-        Ok(Answer {
-            status: head.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0),
-            head: head.to_owned(),
-            body: serde_json::from_str(body).unwrap_or(Value::Null),
-        })
+        Ok((head.to_owned(), body.to_owned()))
     }
 
     /// Creates a workspace of this user.

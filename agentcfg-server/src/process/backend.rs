@@ -100,9 +100,11 @@ fn way_into_cluster(error: &etcd::ConnectError) -> &'static str {
     match error {
         etcd::ConnectError::Options(_) => " (etcd_endpoints and the settings beside it)",
         etcd::ConnectError::Unreachable(_) => {
-            "; check etcd_endpoints and etcd_user, or wait for the cluster with --wait-for SECONDS"
+            "; check etcd_endpoints, etcd_user and the certificates of etcd_tls_ca and etcd_tls_cert, or wait for the cluster \
+             with --wait-for SECONDS"
         }
         etcd::ConnectError::TooSmall(_) => "; restart its members with that option, one after another",
+        etcd::ConnectError::Full(_) => "; compact and defragment it, then disarm the alarm",
         etcd::ConnectError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
         _ => "",
     }

@@ -1,7 +1,7 @@
 //! Calls to the members of the cluster: which member is asked, for how long, and as which user.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use prost::Message;
@@ -9,14 +9,15 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::Channel;
+use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
-use super::error::{ConnectError, Failure, Refusal, classify};
+use super::error::{ConnectError, Failure, Refusal, classify, has_no_leader, is_out_of_space};
 use super::options::EtcdOptions;
 use super::wire::{
-    AuthenticateRequest, AuthenticateResponse, LeaseKeepAliveResponse, LeaseRequest, TxnRequest, TxnResponse, path,
+    AuthenticateRequest, AuthenticateResponse, Headed, LeaseKeepAliveResponse, LeaseRequest, StatusRequest,
+    StatusResponse, TxnRequest, TxnResponse, path,
 };
 
 /// How long one member may take to answer a small request. A member that is stopped or cut off answers nothing at all, so the
@@ -27,20 +28,69 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// The connections to the members. One of them is in use until it fails.
 pub(super) struct Client {
-    members: Vec<Channel>,
+    members: Vec<Member>,
     current: AtomicUsize,
+    /// The identifier of the cluster, 0 before the first answer.
+    cluster: AtomicU64,
     user: Option<(String, String)>,
-    token: RwLock<Option<MetadataValue<Ascii>>>,
+    token: RwLock<Option<Token>>,
+    /// Held while a token is got, so that the calls which wait for it ask once.
+    signing_in: tokio::sync::Mutex<()>,
+}
+
+type Token = MetadataValue<Ascii>;
+
+/// A member, and the connection to it.
+struct Member {
+    endpoint: Endpoint,
+    connection: Mutex<Connection>,
+}
+
+#[derive(Clone)]
+struct Connection {
+    channel: Channel,
+    /// How many connections there were before.
+    number: u64,
+}
+
+impl Member {
+    fn new(endpoint: Endpoint) -> Self {
+        let connection = Connection {
+            channel: endpoint.connect_lazy(),
+            number: 0,
+        };
+        Self {
+            endpoint,
+            connection: Mutex::new(connection),
+        }
+    }
+
+    fn connection(&self) -> Connection {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Uses another connection from now on, unless another call has replaced this one already. A network that was cut can leave
+    /// a connection behind that passes nothing for many minutes, though the member can be reached again.
+    fn replace(&self, number: u64) {
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if connection.number == number {
+            *connection = Connection {
+                channel: self.endpoint.connect_lazy(),
+                number: number + 1,
+            };
+        }
+    }
 }
 
 impl Client {
     pub(super) fn new(options: &EtcdOptions) -> Result<Self, ConnectError> {
-        let members = options.members()?;
         Ok(Self {
-            members: members.iter().map(|endpoint| endpoint.connect_lazy()).collect(),
+            members: options.members()?.into_iter().map(Member::new).collect(),
             current: AtomicUsize::new(0),
+            cluster: AtomicU64::new(0),
             user: options.user.clone(),
             token: RwLock::default(),
+            signing_in: tokio::sync::Mutex::default(),
         })
     }
 
@@ -62,12 +112,14 @@ impl Client {
     pub(super) async fn repeat<Q, A>(&self, path: &'static str, request: &Q, deadline: Instant) -> Result<A, Failure>
     where
         Q: Message + Clone + 'static,
-        A: Message + Default + 'static,
+        A: Message + Default + Headed + 'static,
     {
         let mut asked = 0;
         loop {
             let member = self.member();
             let why = match self.call(member, path, request, patience(request)).await {
+                // Every member would answer the same.
+                Err(Failure::Unknown(why)) if is_out_of_space(&why) => return Err(Failure::Unknown(why)),
                 Err(Failure::NotExecuted(why) | Failure::Unknown(why)) => why,
                 answered => return answered,
             };
@@ -85,6 +137,24 @@ impl Client {
         }
     }
 
+    /// What each member answers by itself, for the message of a cluster that cannot be used.
+    pub(super) async fn survey(&self) -> String {
+        const LIMIT: Duration = Duration::from_secs(1);
+        let mut found = Vec::with_capacity(self.members.len());
+        for (number, member) in self.members.iter().enumerate() {
+            let status = self
+                .call::<_, StatusResponse>(number, path::STATUS, &StatusRequest::default(), LIMIT)
+                .await;
+            let says = match status.map_err(Failure::into_text) {
+                Ok(_) => "answers".to_owned(),
+                Err(why) if has_no_leader(&why) => "knows no leader, which takes a majority of the members".to_owned(),
+                Err(why) => format!("does not answer ({why})"),
+            };
+            found.push(format!("{} {says}", member.endpoint.uri()));
+        }
+        found.join(", ")
+    }
+
     /// Runs a transaction that only reads.
     pub(super) async fn read(&self, txn: &TxnRequest, deadline: Instant) -> Result<TxnResponse, Failure> {
         self.repeat(path::TXN, txn, deadline).await
@@ -100,53 +170,74 @@ impl Client {
     ) -> Result<A, Failure>
     where
         Q: Message + Clone + 'static,
-        A: Message + Default + 'static,
+        A: Message + Default + Headed + 'static,
     {
+        /// How often a call is sent with another token.
+        const TOKENS: u32 = 3;
         let deadline = Instant::now() + limit;
-        if self.user.is_some() && self.token().is_none() {
-            self.sign_in(member, deadline).await?;
-        }
-        match self.call_once(member, path, request, deadline).await {
-            Err(Failure::Refused(Refusal::TokenExpired)) if self.user.is_some() => {
-                self.sign_in(member, deadline).await?;
-                self.call_once(member, path, request, deadline).await
+        let mut tokens = 0;
+        loop {
+            let token = match (&self.user, self.token()) {
+                (Some(user), None) => Some(self.sign_in(member, user, None, deadline).await?),
+                (_, token) => token,
+            };
+            let outcome = self.call_once(member, path, request, token.clone(), deadline).await;
+            match (&self.user, outcome) {
+                (Some(user), Err(Failure::Refused(Refusal::TokenExpired))) if tokens < TOKENS => {
+                    tokens += 1;
+                    self.sign_in(member, user, token, deadline).await?;
+                }
+                (_, outcome) => return outcome,
             }
-            outcome => outcome,
         }
     }
 
-    fn token(&self) -> Option<MetadataValue<Ascii>> {
+    fn token(&self) -> Option<Token> {
         self.token.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn sign_in(&self, member: usize, deadline: Instant) -> Result<(), Failure> {
-        let Some((name, password)) = self.user.clone() else {
-            return Ok(());
+    /// Gets a token in place of one that was refused, unless another call has got one meanwhile.
+    async fn sign_in(
+        &self,
+        member: usize,
+        (name, password): &(String, String),
+        refused: Option<Token>,
+        deadline: Instant,
+    ) -> Result<Token, Failure> {
+        let Ok(_alone) = timeout_at(deadline, self.signing_in.lock()).await else {
+            return Err(Failure::NotExecuted("the cluster gave no token in time".into()));
         };
-        let request = AuthenticateRequest { name, password };
-        *self.token.write().unwrap_or_else(PoisonError::into_inner) = None;
-        let answer = self.call_once(member, path::AUTHENTICATE, &request, deadline).await;
+        if let Some(token) = self.token().filter(|token| Some(token) != refused.as_ref()) {
+            return Ok(token);
+        }
+        let request = AuthenticateRequest {
+            name: name.clone(),
+            password: password.clone(),
+        };
+        let answer = self
+            .call_once(member, path::AUTHENTICATE, &request, None, deadline)
+            .await;
         let answer: AuthenticateResponse = answer.map_err(|failure| match failure {
             // The call that needs the token was not sent.
             Failure::Unknown(why) => Failure::NotExecuted(why),
             other => other,
         })?;
-        let token = answer.token.parse().map_err(|_| {
+        let token: Token = answer.token.parse().map_err(|_| {
             Failure::Refused(Refusal::Other(
                 "the cluster gave a token that is no header value".into(),
             ))
         })?;
-        *self.token.write().unwrap_or_else(PoisonError::into_inner) = Some(token);
-        Ok(())
+        *self.token.write().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        Ok(token)
     }
 
-    fn request<Q>(&self, message: Q) -> Request<Q> {
+    fn request<Q>(message: Q, token: Option<Token>) -> Request<Q> {
         let mut request = Request::new(message);
         // A member that knows no leader refuses the call at once instead of waiting for one.
         request
             .metadata_mut()
             .insert("hasleader", MetadataValue::from_static("true"));
-        if let Some(token) = self.token() {
+        if let Some(token) = token {
             request.metadata_mut().insert("token", token);
         }
         request
@@ -157,37 +248,65 @@ impl Client {
         member: usize,
         path: &'static str,
         message: &Q,
+        token: Option<Token>,
         deadline: Instant,
     ) -> Result<A, Failure>
     where
         Q: Message + Clone + 'static,
-        A: Message + Default + 'static,
+        A: Message + Default + Headed + 'static,
     {
-        let mut grpc = Grpc::new(self.members[member].clone()).max_decoding_message_size(usize::MAX);
+        let connection = self.members[member].connection();
+        let mut grpc = Grpc::new(connection.channel).max_decoding_message_size(usize::MAX);
         let ready = timeout_at(deadline, grpc.ready()).await;
         match ready {
             Ok(Ok(())) => {}
             Ok(Err(error)) => return Err(Failure::NotExecuted(error.to_string())),
-            Err(_) => return Err(Failure::NotExecuted("the member does not accept a connection".into())),
+            Err(_) => {
+                self.members[member].replace(connection.number);
+                return Err(Failure::NotExecuted("the member does not accept a connection".into()));
+            }
         }
-        let request = self.request(message.clone());
+        let request = Self::request(message.clone(), token);
         let call = grpc.unary(request, PathAndQuery::from_static(path), ProstCodec::<Q, A>::default());
         match timeout_at(deadline, call).await {
-            Ok(Ok(answer)) => Ok(answer.into_inner()),
+            Ok(Ok(answer)) => {
+                let answer = answer.into_inner();
+                self.require_same(answer.cluster())?;
+                Ok(answer)
+            }
             Ok(Err(status)) => Err(classify(&status)),
-            Err(_) => Err(Failure::Unknown("the member did not answer in time".into())),
+            Err(_) => {
+                self.members[member].replace(connection.number);
+                Err(Failure::Unknown("the member did not answer in time".into()))
+            }
+        }
+    }
+
+    /// Refuses the answers of another cluster than the first one, such as one that was restored from a snapshot: there the
+    /// revisions that this process knows belong to other changes.
+    fn require_same(&self, cluster: Option<u64>) -> Result<(), Failure> {
+        let Some(cluster) = cluster.filter(|cluster| *cluster != 0) else {
+            return Ok(());
+        };
+        let known = self
+            .cluster
+            .compare_exchange(0, cluster, Ordering::Relaxed, Ordering::Relaxed);
+        match known {
+            Err(known) if known != cluster => Err(Failure::Refused(Refusal::OtherCluster)),
+            _ => Ok(()),
         }
     }
 
     /// Extends a lease; returns the seconds that it has, 0 when it does not exist.
     pub(super) async fn keep_alive(&self, lease: i64) -> Result<i64, Failure> {
         let member = self.member();
-        let mut grpc = Grpc::new(self.members[member].clone());
+        let connection = self.members[member].connection();
+        let mut grpc = Grpc::new(connection.channel);
         let call = async {
             grpc.ready()
                 .await
                 .map_err(|error| Status::unavailable(error.to_string()))?;
-            let request = self.request(LeaseRequest { id: lease });
+            let request = Self::request(LeaseRequest { id: lease }, self.token());
             let codec = ProstCodec::<LeaseRequest, LeaseKeepAliveResponse>::default();
             let path = PathAndQuery::from_static(path::LEASE_KEEP_ALIVE);
             let answers = grpc.server_streaming(request, path, codec).await?;
@@ -200,6 +319,7 @@ impl Client {
                 Err(classify(&status))
             }
             Err(_) => {
+                self.members[member].replace(connection.number);
                 self.switch_from(member);
                 Err(Failure::Unknown("the member did not answer in time".into()))
             }

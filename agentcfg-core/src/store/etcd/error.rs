@@ -29,6 +29,9 @@ pub enum ConnectError {
     /// The cluster refuses transactions or requests of the size that the store needs.
     #[error("the etcd cluster has a limit that is too low: {0}")]
     TooSmall(String),
+    /// The database of the cluster is full, and opening the store takes a change.
+    #[error("the database of the etcd cluster is full: {0}")]
+    Full(String),
     /// A newer release wrote the records. They were not changed: run that release.
     #[error("the records in the etcd cluster have format {found}, this release reads up to {supported}")]
     TooNew {
@@ -64,11 +67,20 @@ pub(super) enum Refusal {
     TokenExpired,
     /// The request or the transaction is larger than the cluster allows.
     TooLarge(String),
+    /// The member belongs to another cluster than the one that the store was opened on.
+    OtherCluster,
     /// Any other.
     Other(String),
 }
 
 impl Failure {
+    pub(super) fn into_text(self) -> String {
+        match self {
+            Self::NotExecuted(why) | Self::Unknown(why) => why,
+            Self::Refused(refusal) => refusal.into_text(),
+        }
+    }
+
     /// The error of a read. A read changes nothing, so that it can always be repeated.
     pub(super) fn of_read(self) -> StoreError {
         match self {
@@ -80,12 +92,20 @@ impl Failure {
 
 impl Refusal {
     pub(super) fn into_error(self) -> StoreError {
-        StoreError::Unavailable(match self {
+        StoreError::Unavailable(self.into_text())
+    }
+
+    pub(super) fn into_text(self) -> String {
+        match self {
             Self::Compacted => "the cluster compacts faster than the store can read".to_owned(),
             Self::NoLease => "the lease of this process has expired".to_owned(),
             Self::TokenExpired => "the cluster does not accept the token of this user".to_owned(),
+            Self::OtherCluster => {
+                "the etcd cluster is another one than at the start, such as one restored from a snapshot: restart this process"
+                    .to_owned()
+            }
             Self::TooLarge(why) | Self::Other(why) => why,
-        })
+        }
     }
 }
 
@@ -94,10 +114,15 @@ pub(super) fn is_out_of_space(text: &str) -> bool {
     text.contains("database space exceeded") || text.contains("NOSPACE")
 }
 
+/// Whether this text says that the member knows no leader.
+pub(super) fn has_no_leader(text: &str) -> bool {
+    text.contains("etcdserver: no leader")
+}
+
 /// Classifies the status of a call. Everything that is not known to prove that nothing happened is unknown.
 pub(super) fn classify(status: &Status) -> Failure {
     let text = describe(status);
-    if has_no_connection(status) || text.contains("etcdserver: no leader") {
+    if has_no_connection(status) || has_no_leader(&text) {
         return Failure::NotExecuted(text);
     }
     match status.code() {

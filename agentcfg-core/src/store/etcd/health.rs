@@ -114,6 +114,6 @@ fn refusal(outcome: Result<(), Failure>, rule: impl Fn() -> String) -> Result<()
         Err(Failure::Refused(Refusal::TooLarge(why))) => {
             Err(ConnectError::TooSmall(format!("{}, and it answers: {why}", rule())))
         }
-        Err(failure) => Err(ConnectError::Unreachable(failure.of_read().to_string())),
+        Err(failure) => Err(ConnectError::Unreachable(failure.into_text())),
     }
 }

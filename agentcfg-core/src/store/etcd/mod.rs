@@ -28,7 +28,7 @@
 //!
 //! A change is one transaction, so the members must allow transactions and requests that hold the largest change:
 //! `--max-txn-ops` and `--max-request-bytes`. [`EtcdStore::connect`] checks that. When the database of the cluster has reached
-//! its quota, the store is [read-only](Store::read_only).
+//! its quota, the store is [read-only](Store::read_only), also when it is opened then.
 
 mod client;
 mod commit;
@@ -55,14 +55,14 @@ use tokio::time::{Instant, sleep};
 
 use self::client::Client;
 pub use self::error::ConnectError;
-use self::error::Failure;
+use self::error::{Failure, is_out_of_space};
 use self::health::{Health, REQUIRED_BYTES, REQUIRED_OPS, check_limits};
 use self::layout::{FORMAT, Facts, Held, Layout};
 pub use self::options::{EtcdOptions, are_endpoints, is_prefix};
 use self::outcome::Identity;
 use self::read::Reading;
 use self::windows::Counting;
-use self::wire::{Compare, RangeRequest, RequestOp, TxnRequest, TxnResponse, path};
+use self::wire::{Compare, Headed, KeyValue, RangeRequest, RequestOp, TxnRequest, TxnResponse, path};
 use super::group::{Combiner, GroupCommit};
 use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Store, StoreError};
 use crate::clock::{Clock, Entropy, SystemEntropy};
@@ -168,16 +168,22 @@ impl EtcdStore {
             return Err(ConnectError::Unusable(text.into()));
         }
         check_limits(&client, &layout).await?;
-        let deadline = Instant::now() + options.commit_timeout;
-        identity
-            .register(&client, &layout, deadline)
+        let health = Health::default();
+        health
+            .look(&client, Instant::now() + options.read_timeout)
             .await
-            .map_err(|failure| ConnectError::Unreachable(failure.of_read().to_string()))?;
+            .map_err(unreachable)?;
+        let deadline = Instant::now() + options.commit_timeout;
+        match identity.register(&client, &layout, deadline).await {
+            // The store is read-only. The process gets its lease when the database has space again.
+            Err(Failure::Unknown(why)) if is_out_of_space(&why) => health.note_full(&why),
+            registered => registered.map_err(unreachable)?,
+        }
         let cluster = Arc::new(Cluster {
             client,
             layout,
             identity,
-            health: Health::default(),
+            health,
             base: AtomicU64::new(facts.base),
             numbers: Cache::new(NUMBERS),
             max_ops: REQUIRED_OPS,
@@ -261,9 +267,10 @@ async fn first_contact(client: &Client, layout: &Layout, wait: Duration) -> Resu
         let deadline = Instant::now() + ONCE.min(wait.max(Duration::from_secs(2)));
         match facts(client, layout, deadline).await {
             Ok(facts) => return facts,
-            Err(Failure::Refused(refusal)) => return Err(ConnectError::Unreachable(refusal.into_error().to_string())),
+            Err(failure @ Failure::Refused(_)) => return Err(unreachable(failure)),
             Err(failure) if Instant::now() >= end => {
-                return Err(ConnectError::Unreachable(failure.of_read().to_string()));
+                let members = client.survey().await;
+                return Err(ConnectError::Unreachable(format!("{}; {members}", failure.into_text())));
             }
             Err(failure) => tracing::info!(?failure, "the etcd cluster does not answer yet"),
         }
@@ -271,34 +278,59 @@ async fn first_contact(client: &Client, layout: &Layout, wait: Duration) -> Resu
     }
 }
 
+fn unreachable(failure: Failure) -> ConnectError {
+    ConnectError::Unreachable(failure.into_text())
+}
+
 async fn facts(client: &Client, layout: &Layout, deadline: Instant) -> Result<Result<Facts, ConnectError>, Failure> {
-    let new = Facts {
-        format: FORMAT,
-        base: 0,
-        cluster: 0,
-        is_importing: false,
-        imported: None,
+    let range = || RequestOp::range(RangeRequest::key(layout.facts()));
+    // A database without space accepts no transaction that could write, but it does accept this one.
+    let read = TxnRequest {
+        success: vec![range()],
+        ..TxnRequest::default()
     };
-    let text = serde_json::to_vec(&new).unwrap_or_default();
-    // If another process makes the store at the same time, its facts are the same.
-    let txn = TxnRequest {
-        compare: vec![Compare::changed_in(layout.facts(), 0)],
-        success: vec![RequestOp::put(layout.facts(), text, 0)],
-        failure: vec![RequestOp::range(RangeRequest::key(layout.facts()))],
-    };
-    let answer: TxnResponse = client.repeat(path::TXN, &txn, deadline).await?;
-    let cluster = answer.cluster();
-    if answer.succeeded {
-        return Ok(Ok(new));
+    let answer = client.read(&read, deadline).await?;
+    let cluster = answer.cluster().unwrap_or_default();
+    let mut stored = first_of(answer);
+    if stored.is_none() {
+        let new = Facts {
+            format: FORMAT,
+            base: 0,
+            cluster,
+            is_importing: false,
+            imported: None,
+        };
+        let text = serde_json::to_vec(&new).unwrap_or_default();
+        // If another process makes the store at the same time, its facts are the same.
+        let make = TxnRequest {
+            compare: vec![Compare::changed_in(layout.facts(), 0)],
+            success: vec![RequestOp::put(layout.facts(), text, 0)],
+            failure: vec![range()],
+        };
+        let answer: TxnResponse = match client.repeat(path::TXN, &make, deadline).await {
+            Err(Failure::Unknown(why)) if is_out_of_space(&why) => {
+                return Ok(Err(ConnectError::Full("there is no store under the prefix yet".into())));
+            }
+            answered => answered?,
+        };
+        if answer.succeeded {
+            return Ok(Ok(new));
+        }
+        stored = first_of(answer);
     }
-    let stored = answer.ranges().next().and_then(|range| range.kvs.into_iter().next());
     let revision = stored.as_ref().map_or(0, |stored| stored.mod_revision);
     let stored = stored.map(|stored| serde_json::from_slice::<Facts>(&stored.value));
     if let Some(Ok(facts)) = &stored
         && facts.format == FORMAT
         && facts.cluster != cluster
     {
-        move_in(client, layout, (*facts, revision), cluster, deadline).await?;
+        match move_in(client, layout, (*facts, revision), cluster, deadline).await {
+            Err(Failure::Unknown(why)) if is_out_of_space(&why) => {
+                let text = "the cluster is another one than before, which must be noted first";
+                return Ok(Err(ConnectError::Full(text.into())));
+            }
+            moved => moved?,
+        }
     }
     Ok(match stored {
         Some(Ok(facts)) if facts.format > FORMAT => Err(ConnectError::TooNew {
@@ -311,6 +343,11 @@ async fn facts(client: &Client, layout: &Layout, deadline: Instant) -> Result<Re
             String::from_utf8_lossy(&layout.facts())
         ))),
     })
+}
+
+/// The first record of the first read.
+fn first_of(answer: TxnResponse) -> Option<KeyValue> {
+    answer.ranges().next().and_then(|range| range.kvs.into_iter().next())
 }
 
 /// Notes the cluster that the store is on from now on. If it was on another one, this cluster is made from a snapshot, and its

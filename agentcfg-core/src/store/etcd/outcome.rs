@@ -27,6 +27,8 @@ use super::wire::{
 /// The operations that a marker adds to a transaction.
 pub(super) const MARKER_OPS: usize = 1;
 
+/// The lease of a process that has none. A key under it would stay for ever.
+const NO_LEASE: i64 = 0;
 /// How long the markers of a process that has ended exist.
 const LEASE_SECONDS: i64 = 30;
 /// The pause between two attempts to find an outcome out.
@@ -65,7 +67,7 @@ impl Identity {
     pub(super) fn new(process: String) -> Self {
         Self {
             process,
-            lease: AtomicI64::new(0),
+            lease: AtomicI64::new(NO_LEASE),
             free: Mutex::default(),
             numbers: AtomicU64::new(0),
         }
@@ -91,11 +93,17 @@ impl Identity {
     /// Extends the lease, or gets another one when it has expired.
     pub(super) async fn keep_alive(&self, client: &Client, layout: &Layout) {
         let lease = self.lease.load(Ordering::Relaxed);
-        let outcome = client.keep_alive(lease).await;
-        if matches!(outcome, Ok(ttl) if ttl <= 0) {
+        let is_gone = match lease {
+            NO_LEASE => true,
+            lease => matches!(client.keep_alive(lease).await, Ok(ttl) if ttl <= 0),
+        };
+        if is_gone {
             let deadline = Instant::now() + Duration::from_secs(5);
-            if let Err(failure) = self.register(client, layout, deadline).await {
-                tracing::warn!(?failure, "cannot get a new lease of the etcd cluster, trying again");
+            match self.register(client, layout, deadline).await {
+                Ok(()) => {}
+                // The health of the cluster tells this already.
+                Err(Failure::Unknown(why)) if is_out_of_space(&why) => {}
+                Err(failure) => tracing::warn!(?failure, "cannot get a lease of the etcd cluster, trying again"),
             }
         }
     }
@@ -167,6 +175,10 @@ impl Identity {
                 let expired = Refusal::NoLease.into_error().to_string();
                 self.keep_alive(client, layout).await;
                 Ok(Outcome::Nothing(expired))
+            }
+            // It was executed there, if the marker is in that cluster too.
+            Err(Failure::Refused(refusal @ Refusal::OtherCluster)) => {
+                Err(StoreError::OutcomeUnknown(refusal.into_error().to_string()))
             }
             Err(Failure::Refused(refusal)) => {
                 self.put_back(marker);
@@ -257,6 +269,9 @@ impl Identity {
 
     /// A marker that no other transaction uses.
     async fn marker(&self, client: &Client, layout: &Layout, deadline: Instant) -> Result<Marker, Failure> {
+        if self.lease.load(Ordering::Relaxed) == NO_LEASE {
+            self.register(client, layout, deadline).await?;
+        }
         let lease = self.lease.load(Ordering::Relaxed);
         loop {
             let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();

@@ -14,7 +14,7 @@ use super::super::{Key, StoreError, TransferError, Transferred, envelope};
 use super::error::{Failure, Refusal};
 use super::layout::{Facts, Imported};
 use super::outcome::Outcome;
-use super::wire::{KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest, path};
+use super::wire::{Headed, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest, path};
 use super::{EtcdOptions, EtcdStore, layout};
 
 /// The greatest number of records that one request reads or writes.
@@ -162,7 +162,7 @@ impl EtcdStore {
     async fn ask<Q, A>(&self, path: &'static str, request: &Q) -> Result<A, StoreError>
     where
         Q: prost::Message + Clone + 'static,
-        A: prost::Message + Default + 'static,
+        A: prost::Message + Default + Headed + 'static,
     {
         let deadline = self.cluster.read_deadline();
         self.cluster

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::super::StoreError;
 use super::super::group::{Limits, Unanswered, Work};
 use super::client::patience;
-use super::error::Failure;
+use super::error::{Failure, is_out_of_space};
 use super::wire::{Compare, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse, path};
 use super::{Cluster, EtcdStore};
 use crate::rate_limit::{SharedWindow, SharedWindows};
@@ -204,6 +204,7 @@ impl Counting {
             let answer = match answer {
                 Ok(answer) => answer,
                 Err(failure @ Failure::Refused(_)) => return Err(failure),
+                Err(Failure::Unknown(why)) if is_out_of_space(&why) => return Err(Failure::Unknown(why)),
                 Err(failure) => {
                     cluster.client.switch_from(member);
                     return Err(failure);

@@ -177,6 +177,8 @@ pub(super) struct StatusRequest {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct StatusResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(super) header: Option<ResponseHeader>,
     #[prost(string, tag = "2")]
     pub(super) version: String,
     #[prost(int64, tag = "3")]
@@ -228,6 +230,36 @@ pub(super) struct AuthenticateRequest {
 pub(super) struct AuthenticateResponse {
     #[prost(string, tag = "2")]
     pub(super) token: String,
+}
+
+/// An answer, which may name the cluster that it is from.
+pub(super) trait Headed {
+    /// The identifier of the cluster, if the answer has it.
+    fn cluster(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl Headed for AuthenticateResponse {}
+impl Headed for LeaseGrantResponse {}
+impl Headed for LeaseRevokeResponse {}
+
+impl Headed for RangeResponse {
+    fn cluster(&self) -> Option<u64> {
+        self.header.as_ref().map(|header| header.cluster_id)
+    }
+}
+
+impl Headed for StatusResponse {
+    fn cluster(&self) -> Option<u64> {
+        self.header.as_ref().map(|header| header.cluster_id)
+    }
+}
+
+impl Headed for TxnResponse {
+    fn cluster(&self) -> Option<u64> {
+        self.header.as_ref().map(|header| header.cluster_id)
+    }
 }
 
 impl Compare {
@@ -288,10 +320,6 @@ impl RangeRequest {
 impl TxnResponse {
     pub(super) fn revision(&self) -> i64 {
         self.header.as_ref().map_or(0, |header| header.revision)
-    }
-
-    pub(super) fn cluster(&self) -> u64 {
-        self.header.as_ref().map_or(0, |header| header.cluster_id)
     }
 
     /// The answers of the reads.
