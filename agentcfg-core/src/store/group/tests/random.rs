@@ -108,6 +108,9 @@ async fn run_events(events: Vec<Event>) {
     }
 }
 
+/// Requests of lanes: the lane, the place in the order of arrivals, the bytes.
+type Flight = lanes::Group<u8, (u8, usize, u64)>;
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -124,7 +127,7 @@ proptest! {
     #[test]
     fn lanes_keep_their_bounds_and_orders(steps in proptest::collection::vec((0_u8..5, 0_u64..700, any::<bool>(), any::<bool>()), 1..120)) {
         let mut lanes: lanes::Lanes<u8, (u8, usize, u64)> = lanes::Lanes::new(LIMITS);
-        let mut flying: VecDeque<(lanes::Group<u8, (u8, usize, u64)>, bool)> = VecDeque::new();
+        let mut flying: VecDeque<(Flight, bool)> = VecDeque::new();
         let (mut pushed, mut flown) = (0, BTreeMap::<u8, Vec<usize>>::new());
         let mut accepted = 0;
         for (number, (lane, bytes, land, slow)) in steps.into_iter().enumerate() {
