@@ -10,7 +10,6 @@ mod write;
 
 use std::sync::Arc;
 
-use self::cache::Cached;
 pub(super) use self::cache::Lists;
 pub use self::list::AgentList;
 use self::single_flight::SingleFlight;
@@ -20,7 +19,7 @@ use super::blocking::blocking;
 use super::records::{self, Entries};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
-use crate::model::{AgentFilter, AgentId, AgentState, Cursor, Permission, StoredAgent, Tag, Tagged, WorkspaceId};
+use crate::model::{AgentFilter, AgentId, AgentState, AsOf, Cursor, Permission, StoredAgent, Tag, Tagged, WorkspaceId};
 
 /// After so many failures of other requests, a waiting request reads on its own: where each failure is a timeout, one after
 /// the other would take too long.
@@ -66,10 +65,14 @@ impl AgentCfg {
     ) -> Result<Tagged<AgentList>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
         let as_of = filter.as_of.filter(|as_of| !as_of.is_present(|| self.now()));
-        let mut found = match (as_of, &filter.agent_id, filter.state) {
-            (Some(as_of), ..) => Box::pin(self.past_list(&access, as_of, filter)).await?,
-            (None, Some(agent_id), state) => Box::pin(self.list_one(&access, agent_id, state)).await?,
-            (None, None, state) => self.agent_list_of(&access, state).await?.tagged(),
+        let cached = match (as_of, &filter.agent_id) {
+            (None, None) => self.current_list(&access, filter.state),
+            _ => None,
+        };
+        let mut found = match cached {
+            Some(list) => list.tagged(),
+            // Less frequent. Boxed, so that the future of the fast path stays small.
+            None => Box::pin(self.chosen_list(&access, as_of, filter)).await?,
         };
         if filter.offset > 0 || filter.limit.is_some() {
             let offset = usize::try_from(filter.offset).unwrap_or(usize::MAX);
@@ -79,6 +82,20 @@ impl AgentCfg {
         Ok(found)
     }
 
+    /// The list that a filter chooses, of which a page may be asked for.
+    async fn chosen_list(
+        &self,
+        access: &Access,
+        as_of: Option<AsOf>,
+        filter: &AgentFilter,
+    ) -> Result<Tagged<AgentList>, Error> {
+        match (as_of, &filter.agent_id, filter.state) {
+            (Some(as_of), ..) => self.past_list(access, as_of, filter).await,
+            (None, Some(agent_id), state) => self.list_one(access, agent_id, state).await,
+            (None, None, state) => Ok(self.agent_list_of(access, state).await?.tagged()),
+        }
+    }
+
     /// All active agents of the workspace.
     pub(super) async fn agent_list(&self, access: &Access) -> Result<AgentList, Error> {
         self.agent_list_of(access, AgentState::Active).await
@@ -86,24 +103,24 @@ impl AgentCfg {
 
     /// All agents of the workspace that are in this state.
     pub(super) async fn agent_list_of(&self, access: &Access, state: AgentState) -> Result<AgentList, Error> {
-        let cached = self.inner.lists.get((access.workspace(), state));
-        if let Some(cached) = &cached
-            && cached.stamp.is_some_and(|stamp| self.inner.stamps.is_current(stamp))
-        {
-            return Ok(cached.list());
+        match self.current_list(access, state) {
+            Some(list) => Ok(list),
+            // Boxed, so that the future of the fast path stays small.
+            None => Box::pin(self.agent_list_at_revision(access, state)).await,
         }
-        // Less frequent. Boxed, so that the future of the fast path stays small.
-        Box::pin(self.agent_list_at_revision(access, state, cached)).await
+    }
+
+    /// The cached list, while its stamp says that it is the current one.
+    fn current_list(&self, access: &Access, state: AgentState) -> Option<AgentList> {
+        let cached = self.inner.lists.get((access.workspace(), state))?;
+        let stamp = cached.stamp?;
+        self.inner.stamps.is_current(stamp).then(|| cached.list())
     }
 
     /// The list at the revision that the store says is the current one: the cached one, or one that is read now.
-    async fn agent_list_at_revision(
-        &self,
-        access: &Access,
-        state: AgentState,
-        cached: Option<Cached>,
-    ) -> Result<AgentList, Error> {
+    async fn agent_list_at_revision(&self, access: &Access, state: AgentState) -> Result<AgentList, Error> {
         let workspace = access.workspace();
+        let cached = self.inner.lists.get((workspace, state));
         let (revision, stamp) = match access.take_revision() {
             // The revision was read before, so a stamp that is taken now could hide a change in between.
             Some(revision) => (revision, None),
