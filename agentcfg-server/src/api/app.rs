@@ -188,13 +188,13 @@ where
     let endpoint = match place.and_then(|place| place.endpoint(&head.method)) {
         Some(endpoint) => endpoint,
         None => {
-            let page = shared.page(*place, head).await;
+            let page = Box::pin(shared.page(*place, head)).await;
             let answered = page.unwrap_or_else(|| unrouted(*place, shared.cors.as_ref(), head));
             return answered.map(Reply::whole);
         }
     };
 
-    let reply = if let Run::Open(run) = endpoint.run {
+    let mut reply = if let Run::Open(run) = endpoint.run {
         run(service).await?
     } else {
         if let Needs::Bearer = endpoint.route.needs {
@@ -213,7 +213,7 @@ where
         };
         *by_cookie = matches!(credential, Credential::Cookie(_));
         let entry = match credential {
-            Credential::Code => return redeem(shared, head, fields, *body).await,
+            Credential::Code => return Box::pin(redeem(shared, head, fields, *body)).await,
             Credential::Bearer(credential) => service.enter(credential).await,
             Credential::Cookie(cookie) => Box::pin(service.enter_browser_session(cookie)).await,
         };
@@ -272,7 +272,10 @@ where
         };
         endpoints::run(endpoint, &call, &received).await?
     };
-    Ok(reply.encoded(&shared.compression, &head.method, fields, headers).await)
+    if reply.negotiates_gzip(&shared.compression, &head.method, fields, headers) {
+        reply = Box::pin(reply.in_gzip(&shared.compression)).await;
+    }
+    Ok(reply)
 }
 
 /// Refuses a caller that cannot have what an endpoint needs.
