@@ -27,8 +27,7 @@ use crate::api::route::Needs;
 use crate::api::routes::{self, Place};
 use crate::http::errors::Failure;
 use crate::http::query::Query;
-use crate::http::request::{self, Fields};
-use crate::http::request_id::REQUEST_ID;
+use crate::http::request::{self, Fields, REQUEST_ID};
 use crate::http::response::{Reply, complete};
 use crate::http::{Body, Cors, Disconnect};
 

@@ -15,8 +15,7 @@ use self::values::{RATE_LIMIT, RATE_REMAINING, RATE_RESET, cursor_value, decimal
 use crate::http::body::{Body, BodyError, Content};
 use crate::http::compression::{self, Compression};
 use crate::http::errors::Failure;
-use crate::http::request::Fields;
-use crate::http::request_id::REQUEST_ID;
+use crate::http::request::{Fields, REQUEST_ID};
 
 /// The number of the version of an agent that an answer is of.
 const AGENT_VERSION: HeaderName = HeaderName::from_static("agent-version");
