@@ -19,8 +19,8 @@ use hyper::{Method, Request, Response, StatusCode};
 use self::parts::Shared;
 use crate::api::call::{Call, Content, Received};
 use crate::api::credential::{Credential, check_no_page};
-use crate::api::endpoint::Run;
-use crate::api::endpoints::{self, Proof, sign_in};
+use crate::api::endpoint::{Run, serve};
+use crate::api::endpoints::{ListAgents, Proof, sign_in};
 use crate::api::observer::{Answered, Stopwatch};
 use crate::api::receive::{budget_name, read_body, read_optional_json};
 use crate::api::route::Needs;
@@ -269,7 +269,12 @@ where
             received.body = Box::pin(read_body(endpoint, head, *body, &mut share)).await?;
             Some(share)
         };
-        endpoints::run(endpoint, &call, &received).await?
+        match endpoint.run {
+            Run::ListAgents => serve::<ListAgents>(&call, &received).await?,
+            Run::Called(run) => run(&call, &received).await?,
+            Run::Open(run) => run(service).await?,
+            Run::SignIn => return Err(Failure::internal("a sign-in has no caller")),
+        }
     };
     if reply.negotiates_gzip(&shared.compression, &head.method, fields, headers) {
         reply = Box::pin(reply.in_gzip(&shared.compression)).await;
