@@ -30,8 +30,8 @@ enum Basis {
     ApiKey { id: token::Id, version: u64 },
     /// A user's membership, at this version.
     Member { user_id: UserId, version: u64 },
-    /// An operation that needs no membership, and its actor.
-    Other(Check, Actor),
+    /// An operation that needs no membership, and its actor. Boxed, since it is rare and an access is moved often.
+    Other(Box<(Check, Actor)>),
 }
 
 impl Access {
@@ -44,7 +44,7 @@ impl Access {
     pub(super) fn without_membership(workspace: WorkspaceId, actor: Actor, guard: Check) -> Self {
         Self {
             workspace,
-            basis: Basis::Other(guard, actor),
+            basis: Basis::Other(Box::new((guard, actor))),
             acting_as: None,
             role: None,
             permissions: PermissionSet::default(),
@@ -106,7 +106,8 @@ impl Access {
     /// The actor, for the audit log.
     pub(super) fn actor(&self) -> Actor {
         match (&self.acting_as, &self.basis) {
-            (Some(actor), _) | (None, Basis::Other(_, actor)) => actor.clone(),
+            (Some(actor), _) => actor.clone(),
+            (None, Basis::Other(other)) => other.1.clone(),
             (None, Basis::ApiKey { id, .. }) => Actor {
                 kind: ActorType::ApiKey,
                 id: id.as_str().to_owned(),
@@ -125,7 +126,7 @@ impl Access {
             Basis::Member { user_id, version } => {
                 Check::Version(records::member(self.workspace, user_id).into(), *version)
             }
-            Basis::Other(guard, _) => guard.clone(),
+            Basis::Other(other) => other.0.clone(),
         }
     }
 
@@ -159,7 +160,15 @@ impl AgentCfg {
         workspace: WorkspaceId,
         permission: Permission,
     ) -> Result<Access, Error> {
-        let mut access = self.membership(caller, workspace).await?;
+        let from_memory = match &caller.kind {
+            Kind::ApiKey(key) => self.access_from_memory(key),
+            Kind::User { .. } => None,
+        };
+        let mut access = match from_memory {
+            Some(access) => access.in_workspace(workspace)?,
+            // Boxed, so that the future of the fast path stays small.
+            None => Box::pin(self.access_by_store(caller, workspace)).await?,
+        };
         access.require(permission)?;
         access.message.clone_from(&caller.message);
         Ok(access)
@@ -208,26 +217,40 @@ impl AgentCfg {
     /// A caller's role or scope in a workspace, decided on the current record of the key or the membership. Permissions are not
     /// checked here.
     pub(super) async fn membership(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Access, Error> {
-        let access = match &caller.kind {
-            Kind::ApiKey(key) => self.access_of_key(key).await?,
-            Kind::User { user_id, .. } => return self.access_of_user(user_id, workspace).await,
-        };
-        access.in_workspace(workspace)
+        match &caller.kind {
+            Kind::ApiKey(key) => self.access_of_key(key).await?.in_workspace(workspace),
+            Kind::User { .. } => self.access_by_store(caller, workspace).await,
+        }
     }
 
-    /// An API key in its own workspace. While the stamp of its record is current, and in the first method after an entry on
-    /// a remote store, this reads nothing.
+    /// An API key in its own workspace.
     pub(super) async fn access_of_key(&self, key: &ApiKeyCaller) -> Result<Access, Error> {
+        match self.access_from_memory(key) {
+            Some(access) => Ok(access),
+            None => Box::pin(self.access_by_read(key)).await,
+        }
+    }
+
+    /// The access of an API key that needs no read: while the stamp of its record is current, and in the first method after
+    /// an entry on a remote store.
+    fn access_from_memory(&self, key: &ApiKeyCaller) -> Option<Access> {
         let ApiKeyCaller { id, facts, prefetch } = key;
         let claimed = prefetch
             .as_ref()
             .filter(|prefetch| prefetch.claim(self.inner.clock.steady_millis()));
         let is_current = claimed.is_some() || facts.are_current(&self.inner.stamps);
-        if is_current && !facts.are_expired(|| self.now()) {
-            return Ok(Access::by_key_with(*id, facts, claimed.cloned()));
+        (is_current && !facts.are_expired(|| self.now())).then(|| Access::by_key_with(*id, facts, claimed.cloned()))
+    }
+
+    /// As [`Self::membership`], by the record as it is stored now.
+    async fn access_by_store(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Access, Error> {
+        match &caller.kind {
+            Kind::ApiKey(key) => self.access_by_read(key).await?.in_workspace(workspace),
+            Kind::User { user_id, .. } => {
+                let found = self.read(records::member(workspace, user_id)).await?;
+                self.access_by_membership(user_id, workspace, found)
+            }
         }
-        // Boxed, so that the future of the fast path stays small.
-        Box::pin(self.access_by_read(key)).await
     }
 
     async fn access_by_read(&self, key: &ApiKeyCaller) -> Result<Access, Error> {
@@ -255,11 +278,6 @@ impl AgentCfg {
         }
         let facts = KeyFacts::of(&stored.value, stored.version, None, self.settings());
         Ok(Access::by_key_with(key.id, &facts, None))
-    }
-
-    async fn access_of_user(&self, user_id: &UserId, workspace: WorkspaceId) -> Result<Access, Error> {
-        let found = self.read(records::member(workspace, user_id)).await?;
-        self.access_by_membership(user_id, workspace, found)
     }
 
     /// The access that a membership gives, however it was read.

@@ -3,24 +3,27 @@
 //! A list is read and encoded once for each revision. Requests that find no current list in the cache share a single-flight:
 //! one reads, and the others take its list if that is not older than the revision that they saw.
 
-mod cache;
 mod list;
 mod single_flight;
 mod write;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use self::cache::Cached;
-pub(super) use self::cache::Lists;
+use quick_cache::Weighter;
+
 pub use self::list::AgentList;
+use self::list::Whole;
 use self::single_flight::SingleFlight;
 pub(super) use self::write::Writer;
 use super::access::Access;
 use super::blocking::blocking;
 use super::records::{self, Entries};
+use super::status::Statuses;
 use super::{AgentCfg, Caller};
 use crate::error::Error;
-use crate::model::{AgentFilter, AgentId, AgentState, Cursor, Permission, StoredAgent, Tag, Tagged, WorkspaceId};
+use crate::model::{AgentFilter, AgentId, AgentState, AsOf, Cursor, Permission, StoredAgent, Tag, Tagged, WorkspaceId};
+use crate::store::Stamp;
 
 /// After so many failures of other requests, a waiting request reads on its own: where each failure is a timeout, one after
 /// the other would take too long.
@@ -66,10 +69,14 @@ impl AgentCfg {
     ) -> Result<Tagged<AgentList>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
         let as_of = filter.as_of.filter(|as_of| !as_of.is_present(|| self.now()));
-        let mut found = match (as_of, &filter.agent_id, filter.state) {
-            (Some(as_of), ..) => Box::pin(self.past_list(&access, as_of, filter)).await?,
-            (None, Some(agent_id), state) => Box::pin(self.list_one(&access, agent_id, state)).await?,
-            (None, None, state) => self.agent_list_of(&access, state).await?.tagged(),
+        let cached = match (as_of, &filter.agent_id) {
+            (None, None) => self.current_list(&access, filter.state),
+            _ => None,
+        };
+        let mut found = match cached {
+            Some(list) => list.tagged(),
+            // Less frequent. Boxed, so that the future of the fast path stays small.
+            None => Box::pin(self.chosen_list(&access, as_of, filter)).await?,
         };
         if filter.offset > 0 || filter.limit.is_some() {
             let offset = usize::try_from(filter.offset).unwrap_or(usize::MAX);
@@ -79,6 +86,20 @@ impl AgentCfg {
         Ok(found)
     }
 
+    /// The list that a filter chooses, of which a page may be asked for.
+    async fn chosen_list(
+        &self,
+        access: &Access,
+        as_of: Option<AsOf>,
+        filter: &AgentFilter,
+    ) -> Result<Tagged<AgentList>, Error> {
+        match (as_of, &filter.agent_id, filter.state) {
+            (Some(as_of), ..) => self.past_list(access, as_of, filter).await,
+            (None, Some(agent_id), state) => self.list_one(access, agent_id, state).await,
+            (None, None, state) => Ok(self.agent_list_of(access, state).await?.tagged()),
+        }
+    }
+
     /// All active agents of the workspace.
     pub(super) async fn agent_list(&self, access: &Access) -> Result<AgentList, Error> {
         self.agent_list_of(access, AgentState::Active).await
@@ -86,24 +107,24 @@ impl AgentCfg {
 
     /// All agents of the workspace that are in this state.
     pub(super) async fn agent_list_of(&self, access: &Access, state: AgentState) -> Result<AgentList, Error> {
-        let cached = self.inner.lists.get((access.workspace(), state));
-        if let Some(cached) = &cached
-            && cached.stamp.is_some_and(|stamp| self.inner.stamps.is_current(stamp))
-        {
-            return Ok(cached.list());
+        match self.current_list(access, state) {
+            Some(list) => Ok(list),
+            // Boxed, so that the future of the fast path stays small.
+            None => Box::pin(self.agent_list_at_revision(access, state)).await,
         }
-        // Less frequent. Boxed, so that the future of the fast path stays small.
-        Box::pin(self.agent_list_at_revision(access, state, cached)).await
+    }
+
+    /// The cached list, while its stamp says that it is the current one.
+    fn current_list(&self, access: &Access, state: AgentState) -> Option<AgentList> {
+        let cached = self.inner.lists.get((access.workspace(), state))?;
+        let stamp = cached.stamp?;
+        self.inner.stamps.is_current(stamp).then(|| cached.list())
     }
 
     /// The list at the revision that the store says is the current one: the cached one, or one that is read now.
-    async fn agent_list_at_revision(
-        &self,
-        access: &Access,
-        state: AgentState,
-        cached: Option<Cached>,
-    ) -> Result<AgentList, Error> {
+    async fn agent_list_at_revision(&self, access: &Access, state: AgentState) -> Result<AgentList, Error> {
         let workspace = access.workspace();
+        let cached = self.inner.lists.get((workspace, state));
         let (revision, stamp) = match access.take_revision() {
             // The revision was read before, so a stamp that is taken now could hide a change in between.
             Some(revision) => (revision, None),
@@ -216,5 +237,163 @@ impl AgentCfg {
             true => blocking(encode).await?,
             false => encode(),
         }
+    }
+}
+
+/// The cached lists and tables, bounded by the memory that they take together.
+pub(super) struct Lists {
+    cache: quick_cache::sync::Cache<Place, Held, BySize>,
+    flights: Mutex<HashMap<ListOf, Weak<SingleFlight>>>,
+    /// The tables that are in the cache or in use.
+    statuses: Mutex<HashMap<WorkspaceId, Weak<Statuses>>>,
+}
+
+/// Which list: those agents of this workspace that are in this state.
+pub(super) type ListOf = (WorkspaceId, AgentState);
+
+/// What an entry of the cache is of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Place {
+    List(ListOf),
+    Statuses(WorkspaceId),
+}
+
+/// An entry of the cache. Its weight is the memory that it took when it was inserted, and must not change.
+#[derive(Clone)]
+enum Held {
+    List(Cached),
+    Statuses { shared: Arc<Statuses>, bytes: u64 },
+}
+
+/// A cached list.
+#[derive(Clone)]
+pub(super) struct Cached {
+    list: Arc<Whole>,
+    bytes: u64,
+    /// The validity token: it tells without a read whether the list's revision is the current one.
+    pub(super) stamp: Option<Stamp>,
+}
+
+impl Cached {
+    pub(super) fn list(&self) -> AgentList {
+        AgentList::new(Arc::clone(&self.list))
+    }
+}
+
+/// The initial capacity of the table; it grows on demand.
+const FIRST_LISTS: usize = 64;
+
+#[derive(Clone)]
+struct BySize;
+
+impl Weighter<Place, Held> for BySize {
+    fn weight(&self, _: &Place, held: &Held) -> u64 {
+        match held {
+            Held::List(cached) => cached.bytes,
+            Held::Statuses { bytes, .. } => *bytes,
+        }
+    }
+}
+
+impl Lists {
+    pub(super) fn new(bytes: u64) -> Arc<Self> {
+        Arc::new(Self {
+            cache: quick_cache::sync::Cache::with_weighter(FIRST_LISTS, bytes, BySize),
+            flights: Mutex::default(),
+            statuses: Mutex::default(),
+        })
+    }
+
+    /// The cached list, of any revision.
+    pub(super) fn get(&self, of: ListOf) -> Option<Cached> {
+        match self.cache.get(&Place::List(of))? {
+            Held::List(cached) => Some(cached),
+            Held::Statuses { .. } => None,
+        }
+    }
+
+    /// Inserts a list, in place of an older one. The stamp is that of the workspace's revision, taken before it was
+    /// read.
+    pub(super) fn keep(&self, of: ListOf, list: &AgentList, stamp: Option<Stamp>) {
+        self.put(of, list.whole(), stamp);
+    }
+
+    /// The reading of a list that is under way, or a new one.
+    pub(super) fn flight(self: &Arc<Self>, of: ListOf) -> Arc<SingleFlight> {
+        let mut flights = self.flights();
+        let known = flights.get(&of).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let flight = Arc::new(SingleFlight::new(of, Arc::downgrade(self)));
+            flights.insert(of, Arc::downgrade(&flight));
+            flight
+        })
+    }
+
+    /// Removes a reading that has ended, unless a new one has begun meanwhile.
+    fn remove_flight(&self, of: ListOf) {
+        let mut flights = self.flights();
+        if flights.get(&of).is_some_and(|flight| flight.strong_count() == 0) {
+            flights.remove(&of);
+        }
+    }
+
+    /// The cached entry, if it is this list.
+    fn cached(&self, of: ListOf, list: &Arc<Whole>) -> Option<Cached> {
+        match self.cache.peek(&Place::List(of))? {
+            Held::List(cached) => Some(cached).filter(|cached| Arc::ptr_eq(&cached.list, list)),
+            Held::Statuses { .. } => None,
+        }
+    }
+
+    /// Inserts a list that grew again, with its new weight.
+    fn update_size(&self, of: ListOf, list: &Arc<Whole>) {
+        if let Some(cached) = self.cached(of, list) {
+            self.put(of, list, cached.stamp);
+        }
+    }
+
+    fn put(&self, of: ListOf, list: &Arc<Whole>, stamp: Option<Stamp>) {
+        let cached = Cached {
+            list: Arc::clone(list),
+            bytes: list.bytes() as u64,
+            stamp,
+        };
+        self.cache.insert(Place::List(of), Held::List(cached));
+    }
+
+    /// The table of a workspace that is in the cache or in use, or a new one.
+    pub(super) fn statuses(&self, of: WorkspaceId, make: impl FnOnce() -> Statuses) -> Arc<Statuses> {
+        if let Some(Held::Statuses { shared, .. }) = self.cache.get(&Place::Statuses(of)) {
+            return shared;
+        }
+        let mut tables = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = tables.get(&of).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            tables.retain(|_, table| table.strong_count() > 0);
+            let made = Arc::new(make());
+            tables.insert(of, Arc::downgrade(&made));
+            made
+        })
+    }
+
+    /// Whether the table of a workspace is in the cache.
+    pub(super) fn has_statuses(&self, of: WorkspaceId) -> bool {
+        self.cache.contains_key(&Place::Statuses(of))
+    }
+
+    /// Inserts a table that takes so much memory.
+    pub(super) fn keep_statuses(&self, of: WorkspaceId, shared: &Arc<Statuses>, bytes: u64) {
+        let shared = Arc::clone(shared);
+        self.cache.insert(Place::Statuses(of), Held::Statuses { shared, bytes });
+    }
+
+    fn flights(&self) -> MutexGuard<'_, HashMap<ListOf, Weak<SingleFlight>>> {
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Lists {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lists").finish_non_exhaustive()
     }
 }

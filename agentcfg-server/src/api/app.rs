@@ -19,16 +19,15 @@ use hyper::{Method, Request, Response, StatusCode};
 use self::parts::Shared;
 use crate::api::call::{Call, Content, Received};
 use crate::api::credential::{Credential, check_no_page};
-use crate::api::endpoint::Run;
-use crate::api::endpoints::{self, Proof, sign_in};
+use crate::api::endpoint::{Run, serve};
+use crate::api::endpoints::{ListAgents, Proof, sign_in};
 use crate::api::observer::{Answered, Stopwatch};
 use crate::api::receive::{budget_name, read_body, read_optional_json};
 use crate::api::route::Needs;
 use crate::api::routes::{self, Place};
 use crate::http::errors::Failure;
 use crate::http::query::Query;
-use crate::http::request::{self, Fields};
-use crate::http::request_id::REQUEST_ID;
+use crate::http::request::{self, Fields, REQUEST_ID};
 use crate::http::response::{Reply, complete};
 use crate::http::{Body, Cors, Disconnect};
 
@@ -188,13 +187,13 @@ where
     let endpoint = match place.and_then(|place| place.endpoint(&head.method)) {
         Some(endpoint) => endpoint,
         None => {
-            let page = shared.page(*place, head).await;
+            let page = Box::pin(shared.page(*place, head)).await;
             let answered = page.unwrap_or_else(|| unrouted(*place, shared.cors.as_ref(), head));
             return answered.map(Reply::whole);
         }
     };
 
-    let reply = if let Run::Open(run) = endpoint.run {
+    let mut reply = if let Run::Open(run) = endpoint.run {
         run(service).await?
     } else {
         if let Needs::Bearer = endpoint.route.needs {
@@ -213,7 +212,7 @@ where
         };
         *by_cookie = matches!(credential, Credential::Cookie(_));
         let entry = match credential {
-            Credential::Code => return redeem(shared, head, fields, *body).await,
+            Credential::Code => return Box::pin(redeem(shared, head, fields, *body)).await,
             Credential::Bearer(credential) => service.enter(credential).await,
             Credential::Cookie(cookie) => Box::pin(service.enter_browser_session(cookie)).await,
         };
@@ -270,9 +269,17 @@ where
             received.body = Box::pin(read_body(endpoint, head, *body, &mut share)).await?;
             Some(share)
         };
-        endpoints::run(endpoint, &call, &received).await?
+        match endpoint.run {
+            Run::ListAgents => serve::<ListAgents>(&call, &received).await?,
+            Run::Called(run) => run(&call, &received).await?,
+            Run::Open(run) => run(service).await?,
+            Run::SignIn => return Err(Failure::internal("a sign-in has no caller")),
+        }
     };
-    Ok(reply.encoded(&shared.compression, &head.method, fields, headers).await)
+    if reply.negotiates_gzip(&shared.compression, &head.method, fields, headers) {
+        reply = Box::pin(reply.in_gzip(&shared.compression)).await;
+    }
+    Ok(reply)
 }
 
 /// Refuses a caller that cannot have what an endpoint needs.

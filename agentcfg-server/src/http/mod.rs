@@ -7,6 +7,7 @@ pub mod body_budget;
 mod body_timeout;
 pub mod browser;
 pub mod compression;
+pub mod conditions;
 pub mod cors;
 mod disconnect;
 pub mod errors;
@@ -14,7 +15,6 @@ pub mod pulled;
 pub mod query;
 pub mod received_body;
 pub mod request;
-pub mod request_id;
 pub mod response;
 pub mod static_file;
 

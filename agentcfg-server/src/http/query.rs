@@ -16,8 +16,8 @@ pub struct Query<'a> {
     pub(crate) parameters: Parameters<'a>,
 }
 
-/// Names and values; a few need no allocation.
-type Parameters<'a> = SmallVec<[(Cow<'a, str>, Cow<'a, str>); 4]>;
+/// Names and values; the usual number of them needs no allocation.
+type Parameters<'a> = SmallVec<[(Cow<'a, str>, Cow<'a, str>); 2]>;
 
 impl<'a> Query<'a> {
     /// Reads the query of a URI.

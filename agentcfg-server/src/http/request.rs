@@ -1,16 +1,15 @@
-//! Reading a request: credential, conditions and body, each with its rules.
+//! Reading a request: its identifier, its credential, and the kind of its body, each with its rules.
 
-use agentcfg_core::Error;
-use agentcfg_core::model::{Expected, Precondition, Tag};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use agentcfg_core::clock::{Entropy, SystemEntropy};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Uri};
 
-use crate::http::compression::plain_form;
 use crate::http::errors::Failure;
-use crate::http::request_id::{self, REQUEST_ID};
 
 /// The longest request line.
 pub const MAX_REQUEST_LINE: usize = 8 << 10;
@@ -55,7 +54,7 @@ impl<'a> Fields<'a> {
             } else if name == header::IF_NONE_MATCH {
                 fields.has_if_none_match = true;
             } else if name == REQUEST_ID && fields.request_id.is_none() {
-                fields.request_id = request_id::echoed(value);
+                fields.request_id = echoed_id(value);
             }
         }
         fields
@@ -120,100 +119,6 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The condition in `If-Match`.
-pub fn if_match(headers: &HeaderMap) -> Precondition {
-    match tags(headers, header::IF_MATCH) {
-        None => Precondition::None,
-        Some(tags) if tags.iter().any(|tag| tag == "*") => Precondition::Exists,
-        Some(tags) => {
-            let expected = |tag: String| opaque(&tag).map_or(Expected::Unknown(tag), Expected::Tag);
-            Precondition::OneOf(tags.into_iter().map(expected).collect())
-        }
-    }
-}
-
-/// The answer to an error of a request with `If-Match`. When the condition is not met, it names the current entity tag.
-pub fn unmet(condition: &Precondition, error: Error) -> Failure {
-    let current = error.current_tag();
-    let failure = Failure::from(error);
-    let Some(current) = current else { return failure };
-    let sent = |is: fn(&str) -> bool| match condition {
-        Precondition::OneOf(expected) => expected
-            .iter()
-            .any(|expected| matches!(expected, Expected::Unknown(tag) if is(tag))),
-        Precondition::None | Precondition::Exists => false,
-    };
-    let way_out = if sent(|tag| tag.starts_with("W/")) {
-        "an entity tag must be strong here, without W/"
-    } else if sent(|tag| !is_quoted(tag)) {
-        "an entity tag stands in double quotes"
-    } else {
-        "read the agent again"
-    };
-    Failure {
-        message: format!("If-Match does not name the current ETag, which is \"{current}\": {way_out}"),
-        ..failure
-    }
-}
-
-/// Whether `If-None-Match` names this tag, be it that of the plain or the compressed form, compared weakly.
-pub fn if_none_match(headers: &HeaderMap, current: Tag) -> bool {
-    tags(headers, header::IF_NONE_MATCH).is_some_and(|tags| {
-        tags.iter()
-            .any(|tag| tag == "*" || opaque(tag.strip_prefix("W/").unwrap_or(tag)) == Some(current))
-    })
-}
-
-/// Whether `If-None-Match` names this text between quotes, compared weakly.
-pub fn names_tag(headers: &HeaderMap, current: &str) -> bool {
-    let is_current = |tag: &String| {
-        let tag = tag.strip_prefix("W/").unwrap_or(tag);
-        let text = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
-        tag == "*" || text.is_some_and(|text| plain_form(text) == current)
-    };
-    tags(headers, header::IF_NONE_MATCH).is_some_and(|tags| tags.iter().any(is_current))
-}
-
-/// The version that a strong entity tag names.
-///
-/// The tag of a compressed form names the same version as that of the plain form. Of an agent, only the plain form is sent,
-/// but a proxy that compresses may have changed the tag.
-fn opaque(tag: &str) -> Option<Tag> {
-    let text = tag.strip_prefix('"')?.strip_suffix('"')?;
-    plain_form(text).parse().ok()
-}
-
-fn is_quoted(tag: &str) -> bool {
-    tag.len() >= 2 && tag.starts_with('"') && tag.ends_with('"')
-}
-
-/// The entity tags of a header field; a comma within quotes belongs to the tag.
-fn tags(headers: &HeaderMap, name: HeaderName) -> Option<Vec<String>> {
-    if !headers.contains_key(&name) {
-        return None;
-    }
-    let mut tags = Vec::new();
-    for field in headers.get_all(name) {
-        let mut tag = String::new();
-        let mut quoted = false;
-        for character in String::from_utf8_lossy(field.as_bytes()).chars() {
-            quoted ^= character == '"';
-            if character == ',' && !quoted {
-                tags.push(std::mem::take(&mut tag));
-            } else {
-                tag.push(character);
-            }
-        }
-        tags.push(tag);
-    }
-    Some(
-        tags.iter()
-            .map(|tag| tag.trim().to_owned())
-            .filter(|tag| !tag.is_empty())
-            .collect(),
-    )
-}
-
 const EVENTS: &str = "text/event-stream";
 
 /// What a listener needs of the header fields, found in one pass over them: that costs less than a lookup.
@@ -235,7 +140,7 @@ impl<'a> Outline<'a> {
             if name == header::ACCEPT {
                 outline.may_ask_for_events |= memchr::memmem::find(value.as_bytes(), b"event-stream").is_some();
             } else if name == REQUEST_ID && outline.request_id.is_none() {
-                outline.request_id = request_id::echoed(value);
+                outline.request_id = echoed_id(value);
             }
         }
         outline
@@ -312,10 +217,73 @@ pub async fn discard<B: Body<Data = Bytes> + Unpin>(body: &mut B) -> bool {
     }
 }
 
+/// The header that carries the identifier of a request, both ways: it ties a response to a line of the log.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+const LONGEST_ID: usize = 128;
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// The caller's own identifier of a request, when it can be echoed.
+#[cfg(any(feature = "process", test))]
+pub fn sent_id(headers: &HeaderMap) -> Option<&HeaderValue> {
+    headers.get(REQUEST_ID).and_then(echoed_id)
+}
+
+/// An identifier, when it can be echoed: 1–128 visible ASCII characters.
+fn echoed_id(id: &HeaderValue) -> Option<&HeaderValue> {
+    let is_visible = (1..=LONGEST_ID).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic);
+    is_visible.then_some(id)
+}
+
+/// Gives out identifiers: a random part for the process, and a number.
+#[derive(Debug)]
+pub struct RequestIds {
+    process: [u8; 16],
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    /// Starts a series of its own.
+    pub fn new() -> Self {
+        let mut random = [0; 8];
+        // Without randomness two processes may give out the same identifiers. They only mark lines of the log, so that is
+        // no reason to fail.
+        let _ = SystemEntropy.fill(&mut random);
+        let digit = |i: usize| HEX[usize::from(random[i / 2] >> (4 * (1 - i % 2)) & 15)];
+        Self {
+            process: std::array::from_fn(digit),
+            next: AtomicU64::new(1),
+        }
+    }
+
+    /// A new identifier: 16 hexadecimal digits, a dash, and the number in hexadecimal.
+    pub fn next(&self) -> HeaderValue {
+        let mut text = [0; 33];
+        let mut length = 33;
+        let mut number = self.next.fetch_add(1, Ordering::Relaxed);
+        loop {
+            length -= 1;
+            text[length] = HEX[(number % 16) as usize];
+            number /= 16;
+            if number == 0 {
+                break;
+            }
+        }
+        length -= 1;
+        text[length] = b'-';
+        text[length - 16..length].copy_from_slice(&self.process);
+        HeaderValue::from_bytes(&text[length - 16..]).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+    }
+}
+
+impl Default for RequestIds {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use hyper::header::HeaderValue;
-
     use super::*;
 
     fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
@@ -342,47 +310,6 @@ mod tests {
         }
         let twice = headers(&[("authorization", "Bearer x"), ("authorization", "Bearer x")]);
         assert_eq!(Fields::of(&twice).bearer().unwrap_err().status, 401);
-    }
-
-    #[test]
-    fn conditions_are_read() {
-        assert_eq!(if_match(&headers(&[])), Precondition::None);
-        assert_eq!(if_match(&headers(&[("if-match", "*")])), Precondition::Exists);
-        let list = Precondition::OneOf(vec!["\"a,b\"".into(), "W/\"c\"".into()]);
-        assert_eq!(if_match(&headers(&[("if-match", "\"a,b\" , W/\"c\",")])), list);
-        let tag: Tag = "k3j9x0ab-a3".parse().unwrap();
-        for (field, is_met) in [
-            ("\"x\", W/\"k3j9x0ab-a3\"", true),
-            ("*", true),
-            ("\"k3j9x0ab-a4\"", false),
-            ("\"00000000-a3\"", false),
-            ("k3j9x0ab-a3", false),
-            ("\"k3j9x0ab-a3-gzip\"", true),
-            ("\"k3j9x0ab-a3-gzip-gzip\"", false),
-        ] {
-            assert_eq!(
-                if_none_match(&headers(&[("if-none-match", field)]), tag),
-                is_met,
-                "{field}"
-            );
-        }
-        for (field, is_met) in [
-            ("\"x\", \"k3j9x0ab-a3\"", true),
-            ("\"k3j9x0ab-a3-gzip\"", true),
-            ("W/\"k3j9x0ab-a3\"", false),
-            ("W/\"k3j9x0ab-a3-gzip\"", false),
-            ("k3j9x0ab-a3", false),
-            ("\"k3j9x0ab-a3", false),
-            ("\"k3j9x0ab-w3\"", false),
-            ("\"", false),
-            ("", false),
-        ] {
-            assert_eq!(
-                if_match(&headers(&[("if-match", field)])).is_met_by(tag),
-                is_met,
-                "{field}"
-            );
-        }
     }
 
     #[test]
@@ -425,5 +352,25 @@ mod tests {
         ] {
             assert!(!is_json(bad), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_identifier_is_echoed_when_it_is_harmless() {
+        let echoed = |id: &str| {
+            let headers = headers(&[("x-request-id", id)]);
+            sent_id(&headers).is_some()
+        };
+        assert!(echoed("abc-1"));
+        assert!(echoed(&"x".repeat(128)));
+        assert!(!echoed(""));
+        assert!(!echoed("two words"));
+        assert!(!echoed(&"x".repeat(129)));
+    }
+
+    #[test]
+    fn no_two_are_alike() {
+        let ids = RequestIds::new();
+        assert_ne!(ids.next(), ids.next());
+        assert_ne!(RequestIds::new().next(), ids.next());
     }
 }

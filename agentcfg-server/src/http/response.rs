@@ -15,8 +15,7 @@ use self::values::{RATE_LIMIT, RATE_REMAINING, RATE_RESET, cursor_value, decimal
 use crate::http::body::{Body, BodyError, Content};
 use crate::http::compression::{self, Compression};
 use crate::http::errors::Failure;
-use crate::http::request::Fields;
-use crate::http::request_id::REQUEST_ID;
+use crate::http::request::{Fields, REQUEST_ID};
 
 /// The number of the version of an agent that an answer is of.
 const AGENT_VERSION: HeaderName = HeaderName::from_static("agent-version");
@@ -255,42 +254,33 @@ impl Reply {
         Self::relayed(response)
     }
 
-    /// Encodes the reply in the coding that the request negotiates: gzip or plain.
-    pub(crate) async fn encoded(
-        self,
+    /// Negotiates the content coding. Whether it is gzip is the answer; [`Self::in_gzip`] then encodes the reply.
+    pub(crate) fn negotiates_gzip(
+        &mut self,
         compression: &Compression,
         method: &Method,
         fields: &Fields<'_>,
         headers: &HeaderMap,
-    ) -> Self {
+    ) -> bool {
         let has_forms = self.form == Form::Open
             && matches!(*method, Method::GET | Method::HEAD)
             && matches!(self.status, StatusCode::OK | StatusCode::NOT_MODIFIED)
             && self.content.len() >= compression.from_length;
         if !has_forms {
-            return self;
+            return false;
         }
-        if !fields.has_accept_encoding || !compression::asks_for_gzip(headers) {
-            return self.chosen_plain();
-        }
-        Box::pin(self.in_gzip(compression)).await
+        self.form = Form::Chosen;
+        fields.has_accept_encoding && compression::asks_for_gzip(headers)
     }
 
-    async fn in_gzip(self, compression: &Compression) -> Self {
+    /// The reply in gzip, if it can be compressed.
+    pub(crate) async fn in_gzip(self, compression: &Compression) -> Self {
         if self.status == StatusCode::NOT_MODIFIED {
             return self.chosen_gzip(Bytes::new());
         }
         match compression.compress(&self.content).await {
             Some(body) => self.chosen_gzip(body),
-            None => self.chosen_plain(),
-        }
-    }
-
-    /// The negotiation chose the plain form.
-    fn chosen_plain(self) -> Self {
-        Self {
-            form: Form::Chosen,
-            ..self
+            None => self,
         }
     }
 
@@ -411,6 +401,12 @@ impl Failure {
     }
 }
 
+/// The fields of a [`ListHead`] that have a value.
+const KEPT: usize = 4;
+
+/// The fields that [`fill`] gives a value to, in this order.
+const FILLED: [HeaderName; 4] = [RATE_LIMIT, RATE_REMAINING, RATE_RESET, REQUEST_ID];
+
 /// The header fields of an answer with a list in its plain form. The list keeps them, so that an answer copies them.
 struct ListHead {
     cursor: HeaderValue,
@@ -434,31 +430,28 @@ impl ListHead {
         fields.insert(header::ETAG, tag_value(tag, ""));
         fields.insert(CHANGE_CURSOR, cursor.clone());
         fields.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-        for name in [RATE_LIMIT, RATE_REMAINING, RATE_RESET, REQUEST_ID] {
+        for name in FILLED {
             fields.insert(name, HeaderValue::from_static(""));
         }
         Self { cursor, fields }
     }
 }
 
-/// Gives the fields without a value of a [`ListHead`] their values. A comparison of names costs less than their hashes.
+/// Gives the fields without a value of a [`ListHead`] their values. They are its last ones, in this order: a map that had
+/// nothing removed iterates in the order of insertion.
 fn fill(headers: &mut HeaderMap, rate: &RateStatus, id: HeaderValue) {
     let [limit, remaining, reset] = figures(rate);
-    let mut values = [limit, remaining, reset, (REQUEST_ID, id)].into_iter().peekable();
-    for (name, value) in headers.iter_mut() {
-        if let Some((_, new)) = values.next_if(|(next, _)| next == name) {
-            *value = new;
-        }
-    }
-    for (name, value) in values {
-        headers.insert(name, value);
+    for (place, value) in headers.values_mut().skip(KEPT).zip([limit, remaining, reset, id]) {
+        *place = value;
     }
 }
 
 /// Adds what every response carries; see [`Reply::into_response`].
 pub fn complete(headers: &mut HeaderMap, rate: Option<&RateStatus>, id: HeaderValue) {
-    for (name, figure) in rate.map(figures).into_iter().flatten() {
-        headers.insert(name, figure);
+    if let Some(rate) = rate {
+        for (name, figure) in FILLED.into_iter().zip(figures(rate)) {
+            headers.insert(name, figure);
+        }
     }
     headers.insert(REQUEST_ID, id);
 }
@@ -467,5 +460,35 @@ pub fn complete(headers: &mut HeaderMap, rate: Option<&RateStatus>, id: HeaderVa
 pub fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_field_of_a_list_gets_its_own_value() {
+        let cursor: Cursor = "k3j9x0ab-00000000-0000-0000-0000-000000000000-c7".parse().unwrap();
+        let mut fields = ListHead::new(Tag::list(cursor.epoch(), 7), cursor).fields;
+        let kept = fields.clone();
+        let rate = RateStatus {
+            limit: 100,
+            remaining: 99,
+            reset_unix_millis: 1_795_167_060_000,
+        };
+        fill(&mut fields, &rate, HeaderValue::from_static("request-1"));
+        assert_eq!(fields.len(), KEPT + FILLED.len());
+        for (name, value) in [
+            ("x-ratelimit-limit", "100"),
+            ("x-ratelimit-remaining", "99"),
+            ("x-ratelimit-reset", "1795167060"),
+            ("x-request-id", "request-1"),
+        ] {
+            assert_eq!(fields[name], value, "{name}");
+        }
+        for name in ["content-type", "etag", "change-cursor", "vary"] {
+            assert_eq!(fields[name], kept[name], "{name}");
+        }
     }
 }

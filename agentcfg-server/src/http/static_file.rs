@@ -7,8 +7,8 @@ use hyper::{Method, Response, StatusCode};
 use sha2::{Digest, Sha256};
 
 use crate::http::compression::{self, IN_GZIP, asks_for_gzip};
+use crate::http::conditions::names_tag;
 use crate::http::errors::Failure;
-use crate::http::request::names_tag;
 use crate::http::{Body, Compression};
 
 /// One file.

@@ -7,7 +7,7 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use super::framing::Fault;
 use crate::http::Body;
 use crate::http::errors::Failure;
-use crate::http::request_id::{self, REQUEST_ID, RequestIds};
+use crate::http::request::{REQUEST_ID, RequestIds, sent_id};
 
 /// The response to a request whose service call panicked.
 pub(super) fn panicked(id: HeaderValue) -> Response<Body> {
@@ -34,7 +34,7 @@ pub(super) fn without_tls(headers: &HeaderMap) -> Response<Body> {
 
 fn bad_request(message: &'static str, headers: &HeaderMap) -> Response<Body> {
     let mut response = Failure::bad_request(message).to_response();
-    let id = request_id::sent(headers).cloned();
+    let id = sent_id(headers).cloned();
     let id = id.unwrap_or_else(|| RequestIds::new().next());
     response.headers_mut().insert(REQUEST_ID, id);
     response

@@ -30,12 +30,12 @@ use tower_service::Service;
 
 pub use self::body::{StreamBody, StreamBodyError};
 use self::streams::{Activity, Follower, Streams};
-use super::answer::{Follow, answer};
 use super::answers;
 use super::connection::shutdown;
+use super::exchange::{Follow, answer};
 use super::framing::{Fault, is_host};
 use super::limits::Limits;
-use crate::http::request_id;
+use crate::http::request;
 
 /// Requests that a client may have in flight on one connection.
 const MAX_STREAMS: u32 = 128;
@@ -86,7 +86,7 @@ where
                 Ok(request) => {
                     let leftover = follower.leftover();
                     let request = request.map(|incoming| StreamBody::new(incoming, pace, leftover));
-                    let sent_id = request_id::sent(request.headers()).cloned();
+                    let sent_id = request::sent_id(request.headers()).cloned();
                     answer(service, request, sent_id, follower).await
                 }
                 Err((fault, headers)) => {

@@ -2,45 +2,12 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The time limit of a pending write. Each write that succeeds starts it again.
-#[derive(Debug)]
-pub(super) struct WriteTimeout {
-    time: Duration,
-    timer: Option<Pin<Box<Sleep>>>,
-}
-
-impl WriteTimeout {
-    pub(super) fn new(time: Duration) -> Self {
-        Self { time, timer: None }
-    }
-
-    /// Applies the limit to the result of a write. No write waits beyond `end`, if there is one.
-    pub(super) fn apply(
-        &mut self,
-        cx: &mut Context<'_>,
-        written: Poll<io::Result<usize>>,
-        end: impl FnOnce() -> Option<Instant>,
-    ) -> Poll<io::Result<usize>> {
-        if written.is_ready() {
-            self.timer = None;
-            return written;
-        }
-        let time = self.time;
-        let timer = self.timer.get_or_insert_with(|| {
-            let deadline = Instant::now() + time;
-            Box::pin(sleep_until(end().map_or(deadline, |end| end.min(deadline))))
-        });
-        ready!(timer.as_mut().poll(cx));
-        let message = "the client does not read its response";
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
-    }
-}
+use super::socket::WriteTimeout;
 
 /// A stream whose writes have a time limit. It lies beneath TLS, which buffers writes: above it, a write that the client
 /// does not read looks finished.

@@ -17,7 +17,6 @@ use super::answers;
 use super::exchange::{Exchange, Phase};
 use super::framing::Framing;
 use super::limits::{BodyPace, LINGER_IDLE, LINGER_TOTAL, Limits};
-use super::patience::WriteTimeout;
 use crate::http::BodyTimeout;
 
 /// See the module's text.
@@ -86,6 +85,40 @@ struct Timeouts {
     head: Duration,
     body: BodyPace,
     idle: Duration,
+}
+
+/// The time limit of a pending write. Each write that succeeds starts it again.
+#[derive(Debug)]
+pub(super) struct WriteTimeout {
+    time: Duration,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl WriteTimeout {
+    pub(super) fn new(time: Duration) -> Self {
+        Self { time, timer: None }
+    }
+
+    /// Applies the limit to the result of a write. No write waits beyond `end`, if there is one.
+    pub(super) fn apply(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+        end: impl FnOnce() -> Option<Instant>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.timer = None;
+            return written;
+        }
+        let time = self.time;
+        let timer = self.timer.get_or_insert_with(|| {
+            let deadline = Instant::now() + time;
+            Box::pin(sleep_until(end().map_or(deadline, |end| end.min(deadline))))
+        });
+        ready!(timer.as_mut().poll(cx));
+        let message = "the client does not read its response";
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

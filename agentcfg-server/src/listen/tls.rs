@@ -22,7 +22,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tower_service::Service;
 
-use super::answer::service_fn;
+use super::connection::service_fn;
 use super::http2::StreamBody;
 use super::limits::Limits;
 use super::patience::Patient;

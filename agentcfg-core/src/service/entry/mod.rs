@@ -142,17 +142,42 @@ impl AgentCfg {
     /// [`EntryError::Credential`] as [`Self::authenticate`]; [`EntryError::RateLimited`] over the limit, with the figures
     /// to answer with.
     pub async fn enter(&self, credential: &str) -> Result<Entry, EntryError> {
-        let at = Moment::of(&*self.inner.clock);
-        if self.inner.remote_store {
-            return Box::pin(self.enter_with_prefetch(credential, at)).await;
+        let at = self.moment();
+        match self.enter_from_memory(credential, at) {
+            Some(entry) => entry,
+            // Rare. Boxed, so that the future of the fast path stays small: it is moved with the request.
+            None => Box::pin(self.enter_by_store(credential, at)).await,
         }
-        let counts_here = matches!(self.inner.counting, Counting::Here(_));
-        let (caller, counted) = self.identify(credential, at, counts_here).await?;
-        let decision = match counted {
-            Some(decision) => decision,
-            None => self.count(&caller, at).await,
-        };
-        let rate = decision.into_result()?;
+    }
+
+    /// All steps for an API key that the table knows and whose record has not changed; `None` for any other credential, and
+    /// where requests are counted elsewhere.
+    fn enter_from_memory(&self, credential: &str, at: Moment) -> Option<Result<Entry, EntryError>> {
+        if self.inner.remote_store || !matches!(self.inner.counting, Counting::Here(_)) {
+            return None;
+        }
+        let text = Parts::of(credential)?;
+        match self.inner.keys.enter(&text, at, &self.inner.stamps, true) {
+            Known::Good { facts, rate, note } => {
+                if note {
+                    self.note_use(&text.id, at);
+                }
+                Some(rate?.into_result().map_err(EntryError::RateLimited).map(|rate| Entry {
+                    caller: Caller::by_key(text.id, facts),
+                    rate,
+                }))
+            }
+            Known::Refused => Some(Err(unauthorized().into())),
+            Known::Unknown => None,
+        }
+    }
+
+    async fn enter_by_store(&self, credential: &str, at: Moment) -> Result<Entry, EntryError> {
+        if self.inner.remote_store {
+            return self.enter_with_prefetch(credential, at).await;
+        }
+        let caller = self.identify(credential, at).await?;
+        let rate = self.count(&caller, at).await.into_result()?;
         Ok(Entry { caller, rate })
     }
 
@@ -184,8 +209,7 @@ impl AgentCfg {
     /// # Ok(()) }) }
     /// ```
     pub async fn authenticate(&self, credential: &str) -> Result<Caller, Error> {
-        let (caller, _) = self.identify(credential, self.moment(), false).await?;
-        Ok(caller)
+        self.identify(credential, self.moment()).await
     }
 
     /// The caller for a user whom the embedding app has authenticated.
@@ -225,27 +249,22 @@ impl AgentCfg {
         self.count(caller, self.moment()).await.into_result()
     }
 
-    /// Steps 1 to 4 and 6. For a key that the table knows, the request is counted as well if `counts`.
-    async fn identify(
-        &self,
-        credential: &str,
-        at: Moment,
-        counts: bool,
-    ) -> Result<(Caller, Option<RateDecision>), Error> {
+    /// Steps 1 to 4 and 6.
+    async fn identify(&self, credential: &str, at: Moment) -> Result<Caller, Error> {
         if !credential.starts_with(token::MARK) {
-            return Ok((Box::pin(self.identify_session(credential, at)).await?, None));
+            return Box::pin(self.identify_session(credential, at)).await;
         }
         let text = Parts::of(credential).ok_or_else(unauthorized)?;
-        match self.inner.keys.enter(&text, at, &self.inner.stamps, counts) {
-            Known::Good { facts, rate, note } => {
+        match self.inner.keys.enter(&text, at, &self.inner.stamps, false) {
+            Known::Good { facts, note, .. } => {
                 if note {
                     self.note_use(&text.id, at);
                 }
-                Ok((Caller::by_key(text.id, facts), rate))
+                Ok(Caller::by_key(text.id, facts))
             }
             Known::Refused => Err(unauthorized()),
             // Rare. Boxed, so that the future of the fast path stays small.
-            Known::Unknown => Ok((Box::pin(self.identify_by_record(credential, at)).await?, None)),
+            Known::Unknown => Box::pin(self.identify_by_record(credential, at)).await,
         }
     }
 

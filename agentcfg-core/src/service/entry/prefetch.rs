@@ -83,7 +83,7 @@ impl AgentCfg {
                 (caller, decision, records)
             }
             None => {
-                let (caller, _) = self.identify(credential, at, false).await?;
+                let caller = self.identify(credential, at).await?;
                 let decision = self.count(&caller, at).await;
                 (caller, decision, WorkspaceRecords::default())
             }

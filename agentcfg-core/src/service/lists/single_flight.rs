@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use super::cache::{ListOf, Lists};
 use super::list::{AgentList, Whole};
+use super::{ListOf, Lists};
 
 /// The reading of one list, which one request does for all concurrent ones. It exists while a request waits for
 /// it, or holds a list that it read.

@@ -17,7 +17,7 @@ use crate::api::routes::Place;
 #[cfg(feature = "dashboard")]
 use crate::api::ui::{self, Dashboard};
 use crate::http::errors::Failure;
-use crate::http::request_id::RequestIds;
+use crate::http::request::RequestIds;
 use crate::http::{Body, BodyBudget, Browser, Compression, Cors};
 
 /// What the requests of an app share.

@@ -15,8 +15,8 @@ pub use self::history::*;
 pub use self::pages::*;
 use super::{Parameter, ParameterDoc, Received, Shape};
 use crate::api::model_calls::Target;
+use crate::http::conditions::{if_match, if_none_match};
 use crate::http::errors::Failure;
-use crate::http::request::{if_match, if_none_match};
 
 const WORKSPACE: Shape = Shape::Field("Agent", "workspace_id");
 const WORKSPACE_EXAMPLE: &str = r#""0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05""#;

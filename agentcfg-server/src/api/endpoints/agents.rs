@@ -15,8 +15,8 @@ use crate::api::call::parameters::{
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Run, Values};
 use crate::api::route::{Needs, Route};
 use crate::api::schema::Schema;
+use crate::http::conditions::unmet;
 use crate::http::errors::Failure;
-use crate::http::request::unmet;
 use crate::http::response::Reply;
 
 const PATH: &str = "/api/agents/configs";

@@ -20,12 +20,10 @@ mod versions;
 mod webhooks;
 mod workspaces;
 
+pub(super) use self::agents::List as ListAgents;
 pub(super) use self::sessions::{Proof, sign_in};
 pub(super) use self::system::DOCUMENT;
-use crate::api::call::{Call, Received};
-use crate::api::endpoint::{Definition, Run, serve};
-use crate::http::errors::Failure;
-use crate::http::response::Reply;
+use crate::api::endpoint::Definition;
 
 /// The endpoints of each module, in the order of the OpenAPI document.
 const MODULES: &[&[Definition]] = &[
@@ -56,18 +54,4 @@ const MODULES: &[&[Definition]] = &[
 /// ```
 pub fn all() -> impl Iterator<Item = &'static Definition> + Clone {
     MODULES.iter().copied().flatten()
-}
-
-/// Runs an endpoint that needs a credential.
-///
-/// # Errors
-///
-/// What the core refused, or what could not be read.
-pub(super) async fn run(endpoint: &Definition, call: &Call<'_>, received: &Received<'_>) -> Result<Reply, Failure> {
-    match endpoint.run {
-        Run::ListAgents => serve::<agents::List>(call, received).await,
-        Run::Called(run) => run(call, received).await,
-        Run::Open(run) => run(call.service).await,
-        Run::SignIn => Err(Failure::internal("a sign-in has no caller")),
-    }
 }

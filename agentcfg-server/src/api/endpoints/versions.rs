@@ -14,8 +14,8 @@ use crate::api::call::parameters::{
 };
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
+use crate::http::conditions::unmet;
 use crate::http::errors::Failure;
-use crate::http::request::unmet;
 
 /// The endpoints of this module.
 pub(super) const ENDPOINTS: &[Definition] = &[

@@ -1,0 +1,157 @@
+//! The conditions of a request: `If-Match` and `If-None-Match`.
+
+use agentcfg_core::Error;
+use agentcfg_core::model::{Expected, Precondition, Tag};
+use hyper::header::{self, HeaderMap, HeaderName};
+
+use crate::http::compression::plain_form;
+use crate::http::errors::Failure;
+
+/// The condition in `If-Match`.
+pub fn if_match(headers: &HeaderMap) -> Precondition {
+    match tags(headers, header::IF_MATCH) {
+        None => Precondition::None,
+        Some(tags) if tags.iter().any(|tag| tag == "*") => Precondition::Exists,
+        Some(tags) => {
+            let expected = |tag: String| opaque(&tag).map_or(Expected::Unknown(tag), Expected::Tag);
+            Precondition::OneOf(tags.into_iter().map(expected).collect())
+        }
+    }
+}
+
+/// The answer to an error of a request with `If-Match`. When the condition is not met, it names the current entity tag.
+pub fn unmet(condition: &Precondition, error: Error) -> Failure {
+    let current = error.current_tag();
+    let failure = Failure::from(error);
+    let Some(current) = current else { return failure };
+    let sent = |is: fn(&str) -> bool| match condition {
+        Precondition::OneOf(expected) => expected
+            .iter()
+            .any(|expected| matches!(expected, Expected::Unknown(tag) if is(tag))),
+        Precondition::None | Precondition::Exists => false,
+    };
+    let way_out = if sent(|tag| tag.starts_with("W/")) {
+        "an entity tag must be strong here, without W/"
+    } else if sent(|tag| !is_quoted(tag)) {
+        "an entity tag stands in double quotes"
+    } else {
+        "read the agent again"
+    };
+    Failure {
+        message: format!("If-Match does not name the current ETag, which is \"{current}\": {way_out}"),
+        ..failure
+    }
+}
+
+/// Whether `If-None-Match` names this tag, be it that of the plain or the compressed form, compared weakly.
+pub fn if_none_match(headers: &HeaderMap, current: Tag) -> bool {
+    tags(headers, header::IF_NONE_MATCH).is_some_and(|tags| {
+        tags.iter()
+            .any(|tag| tag == "*" || opaque(tag.strip_prefix("W/").unwrap_or(tag)) == Some(current))
+    })
+}
+
+/// Whether `If-None-Match` names this text between quotes, compared weakly.
+pub fn names_tag(headers: &HeaderMap, current: &str) -> bool {
+    let is_current = |tag: &String| {
+        let tag = tag.strip_prefix("W/").unwrap_or(tag);
+        let text = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
+        tag == "*" || text.is_some_and(|text| plain_form(text) == current)
+    };
+    tags(headers, header::IF_NONE_MATCH).is_some_and(|tags| tags.iter().any(is_current))
+}
+
+/// The version that a strong entity tag names.
+///
+/// The tag of a compressed form names the same version as that of the plain form. Of an agent, only the plain form is sent,
+/// but a proxy that compresses may have changed the tag.
+fn opaque(tag: &str) -> Option<Tag> {
+    let text = tag.strip_prefix('"')?.strip_suffix('"')?;
+    plain_form(text).parse().ok()
+}
+
+fn is_quoted(tag: &str) -> bool {
+    tag.len() >= 2 && tag.starts_with('"') && tag.ends_with('"')
+}
+
+/// The entity tags of a header field; a comma within quotes belongs to the tag.
+fn tags(headers: &HeaderMap, name: HeaderName) -> Option<Vec<String>> {
+    if !headers.contains_key(&name) {
+        return None;
+    }
+    let mut tags = Vec::new();
+    for field in headers.get_all(name) {
+        let mut tag = String::new();
+        let mut quoted = false;
+        for character in String::from_utf8_lossy(field.as_bytes()).chars() {
+            quoted ^= character == '"';
+            if character == ',' && !quoted {
+                tags.push(std::mem::take(&mut tag));
+            } else {
+                tag.push(character);
+            }
+        }
+        tags.push(tag);
+    }
+    Some(
+        tags.iter()
+            .map(|tag| tag.trim().to_owned())
+            .filter(|tag| !tag.is_empty())
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
+        fields
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn conditions_are_read() {
+        assert_eq!(if_match(&headers(&[])), Precondition::None);
+        assert_eq!(if_match(&headers(&[("if-match", "*")])), Precondition::Exists);
+        let list = Precondition::OneOf(vec!["\"a,b\"".into(), "W/\"c\"".into()]);
+        assert_eq!(if_match(&headers(&[("if-match", "\"a,b\" , W/\"c\",")])), list);
+        let tag: Tag = "k3j9x0ab-a3".parse().unwrap();
+        for (field, is_met) in [
+            ("\"x\", W/\"k3j9x0ab-a3\"", true),
+            ("*", true),
+            ("\"k3j9x0ab-a4\"", false),
+            ("\"00000000-a3\"", false),
+            ("k3j9x0ab-a3", false),
+            ("\"k3j9x0ab-a3-gzip\"", true),
+            ("\"k3j9x0ab-a3-gzip-gzip\"", false),
+        ] {
+            assert_eq!(
+                if_none_match(&headers(&[("if-none-match", field)]), tag),
+                is_met,
+                "{field}"
+            );
+        }
+        for (field, is_met) in [
+            ("\"x\", \"k3j9x0ab-a3\"", true),
+            ("\"k3j9x0ab-a3-gzip\"", true),
+            ("W/\"k3j9x0ab-a3\"", false),
+            ("W/\"k3j9x0ab-a3-gzip\"", false),
+            ("k3j9x0ab-a3", false),
+            ("\"k3j9x0ab-a3", false),
+            ("\"k3j9x0ab-w3\"", false),
+            ("\"", false),
+            ("", false),
+        ] {
+            assert_eq!(
+                if_match(&headers(&[("if-match", field)])).is_met_by(tag),
+                is_met,
+                "{field}"
+            );
+        }
+    }
+}
