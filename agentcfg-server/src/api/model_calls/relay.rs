@@ -6,22 +6,25 @@ use std::time::Duration;
 
 use agentcfg_core::model::Provider;
 use bytes::Bytes;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
-use tokio::time::{Instant, Sleep, sleep};
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::http::Disconnect;
+use crate::outbound;
 
 /// A response body that is read from a provider as fast as the caller takes it.
 ///
 /// It holds one piece at most. Dropping it ends the exchange with the provider.
 #[derive(Debug)]
 pub struct Relay {
-    upstream: Incoming,
+    upstream: outbound::Body,
     provider: Provider,
     idle: Duration,
-    clock: Pin<Box<Sleep>>,
-    /// Whether the idle timer runs: it measures the time that the provider sends nothing, not the time that the caller takes.
-    is_waiting: bool,
+    /// When the provider has been silent for too long, while it is waited for: the time that the caller takes does not count.
+    deadline: Option<Instant>,
+    /// The timer of the deadline. Most answers are there before they need one. It is moved when it fires, which is less often
+    /// than pieces arrive.
+    timer: Option<Pin<Box<Sleep>>>,
     disconnect: Option<Disconnect>,
     /// The error to end with, while data that was received before it is still being sent.
     fault: Option<Broken>,
@@ -42,13 +45,18 @@ pub enum Broken {
 }
 
 impl Relay {
-    pub(super) fn new(upstream: Incoming, provider: Provider, idle: Duration, disconnect: Option<Disconnect>) -> Self {
+    pub(super) fn new(
+        upstream: outbound::Body,
+        provider: Provider,
+        idle: Duration,
+        disconnect: Option<Disconnect>,
+    ) -> Self {
         Self {
             upstream,
             provider,
             idle,
-            clock: Box::pin(sleep(idle)),
-            is_waiting: false,
+            deadline: None,
+            timer: None,
             disconnect,
             fault: None,
         }
@@ -63,7 +71,7 @@ impl Relay {
                     return Poll::Ready(Some(Err(Broken::Silent)));
                 }
             };
-            self.is_waiting = false;
+            self.deadline = None;
             match frame.map(|frame| frame.map(Frame::into_data)) {
                 None => return Poll::Ready(None),
                 Some(Ok(Ok(data))) => return Poll::Ready(Some(Ok(data))),
@@ -76,11 +84,16 @@ impl Relay {
 
     /// Ready when the provider sent nothing for too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.is_waiting {
-            self.is_waiting = true;
-            self.clock.as_mut().reset(Instant::now() + self.idle);
+        let idle = self.idle;
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + idle);
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        loop {
+            ready!(timer.as_mut().poll(cx));
+            if timer.deadline() >= deadline {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(deadline);
         }
-        self.clock.as_mut().poll(cx)
     }
 }
 
