@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod fixture;
 pub mod load;
 pub mod network;
+pub mod nginx;
 pub mod paced;
 pub mod process;
 pub mod product;
