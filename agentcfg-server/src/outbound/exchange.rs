@@ -36,7 +36,7 @@ pub(super) struct Connection {
 /// Why a request has no response.
 pub(super) enum Unanswered {
     /// Nothing of the request was sent: the connection had been closed before.
-    Unsent(Request<Full<Bytes>>),
+    Unsent(Box<Request<Full<Bytes>>>),
     /// Some of it was sent, or may have been.
     Broken(BoxError),
 }
@@ -62,7 +62,7 @@ impl Connection {
         let (driver, wakes, waker) = (&mut self.driver, &self.wakes, &self.waker);
         let outcome = poll_fn(|cx| drive(driver, wakes, waker, cx, |cx| response.as_mut().poll(cx))).await;
         outcome.map_err(|mut error| match error.take_message() {
-            Some(request) => Unanswered::Unsent(request),
+            Some(request) => Unanswered::Unsent(Box::new(request)),
             None => Unanswered::Broken(error.into_error().into()),
         })
     }

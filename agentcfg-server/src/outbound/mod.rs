@@ -173,7 +173,7 @@ impl Outbound {
                 Ok(response) => {
                     return Ok(response.map(|incoming| Body::new(incoming, lent, Arc::clone(&self.pool))));
                 }
-                Err(Unanswered::Unsent(same)) if is_kept => request = same,
+                Err(Unanswered::Unsent(same)) if is_kept => request = *same,
                 Err(Unanswered::Unsent(_)) => {
                     let error = io::Error::from(io::ErrorKind::ConnectionAborted);
                     return Err(OutboundError::Broken(error.into()));
