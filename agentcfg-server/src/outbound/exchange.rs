@@ -17,8 +17,12 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Request, Response};
+use hyper_rustls::MaybeHttpsStream;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
 
-use super::{BoxError, Stream};
+/// What a connection goes over: TCP, or TLS over it.
+pub(super) type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// How often one poll goes through what has woken itself before it yields to other tasks.
 const ROUNDS: usize = 32;
@@ -38,7 +42,7 @@ pub(super) enum Unanswered {
     /// Nothing of the request was sent: the connection had been closed before.
     Unsent(Box<Request<Full<Bytes>>>),
     /// Some of it was sent, or may have been.
-    Broken(BoxError),
+    Broken(hyper::Error),
 }
 
 impl Connection {
@@ -63,7 +67,7 @@ impl Connection {
         let outcome = poll_fn(|cx| drive(driver, wakes, waker, cx, |cx| response.as_mut().poll(cx))).await;
         outcome.map_err(|mut error| match error.take_message() {
             Some(request) => Unanswered::Unsent(Box::new(request)),
-            None => Unanswered::Broken(error.into_error().into()),
+            None => Unanswered::Broken(error.into_error()),
         })
     }
 

@@ -28,16 +28,14 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::header::HOST;
 use hyper::{Request, Response, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
-use tokio::net::TcpStream;
 use tower_service::Service;
 
 pub use self::body::Body;
-use self::exchange::{Connection, Unanswered};
+use self::exchange::{Connection, Stream, Unanswered};
 use self::pool::{Lent, Origin, Pool};
 pub use self::webhooks::WebhookTransport;
 
@@ -178,7 +176,7 @@ impl Outbound {
                     let error = io::Error::from(io::ErrorKind::ConnectionAborted);
                     return Err(OutboundError::Broken(error.into()));
                 }
-                Err(Unanswered::Broken(error)) => return Err(OutboundError::Broken(error)),
+                Err(Unanswered::Broken(error)) => return Err(OutboundError::Broken(error.into())),
             }
         }
     }
@@ -255,8 +253,6 @@ struct Connector {
     inner: HttpsConnector<HttpConnector>,
     timeout: Duration,
 }
-
-type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 impl Service<Uri> for Connector {
     type Response = Stream;

@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use hyper::header::LOCATION;
 use rustls::pki_types::pem::PemObject;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use super::stub::{Stub, answer};
