@@ -49,6 +49,11 @@ section flood "A flood of bad keys" \
     "1,000 lists a second with good keys over 16 connections, alone (quiet) and with 5,000 bad requests a second over 64 other connections; both are open loops at a fixed rate. Latencies count from the time that a request was due and include those of the load generator. A key that was not used since the start is not in memory, so that each wrong secret is compared with the stored record. The last row is the baseline: the same two loads on a server without any logic show what the machine and the load generator add."
 section webhooks "Webhooks" \
     "Deliveries a second of one webhook to a receiver on the same machine, from the first message of a backlog to the last: alone, and while another webhook of the workspace sends to a receiver that never answers. Each delivery is signed, and recorded durably with its answer. Processor time is that of the server process."
+if wanted proxy; then
+    PATH="$PATH:/usr/sbin" need nginx nginx-light
+fi
+PATH="$PATH:/usr/sbin" section proxy "Model calls" \
+    "A model call through the release binary: credential, rate window, agent, the workspace's own provider key, model and persona filled in. The baseline is nginx as a reverse proxy before the same upstream, with a worker for each core, connections to the upstream kept open and no access log; it passes bytes on and checks nothing. The upstream is bare hyper. Ratios and differences are taken round by round. In the rows of a closed loop, what is added is the mean time of a call less that of the upstream alone. In the rows at half load, calls are due at half the rate of the product's closed loop with 64 in flight, and what is added is the difference of the percentiles. Streams are 50 server-sent events, each written by itself. Processor time is that of the proxy's processes."
 section lists "Long lists with many readers" \
     "One workspace of 5,000 agents, 200 readers at a time. Stalled: every reader stops when its response has begun, so that all bodies are in flight. Reading: every other reader is slow, and an agent changes every quarter of a second, so that lists of several revisions are in flight. Growth is the peak minus the resident memory after one reader, divided by the size of a plain list."
 section feed "Streams of changes" \

@@ -1,5 +1,6 @@
 //! Routing of model calls: the catalogue of models, and the choice of a credential, as pure functions.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
@@ -295,8 +296,44 @@ fn base_url(text: &str) -> Result<&str, &'static str> {
     }
 }
 
+/// Why a call uses the credential that it does: a text for people, which is written when it is shown.
+///
+/// ```
+/// use agentcfg_core::service::ModelRoute;
+/// fn why(route: &ModelRoute) -> String {
+///     route.reason.to_string()
+/// }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Reason(Facts);
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = self.0;
+        let Facts { provider, plan, .. } = facts;
+        match facts.source() {
+            CredentialSource::Workspace => write!(
+                f,
+                "the workspace has saved a key for {provider} and its plan {plan} allows that"
+            ),
+            CredentialSource::Managed => write!(f, "{}; managed access is used", own_key(facts)),
+            _ => write!(
+                f,
+                "{}, and this server has no managed access to {provider}",
+                own_key(facts)
+            ),
+        }
+    }
+}
+
+impl fmt::Debug for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_string(), f)
+    }
+}
+
 /// The input of the choice of a credential.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) provider: Provider,
     pub(crate) plan: Plan,
@@ -339,7 +376,7 @@ pub(crate) fn credential_for(
     catalogue: &Catalogue,
     facts: Facts,
     path: &str,
-) -> Result<(CredentialSource, String), Error> {
+) -> Result<(CredentialSource, Reason), Error> {
     let (source, reason) = credential(facts);
     if source == CredentialSource::Workspace || catalogue.managed_paths().iter().any(|managed| managed == path) {
         return Ok((source, reason));
@@ -356,23 +393,19 @@ pub(crate) fn credential_for(
 }
 
 /// Chooses whose credential the next call uses, and returns the reason.
-pub(crate) fn credential(facts: Facts) -> (CredentialSource, String) {
-    let Facts {
-        provider,
-        plan,
-        has_key,
-        is_managed,
-    } = facts;
-    if has_key && plan.allows_provider_keys() {
-        let why = format!("the workspace has saved a key for {provider} and its plan {plan} allows that");
-        return (CredentialSource::Workspace, why);
-    }
-    let own = own_key(facts);
-    if is_managed {
-        (CredentialSource::Managed, format!("{own}; managed access is used"))
-    } else {
-        let why = format!("{own}, and this server has no managed access to {provider}");
-        (CredentialSource::None, why)
+pub(crate) fn credential(facts: Facts) -> (CredentialSource, Reason) {
+    (facts.source(), Reason(facts))
+}
+
+impl Facts {
+    fn source(self) -> CredentialSource {
+        if self.has_key && self.plan.allows_provider_keys() {
+            CredentialSource::Workspace
+        } else if self.is_managed {
+            CredentialSource::Managed
+        } else {
+            CredentialSource::None
+        }
     }
 }
 

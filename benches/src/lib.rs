@@ -12,6 +12,7 @@ pub mod etcd;
 pub mod fixture;
 pub mod load;
 pub mod network;
+pub mod nginx;
 pub mod paced;
 pub mod process;
 pub mod product;

@@ -1,12 +1,15 @@
 //! Child processes and their resource usage.
 
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-/// A server in its own process; killed when dropped.
+/// A server in its own process; ended when dropped.
 pub struct Server {
     child: Child,
+    /// Whether it has child processes, which it ends itself when it is asked to.
+    has_children: bool,
     /// The address that it listens on.
     pub address: SocketAddr,
     /// The `name=value` lines that it printed before.
@@ -23,7 +26,12 @@ impl Server {
             let line = line?;
             if let Some(address) = line.strip_prefix("listening on http://") {
                 let address = address.parse().map_err(std::io::Error::other)?;
-                return Ok(Self { child, address, facts });
+                return Ok(Self {
+                    child,
+                    has_children: false,
+                    address,
+                    facts,
+                });
             }
             if let Some((name, value)) = line.split_once('=') {
                 facts.push((name.to_owned(), value.to_owned()));
@@ -32,8 +40,38 @@ impl Server {
         Err(std::io::Error::other("the server ended before it listened"))
     }
 
+    /// Starts a program that is told where to listen and may have child processes, and waits until it listens.
+    ///
+    /// # Errors
+    ///
+    /// If it does not start, or does not listen in time.
+    pub fn start_at(command: &mut Command, address: SocketAddr) -> std::io::Result<Self> {
+        const ATTEMPTS: usize = 200;
+        let child = command.stdin(Stdio::null()).spawn()?;
+        let mut server = Self {
+            child,
+            has_children: true,
+            address,
+            facts: Vec::new(),
+        };
+        for _ in 0..ATTEMPTS {
+            if TcpStream::connect(address).is_ok() {
+                return Ok(server);
+            }
+            if let Some(status) = server.child.try_wait()? {
+                return Err(std::io::Error::other(format!("the server ended with {status}")));
+            }
+            std::thread::sleep(Duration::from_millis(25));
+        }
+        Err(std::io::ErrorKind::TimedOut.into())
+    }
+
     /// Asks the server to stop, and waits until it has exited.
     pub fn stop(mut self) -> std::io::Result<()> {
+        self.ask_to_stop()
+    }
+
+    fn ask_to_stop(&mut self) -> std::io::Result<()> {
         let asked = Command::new("kill").arg(self.child.id().to_string()).status()?;
         if asked.success() {
             self.child.wait()?;
@@ -49,16 +87,12 @@ impl Server {
             .map_or("", |(_, value)| value)
     }
 
-    /// Seconds of processor time used so far.
+    /// Seconds of processor time that the process and its child processes have used so far.
     pub fn cpu_seconds(&self) -> f64 {
-        /// Clock ticks per second; Linux guarantees this value to user space.
-        const TICKS: f64 = 100.0;
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
-        // The process name is in parentheses and may contain spaces.
-        let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-        let fields: Vec<&str> = rest.split_whitespace().collect();
-        let ticks = |i: usize| fields.get(i).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
-        (ticks(11) + ticks(12)) / TICKS
+        let own = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
+        let children = children.split_whitespace().filter_map(|id| id.parse().ok());
+        std::iter::once(own).chain(children).map(cpu_seconds).sum()
     }
 
     /// Resident memory in MiB.
@@ -90,8 +124,23 @@ impl Server {
     }
 }
 
+/// Seconds of processor time that a process has used so far.
+fn cpu_seconds(process: u32) -> f64 {
+    /// Clock ticks per second; Linux guarantees this value to user space.
+    const TICKS: f64 = 100.0;
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The process name is in parentheses and may contain spaces.
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let ticks = |i: usize| fields.get(i).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+    (ticks(11) + ticks(12)) / TICKS
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
+        if self.has_children && self.ask_to_stop().is_ok() {
+            return;
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -17,7 +17,12 @@ pub fn list(workspace: &str, key: &str) -> String {
 
 /// The request that creates an agent.
 pub fn create(workspace: &str, key: &str, agent_id: &str) -> String {
-    message("POST", "/api/agents/configs", key, "", &agent(workspace, agent_id))
+    post("/api/agents/configs", key, &agent(workspace, agent_id))
+}
+
+/// A request with a body of JSON.
+pub fn post(path: &str, key: &str, body: &str) -> String {
+    message("POST", path, key, "", body)
 }
 
 /// The path of a workspace's list.

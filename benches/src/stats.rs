@@ -32,6 +32,11 @@ impl Series {
         Self(self.0.iter().zip(&other.0).map(|(a, b)| a / b).collect())
     }
 
+    /// This series less another, round by round.
+    pub fn minus(&self, other: &Self) -> Self {
+        Self(self.0.iter().zip(&other.0).map(|(a, b)| a - b).collect())
+    }
+
     fn sorted(&self) -> Vec<f64> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);

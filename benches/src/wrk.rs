@@ -1,6 +1,7 @@
 //! The load generator wrk. It needs less processor time and cache than one in this crate, and so disturbs the
 //! server less.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
@@ -10,12 +11,53 @@ use crate::load::Outcome;
 
 /// Requests a path over this many keep-alive connections, each of which repeats the request after the response.
 pub fn run(address: SocketAddr, path: &str, key: &str, connections: usize, time: Duration) -> Result<Outcome, Failure> {
+    start(address, path, connections, time, &["--header", &bearer(key)])
+}
+
+/// As [`run`], with `POST` and this body of JSON.
+///
+/// # Errors
+///
+/// If wrk does not run, or a connection breaks.
+pub fn post(
+    address: SocketAddr,
+    path: &str,
+    key: &str,
+    body: &str,
+    connections: usize,
+    time: Duration,
+) -> Result<Outcome, Failure> {
+    let mut script = tempfile::NamedTempFile::new()?;
+    write!(script, "wrk.method = 'POST'\nwrk.body = [==[{body}]==]")?;
+    let script = script.path().to_string_lossy();
+    let more = [
+        "--script",
+        &script,
+        "--header",
+        &bearer(key),
+        "--header",
+        "content-type: application/json",
+    ];
+    start(address, path, connections, time, &more)
+}
+
+fn bearer(key: &str) -> String {
+    format!("authorization: Bearer {key}")
+}
+
+fn start(
+    address: SocketAddr,
+    path: &str,
+    connections: usize,
+    time: Duration,
+    more: &[&str],
+) -> Result<Outcome, Failure> {
     // wrk accepts whole seconds only.
     let seconds = time.as_secs_f64().ceil().max(1.0);
     let output = Command::new("wrk")
         .args(["--threads", "1", "--connections", &connections.to_string()])
         .args(["--duration", &format!("{seconds}s")])
-        .args(["--header", &format!("authorization: Bearer {key}")])
+        .args(more)
         .arg(format!("http://{address}{path}"))
         .output()
         .map_err(|error| format!("wrk is needed to generate the load, as in `apt-get install wrk`: {error}"))?;

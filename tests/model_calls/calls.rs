@@ -4,10 +4,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use agentcfg_server::{Outbound, OutboundOptions};
+use agentcfg_server::{Outbound, OutboundBody, OutboundOptions};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, Response};
 use serde_json::Value;
@@ -85,7 +84,7 @@ impl Call {
 }
 
 /// A response whose body may still be arriving.
-pub struct Answer(Response<Incoming>);
+pub struct Answer(Response<OutboundBody>);
 
 impl Answer {
     pub fn status(&self) -> u16 {

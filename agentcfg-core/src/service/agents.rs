@@ -3,7 +3,7 @@
 use super::access::Access;
 use super::agent_change::AgentChange;
 use super::change::{Attempt, Change, Rounds};
-use super::records::{self, EntityKey, Lookup, Outcome, Stored, WorkspacePlan};
+use super::records::{self, CalledAgent, EntityKey, Lookup, Outcome, Stored, WorkspacePlan};
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
@@ -345,15 +345,18 @@ impl AgentCfg {
         active(found, agent_id)
     }
 
-    /// An active agent with two other records, in one read.
-    pub(super) async fn active_agent_and<A: Lookup, B: Lookup>(
+    /// What a model call needs of an active agent, with two other records, in one read.
+    pub(super) async fn called_agent_and<A: Lookup, B: Lookup>(
         &self,
         access: &Access,
         agent_id: IdRef<'_, AgentId>,
         (a, b): (A, B),
-    ) -> Result<(StoredAgent, A::Found, B::Found), Error> {
-        let (found, a, b) = self.read((agent_key(access, agent_id)?, a, b)).await?;
-        Ok((active(found, agent_id)?.value, a, b))
+    ) -> Result<(CalledAgent, A::Found, B::Found), Error> {
+        check_possible(agent_id)?;
+        let key = records::called_agent(access.workspace(), agent_id.as_str());
+        let (found, a, b) = self.read((key, a, b)).await?;
+        let agent = found.map(|found| found.value).filter(|agent| agent.is_active);
+        Ok((agent.ok_or_else(|| not_found("agent", agent_id.as_str()))?, a, b))
     }
 
     /// An active agent with the check that its record stays as it is.
@@ -395,10 +398,16 @@ fn active(found: Option<Stored<StoredAgent>>, agent_id: IdRef<'_, AgentId>) -> R
 
 /// The key of an agent. An identifier that breaks the rules is answered as not found.
 pub(super) fn agent_key(access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<EntityKey<StoredAgent>, Error> {
-    if !agent_id.is_possible() {
-        return Err(not_found("agent", agent_id.as_str()));
-    }
+    check_possible(agent_id)?;
     Ok(records::agent(access.workspace(), agent_id.as_str()))
+}
+
+/// Refuses an identifier that no agent can have.
+fn check_possible(agent_id: IdRef<'_, AgentId>) -> Result<(), Error> {
+    match agent_id.is_possible() {
+        true => Ok(()),
+        false => Err(not_found("agent", agent_id.as_str())),
+    }
 }
 
 /// The identity in a patch may only repeat what is stored.

@@ -4,7 +4,7 @@
 //! numbers have no gaps, however many writers there are. Versions and touches are never written again.
 
 use super::access::Access;
-use super::records::{self, Entity, EntityKey, StoredTouch, StoredVersion, Transaction};
+use super::records::{self, CalledAgent, Entity, EntityKey, StoredTouch, StoredVersion, Transaction};
 use super::written::Written;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Agent, AgentConfig, AgentHistory, StoredAgent, Timestamp};
@@ -14,6 +14,13 @@ const FIRST: AgentHistory = AgentHistory {
     versions: 1,
     touches: 0,
 };
+
+impl CalledAgent {
+    /// The number of the current version; see [`StoredAgent::version`].
+    pub(super) fn version(&self) -> u64 {
+        self.history.unwrap_or(FIRST).versions
+    }
+}
 
 impl StoredAgent {
     /// A new agent.

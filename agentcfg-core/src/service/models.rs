@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind};
 use crate::model::{
     AgentId, CredentialSource, IdRef, ModelInfo, Permission, Plan, Provider, VersionSelector, WorkspaceId,
 };
-use crate::routing::{self, Facts};
+use crate::routing::{self, Facts, Reason};
 use crate::secret::ProviderCredential;
 use crate::vault::{OpenError, Sealed};
 
@@ -83,7 +83,7 @@ pub struct ModelCall {
     /// Whose credential that is.
     pub source: CredentialSource,
     /// The reason of that choice, for people.
-    pub reason: String,
+    pub reason: Reason,
 }
 
 /// Which model and whose credential a call would use, and why; see
@@ -107,7 +107,7 @@ pub struct ModelRoute {
     /// want of one.
     pub source: CredentialSource,
     /// Why, for people.
-    pub reason: String,
+    pub reason: Reason,
 }
 
 /// A decision, with the records that it was made on.
@@ -291,15 +291,14 @@ impl AgentCfg {
             records::workspace_plan(access.workspace()),
             records::provider_key(access.workspace(), provider).encoded(),
         );
-        let (agent, plan, own_key) = self.active_agent_and(access, agent_id, more).await?;
-        let (version, config) = match request.version {
-            VersionSelector::Current => (agent.version(), None),
-            selector => self.selected_content(access, &agent, selector).await?,
-        };
-        let (model, persona_prompt) = match config {
-            Some(config) => (config.model, config.persona_prompt),
-            None => (agent.agent.model, agent.agent.persona_prompt),
-        };
+        let (agent, plan, own_key) = self.called_agent_and(access, agent_id, more).await?;
+        let (mut version, mut model, mut persona_prompt) = (agent.version(), agent.model, agent.persona_prompt);
+        if request.version != VersionSelector::Current {
+            let agent = self.active_agent(access, agent_id).await?.value;
+            let (selected, config) = self.selected_content(access, &agent, request.version).await?;
+            let config = config.unwrap_or_else(|| agent.agent.config());
+            (version, model, persona_prompt) = (selected, config.model, config.persona_prompt);
+        }
         let agent_model = model.filter(|model| request.takes_agent_model && !model.is_empty());
         let model = request.model.or(agent_model.as_deref());
         routing::check_model(self.catalogue(), provider, model)?;

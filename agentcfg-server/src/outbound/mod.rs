@@ -3,8 +3,11 @@
 //! A request goes exactly where its caller sends it: redirects are not followed, and proxies of the environment are
 //! ignored. Responses are not cached.
 
-// The tests of the identity providers use more of it.
+mod body;
+mod exchange;
+mod pool;
 mod public_only;
+// The tests of the identity providers use more of it.
 #[cfg(test)]
 #[cfg_attr(not(feature = "process"), allow(dead_code))]
 pub(crate) mod stub;
@@ -16,30 +19,28 @@ use std::error::Error;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use agentcfg_core::tls;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::Incoming;
+use hyper::header::HOST;
 use hyper::{Request, Response, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
-use hyper_util::client::legacy::Client;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
-use tokio::net::TcpStream;
 use tower_service::Service;
 
+pub use self::body::Body;
+use self::exchange::{Connection, Stream, Unanswered};
+use self::pool::{Lent, Origin, Pool};
 pub use self::webhooks::WebhookTransport;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The idle timeout of the pool. It is shorter than that of most servers, so that a request is rarely sent on a
-/// connection that the server is closing.
-const POOL_IDLE: Duration = Duration::from_secs(20);
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
 /// The settings of the connection pool.
@@ -78,7 +79,8 @@ impl Default for Options {
 /// ```
 #[derive(Clone)]
 pub struct Outbound {
-    client: Client<Connector, Full<Bytes>>,
+    connector: Connector,
+    pool: Arc<Pool>,
 }
 
 /// Why there is no response. The text is for the log: it contains neither the URL nor anything that was sent.
@@ -130,12 +132,10 @@ impl Outbound {
             inner: https,
             timeout: options.connect_timeout,
         };
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(POOL_IDLE)
-            .pool_max_idle_per_host(options.idle_connections)
-            .build(connector);
-        Ok(Self { client })
+        Ok(Self {
+            connector,
+            pool: Pool::new(options.idle_connections),
+        })
     }
 
     /// Sends a request once and returns the response when its head has arrived; the body is a stream.
@@ -154,14 +154,36 @@ impl Outbound {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, OutboundError> {
-        self.client.request(request).await.map_err(|error| {
-            if error.is_connect() {
-                OutboundError::Connect(error.into())
-            } else {
-                OutboundError::Broken(error.into())
+    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, OutboundError> {
+        let (mut head, body) = request.into_parts();
+        let (origin, target) = Origin::split(head.uri).map_err(|error| OutboundError::Connect(error.into()))?;
+        head.uri = target;
+        let mut request = Request::from_parts(head, body);
+        loop {
+            let kept = self.pool.take(&origin);
+            let is_kept = kept.is_some();
+            let mut lent = match kept {
+                Some(lent) => lent,
+                None => self.connect(&origin).await.map_err(OutboundError::Connect)?,
+            };
+            request.headers_mut().entry(HOST).or_insert_with(|| lent.host());
+            match lent.connection.send(request).await {
+                Ok(response) => {
+                    return Ok(response.map(|incoming| Body::new(incoming, lent, Arc::clone(&self.pool))));
+                }
+                Err(Unanswered::Unsent(same)) if is_kept => request = *same,
+                Err(Unanswered::Unsent(_)) => {
+                    let error = io::Error::from(io::ErrorKind::ConnectionAborted);
+                    return Err(OutboundError::Broken(error.into()));
+                }
+                Err(Unanswered::Broken(error)) => return Err(OutboundError::Broken(error.into())),
             }
-        })
+        }
+    }
+
+    async fn connect(&self, origin: &Origin) -> Result<Lent, BoxError> {
+        let stream = self.connector.clone().call(origin.url()?).await?;
+        Ok(Lent::new(Connection::over(stream).await?, origin.clone()))
     }
 
     /// Sends an idempotent request and reads the whole response, up to `max_bytes` and within the time limit.
@@ -231,8 +253,6 @@ struct Connector {
     inner: HttpsConnector<HttpConnector>,
     timeout: Duration,
 }
-
-type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 impl Service<Uri> for Connector {
     type Response = Stream;

@@ -7,6 +7,8 @@
 //! `bench-server events FILE`: bare hyper; a GET opens a stream of server-sent events of the group that its path names, and a POST
 //! to that path sends the event in FILE, with the body in place of `STAMP`, to all of them.
 //! `bench-server fixed FILE`: bare hyper; answers every request with the response in FILE.
+//! `bench-server provider`: bare hyper as a model provider. It answers a POST with a completion of about 1 KiB, and one with
+//! `"stream":true` in its body with 50 server-sent events, each written by itself.
 //! `bench-server listen FILE`: the same through the product's listener with its timeouts and limits.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
@@ -56,8 +58,9 @@ async fn main() -> Result<(), Failure> {
         ["events", file] => events(Path::new(file)).await,
         ["store", data] => store(Path::new(data)).await,
         ["fixed", file] => fixed(Path::new(file), false).await,
+        ["provider"] => provider().await,
         ["listen", file] => fixed(Path::new(file), true).await,
-        _ => Err("usage: bench-server api DATA AGENTS [--single] | fill FILE WORKSPACES AGENTS [KEYS] | store DATA | events FILE | fixed FILE | listen FILE".into()),
+        _ => Err("usage: bench-server api DATA AGENTS [--single] | fill FILE WORKSPACES AGENTS [KEYS] | store DATA | events FILE | fixed FILE | provider | listen FILE".into()),
     }
 }
 
@@ -213,6 +216,91 @@ impl Body for Sent {
         match self {
             Self::Whole(body) => body.size_hint(),
             Self::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// The events of a streamed completion.
+const EVENTS: usize = 50;
+
+/// A model provider whose answers cost it as little as possible.
+async fn provider() -> Result<(), Failure> {
+    let text = "The notes of this release name what changed, and why. ".repeat(16);
+    let whole = format!(
+        r#"{{"id":"chatcmpl-1","object":"chat.completion","model":"gpt-5.5","choices":[{{"index":0,"message":{{"role":"assistant","content":"{text}"}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":20,"completion_tokens":200}}}}"#
+    );
+    let whole = Bytes::from(whole);
+    let event = Bytes::from_static(
+        b"data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"model\":\"gpt-5.5\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" notes\"}}]}\n\n",
+    );
+    bare(move |request: Request<Incoming>| {
+        let (whole, event) = (whole.clone(), event.clone());
+        async move {
+            let body = request.into_body().collect().await.map(|body| body.to_bytes());
+            let body = body.unwrap_or_default();
+            let wanted = br#""stream":true"#;
+            let is_streamed = body.windows(wanted.len()).any(|part| part == wanted);
+            let (content_type, answer) = if is_streamed {
+                let events = Events {
+                    event,
+                    left: EVENTS,
+                    is_due: true,
+                };
+                ("text/event-stream", Completion::Streamed(events))
+            } else {
+                ("application/json", Completion::Whole(Full::new(whole)))
+            };
+            let mut response = Response::new(answer);
+            let headers = response.headers_mut();
+            headers.insert(hyper::header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+            headers.insert("x-request-id", HeaderValue::from_static("req_0123456789abcdef"));
+            if is_streamed {
+                // nginx passes a stream with this field on without holding it back.
+                headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+            }
+            Ok(response)
+        }
+    })
+    .await
+}
+
+/// The body of an answer of [`provider`].
+enum Completion {
+    Whole(Full<Bytes>),
+    Streamed(Events),
+}
+
+/// Events that are written one by one: between two of them, the connection writes what it has.
+struct Events {
+    event: Bytes,
+    left: usize,
+    is_due: bool,
+}
+
+impl Body for Completion {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut *self {
+            Self::Whole(body) => Pin::new(body).poll_frame(cx),
+            Self::Streamed(Events { left: 0, .. }) => Poll::Ready(None),
+            Self::Streamed(events) => {
+                events.is_due = !events.is_due;
+                if events.is_due {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                events.left -= 1;
+                Poll::Ready(Some(Ok(Frame::data(events.event.clone()))))
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(body) => body.size_hint(),
+            Self::Streamed(_) => SizeHint::default(),
         }
     }
 }

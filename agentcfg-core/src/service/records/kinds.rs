@@ -8,8 +8,9 @@ use uuid::Uuid;
 use super::entity::{Entity, EntityKey, NumberKey};
 use crate::error::Error;
 use crate::model::{
-    Action, Actor, AgentSet, ApiKey, ApiKeyId, AuditEntry, Changes, Environment, Epoch, LiveStatus, Member, Message,
-    Plan, Provider, ProviderKeyInfo, Scope, SetName, StoredAgent, Target, Timestamp, UserId, Workspace, WorkspaceId,
+    Action, Actor, AgentHistory, AgentSet, ApiKey, ApiKeyId, AuditEntry, Changes, Environment, Epoch, LiveStatus,
+    Member, Message, Plan, Provider, ProviderKeyInfo, Scope, SetName, StoredAgent, Target, Timestamp, UserId,
+    Workspace, WorkspaceId,
 };
 use crate::store::{Key, Kind, Partition};
 use crate::vault::{KeyId, Sealed};
@@ -181,6 +182,23 @@ impl Entity for StoredAgent {
 }
 
 pub(in crate::service) fn agent(workspace: WorkspaceId, agent_id: &str) -> EntityKey<StoredAgent> {
+    EntityKey::in_workspace(workspace, agent_id)
+}
+
+/// The part of a [`StoredAgent`] that a model call needs.
+#[derive(Deserialize)]
+pub(in crate::service) struct CalledAgent {
+    pub(in crate::service) is_active: bool,
+    pub(in crate::service) model: Option<String>,
+    pub(in crate::service) persona_prompt: Option<String>,
+    pub(in crate::service) history: Option<AgentHistory>,
+}
+
+impl Entity for CalledAgent {
+    const KIND: Kind = Kind::Agent;
+}
+
+pub(in crate::service) fn called_agent(workspace: WorkspaceId, agent_id: &str) -> EntityKey<CalledAgent> {
     EntityKey::in_workspace(workspace, agent_id)
 }
 

@@ -107,7 +107,7 @@ async fn without_any_credential_the_error_says_why() {
         .await
         .unwrap();
     assert_eq!((route.source, route.model.as_deref()), (Source::None, Some("gpt-5.5")));
-    assert!(error.message().contains(&route.reason), "{route:?}");
+    assert!(error.message().contains(&route.reason.to_string()), "{route:?}");
 }
 
 #[tokio::test]

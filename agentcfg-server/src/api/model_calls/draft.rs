@@ -11,6 +11,7 @@ use bytes::Bytes;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 
 use super::target::Format;
 use crate::http::errors::Failure;
@@ -95,42 +96,69 @@ impl Draft {
 
     /// The body with the agent's model and persona where it has none of its own.
     pub fn fill(self, model: Option<&str>, persona: Option<&str>) -> Bytes {
-        let mut members = Vec::new();
-        let mut edits: Vec<(Range<usize>, String)> = Vec::new();
+        let mut pieces: SmallVec<[Piece<'_>; 2]> = SmallVec::new();
         for (place, text) in [(&self.model, model), (&self.persona, persona)] {
-            let (Some(place), Some(text)) = (place, text) else {
-                continue;
-            };
-            let text = serde_json::Value::from(text).to_string();
-            match place {
-                Place::Member(name) => members.push(format!("\"{name}\":{text}")),
-                Place::Blank(range) => edits.push((range.clone(), text)),
-                Place::Message { at, is_only } => {
-                    let comma = if *is_only { "" } else { "," };
-                    edits.push((*at..*at, format!("{{\"role\":\"system\",\"content\":{text}}}{comma}")));
-                }
+            if let (Some(place), Some(text)) = (place, text) {
+                pieces.push(Piece { place, text });
             }
         }
-        if !members.is_empty() {
-            let comma = if self.is_empty { "" } else { "," };
-            edits.push((self.opening..self.opening, members.join(",") + comma));
-        }
-        if edits.is_empty() {
+        if pieces.is_empty() {
             return self.body;
         }
-        edits.sort_by_key(|(range, _)| range.start);
-        let added: usize = edits.iter().map(|(_, text)| text.len()).sum();
+        // A stable order: of two new members, the model is the first.
+        pieces.sort_by_key(|piece| self.range(piece.place).start);
+        // Of what is added, the text is the most, and few of its characters are escaped.
+        let added: usize = pieces.iter().map(|piece| piece.text.len() + MEMBER).sum();
         let mut filled = Vec::with_capacity(self.body.len() + added);
         let mut copied = 0;
-        for (range, text) in edits {
+        let mut members = pieces
+            .iter()
+            .filter(|piece| matches!(piece.place, Place::Member(_)))
+            .count();
+        for piece in &pieces {
+            let range = self.range(piece.place);
             filled.extend_from_slice(&self.body[copied..range.start]);
-            filled.extend_from_slice(text.as_bytes());
             copied = range.end;
+            let (before, after) = match piece.place {
+                Place::Blank(_) => ("", ""),
+                Place::Member(name) => {
+                    members -= 1;
+                    filled.push(b'"');
+                    filled.extend_from_slice(name.as_bytes());
+                    ("\":", if members > 0 || !self.is_empty { "," } else { "" })
+                }
+                Place::Message { is_only, .. } => {
+                    let after = if *is_only { "}" } else { "}," };
+                    (r#"{"role":"system","content":"#, after)
+                }
+            };
+            filled.extend_from_slice(before.as_bytes());
+            // Writing a text to memory does not fail.
+            let _ = serde_json::to_writer(&mut filled, piece.text);
+            filled.extend_from_slice(after.as_bytes());
         }
         filled.extend_from_slice(&self.body[copied..]);
         filled.into()
     }
+
+    /// What a piece replaces: nothing, where it is inserted.
+    fn range(&self, place: &Place) -> Range<usize> {
+        match place {
+            Place::Member(_) => self.opening..self.opening,
+            Place::Blank(range) => range.clone(),
+            Place::Message { at, .. } => *at..*at,
+        }
+    }
 }
+
+/// A text for a place.
+struct Piece<'a> {
+    place: &'a Place,
+    text: &'a str,
+}
+
+/// More than a piece has around its text.
+const MEMBER: usize = 48;
 
 /// The members of a body that are looked for, as slices of its text.
 #[derive(Default)]

@@ -51,6 +51,9 @@ const FROM_PROVIDER: [HeaderName; 12] = [
     HeaderName::from_static("x-should-retry"),
 ];
 
+/// Capacity for the fields of a typical answer, with rate figures of both sides.
+const TYPICAL: usize = 12;
+
 /// The prefix of Anthropic's rate figures. They are forwarded under [`PROVIDER_RATE`].
 const ANTHROPIC_RATE: &str = "anthropic-ratelimit-";
 /// The prefix of OpenAI's rate figures, which are forwarded likewise: this service uses the same prefix for its own.
@@ -95,7 +98,8 @@ pub fn to_provider(
 /// A field that repeats the credential of the request does not pass: the caller must not learn it, and a provider or a
 /// gateway before it may echo what it was sent.
 pub fn from_provider(received: &HeaderMap, credential: &ProviderCredential) -> HeaderMap {
-    let mut fields = HeaderMap::with_capacity(received.len());
+    // Room for those of this service too.
+    let mut fields = HeaderMap::with_capacity(TYPICAL);
     for (name, value) in received {
         if repeats(name, value, credential.expose()) {
             continue;
@@ -111,7 +115,9 @@ pub fn from_provider(received: &HeaderMap, credential: &ProviderCredential) -> H
 fn repeats(name: &HeaderName, value: &HeaderValue, credential: &str) -> bool {
     let contains = |text: &[u8]| memmem::find(text, credential.as_bytes()).is_some();
     // Names of fields are in lower case, whatever was sent.
-    memmem::find(name.as_str().as_bytes(), credential.to_ascii_lowercase().as_bytes()).is_some()
+    let name = name.as_str();
+    (name.len() >= credential.len()
+        && memmem::find(name.as_bytes(), credential.to_ascii_lowercase().as_bytes()).is_some())
         || contains(value.as_bytes())
         || (value.as_bytes().contains(&b'%') && contains(&percent_decode(value.as_bytes()).collect::<Vec<_>>()))
 }

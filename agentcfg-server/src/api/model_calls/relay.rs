@@ -5,26 +5,42 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use agentcfg_core::model::Provider;
-use bytes::Bytes;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
-use tokio::time::{Instant, Sleep, sleep};
+use bytes::{Bytes, BytesMut};
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::http::Disconnect;
+use crate::outbound;
 
 /// A response body that is read from a provider as fast as the caller takes it.
 ///
-/// It holds one piece at most. Dropping it ends the exchange with the provider.
+/// Pieces that have arrived go on together, so that the many small ones of a stream cost few writes; none waits for another.
+/// It holds [`TOGETHER`] bytes at most, or one piece. Dropping it ends the exchange with the provider.
 #[derive(Debug)]
 pub struct Relay {
-    upstream: Incoming,
+    upstream: outbound::Body,
     provider: Provider,
     idle: Duration,
-    clock: Pin<Box<Sleep>>,
-    /// Whether the idle timer runs: it measures the time that the provider sends nothing, not the time that the caller takes.
-    is_waiting: bool,
+    /// When the provider has been silent for too long, while it is waited for: the time that the caller takes does not count.
+    deadline: Option<Instant>,
+    /// The timer of the deadline. Most answers are there before they need one. It is moved when it fires, which is less often
+    /// than pieces arrive.
+    timer: Option<Pin<Box<Sleep>>>,
     disconnect: Option<Disconnect>,
+    /// What follows the piece that was given last, if it was seen already.
+    ahead: Option<Ahead>,
     /// The error to end with, while data that was received before it is still being sent.
     fault: Option<Broken>,
+}
+
+/// How long pieces become that are made of several.
+const TOGETHER: usize = 16 << 10;
+
+/// The end of an answer that was seen with the piece before it.
+#[derive(Debug, Clone, Copy)]
+enum Ahead {
+    End,
+    Broken(Broken),
 }
 
 /// Why an answer broke off. The caller's connection is closed as well, so that no client takes a part for the whole.
@@ -42,19 +58,71 @@ pub enum Broken {
 }
 
 impl Relay {
-    pub(super) fn new(upstream: Incoming, provider: Provider, idle: Duration, disconnect: Option<Disconnect>) -> Self {
+    pub(super) fn new(
+        upstream: outbound::Body,
+        provider: Provider,
+        idle: Duration,
+        disconnect: Option<Disconnect>,
+    ) -> Self {
         Self {
             upstream,
             provider,
             idle,
-            clock: Box::pin(sleep(idle)),
-            is_waiting: false,
+            deadline: None,
+            timer: None,
             disconnect,
+            ahead: None,
             fault: None,
         }
     }
 
     fn poll_upstream(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        match self.ahead {
+            Some(Ahead::End) => return Poll::Ready(None),
+            Some(Ahead::Broken(fault)) => return Poll::Ready(Some(Err(fault))),
+            None => {}
+        }
+        let piece = ready!(self.poll_piece(cx));
+        Poll::Ready(match piece {
+            Some(Ok(first)) => Some(Ok(self.with_more(first, cx))),
+            other => other,
+        })
+    }
+
+    /// A piece with those behind it that have arrived too.
+    fn with_more(&mut self, first: Bytes, cx: &mut Context<'_>) -> Bytes {
+        let mut together = BytesMut::new();
+        while first.len().max(together.len()) < TOGETHER && !self.upstream.is_end_stream() {
+            match self.poll_piece(cx) {
+                Poll::Ready(Some(Ok(next))) => {
+                    if together.is_empty() {
+                        together.reserve(first.len() + next.len());
+                        together.extend_from_slice(&first);
+                    }
+                    together.extend_from_slice(&next);
+                }
+                Poll::Ready(Some(Err(fault))) => {
+                    self.ahead = Some(Ahead::Broken(fault));
+                    break;
+                }
+                Poll::Ready(None) => {
+                    self.ahead = Some(Ahead::End);
+                    break;
+                }
+                Poll::Pending => {
+                    // The provider is waited for when the caller has taken what there is.
+                    self.deadline = None;
+                    break;
+                }
+            }
+        }
+        match together.is_empty() {
+            true => first,
+            false => together.freeze(),
+        }
+    }
+
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         loop {
             let frame = match Pin::new(&mut self.upstream).poll_frame(cx) {
                 Poll::Ready(frame) => frame,
@@ -63,7 +131,7 @@ impl Relay {
                     return Poll::Ready(Some(Err(Broken::Silent)));
                 }
             };
-            self.is_waiting = false;
+            self.deadline = None;
             match frame.map(|frame| frame.map(Frame::into_data)) {
                 None => return Poll::Ready(None),
                 Some(Ok(Ok(data))) => return Poll::Ready(Some(Ok(data))),
@@ -76,11 +144,16 @@ impl Relay {
 
     /// Ready when the provider sent nothing for too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.is_waiting {
-            self.is_waiting = true;
-            self.clock.as_mut().reset(Instant::now() + self.idle);
+        let idle = self.idle;
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + idle);
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        loop {
+            ready!(timer.as_mut().poll(cx));
+            if timer.deadline() >= deadline {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(deadline);
         }
-        self.clock.as_mut().poll(cx)
     }
 }
 
@@ -113,10 +186,65 @@ impl Body for Relay {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.upstream.is_end_stream()
+        matches!(self.ahead, Some(Ahead::End)) || self.upstream.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
         self.upstream.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::{BodyExt, Full};
+    use hyper::Request;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::outbound::{Options, Outbound};
+
+    /// The pieces of an answer of which these bytes are sent at once, before the connection ends.
+    async fn pieces(answer: &'static str) -> Vec<Result<String, Broken>> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            assert!(stream.read(&mut [0; 1000]).await.unwrap() > 0);
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        });
+        let request = Request::get(url).body(Full::default()).unwrap();
+        let outbound = Outbound::new(&Options::default()).unwrap();
+        let upstream = outbound.send(request).await.unwrap().into_body();
+        server.await.unwrap();
+        let mut relay = Relay::new(upstream, Provider::OpenAi, Duration::from_secs(60), None);
+        let mut pieces = Vec::new();
+        while let Some(frame) = relay.frame().await {
+            pieces.push(frame.map(|frame| String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()));
+            if pieces.last().is_some_and(Result::is_err) {
+                break;
+            }
+        }
+        pieces
+    }
+
+    #[tokio::test]
+    async fn pieces_that_are_there_go_on_together() {
+        const CHUNKS: &str =
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\none\r\n3\r\ntwo\r\n5\r\nthree\r\n";
+        const WHOLE: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n";
+        let whole = pieces(WHOLE).await;
+        assert!(matches!(&whole[..], [Ok(all)] if all == "onetwo"), "{whole:?}");
+        // What came before the connection broke arrives before the error.
+        let cut = pieces(CHUNKS).await;
+        assert!(
+            matches!(&cut[..], [Ok(all), Err(Broken::Cut)] if all == "onetwothree"),
+            "{cut:?}"
+        );
+        let short = pieces("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nbegun").await;
+        assert!(
+            matches!(&short[..], [Ok(all), Err(Broken::Cut)] if all == "begun"),
+            "{short:?}"
+        );
     }
 }

@@ -1,0 +1,86 @@
+//! The body of a response.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+
+use super::pool::{Lent, Pool};
+
+/// The body of a response, which is read from its connection while it is polled.
+///
+/// A body that was read to its end leaves its connection for the next request. Dropping it before closes the connection.
+///
+/// ```no_run
+/// # async fn example(pool: agentcfg_server::Outbound) -> Result<(), Box<dyn std::error::Error>> {
+/// use http_body_util::BodyExt;
+/// let request = hyper::Request::get("https://api.example.com/v1/models").body(Default::default())?;
+/// let body: agentcfg_server::OutboundBody = pool.send(request).await?.into_body();
+/// println!("{} bytes", body.collect().await?.to_bytes().len());
+/// # Ok(())
+/// # }
+/// ```
+pub struct Body {
+    incoming: Incoming,
+    /// `None` after the end of the body.
+    lent: Option<Lent>,
+    pool: Arc<Pool>,
+}
+
+impl Body {
+    pub(super) fn new(incoming: Incoming, lent: Lent, pool: Arc<Pool>) -> Self {
+        let mut body = Self {
+            incoming,
+            lent: Some(lent),
+            pool,
+        };
+        if body.incoming.is_end_stream() {
+            body.give_back();
+        }
+        body
+    }
+
+    /// Leaves the connection to the next request. One that cannot be used again is closed.
+    fn give_back(&mut self) {
+        if let Some(lent) = self.lent.take() {
+            self.pool.put(lent);
+        }
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let Self { incoming, lent, .. } = &mut *self;
+        let mut incoming = Pin::new(incoming);
+        let frame = ready!(match lent {
+            Some(lent) => lent.connection.poll(cx, |cx| incoming.as_mut().poll_frame(cx)),
+            None => incoming.poll_frame(cx),
+        });
+        if frame.is_none() || self.incoming.is_end_stream() {
+            self.give_back();
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Body")
+            .field("incoming", &self.incoming)
+            .finish_non_exhaustive()
+    }
+}
