@@ -103,16 +103,8 @@ fn tags(headers: &HeaderMap, name: HeaderName) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::HeaderValue;
-
+    use super::super::request::tests::headers;
     use super::*;
-
-    fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
-        fields
-            .iter()
-            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
-            .collect()
-    }
 
     #[test]
     fn conditions_are_read() {

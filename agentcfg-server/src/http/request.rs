@@ -283,10 +283,11 @@ impl Default for RequestIds {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
+    /// Header fields for a test.
+    pub(in crate::http) fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
         fields
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
