@@ -14,14 +14,19 @@ only=" $* "
 wanted() { # benchmark
     [ "$only" = "  " ] || [[ $only == *" $1 "* ]]
 }
+# Each section names its machine, because the others keep the figures of an earlier one.
+machine() {
+    echo "Machine of these figures: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs), $(nproc) cores," \
+        "$(awk '/MemTotal/ {printf "%.0f GiB", $2/1048576}' /proc/meminfo); load before: $(cut -d' ' -f1 /proc/loadavg). $(rustc --version)."
+}
 section() { # benchmark, title, text, and the command if it is no benchmark of cargo
     local command=${4:-cargo bench -p agentcfg-benches --bench $1}
     if ! wanted "$1"; then
         printf '\n%s\n' "$(awk -v title="## $2" '/^## / { on = $0 == title } on' benches/README.md)" >>"$out"
         return
     fi
-    printf '\n## %s\n\n%s\n\n%s\n\n' "$2" "$3" "\`$command\`" >>"$out"
-    if ! ${command/#cargo bench/cargo bench --locked -q} | tee >(cat >&2) | grep '^|' >>"$out"; then
+    printf '\n## %s\n\n%s\n\n%s\n\n%s\n\n' "$2" "$3" "\`$command\`" "$(machine)" >>"$out"
+    if ! ${command/#cargo bench/cargo bench --locked -q} | tee >(cat >&2) | grep -E '^(\||$)' | cat -s >>"$out"; then
         echo "This benchmark failed." >>"$out"
         failed=1
     fi
@@ -34,8 +39,6 @@ cat >"$out" <<EOF
 Written by \`scripts/bench.sh\`. Figures are medians over the rounds, with minimum and maximum in parentheses.
 Ratios are taken round by round against a baseline that alternated with the product, so that they hold although the
 machine's speed drifts; absolute figures do not transfer to other machines.
-
-Machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs), $(nproc) cores, $(awk '/MemTotal/ {printf "%.0f GiB", $2/1048576}' /proc/meminfo); load average before: $(cut -d' ' -f1 /proc/loadavg). $(rustc --version).
 EOF
 section read_path "The read path in process" \
     "\`GET /api/agents/configs\` with an API key: authentication on the current record, rate window, list, headers; over an in-memory connection. The baseline is bare hyper that reads the same requests and answers with the same bytes and a copy of a header map. Nanoseconds. With many keys, each request uses another key than the previous one; in the columns of the stages, some of the memory latency counts in the rest."
