@@ -345,6 +345,17 @@ impl AgentCfg {
         active(found, agent_id)
     }
 
+    /// An active agent with two other records, in one read.
+    pub(super) async fn active_agent_and<A: Lookup, B: Lookup>(
+        &self,
+        access: &Access,
+        agent_id: IdRef<'_, AgentId>,
+        (a, b): (A, B),
+    ) -> Result<(StoredAgent, A::Found, B::Found), Error> {
+        let (found, a, b) = self.read((agent_key(access, agent_id)?, a, b)).await?;
+        Ok((active(found, agent_id)?.value, a, b))
+    }
+
     /// What a model call needs of an active agent, with two other records, in one read.
     pub(super) async fn called_agent_and<A: Lookup, B: Lookup>(
         &self,

@@ -291,14 +291,15 @@ impl AgentCfg {
             records::workspace_plan(access.workspace()),
             records::provider_key(access.workspace(), provider).encoded(),
         );
-        let (agent, plan, own_key) = self.called_agent_and(access, agent_id, more).await?;
-        let (mut version, mut model, mut persona_prompt) = (agent.version(), agent.model, agent.persona_prompt);
-        if request.version != VersionSelector::Current {
-            let agent = self.active_agent(access, agent_id).await?.value;
-            let (selected, config) = self.selected_content(access, &agent, request.version).await?;
+        let (version, model, persona_prompt, plan, own_key) = if request.version == VersionSelector::Current {
+            let (agent, plan, own_key) = self.called_agent_and(access, agent_id, more).await?;
+            (agent.version(), agent.model, agent.persona_prompt, plan, own_key)
+        } else {
+            let (agent, plan, own_key) = self.active_agent_and(access, agent_id, more).await?;
+            let (version, config) = self.selected_content(access, &agent, request.version).await?;
             let config = config.unwrap_or_else(|| agent.agent.config());
-            (version, model, persona_prompt) = (selected, config.model, config.persona_prompt);
-        }
+            (version, config.model, config.persona_prompt, plan, own_key)
+        };
         let agent_model = model.filter(|model| request.takes_agent_model && !model.is_empty());
         let model = request.model.or(agent_model.as_deref());
         routing::check_model(self.catalogue(), provider, model)?;

@@ -18,8 +18,8 @@ pub(in crate::store) struct Limits {
     /// The greatest number of groups in flight while none is slow, at least 1. With fewer of them the groups are larger, which
     /// costs the engine less for each request.
     pub(in crate::store) flights: usize,
-    /// After this time in flight a group is slow: it no longer counts in `flights`, so that a group that waits for a locked
-    /// row, or a distant engine, does not hold up all others.
+    /// After this time in flight a group is slow and no longer counts in `flights`. So a group that waits for a locked row, or
+    /// for a slow network, does not block the groups behind it.
     pub(in crate::store) slow: Duration,
     /// The greatest number of groups in flight, the slow ones included.
     pub(in crate::store) most: usize,
