@@ -113,26 +113,39 @@ impl Ways {
         &self.keys[round % self.keys.len()]
     }
 
-    /// A closed loop over this many connections. Returns the calls per second of the product.
-    fn closed(&self, answer: &str, body: &str, connections: usize) -> Result<f64, Failure> {
-        let [mut direct, mut nginx, mut product]: [Figures; 3] = Default::default();
+    /// Measures the three ways in turn, in rounds of which the first only warms up. `run` puts figures of its load and returns how
+    /// many calls were answered and refused.
+    fn measure(
+        &self,
+        run: impl Fn(&Way<'_>, usize, Duration, &mut Figures) -> Result<(u64, u64), Failure>,
+    ) -> Result<[Figures; 3], Failure> {
+        let mut measured: [Figures; 3] = Default::default();
+        let time = Duration::from_secs_f64(seconds(3.0));
         for round in 0..=rounds(5) {
-            for (way, figures) in self.all().iter().zip([&mut direct, &mut nginx, &mut product]) {
+            if round == 1 {
+                measured = Default::default();
+            }
+            for (way, figures) in self.all().iter().zip(&mut measured) {
                 let before = way.proxy.map_or(0.0, Server::cpu_seconds);
-                let time = Duration::from_secs_f64(seconds(3.0));
-                let outcome = wrk::post(way.address, way.path, self.key(round), body, connections, time)?;
-                if outcome.refused > 0 {
-                    return Err(format!("{} calls were refused", outcome.refused).into());
+                let (answered, refused) = run(way, round, time, figures)?;
+                if refused > 0 {
+                    return Err(format!("{refused} calls were refused").into());
                 }
                 let cpu = way.proxy.map_or(0.0, Server::cpu_seconds) - before;
-                // The first round warms up.
-                if round > 0 {
-                    figures.per_second.push(outcome.per_second());
-                    figures.cpu.push(cpu * 1e6 / outcome.answered as f64);
-                    figures.took.push(connections as f64 * 1e6 / outcome.per_second());
-                }
+                figures.cpu.push(cpu * 1e6 / answered as f64);
             }
         }
+        Ok(measured)
+    }
+
+    /// A closed loop over this many connections. Returns the calls per second of the product.
+    fn closed(&self, answer: &str, body: &str, connections: usize) -> Result<f64, Failure> {
+        let [direct, nginx, product] = self.measure(|way, round, time, figures| {
+            let outcome = wrk::post(way.address, way.path, self.key(round), body, connections, time)?;
+            figures.per_second.push(outcome.per_second());
+            figures.took.push(connections as f64 * 1e6 / outcome.per_second());
+            Ok((outcome.answered, outcome.refused))
+        })?;
         println!(
             "| {answer} | {connections} in flight | {} | {} | {} | {} | {} | {} | {} | {} |",
             direct.per_second,
@@ -154,25 +167,14 @@ impl Ways {
             per_second,
             status: 200,
         };
-        let [mut direct, mut nginx, mut product]: [Figures; 3] = Default::default();
-        for round in 0..=rounds(5) {
-            for (way, figures) in self.all().iter().zip([&mut direct, &mut nginx, &mut product]) {
-                let before = way.proxy.map_or(0.0, Server::cpu_seconds);
-                let calls: Arc<[Vec<u8>]> = Arc::new([request::post(way.path, self.key(round), WHOLE).into_bytes()]);
-                let time = Duration::from_secs_f64(seconds(3.0));
-                let outcome = Paced::start(way.address, pace, &calls)?.run_for(time)?;
-                if outcome.refused > 0 {
-                    return Err(format!("{} calls were refused", outcome.refused).into());
-                }
-                let cpu = way.proxy.map_or(0.0, Server::cpu_seconds) - before;
-                if round > 0 {
-                    figures.per_second.push(outcome.per_second());
-                    figures.cpu.push(cpu * 1e6 / outcome.answered as f64);
-                    figures.took.push(outcome.percentile(0.5) * 1e3);
-                    figures.slowest.push(outcome.percentile(0.99) * 1e3);
-                }
-            }
-        }
+        let [direct, nginx, product] = self.measure(|way, round, time, figures| {
+            let calls: Arc<[Vec<u8>]> = Arc::new([request::post(way.path, self.key(round), WHOLE).into_bytes()]);
+            let outcome = Paced::start(way.address, pace, &calls)?.run_for(time)?;
+            figures.per_second.push(outcome.per_second());
+            figures.took.push(outcome.percentile(0.5) * 1e3);
+            figures.slowest.push(outcome.percentile(0.99) * 1e3);
+            Ok((outcome.answered, outcome.refused))
+        })?;
         for (name, nginx_added, product_added) in [
             (
                 "half, p50",
