@@ -1,6 +1,7 @@
-//! Live status of a large workspace: agents that report, and dashboards that poll or stream, beside reports in another workspace.
+//! Live status of a large workspace: agents that report, and dashboards that poll or stream, beside reports in another workspace;
+//! on redb, on PostgreSQL and on an etcd cluster of three members.
 //!
-//! `BASELINE=PATH` measures another binary of the server in the same run, in turn with this one.
+//! With `BASELINE=PATH` only redb, with another binary of the server in turn with this one. `STORES` names the stores to measure.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
 use std::net::SocketAddr;
@@ -10,10 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use agentcfg_benches::cluster::Cluster;
+use agentcfg_benches::etcd::EtcdCluster;
 use agentcfg_benches::load;
 use agentcfg_benches::paced::{Outcome, Pace, Paced};
 use agentcfg_benches::process::Server;
-use agentcfg_benches::product::Product;
+use agentcfg_benches::product::{DATABASE_URL, ETCD_ENDPOINTS, Product};
 use agentcfg_benches::stats::{Series, rounds, seconds, setting};
 use agentcfg_benches::streams::{self, PER_KEY};
 use agentcfg_benches::{Failure, runtime};
@@ -64,6 +67,13 @@ impl Readers {
     }
 }
 
+/// Where a server keeps its records; the database and the cluster end with it.
+enum Place {
+    Embedded,
+    Postgres(Cluster),
+    Etcd(EtcdCluster),
+}
+
 /// A server with two workspaces.
 struct Target {
     title: &'static str,
@@ -89,21 +99,36 @@ struct Figures {
 fn main() -> Result<(), Failure> {
     streams::raise_open_files();
     let agents: usize = setting("AGENTS", 10_000);
-    let mut products = vec![("this", Product::build()?)];
-    if let Some(binary) = std::env::var_os("BASELINE") {
-        products.push(("baseline", Product::of(binary.into())?));
-    }
-    let mut targets = Vec::new();
-    let mut places = Vec::new();
-    for (title, product) in &products {
-        let data = tempfile::tempdir()?;
-        targets.push(Target::new(title, product, data.path(), agents)?);
-        places.push(data);
-    }
+    let product = Product::build()?;
     println!(
-        "| server | agents | readers | reports/s | report p50, ms | p99, ms | reads or events/s | read p50, ms | p99, ms | report in another workspace p99, ms | CPU, % of a core |"
+        "| store | agents | readers | reports/s | report p50, ms | p99, ms | reads or events/s | read p50, ms | p99, ms | report in another workspace p99, ms | CPU, % of a core |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    if let Some(binary) = std::env::var_os("BASELINE") {
+        let baseline = Product::of(binary.into())?;
+        let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+        let targets = [
+            Target::new("redb", &product, one.path(), &Place::Embedded, agents)?,
+            Target::new("redb, baseline", &baseline, two.path(), &Place::Embedded, agents)?,
+        ];
+        return report(&targets, agents);
+    }
+    let stores: String = setting("STORES", "redb postgres etcd".to_owned());
+    for store in stores.split_whitespace() {
+        let (title, place) = match store {
+            "redb" => ("redb", Place::Embedded),
+            "postgres" => ("PostgreSQL", Place::Postgres(Cluster::start()?)),
+            "etcd" => ("etcd", Place::Etcd(EtcdCluster::start()?)),
+            other => return Err(format!("STORES names {other:?}; it takes redb, postgres and etcd").into()),
+        };
+        let data = tempfile::tempdir()?;
+        report(&[Target::new(title, &product, data.path(), &place, agents)?], agents)?;
+    }
+    Ok(())
+}
+
+/// Measures servers in turn, and prints a line for each of them and each kind of readers.
+fn report(targets: &[Target], agents: usize) -> Result<(), Failure> {
     for readers in Readers::ALL {
         let mut figures: Vec<Figures> = targets.iter().map(|_| Figures::default()).collect();
         for _ in 0..rounds(3) {
@@ -130,8 +155,28 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
+impl Place {
+    /// Starts a server with the records of a data directory.
+    fn serve(&self, product: &Product, data: &Path) -> Result<Server, Failure> {
+        Ok(match self {
+            Self::Embedded => product.serve(data)?,
+            Self::Postgres(cluster) => {
+                cluster.create("agentcfg")?;
+                let url = cluster.url("agentcfg");
+                product.migrate(data, "postgres", DATABASE_URL, &url)?;
+                product.serve_migrated(data, DATABASE_URL, &url)?
+            }
+            Self::Etcd(cluster) => {
+                let endpoints = cluster.endpoints();
+                product.migrate(data, "etcd", ETCD_ENDPOINTS, &endpoints)?;
+                product.serve_migrated(data, ETCD_ENDPOINTS, &endpoints)?
+            }
+        })
+    }
+}
+
 impl Target {
-    fn new(title: &'static str, product: &Product, data: &Path, agents: usize) -> Result<Self, Failure> {
+    fn new(title: &'static str, product: &Product, data: &Path, place: &Place, agents: usize) -> Result<Self, Failure> {
         // The first start creates the directory with its keys and an empty store, which is then filled.
         product.serve(data)?.stop()?;
         let mut fill = Command::new(PROGRAM);
@@ -146,7 +191,7 @@ impl Target {
             }
         }
         filled.stop()?;
-        let server = product.serve(data)?;
+        let server = place.serve(product, data)?;
         let [(workspace, keys), (other, other_keys)] = <[_; 2]>::try_from(workspaces).map_err(|_| "two workspaces")?;
         let target = Self {
             title,
@@ -158,7 +203,7 @@ impl Target {
         };
         // Warms up: the first use of each key costs a password hash, and then each agent has reported.
         for reports in [&target.others, &target.reports] {
-            let pace = pace(16, 3000.0);
+            let pace = pace(16, 1500.0);
             let time = Duration::from_secs_f64(reports.len() as f64 / pace.per_second + 1.0);
             let outcome = Paced::start(target.server.address, pace, reports)?.run_for(time)?;
             if outcome.refused > 0 || outcome.answered < reports.len() as u64 {

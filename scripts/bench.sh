@@ -61,8 +61,17 @@ section lists "Long lists with many readers" \
     "One workspace of 5,000 agents, 200 readers at a time. Stalled: every reader stops when its response has begun, so that all bodies are in flight. Reading: every other reader is slow, and an agent changes every quarter of a second, so that lists of several revisions are in flight. Growth is the peak minus the resident memory after one reader, divided by the size of a plain list."
 section feed "Streams of changes" \
     "5,000 streams of server-sent events, 10 or 100 of each workspace, while 100 changes a second are made in turn in all workspaces. Latencies count from the time that a change was due, its durable commit included. The baseline is bare hyper with a channel for each stream, which sends the same events without a commit. Memory is that of a stream that waits, connection included. \`STREAMS\` sets another number."
+if wanted status || wanted etcd; then
+    need etcd etcd-server
+    need etcdctl etcd-client
+fi
+if wanted status || wanted peers || wanted postgres || wanted etcd; then
+    if [ -z "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" ]; then
+        need pg_ctlcluster postgresql
+    fi
+fi
 section status "Live status of a large workspace" \
-    "10,000 agents, each of which reports every 30 s, and 100 reports a second in another workspace, without readers and while 100 dashboards poll the whole list every 2 s or follow it as a stream. Latencies count from the time that a request was due and include those of the load generator. \`AGENTS\` sets another number, and \`BASELINE=PATH\` measures another binary of the server in turn with this one."
+    "On redb, on PostgreSQL and on an etcd cluster of three members, all on this machine: 10,000 agents, each of which reports every 30 s, and 100 reports a second in another workspace, without readers and while 100 dashboards poll the whole list every 2 s or follow it as a stream. Latencies count from the time that a request was due and include those of the load generator. \`AGENTS\` sets another number, \`STORES\` names the stores, and \`BASELINE=PATH\` measures another binary of the server on redb in turn with this one. Processor time is that of the server alone."
 section crowd "Reads beside streams" \
     "1,000 lists a second of one workspace, while 5,000 streams are open in others, 10 or 100 of each workspace: alone (no streams), while a bare hyper in a process of its own sends the same events to as many streams, while the server sends them, and while all its streams break off and connect again at once. Latencies count from the time that a request was due and include those of the load generator, which holds the streams on the same two cores. A stream is refused with 429 while the server has not yet noticed the end of the one before."
 section history "The history of agents" \
@@ -76,14 +85,7 @@ fi
 AGENTCFG_TEST_BINARY="$PWD/target/release/agentcfg-server" section dashboard "The dashboard in a browser" \
     "Milliseconds in Chromium on the same machine, with the release binary. A route change counts from the click to the frame that shows the other screen with its data; a report, from the request to the text on the page of another user of the workspace." \
     "npm run figures --silent --prefix tests/dashboard"
-if wanted etcd; then
-    need etcd etcd-server
-    need etcdctl etcd-client
-fi
 if wanted peers || wanted postgres || wanted etcd; then
-    if [ -z "$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" ]; then
-        need pg_ctlcluster postgresql
-    fi
     need node nodejs
     need npm npm
     # Packages with native code are built on this machine, with the headers of its own Node version.

@@ -155,10 +155,12 @@ impl Client {
         }
     }
 
+    /// Reads a response. A body that is longer than the buffer overwrites itself, since only its length counts.
     fn read_response(&mut self, buffer: &mut [u8]) -> io::Result<u16> {
         let (mut filled, mut whole) = (0, None);
         while whole.is_none_or(|whole| filled < whole) {
-            let room = buffer.get_mut(filled..).filter(|room| !room.is_empty());
+            let start = if whole.is_some() { buffer.len() / 2 } else { filled };
+            let room = buffer.get_mut(start..).filter(|room| !room.is_empty());
             filled += match self.stream.read(room.ok_or_else(response::broken)?)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 count => count,

@@ -13,6 +13,11 @@ const SESSION_SECRET: &str = "a secret for the tokens of a benchmark";
 /// Several keys, because a benchmark sends more than the million requests a minute that one key may be allowed.
 const KEYS: usize = 32;
 
+/// The setting of a server on PostgreSQL.
+pub const DATABASE_URL: &str = "AGENTCFG_DATABASE_URL";
+/// The setting of a server on etcd.
+pub const ETCD_ENDPOINTS: &str = "AGENTCFG_ETCD_ENDPOINTS";
+
 /// The release binary of the server.
 pub struct Product {
     binary: PathBuf,
@@ -71,7 +76,7 @@ impl Product {
 
     /// Starts a server on a database, which several servers may share.
     pub fn serve_database(&self, url: &str) -> std::io::Result<Server> {
-        Server::start(self.command().env("AGENTCFG_DATABASE_URL", url))
+        Server::start(self.command().env(DATABASE_URL, url))
     }
 
     /// Starts a server on an etcd cluster, which several servers may share.
@@ -80,7 +85,32 @@ impl Product {
     ///
     /// If the server does not start.
     pub fn serve_etcd(&self, endpoints: &str) -> std::io::Result<Server> {
-        Server::start(self.command().env("AGENTCFG_ETCD_ENDPOINTS", endpoints))
+        Server::start(self.command().env(ETCD_ENDPOINTS, endpoints))
+    }
+
+    /// Copies the store of a data directory to the database or the cluster that this setting of the environment names.
+    ///
+    /// # Errors
+    ///
+    /// If the copy fails.
+    pub fn migrate(&self, data: &Path, store: &str, setting: &str, value: &str) -> Result<(), Failure> {
+        let mut migrate = command(&self.binary);
+        migrate.args(["migrate", "--to", store, "--from"]).arg(data);
+        let output = migrate.env(setting, value).output()?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned().into()),
+        }
+    }
+
+    /// Starts a server on a store that was [migrated](Self::migrate) from a data directory, with the master key of that.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not start.
+    pub fn serve_migrated(&self, data: &Path, setting: &str, value: &str) -> std::io::Result<Server> {
+        let key = data.join("master.key");
+        Server::start(self.command().env("AGENTCFG_MASTER_KEYS_FILE", key).env(setting, value))
     }
 
     /// Sends one request with the session token that owns the workspaces; returns the whole response.

@@ -20,6 +20,12 @@ pub(in crate::store) trait Work: Send + Sync + 'static {
     /// The answer to one request.
     type Answer: Send + 'static;
 
+    /// Whether an answer of the engine takes so little time that a request had better wait for the group in flight than start
+    /// one beside it. Then only one group at a time is in flight that is not slow.
+    fn is_near(&self) -> bool {
+        false
+    }
+
     /// Does the work of a group and returns one answer for each request, in their order.
     fn run(&self, group: Vec<Self::Request>) -> impl Future<Output = Vec<Self::Answer>> + Send;
 }
@@ -35,8 +41,8 @@ pub(in crate::store) enum Unanswered {
 
 /// Runs requests in groups, without any artificial delay.
 ///
-/// A request that meets no other one starts at once. Requests that arrive while their lane is in flight, or while as many
-/// groups as [`Limits`] allows are, form the next group. Each group runs on a task of its own, so a caller that drops its
+/// A request that meets no other one starts as soon as its task waits for it. Requests that arrive while their lane is in
+/// flight, or while as many groups as [`Limits`] allows are, form the next group. Each group runs on a task of its own, so a caller that drops its
 /// future ends no group: a request that still waits then leaves its queue, one that is in flight is run to its end.
 pub(in crate::store) struct Combiner<W: Work>(Arc<Shared<W>>);
 
@@ -103,51 +109,70 @@ impl<W: Work> Shared<W> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts each group that may start, without the requests whose callers have gone or have waited too long.
+    /// Starts the next group, if it may start.
     fn start(self: &Arc<Self>, runtime: &Handle) {
+        // The lock ends before the task starts.
+        let near = self.work.is_near();
+        let reserved = self.lock().reserve(near);
+        if reserved {
+            Flight::start(self, runtime);
+        }
+    }
+
+    /// Forms the group of the reserved flight, without the requests whose callers have gone or have waited too long.
+    fn form(&self) -> Option<Group<W::Lane, Waiting<W>>> {
         let now = Instant::now();
-        let wanted = |waiting: Waiting<W>| {
+        self.lock().form(|waiting| {
             if now - waiting.since > self.limits.patience {
-                let late = Unanswered::NotRun("the storage engine was busy for too long");
-                let _ = waiting.answer.send(Err(late));
+                waiting.refuse("the storage engine was busy for too long");
                 return None;
             }
             (!waiting.answer.is_closed()).then_some(waiting)
-        };
-        loop {
-            // The lock ends before the task starts.
-            let group = self.lock().next(wanted);
-            match group {
-                Some(group) => Flight::start(self, runtime, group),
-                None => return,
-            }
-        }
+        })
     }
 }
 
-/// A group in flight. Its end starts the groups that waited for it, also when its task panics or is dropped with its runtime.
+impl<W: Work> Waiting<W> {
+    fn refuse(self, why: &'static str) {
+        // The caller may have dropped its future.
+        let _ = self.answer.send(Err(Unanswered::NotRun(why)));
+    }
+}
+
+/// A group that is about to start or in flight. Its end starts the next one, also when its task panics or is dropped with its
+/// runtime.
 struct Flight<W: Work> {
     shared: Arc<Shared<W>>,
     runtime: Handle,
-    lanes: Vec<W::Lane>,
-    slow: bool,
+    state: State<W::Lane>,
+}
+
+enum State<L> {
+    /// Reserved; the group is not formed yet.
+    Reserved,
+    /// In flight, with the lanes that it occupies.
+    InFlight { lanes: Vec<L>, slow: bool },
+    /// No request was wanted any more.
+    Ended,
 }
 
 impl<W: Work> Flight<W> {
-    fn start(shared: &Arc<Shared<W>>, runtime: &Handle, group: Group<W::Lane, Waiting<W>>) {
+    fn start(shared: &Arc<Shared<W>>, runtime: &Handle) {
         let mut flight = Self {
             shared: Arc::clone(shared),
             runtime: runtime.clone(),
-            lanes: group.lanes,
-            slow: false,
+            state: State::Reserved,
         };
-        let (requests, callers): (Vec<_>, Vec<_>) = group
-            .requests
-            .into_iter()
-            .map(|waiting| (waiting.request, waiting.answer))
-            .unzip();
         let shared = Arc::clone(shared);
         runtime.spawn(async move {
+            // The group is formed when this task runs, so that it has all requests of the task that reserved it, and after the
+            // tasks that are ready now.
+            tokio::task::yield_now().await;
+            let Some(group) = flight.form() else { return };
+            let (requests, callers): (Vec<_>, Vec<_>) = group
+                .into_iter()
+                .map(|waiting| (waiting.request, waiting.answer))
+                .unzip();
             let mut run = pin!(shared.work.run(requests));
             let answers = match timeout(shared.limits.slow, run.as_mut()).await {
                 Ok(answers) => answers,
@@ -165,16 +190,38 @@ impl<W: Work> Flight<W> {
         });
     }
 
-    fn becomes_slow(&mut self) {
-        self.slow = true;
-        self.shared.lock().slowed();
+    /// Forms the group, and starts the next one if more requests wait.
+    fn form(&mut self) -> Option<Vec<Waiting<W>>> {
+        let group = self.shared.form();
+        let (state, requests) = match group {
+            Some(Group { lanes, requests }) => (State::InFlight { lanes, slow: false }, Some(requests)),
+            None => (State::Ended, None),
+        };
+        self.state = state;
         self.shared.start(&self.runtime);
+        requests
+    }
+
+    fn becomes_slow(&mut self) {
+        if let State::InFlight { slow, .. } = &mut self.state {
+            *slow = true;
+            self.shared.lock().slowed();
+            self.shared.start(&self.runtime);
+        }
     }
 }
 
 impl<W: Work> Drop for Flight<W> {
     fn drop(&mut self) {
-        self.shared.lock().landed(&self.lanes, self.slow);
-        self.shared.start(&self.runtime);
+        if matches!(self.state, State::Reserved) {
+            // The runtime ended before the task ran.
+            for waiting in self.form().unwrap_or_default() {
+                waiting.refuse("the tokio runtime has ended");
+            }
+        }
+        if let State::InFlight { lanes, slow } = &self.state {
+            self.shared.lock().landed(lanes, *slow);
+            self.shared.start(&self.runtime);
+        }
     }
 }

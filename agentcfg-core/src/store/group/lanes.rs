@@ -16,7 +16,7 @@ pub(in crate::store) struct Limits {
     /// The greatest number of requests that wait in all lanes.
     pub(in crate::store) queue: usize,
     /// The greatest number of groups in flight while none is slow, at least 1. With fewer of them the groups are larger, which
-    /// costs the engine less for each request.
+    /// costs the engine less for each request; with more, a request waits less for the answer to another.
     pub(in crate::store) flights: usize,
     /// After this time in flight a group is slow and no longer counts in `flights`. So a group that waits for a locked row, or
     /// for a slow network, does not block the groups behind it.
@@ -34,8 +34,10 @@ pub(super) struct Lanes<L, T> {
     lanes: HashMap<L, Lane<T>>,
     /// The lanes with waiting requests and none in flight; the first one waits longest.
     ready: VecDeque<L>,
-    /// The groups in flight that are not slow.
+    /// The groups in flight that are not slow, with the reserved one.
     flights: usize,
+    /// Whether a flight is reserved whose group is not formed yet.
+    reserved: bool,
     /// The slow groups in flight.
     slow: usize,
     waiting: usize,
@@ -61,6 +63,7 @@ impl<L: Clone + Eq + Hash, T> Lanes<L, T> {
             lanes: HashMap::new(),
             ready: VecDeque::new(),
             flights: 0,
+            reserved: false,
             slow: 0,
             waiting: 0,
         }
@@ -87,15 +90,24 @@ impl<L: Clone + Eq + Hash, T> Lanes<L, T> {
         Ok(())
     }
 
-    /// Forms the next group, if a group may start and requests wait for it. `take` returns a request, or `None` for one
-    /// that is no longer wanted.
-    ///
-    /// While groups may start, each lane starts its own group at its first request. Several lanes share a group only
-    /// after all had to wait for the end of another one, and then each gets an equal share of the group's size.
-    pub(super) fn next(&mut self, mut take: impl FnMut(T) -> Option<T>) -> Option<Group<L, T>> {
-        if self.flights >= self.limits.flights || self.flights + self.slow >= self.limits.most {
-            return None;
+    /// Reserves a flight for the next group, if one may start and requests wait for it; beside no other one to an engine that
+    /// is [near](super::combine::Work::is_near). [`Self::form`] forms the group, which
+    /// then has the requests that arrive in between, too.
+    pub(super) fn reserve(&mut self, near: bool) -> bool {
+        let flights = if near { 1 } else { self.limits.flights };
+        let has_room = self.flights < flights && self.flights + self.slow < self.limits.most;
+        if self.reserved || !has_room || self.ready.is_empty() {
+            return false;
         }
+        self.reserved = true;
+        self.flights += 1;
+        true
+    }
+
+    /// Forms the group of the reserved flight, or ends the reservation if no request is wanted any more. `take` returns a
+    /// request, or `None` for one that is no longer wanted. Each lane gets an equal share of the group's size.
+    pub(super) fn form(&mut self, mut take: impl FnMut(T) -> Option<T>) -> Option<Group<L, T>> {
+        self.reserved = false;
         let share = (self.limits.group / self.ready.len().max(1)).max(1);
         let (mut bytes, mut full) = (0_u64, false);
         let mut group = Group {
@@ -135,9 +147,9 @@ impl<L: Clone + Eq + Hash, T> Lanes<L, T> {
             }
         }
         if group.requests.is_empty() {
+            self.flights -= 1;
             return None;
         }
-        self.flights += 1;
         Some(group)
     }
 

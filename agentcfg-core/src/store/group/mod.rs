@@ -22,6 +22,11 @@ use super::{Batch, CommitError, Committed, Partition, StoreError, Write};
 /// An engine that commits several batches as one transaction.
 #[async_trait]
 pub(super) trait GroupEngine: Send + Sync + 'static {
+    /// As [`Work::is_near`].
+    fn is_near(&self) -> bool {
+        false
+    }
+
     /// Applies the batches in order, each on the state that the accepted ones before it leave. One verdict for each batch, in
     /// their order.
     ///
@@ -33,6 +38,10 @@ pub(super) trait GroupEngine: Send + Sync + 'static {
 
 #[async_trait]
 impl<E: GroupEngine> GroupEngine for Arc<E> {
+    fn is_near(&self) -> bool {
+        (**self).is_near()
+    }
+
     async fn commit_group(&self, batches: Vec<Batch>) -> Vec<Result<Committed, CommitError>> {
         (**self).commit_group(batches).await
     }
@@ -96,6 +105,10 @@ impl<E: GroupEngine> Work for Commits<E> {
     type Lane = Partition;
     type Request = Batch;
     type Answer = Result<Committed, CommitError>;
+
+    fn is_near(&self) -> bool {
+        self.0.is_near()
+    }
 
     async fn run(&self, group: Vec<Batch>) -> Vec<Self::Answer> {
         self.0.commit_group(group).await

@@ -3,7 +3,7 @@
 
 mod random;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ struct Scripted {
     started: mpsc::UnboundedSender<usize>,
     running: AtomicUsize,
     most: AtomicUsize,
+    near: AtomicBool,
     fault: Mutex<Option<Fault>>,
 }
 
@@ -35,6 +36,10 @@ enum Fault {
 
 #[async_trait]
 impl GroupEngine for Scripted {
+    fn is_near(&self) -> bool {
+        self.near.load(Ordering::SeqCst)
+    }
+
     async fn commit_group(&self, batches: Vec<Batch>) -> Vec<Result<Committed, CommitError>> {
         self.most
             .fetch_max(self.running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -89,6 +94,7 @@ impl Bench {
             started: sender,
             running: AtomicUsize::new(0),
             most: AtomicUsize::new(0),
+            near: AtomicBool::new(false),
             fault: Mutex::new(None),
         });
         let groups = Arc::new(GroupCommit::new(Arc::clone(&engine), limits));
@@ -184,6 +190,18 @@ async fn a_lone_batch_starts_at_once_and_the_ones_behind_it_share_the_next_group
 }
 
 #[tokio::test]
+async fn what_a_task_submits_together_starts_together() {
+    let mut bench = Bench::new(LIMITS);
+    let groups = Arc::clone(&bench.groups);
+    let both = tokio::spawn(async move { tokio::join!(groups.commit(create(1, "a")), groups.commit(create(2, "a"))) });
+    assert_eq!(bench.group().await, 2);
+    bench.permit(1);
+    let (one, two) = both.await.unwrap();
+    assert!(one.is_ok() && two.is_ok());
+    assert!(bench.groups.0.is_idle());
+}
+
+#[tokio::test]
 async fn a_failing_batch_leaves_alone() {
     let mut bench = Bench::new(LIMITS);
     let first = bench.submit(create(1, "a")).await;
@@ -223,6 +241,25 @@ async fn workspaces_do_not_wait_for_each_other_while_the_engine_takes_more_group
         assert!(caller.await.unwrap().is_ok());
     }
     assert_eq!(bench.engine.most.load(Ordering::SeqCst), LIMITS.flights);
+}
+
+#[tokio::test]
+async fn one_group_at_a_time_is_in_flight_to_an_engine_that_is_near() {
+    let mut bench = Bench::new(LIMITS);
+    bench.engine.near.store(true, Ordering::SeqCst);
+    let mut callers = vec![bench.submit(create(1, "a")).await];
+    assert_eq!(bench.group().await, 1);
+    for number in 2..5 {
+        callers.push(bench.submit(create(number, "a")).await);
+    }
+    assert!(bench.started.is_empty());
+    bench.permit(1);
+    assert_eq!(bench.group().await, 3);
+    bench.end().await;
+    for caller in callers {
+        assert!(caller.await.unwrap().is_ok());
+    }
+    assert_eq!(bench.engine.most.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -387,7 +424,7 @@ fn the_end_of_a_runtime_leaves_no_lane_in_flight() {
     drop(ending);
     let lost = staying.block_on(waiting).unwrap();
     assert!(
-        matches!(lost, Err(CommitError::Store(StoreError::OutcomeUnknown(_)))),
+        matches!(lost, Err(CommitError::Store(StoreError::Unavailable(_)))),
         "{lost:?}"
     );
     assert!(bench.groups.0.is_idle());

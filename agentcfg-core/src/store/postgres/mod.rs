@@ -41,8 +41,8 @@
 //!
 //! # Reads
 //!
-//! A read is one statement. Concurrent reads by key, and concurrent requests that are counted in the rate windows, share
-//! statements in the same way.
+//! A read is one statement. Concurrent reads by key share statements in the same way, and so do concurrent requests that are
+//! counted in the rate windows. The reads and counts of a group go to the database in one message.
 //!
 //! # Unknown outcomes
 //!
@@ -56,9 +56,11 @@ mod load;
 mod many;
 mod options;
 mod pool;
+mod queries;
 mod read;
 mod reads;
 mod removal;
+mod round_trip;
 mod run;
 mod schema;
 mod sql;
@@ -76,9 +78,8 @@ use async_trait::async_trait;
 pub use self::error::ConnectError;
 pub use self::options::{PostgresOptions, Statements};
 use self::pool::Connections;
-use self::reads::Reads;
+use self::queries::Queries;
 use self::sql::Sql;
-use self::windows::Windows;
 use super::group::{GroupCommit, Limits};
 use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
 pub use super::{TransferError, Transferred};
@@ -100,8 +101,7 @@ use crate::model::WorkspaceId;
 pub struct PostgresStore {
     engine: Arc<Engine>,
     commits: GroupCommit<Arc<Engine>>,
-    reads: Reads,
-    windows: Windows,
+    queries: Queries,
 }
 
 /// What reads and commits need.
@@ -139,8 +139,7 @@ impl PostgresStore {
         let limits = commit::limits(options.pool_size, options.acquire_timeout);
         Ok(Self {
             commits: GroupCommit::new(Arc::clone(&engine), limits),
-            reads: Reads::new(Arc::clone(&engine), options.pool_size, options.acquire_timeout),
-            windows: Windows::new(Arc::clone(&engine), options.pool_size),
+            queries: Queries::new(Arc::clone(&engine), options.pool_size, options.acquire_timeout),
             engine,
         })
     }
@@ -168,11 +167,11 @@ impl fmt::Debug for PostgresStore {
     }
 }
 
-/// The limits that the groups of reads, counts and commits have in common. Each group in flight uses one connection, and each of
-/// the three kinds at most a quarter of the pool.
+/// The limits that the groups of queries and of commits have in common. Each group in flight uses one connection, and each of the
+/// two kinds at most a quarter of the pool.
 ///
-/// Two in flight at once keep the database busy. More would be smaller groups, of which each costs it another statement. Slow
-/// ones wait for a lock, a disk or the network, so that others may start beside them.
+/// With a network between, two in flight at once keep the database busy; without, [one](Connections::is_near) does. More would be
+/// smaller groups, of which each costs it another statement. Slow ones wait for a lock, a disk or the network, so that others may start beside them.
 fn flights(pool_size: usize, patience: Duration) -> Limits {
     let most = (pool_size / 4).max(1);
     Limits {
@@ -190,7 +189,7 @@ fn flights(pool_size: usize, patience: Duration) -> Limits {
 #[async_trait]
 impl Store for PostgresStore {
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        self.reads.get(keys).await
+        self.queries.get(keys).await
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use deadpool_postgres::{Client, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_postgres::Row;
 
 use super::super::StoreError;
 use super::error::{ConnectError, is_lost, no_connection, unavailable};
 use super::options::{PostgresOptions, Statements, target};
+use super::round_trip::RoundTrip;
 use super::run::{Step, run};
 use super::tls::Tls;
 
@@ -17,6 +18,25 @@ pub(super) struct Connections {
     pub(super) statements: Statements,
     read_timeout: Duration,
     pub(super) commit_timeout: Duration,
+    trip: RoundTrip,
+}
+
+/// How a statement ended.
+enum Attempt {
+    Answered(Result<Vec<Row>, StoreError>),
+    /// The connection broke.
+    Lost(StoreError),
+    TimedOut,
+}
+
+impl Attempt {
+    fn into_rows(self) -> Result<Vec<Row>, StoreError> {
+        match self {
+            Self::Answered(answer) => answer,
+            Self::Lost(error) => Err(error),
+            Self::TimedOut => Err(StoreError::Unavailable("the database did not answer in time".into())),
+        }
+    }
 }
 
 impl Connections {
@@ -40,7 +60,13 @@ impl Connections {
             statements: options.statements,
             read_timeout: options.read_timeout,
             commit_timeout: options.commit_timeout,
+            trip: RoundTrip::default(),
         })
+    }
+
+    /// Whether the database answers within a millisecond when it is not busy.
+    pub(super) fn is_near(&self) -> bool {
+        self.trip.least() < Duration::from_millis(1)
     }
 
     /// Takes a connection from the pool. Dropping it returns it.
@@ -56,25 +82,70 @@ impl Connections {
     /// As [`Self::rows`] with another time limit. An idle connection may have broken unnoticed, so a lost
     /// connection is retried once.
     pub(super) async fn rows_within(&self, limit: Duration, step: &Step<'_>) -> Result<Vec<Row>, StoreError> {
-        let mut retried = false;
-        loop {
-            let client = self.client().await?;
-            let outcome = timeout(limit, run(&client, self.statements, step)).await;
-            match outcome {
-                Ok(Ok(rows)) => return Ok(rows),
-                Ok(Err(error)) if is_lost(&error) => {
-                    self.discard(client);
-                    if retried {
-                        return Err(unavailable(&error));
-                    }
-                    retried = true;
-                }
-                Ok(Err(error)) => return Err(unavailable(&error)),
-                Err(_) => {
-                    self.discard(client);
-                    return Err(StoreError::Unavailable("the database did not answer in time".into()));
-                }
+        let client = self.client().await?;
+        let outcome = self.attempt(&client, limit, step).await;
+        self.put_back(client, &[&outcome]);
+        match outcome {
+            Attempt::Lost(_) => {
+                let client = self.client().await?;
+                let outcome = self.attempt(&client, limit, step).await;
+                self.put_back(client, &[&outcome]);
+                outcome.into_rows()
             }
+            _ => outcome.into_rows(),
+        }
+    }
+
+    /// A read, and another statement with its own time limit, both safe to run twice. They go to the database in one message
+    /// over one connection, and the read is first. Without a statement the answer is no rows.
+    pub(super) async fn read_and(
+        &self,
+        read: Option<Step<'_>>,
+        other: Option<(Duration, Step<'_>)>,
+    ) -> (Result<Vec<Row>, StoreError>, Result<Vec<Row>, StoreError>) {
+        let (read, limit, other) = match (read, other) {
+            (Some(read), Some((limit, other))) => (read, limit, other),
+            (Some(read), None) => return (self.rows(&read).await, Ok(Vec::new())),
+            (None, Some((limit, other))) => return (Ok(Vec::new()), self.rows_within(limit, &other).await),
+            (None, None) => return (Ok(Vec::new()), Ok(Vec::new())),
+        };
+        let client = match self.client().await {
+            Ok(client) => client,
+            Err(error) => return (Err(error.clone()), Err(error)),
+        };
+        let (found, done) = tokio::join!(
+            self.attempt(&client, self.read_timeout, &read),
+            self.attempt(&client, limit, &other)
+        );
+        self.put_back(client, &[&found, &done]);
+        let found = match found {
+            Attempt::Lost(_) => self.rows(&read).await,
+            found => found.into_rows(),
+        };
+        let done = match done {
+            Attempt::Lost(_) => self.rows_within(limit, &other).await,
+            done => done.into_rows(),
+        };
+        (found, done)
+    }
+
+    async fn attempt(&self, client: &Client, limit: Duration, step: &Step<'_>) -> Attempt {
+        let begin = Instant::now();
+        match timeout(limit, run(client, self.statements, step)).await {
+            Ok(Ok(rows)) => {
+                self.trip.measured(begin);
+                Attempt::Answered(Ok(rows))
+            }
+            Ok(Err(error)) if is_lost(&error) => Attempt::Lost(unavailable(&error)),
+            Ok(Err(error)) => Attempt::Answered(Err(unavailable(&error))),
+            Err(_) => Attempt::TimedOut,
+        }
+    }
+
+    /// Returns a connection to the pool, unless it broke or has not answered.
+    fn put_back(&self, client: Client, attempts: &[&Attempt]) {
+        if attempts.iter().any(|attempt| !matches!(attempt, Attempt::Answered(_))) {
+            self.discard(client);
         }
     }
 

@@ -21,30 +21,51 @@ pub(super) async fn get(connections: &Connections, sql: &Sql, keys: &[Key]) -> R
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    let mut select = Select::default();
-    select.keys(sql, keys)?;
-    find(connections, &select, keys.len()).await
+    let lookup = Lookup::of(sql, keys)?;
+    let rows = connections.rows(&lookup.step()).await?;
+    lookup.found(&rows)
 }
 
-/// Reads the records of several requests. The text of the statement depends only on the kinds of the keys, so that requests that
-/// happen to meet make few distinct statements.
-pub(super) async fn get_shared(
-    connections: &Connections,
-    sql: &Sql,
-    keys: &[Key],
-) -> Result<Vec<Option<Record>>, StoreError> {
-    let mut select = Select::default();
-    select.key_arrays(sql, keys)?;
-    find(connections, &select, keys.len()).await
+/// The statement that reads records by their keys.
+pub(super) struct Lookup {
+    select: Select,
+    keys: usize,
 }
 
-async fn find(connections: &Connections, select: &Select, keys: usize) -> Result<Vec<Option<Record>>, StoreError> {
-    let rows = connections.rows(&select.step()).await?;
-    let mut found = vec![None; keys];
-    for row in &rows {
-        place(&mut found, row)?;
+impl Lookup {
+    /// Of one request.
+    pub(super) fn of(sql: &Sql, keys: &[Key]) -> Result<Self, StoreError> {
+        let mut select = Select::default();
+        select.keys(sql, keys)?;
+        Ok(Self {
+            select,
+            keys: keys.len(),
+        })
     }
-    Ok(found)
+
+    /// Of several requests. The text of the statement depends only on the kinds of the keys, so that requests that happen to
+    /// meet make few distinct statements.
+    pub(super) fn shared(sql: &Sql, keys: &[Key]) -> Result<Self, StoreError> {
+        let mut select = Select::default();
+        select.key_arrays(sql, keys)?;
+        Ok(Self {
+            select,
+            keys: keys.len(),
+        })
+    }
+
+    pub(super) fn step(&self) -> Step<'_> {
+        self.select.step()
+    }
+
+    /// The records, in the order of the keys.
+    pub(super) fn found(&self, rows: &[Row]) -> Result<Vec<Option<Record>>, StoreError> {
+        let mut found = vec![None; self.keys];
+        for row in rows {
+            place(&mut found, row)?;
+        }
+        Ok(found)
+    }
 }
 
 /// Runs a scan.

@@ -123,14 +123,14 @@ proptest! {
             .block_on(run_events(events));
     }
 
-    /// No sequence of arrivals and ends loses a request, starts a lane twice, or exceeds a limit.
+    /// No sequence of arrivals, reservations and ends loses a request, starts a lane twice, or exceeds a limit.
     #[test]
-    fn lanes_keep_their_bounds_and_orders(steps in proptest::collection::vec((0_u8..5, 0_u64..700, any::<bool>(), any::<bool>()), 1..120)) {
+    fn lanes_keep_their_bounds_and_orders(steps in proptest::collection::vec((0_u8..5, 0_u64..700, any::<bool>(), any::<bool>(), any::<bool>()), 1..120)) {
         let mut lanes: lanes::Lanes<u8, (u8, usize, u64)> = lanes::Lanes::new(LIMITS);
         let mut flying: VecDeque<(Flight, bool)> = VecDeque::new();
         let (mut pushed, mut flown) = (0, BTreeMap::<u8, Vec<usize>>::new());
-        let mut accepted = 0;
-        for (number, (lane, bytes, land, slow)) in steps.into_iter().enumerate() {
+        let (mut accepted, mut reserved) = (0, false);
+        for (number, (lane, bytes, land, slow, form)) in steps.into_iter().enumerate() {
             pushed += 1;
             accepted += usize::from(lanes.push(lane, bytes, (lane, number, bytes)).is_ok());
             if slow && let Some((_, is_slow)) = flying.iter_mut().find(|(_, slow)| !slow).filter(|_| land) {
@@ -139,7 +139,11 @@ proptest! {
             } else if land && let Some((group, slow)) = flying.pop_front() {
                 lanes.landed(&group.lanes, slow);
             }
-            while let Some(group) = lanes.next(Some) {
+            reserved |= lanes.reserve(false);
+            while (reserved && form)
+                && let Some(group) = lanes.form(Some)
+            {
+                reserved = lanes.reserve(false);
                 prop_assert!(group.requests.len() <= LIMITS.group);
                 let bytes: u64 = group.requests.iter().map(|request| request.2).sum();
                 prop_assert!(bytes <= LIMITS.bytes || group.requests.len() == 1);
@@ -153,14 +157,19 @@ proptest! {
                 prop_assert!(flying.iter().filter(|(_, slow)| !slow).count() <= LIMITS.flights);
             }
         }
-        while let Some((group, slow)) = flying.pop_front() {
-            lanes.landed(&group.lanes, slow);
-            while let Some(group) = lanes.next(Some) {
+        loop {
+            reserved |= lanes.reserve(false);
+            while reserved
+                && let Some(group) = lanes.form(Some)
+            {
+                reserved = lanes.reserve(false);
                 for (lane, number, _) in &group.requests {
                     flown.entry(*lane).or_default().push(*number);
                 }
                 flying.push_back((group, false));
             }
+            let Some((group, slow)) = flying.pop_front() else { break };
+            lanes.landed(&group.lanes, slow);
         }
         prop_assert!(lanes.is_idle());
         prop_assert!(accepted <= pushed);

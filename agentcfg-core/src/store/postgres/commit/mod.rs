@@ -39,6 +39,10 @@ pub(super) fn limits(pool_size: usize, patience: Duration) -> Limits {
 
 #[async_trait]
 impl GroupEngine for Engine {
+    fn is_near(&self) -> bool {
+        self.connections.is_near()
+    }
+
     async fn commit_group(&self, batches: Vec<Batch>) -> Vec<Result<Committed, CommitError>> {
         match <[Batch; 1]>::try_from(batches) {
             Ok([batch]) => vec![self.commit_alone(batch).await],
