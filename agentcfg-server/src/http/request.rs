@@ -121,32 +121,6 @@ impl<'a> Fields<'a> {
 
 const EVENTS: &str = "text/event-stream";
 
-/// What a listener needs of the header fields, found in one pass over them: that costs less than a lookup.
-#[cfg(feature = "process")]
-#[derive(Debug, Default)]
-pub struct Outline<'a> {
-    /// The caller's own identifier of the request, when it can be echoed.
-    pub request_id: Option<&'a HeaderValue>,
-    /// Whether `Accept` names the media type of server-sent events, in whatever way; see also [`asks_for_events`].
-    pub may_ask_for_events: bool,
-}
-
-#[cfg(feature = "process")]
-impl<'a> Outline<'a> {
-    /// Looks through the fields.
-    pub fn of(headers: &'a HeaderMap) -> Self {
-        let mut outline = Self::default();
-        for (name, value) in headers {
-            if name == header::ACCEPT {
-                outline.may_ask_for_events |= memchr::memmem::find(value.as_bytes(), b"event-stream").is_some();
-            } else if name == REQUEST_ID && outline.request_id.is_none() {
-                outline.request_id = echoed_id(value);
-            }
-        }
-        outline
-    }
-}
-
 /// Whether a response is to be server-sent events and not JSON: `Accept` names them, and does not prefer JSON (RFC 9110,
 /// section 12.5.1). Ranges such as `*/*` are no wish for a stream.
 pub fn asks_for_events(headers: &HeaderMap) -> bool {
@@ -230,7 +204,7 @@ pub fn sent_id(headers: &HeaderMap) -> Option<&HeaderValue> {
 }
 
 /// An identifier, when it can be echoed: 1–128 visible ASCII characters.
-fn echoed_id(id: &HeaderValue) -> Option<&HeaderValue> {
+pub fn echoed_id(id: &HeaderValue) -> Option<&HeaderValue> {
     let is_visible = (1..=LONGEST_ID).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic);
     is_visible.then_some(id)
 }

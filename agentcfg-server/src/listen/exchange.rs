@@ -1,76 +1,18 @@
-//! One request and its response on a connection: the call of the service, also if it panics, and the state that the socket
-//! follows.
+//! The state of the request and the response on a connection, which its socket and the calls of its service share.
 //!
 //! The socket depends on the state: bytes that hyper writes while no request was passed to the service are a refusal by
 //! hyper, and the timeout of a read depends on what is read. Everything runs in one task; the atomics are needed only
 //! because the types must be `Send` and `Sync`.
 
-use std::convert::Infallible;
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll};
 
-use http_body_util::Either;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use hyper::header::HeaderValue;
-use hyper::{Request, Response};
-use pin_project_lite::pin_project;
 use tokio::time::Instant;
-use tower_service::Service;
 
-use super::answers;
-use crate::http::request::RequestIds;
-use crate::http::{Body, Disconnect, WatchClient};
-
-/// Calls a service as soon as it is ready. The services of this crate always are, so that path allocates nothing.
-fn call<S, R, B>(mut service: S, request: Request<R>) -> Call<S::Future>
-where
-    S: Service<Request<R>, Response = Response<B>, Error = Infallible> + Send + 'static,
-    S::Future: Send,
-    R: Send + 'static,
-{
-    let begun = catch_unwind(AssertUnwindSafe(|| {
-        let ready = service.poll_ready(&mut Context::from_waker(Waker::noop()));
-        if ready.is_ready() {
-            return Call::Now {
-                call: service.call(request),
-            };
-        }
-        Call::Later {
-            call: Box::pin(async move {
-                let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
-                service.call(request).await
-            }),
-        }
-    }));
-    // A panic is resumed where the future is polled, so that one place handles both.
-    begun.unwrap_or_else(|panic| Call::Later {
-        call: Box::pin(async move { resume_unwind(panic) }),
-    })
-}
-
-pin_project! {
-    /// A service call: started, or waiting for the service to be ready.
-    #[project = CallProjection]
-    enum Call<F: Future> {
-        Now { #[pin] call: F },
-        Later { call: Pin<Box<dyn Future<Output = F::Output> + Send>> },
-    }
-}
-
-impl<F: Future> Future for Call<F> {
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        match self.project() {
-            CallProjection::Now { call } => call.poll(cx),
-            CallProjection::Later { call } => call.as_mut().poll(cx),
-        }
-    }
-}
+use crate::http::{Disconnect, WatchClient};
 
 /// Follows the response body to its end.
 pub(super) trait Follow: Sized {
@@ -79,75 +21,6 @@ pub(super) trait Follow: Sized {
 
     /// Puts a body under observation. It is called once; later calls have no `guard`.
     fn follow<B>(guard: Option<Self>, body: B) -> Self::Followed<B>;
-}
-
-pin_project! {
-    /// The response to one request, also if the call panics. An `async` block would store the call's future twice.
-    pub(super) struct Answer<F: Future, G> {
-        #[pin]
-        call: Call<F>,
-        sent_id: Option<HeaderValue>,
-        guard: Option<G>,
-    }
-}
-
-/// Calls the service for one request, whose response body `guard` follows. `sent_id` is the caller's own identifier of the
-/// request, for the response to a call that panics.
-pub(super) fn answer<S, R, B, G>(
-    service: S,
-    request: Request<R>,
-    sent_id: Option<HeaderValue>,
-    guard: G,
-) -> Answer<S::Future, G>
-where
-    S: Service<Request<R>, Response = Response<B>, Error = Infallible> + Send + 'static,
-    S::Future: Send,
-    R: Send + 'static,
-{
-    Answer {
-        sent_id,
-        call: call(service, request),
-        guard: Some(guard),
-    }
-}
-
-impl<F, B, G> Future for Answer<F, G>
-where
-    F: Future<Output = Result<Response<B>, Infallible>>,
-    G: Follow,
-{
-    type Output = Result<Response<G::Followed<Either<B, Body>>>, Infallible>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        // Unwind safety: the call is not polled again after a panic, so its incomplete state is never used.
-        let outcome = catch_unwind(AssertUnwindSafe(|| this.call.poll(cx)));
-        let response = match outcome {
-            Ok(polled) => {
-                let Ok(response) = ready!(polled);
-                response.map(Either::Left)
-            }
-            Err(panic) => {
-                let id = this.sent_id.take().unwrap_or_else(|| RequestIds::new().next());
-                tracing::error!(
-                    request_id = id.to_str().unwrap_or_default(),
-                    panic = panic_message(&*panic),
-                    "a service call panicked"
-                );
-                answers::panicked(id).map(Either::Right)
-            }
-        };
-        let guard = this.guard.take();
-        Poll::Ready(Ok(response.map(|body| G::follow(guard, body))))
-    }
-}
-
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
 }
 
 /// The state of one connection, shared by its socket and its service.

@@ -16,14 +16,14 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::answers;
 use super::exchange::{Exchange, Phase};
 use super::framing::Framing;
-use super::limits::{BodyPace, LINGER_IDLE, LINGER_TOTAL, Limits};
+use super::limits::{LINGER_IDLE, LINGER_TOTAL, Limits};
 use crate::http::BodyTimeout;
 
 /// See the module's text.
 pub(super) struct Socket<T: Peer> {
     io: T,
     exchange: Exchange,
-    timeouts: Timeouts,
+    limits: Limits,
     /// What the pending read waits for, and its deadline.
     deadline: Option<(Awaited, Instant)>,
     /// Bytes of the body that have arrived since its deadline was set.
@@ -81,12 +81,6 @@ struct LingeringClose {
     end: Instant,
 }
 
-struct Timeouts {
-    head: Duration,
-    body: BodyPace,
-    idle: Duration,
-}
-
 /// The time limit of a pending write. Each write that succeeds starts it again.
 #[derive(Debug)]
 pub(super) struct WriteTimeout {
@@ -137,23 +131,18 @@ enum Head {
 }
 
 impl<T: Peer> Socket<T> {
-    pub(super) fn new(io: T, exchange: Exchange, limits: &Limits) -> Self {
-        let timeouts = Timeouts {
-            head: limits.header_timeout,
-            body: limits.body_pace(),
-            idle: limits.idle_timeout,
-        };
+    pub(super) fn new(io: T, exchange: Exchange, limits: Limits) -> Self {
         // The first request has no request before it, so the header timeout applies instead of the idle timeout.
-        let first = Instant::now() + timeouts.head;
+        let first = Instant::now() + limits.header_timeout;
         Self {
             io,
             exchange,
-            timeouts,
             deadline: Some((Awaited::Request, first)),
             body_received: 0,
             read_timer: Box::pin(sleep_until(first)),
             read_waker: None,
             write_timeout: WriteTimeout::new(limits.write_timeout),
+            limits,
             head: Head::Nothing,
             framing: Framing::default(),
             replacement: None,
@@ -195,9 +184,9 @@ impl<T: Peer> Socket<T> {
             Some((same, deadline)) if same == awaited => deadline,
             _ => {
                 let time = match awaited {
-                    Awaited::Request => self.timeouts.idle,
-                    Awaited::Head => self.timeouts.head,
-                    Awaited::Body => self.timeouts.body.time,
+                    Awaited::Request => self.limits.idle_timeout,
+                    Awaited::Head => self.limits.header_timeout,
+                    Awaited::Body => self.limits.body_timeout,
                 };
                 let deadline = Instant::now() + time;
                 self.deadline = Some((awaited, deadline));
@@ -206,7 +195,7 @@ impl<T: Peer> Socket<T> {
             }
         };
         let deadline = match awaited {
-            Awaited::Body => self.timeouts.body.deadline(deadline, self.body_received),
+            Awaited::Body => self.limits.body_pace().deadline(deadline, self.body_received),
             _ => deadline,
         };
         // The timer is moved only to an earlier deadline. A later deadline is set when the timer fires: that happens
@@ -294,13 +283,13 @@ impl<T: AsyncRead + Peer + Unpin> AsyncRead for Socket<T> {
         match Pin::new(&mut self.io).poll_read(cx, buffer) {
             Poll::Ready(Ok(())) => {
                 let bytes = &mut buffer.filled_mut()[before..];
+                self.body_received += bytes.len() as u64;
+                self.track_head(bytes);
                 // hyper would accept the request. In no part of a head it accepts NUL, so that it refuses this one, and
                 // after the requests before it.
                 if let Some(at) = self.framing.scan(bytes) {
                     bytes[at] = 0;
                 }
-                self.body_received += bytes.len() as u64;
-                self.track_head(bytes);
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
