@@ -26,8 +26,8 @@ use crate::api::receive::{budget_name, read_body, read_optional_json};
 use crate::api::route::Needs;
 use crate::api::routes::{self, Place};
 use crate::http::errors::Failure;
-use crate::http::query::Query;
-use crate::http::request::{self, Fields, REQUEST_ID};
+use crate::http::received_body::discard;
+use crate::http::request::{Fields, Query, REQUEST_ID};
 use crate::http::response::{Reply, complete};
 use crate::http::{Body, Cors, Disconnect};
 
@@ -324,7 +324,7 @@ where
 {
     let mut response = failure.to_response();
     // A client that sends `Expect: 100-continue` has not sent its body yet.
-    if head.headers.contains_key(header::EXPECT) || !request::discard(body).await {
+    if head.headers.contains_key(header::EXPECT) || !discard(body).await {
         response
             .headers_mut()
             .insert(header::CONNECTION, HeaderValue::from_static("close"));
