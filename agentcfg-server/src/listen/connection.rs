@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http_body_util::Either;
-use hyper::body::{Body, Incoming};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::{Request, Response, Version};
@@ -22,9 +22,8 @@ use tokio::sync::watch;
 use tower_service::Service;
 
 use super::answers;
-use super::exchange::{Exchange, Follow, Phase};
 use super::limits::Limits;
-use super::socket::{Peer, Socket};
+use super::socket::{Exchange, Peer, Phase, ResponseGuard, Socket};
 use crate::http;
 use crate::http::request::{REQUEST_ID, RequestIds, echoed_id};
 
@@ -170,6 +169,50 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message")
+}
+
+/// Follows the response body to its end.
+pub(super) trait Follow: Sized {
+    /// A body that is followed.
+    type Followed<B>;
+
+    /// Puts a body under observation. It is called once; later calls have no `guard`.
+    fn follow<B>(guard: Option<Self>, body: B) -> Self::Followed<B>;
+}
+
+impl Follow for ResponseGuard {
+    type Followed<B> = Tracked<B>;
+
+    fn follow<B>(guard: Option<Self>, body: B) -> Tracked<B> {
+        Tracked { body, _guard: guard }
+    }
+}
+
+/// A response body that holds the guard of its response.
+#[derive(Debug)]
+pub(super) struct Tracked<B> {
+    body: B,
+    _guard: Option<ResponseGuard>,
+}
+
+impl<B: Body + Unpin> Body for Tracked<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// Resolves when `closing` turns true, or its sender is dropped.

@@ -6,7 +6,6 @@
 mod accept;
 mod answers;
 mod connection;
-mod exchange;
 mod files;
 mod framing;
 #[cfg(feature = "fuzzing")]
