@@ -26,8 +26,8 @@ use crate::api::receive::{budget_name, read_body, read_optional_json};
 use crate::api::route::Needs;
 use crate::api::routes::{self, Place};
 use crate::http::errors::Failure;
-use crate::http::query::Query;
-use crate::http::request::{self, Fields, REQUEST_ID};
+use crate::http::received_body::discard;
+use crate::http::request::{Fields, Query, REQUEST_ID};
 use crate::http::response::{Reply, complete};
 use crate::http::{Body, Cors, Disconnect};
 
@@ -117,7 +117,12 @@ impl App {
                 caller: None,
             };
             let mut response = match answer(&shared, &mut exchange).await {
-                Ok(reply) => reply.into_response(exchange.rate.as_ref(), request_id),
+                Ok(reply) => {
+                    let to = (&head, &exchange.fields);
+                    reply
+                        .into_response(to, &shared.compression, exchange.rate.as_ref(), request_id)
+                        .await
+                }
                 Err(failure) => {
                     log(&failure, &head.method, path, &request_id);
                     let mut refusal = Box::pin(refuse(&failure, &head, exchange.body)).await;
@@ -193,93 +198,88 @@ where
         }
     };
 
-    let mut reply = if let Run::Open(run) = endpoint.run {
-        run(service).await?
+    if let Run::Open(run) = endpoint.run {
+        return run(service).await;
+    }
+    if let Needs::Bearer = endpoint.route.needs {
+        check_no_page(fields, &shared.browser, shared.cors.as_ref(), headers)?;
+    }
+    // With `Authorization`, a cookie is ignored.
+    let credential = if fields.authorization.is_some() {
+        Credential::Bearer(fields.bearer()?)
+    } else if let Run::SignIn = endpoint.run {
+        Credential::Code
     } else {
-        if let Needs::Bearer = endpoint.route.needs {
-            check_no_page(fields, &shared.browser, shared.cors.as_ref(), headers)?;
-        }
-        // With `Authorization`, a cookie is ignored.
-        let credential = if fields.authorization.is_some() {
-            Credential::Bearer(fields.bearer()?)
-        } else if let Run::SignIn = endpoint.run {
-            Credential::Code
-        } else {
-            match Credential::cookie(&shared.browser, headers) {
-                Some(cookie) => cookie,
-                None => Credential::Bearer(fields.bearer()?),
-            }
-        };
-        *by_cookie = matches!(credential, Credential::Cookie(_));
-        let entry = match credential {
-            Credential::Code => return Box::pin(redeem(shared, head, fields, *body)).await,
-            Credential::Bearer(credential) => service.enter(credential).await,
-            Credential::Cookie(cookie) => Box::pin(service.enter_browser_session(cookie)).await,
-        };
-        // The figures belong to every answer to a good credential, also to the refusal of one that used up its limit.
-        *rate = match &entry {
-            Ok(entry) => Some(entry.rate),
-            Err(EntryError::RateLimited(limited)) => Some(limited.status),
-            Err(EntryError::Credential(_)) => None,
-        };
-        let caller = entry?.caller;
-        if let Some(observer) = &shared.observer
-            && observer.wants_caller()
-        {
-            *observed_caller = Some(caller.actor().id.into());
-        }
-        if *by_cookie && !matches!(head.method, Method::GET | Method::HEAD) {
-            shared.browser.check_same_origin(headers)?;
-        }
-        check_needs(endpoint.route.needs, &caller)?;
-
-        let call = Call {
-            service,
-            caller: &caller,
-            model_calls: shared.model_calls.as_ref(),
-            webhooks: shared.webhooks.as_deref(),
-            disconnect: head.extensions.get::<Disconnect>(),
-            credential,
-            streams: &shared.streams,
-            observer: shared.observer.as_ref(),
-            browser: &shared.browser,
-            head,
-        };
-        let mut received = Received {
-            uri: &head.uri,
-            query: Query::parse(head.uri.query())?,
-            headers,
-            has_if_none_match: fields.has_if_none_match,
-            body: Bytes::new(),
-        };
-        if let Some(guard) = endpoint.guard {
-            guard(&call, &received).await?;
-        }
-        fields.check_encoding()?;
-        if let (Run::SignIn, Credential::Bearer(token)) = (endpoint.run, credential) {
-            let proof = Proof::Token(&caller, token);
-            return Box::pin(sign_in(service, &shared.browser, headers, proof)).await;
-        }
-        // The share is held until the endpoint has run.
-        let name = || budget_name(&caller);
-        let _share = if matches!(endpoint.content, Content::Nothing) {
-            None
-        } else {
-            let mut share = shared.body_budget.share(&name);
-            received.body = Box::pin(read_body(endpoint, head, *body, &mut share)).await?;
-            Some(share)
-        };
-        match endpoint.run {
-            Run::ListAgents => serve::<ListAgents>(&call, &received).await?,
-            Run::Called(run) => run(&call, &received).await?,
-            Run::Open(run) => run(service).await?,
-            Run::SignIn => return Err(Failure::internal("a sign-in has no caller")),
+        match Credential::cookie(&shared.browser, headers) {
+            Some(cookie) => cookie,
+            None => Credential::Bearer(fields.bearer()?),
         }
     };
-    if reply.negotiates_gzip(&shared.compression, &head.method, fields, headers) {
-        reply = Box::pin(reply.in_gzip(&shared.compression)).await;
+    *by_cookie = matches!(credential, Credential::Cookie(_));
+    let entry = match credential {
+        Credential::Code => return Box::pin(redeem(shared, head, fields, *body)).await,
+        Credential::Bearer(credential) => service.enter(credential).await,
+        Credential::Cookie(cookie) => Box::pin(service.enter_browser_session(cookie)).await,
+    };
+    // The figures belong to every answer to a good credential, also to the refusal of one that used up its limit.
+    *rate = match &entry {
+        Ok(entry) => Some(entry.rate),
+        Err(EntryError::RateLimited(limited)) => Some(limited.status),
+        Err(EntryError::Credential(_)) => None,
+    };
+    let caller = entry?.caller;
+    if let Some(observer) = &shared.observer
+        && observer.wants_caller()
+    {
+        *observed_caller = Some(caller.actor().id.into());
     }
-    Ok(reply)
+    if *by_cookie && !matches!(head.method, Method::GET | Method::HEAD) {
+        shared.browser.check_same_origin(headers)?;
+    }
+    check_needs(endpoint.route.needs, &caller)?;
+
+    let call = Call {
+        service,
+        caller: &caller,
+        model_calls: shared.model_calls.as_ref(),
+        webhooks: shared.webhooks.as_deref(),
+        disconnect: head.extensions.get::<Disconnect>(),
+        credential,
+        streams: &shared.streams,
+        observer: shared.observer.as_ref(),
+        browser: &shared.browser,
+        head,
+    };
+    let mut received = Received {
+        uri: &head.uri,
+        query: Query::parse(head.uri.query())?,
+        headers,
+        has_if_none_match: fields.has_if_none_match,
+        body: Bytes::new(),
+    };
+    if let Some(guard) = endpoint.guard {
+        guard(&call, &received).await?;
+    }
+    fields.check_encoding()?;
+    if let (Run::SignIn, Credential::Bearer(token)) = (endpoint.run, credential) {
+        let proof = Proof::Token(&caller, token);
+        return Box::pin(sign_in(service, &shared.browser, headers, proof)).await;
+    }
+    // The share is held until the endpoint has run.
+    let name = || budget_name(&caller);
+    let _share = if matches!(endpoint.content, Content::Nothing) {
+        None
+    } else {
+        let mut share = shared.body_budget.share(&name);
+        received.body = Box::pin(read_body(endpoint, head, *body, &mut share)).await?;
+        Some(share)
+    };
+    match endpoint.run {
+        Run::ListAgents => serve::<ListAgents>(&call, &received).await,
+        Run::Called(run) => run(&call, &received).await,
+        Run::Open(run) => run(service).await,
+        Run::SignIn => Err(Failure::internal("a sign-in has no caller")),
+    }
 }
 
 /// Refuses a caller that cannot have what an endpoint needs.
@@ -324,7 +324,7 @@ where
 {
     let mut response = failure.to_response();
     // A client that sends `Expect: 100-continue` has not sent its body yet.
-    if head.headers.contains_key(header::EXPECT) || !request::discard(body).await {
+    if head.headers.contains_key(header::EXPECT) || !discard(body).await {
         response
             .headers_mut()
             .insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -6,9 +6,10 @@
 use std::pin::Pin;
 
 use agentcfg_core::AgentCfg;
+use agentcfg_core::validate::Faults;
 
 use crate::api::answer::{Answer, AnswerDoc};
-use crate::api::call::{Body, Call, Content, Input, ParameterDoc, Received};
+use crate::api::call::{Body, Call, Content, LeftOut, Parameter, ParameterDoc, Place, Received};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
@@ -309,3 +310,73 @@ fn check<E: Guarded>(call: &Call<'_>, received: &Received<'_>) -> impl Future<Ou
         E::guard(call, input).await
     }
 }
+
+/// All parameters of an endpoint: a tuple of [`Parameter`]s, read in order.
+pub trait Input {
+    /// A tuple of the values.
+    type Values<'a>: Send;
+
+    /// The descriptions.
+    const DOCS: &'static [ParameterDoc];
+
+    /// Reads all parameters.
+    ///
+    /// # Errors
+    ///
+    /// 400 where one is missing or breaks its rule.
+    fn read<'a>(request: &'a Received<'_>) -> Result<Self::Values<'a>, Failure>;
+}
+
+/// The parameters of these that stand in the query, as bits.
+const fn in_query(docs: &[ParameterDoc]) -> u32 {
+    let (mut bits, mut i) = (0, 0);
+    while i < docs.len() {
+        bits |= (matches!(docs[i].place, Place::Query) as u32) << i;
+        i += 1;
+    }
+    bits
+}
+
+macro_rules! input {
+    ($($name:ident),*) => {
+        impl<$($name: Parameter),*> Input for ($($name,)*) {
+            type Values<'a> = ($($name::Value<'a>,)*);
+
+            const DOCS: &'static [ParameterDoc] = &[$($name::DOC),*];
+
+            #[allow(unused_assignments, unused_mut, unused_variables, reason = "an endpoint may have no parameter, and the last one has no bit after its own")]
+            fn read<'a>(request: &'a Received<'_>) -> Result<Self::Values<'a>, Failure> {
+                let mut left_out = const { in_query(Self::DOCS) };
+                for (name, _) in &request.query.parameters {
+                    if let Some(at) = Self::DOCS.iter().position(|doc| doc.name == *name) {
+                        left_out &= !(1 << at);
+                    }
+                }
+                let mut faults = Faults::default();
+                let mut bit = 1;
+                let values = ($({
+                    let is_left_out = left_out & bit != 0;
+                    bit <<= 1;
+                    match <$name::Value<'a> as LeftOut>::VALUE {
+                        Some(value) if is_left_out => value,
+                        _ => $name::read(request, &mut faults)?,
+                    }
+                },)*);
+                faults.into_result()?;
+                Ok(values)
+            }
+        }
+    };
+}
+
+input!();
+input!(A);
+input!(A, B);
+input!(A, B, C);
+input!(A, B, C, D);
+input!(A, B, C, D, E);
+input!(A, B, C, D, E, F);
+input!(A, B, C, D, E, F, G);
+input!(A, B, C, D, E, F, G, H);
+input!(A, B, C, D, E, F, G, H, I);
+input!(A, B, C, D, E, F, G, H, I, J);

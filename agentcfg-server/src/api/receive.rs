@@ -11,8 +11,8 @@ use crate::api::endpoint::Definition;
 use crate::api::model_calls::Target;
 use crate::http::body_budget::Share;
 use crate::http::errors::Failure;
-use crate::http::received_body::whole_body;
-use crate::http::request;
+use crate::http::received_body::{check_json, whole_body};
+use crate::http::request::MAX_BODY;
 
 /// The name under which the bodies of a caller are counted.
 pub(super) fn budget_name(caller: &Caller) -> String {
@@ -33,7 +33,7 @@ where
     match &endpoint.content {
         Content::Nothing => Ok(Bytes::new()),
         Content::Json(_) | Content::Rpc => {
-            request::check_json(&head.headers)?;
+            check_json(&head.headers)?;
             whole_body(body, endpoint.max_body, share).await
         }
         Content::OptionalJson(_) => read_optional_json(head, body, share).await,
@@ -41,7 +41,7 @@ where
             // At the other paths, providers accept other content types too, such as forms with files.
             let format = Target::of_path(head.uri.path()).and_then(|target| target.format());
             if format.is_some() {
-                request::check_json(&head.headers)?;
+                check_json(&head.headers)?;
             }
             whole_body(body, endpoint.max_body, share).await
         }
@@ -55,11 +55,11 @@ where
     B::Error: std::error::Error + 'static,
 {
     if head.headers.contains_key(header::CONTENT_TYPE) {
-        request::check_json(&head.headers)?;
+        check_json(&head.headers)?;
     }
-    let received = whole_body(body, request::MAX_BODY, share).await?;
+    let received = whole_body(body, MAX_BODY, share).await?;
     if !received.is_empty() {
-        request::check_json(&head.headers)?;
+        check_json(&head.headers)?;
     }
     Ok(received)
 }

@@ -15,8 +15,7 @@ use flate2::write::GzEncoder;
 use hyper::header::{self, HeaderMap};
 use tokio::sync::{OnceCell, Semaphore};
 
-use self::pieces::Failed;
-use crate::http::body::Content;
+pub(super) use self::pieces::Failed;
 
 /// Shorter answers fit into one packet with their head, and are left as they are.
 const MIN_LENGTH: usize = 1 << 10;
@@ -43,13 +42,14 @@ pub(crate) const IN_GZIP: &str = "-gzip";
 /// ```
 #[derive(Debug, Clone)]
 pub struct Compression {
-    shared: Option<Arc<Shared>>,
+    compressor: Option<Arc<Compressor>>,
     /// The length from which on a content is compressed for clients that accept gzip.
     pub(super) from_length: usize,
 }
 
+/// What compresses, with what the answers share.
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Compressor {
     /// How many answers are compressed on the blocking pool at a time.
     turns: Arc<Semaphore>,
     /// The description of the API.
@@ -65,12 +65,12 @@ impl Compression {
     /// ```
     pub fn on() -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        let shared = Shared {
+        let compressor = Compressor {
             turns: Arc::new(Semaphore::new(processors)),
             document: OnceCell::new(),
         };
         Self {
-            shared: Some(Arc::new(shared)),
+            compressor: Some(Arc::new(compressor)),
             from_length: MIN_LENGTH,
         }
     }
@@ -83,45 +83,37 @@ impl Compression {
     /// ```
     pub const fn off() -> Self {
         Self {
-            shared: None,
+            compressor: None,
             from_length: usize::MAX,
         }
     }
 
     /// Whether answers may be compressed.
     pub(crate) fn is_on(&self) -> bool {
-        self.shared.is_some()
+        self.compressor.is_some()
     }
 
-    /// The content in gzip; `None` when it must go out as it is.
-    pub(crate) async fn compress(&self, content: &Content) -> Option<Bytes> {
-        let compressed = self.shared.as_ref()?.compressed(content).await;
-        compressed
-            .inspect_err(|error| tracing::warn!(error, "an answer could not be compressed, and goes out as it is"))
-            .ok()
+    /// What compresses; `None` where answers go out as they are.
+    pub(super) fn compressor(&self) -> Option<&Compressor> {
+        self.compressor.as_deref()
     }
 }
 
-impl Shared {
-    async fn compressed(&self, content: &Content) -> Result<Bytes, Failed> {
-        match content {
-            Content::Made(body) => self.compress(vec![body.clone()]).await,
-            Content::List(list) => list.encoded(|parts| self.compress(parts)).await,
-            Content::Statuses(list) => list.encoded(|pieces| self.compress_pieces(pieces)).await,
-            Content::Document(text) => {
-                let compress = || self.compress(vec![Bytes::from_static(text.as_bytes())]);
-                self.document.get_or_try_init(compress).await.cloned()
-            }
-        }
+impl Compressor {
+    /// The description of the API in gzip. There is one, which is compressed once.
+    pub(super) async fn document(&self, text: &'static str) -> Result<Bytes, Failed> {
+        let compress = || self.compress(vec![Bytes::from_static(text.as_bytes())]);
+        self.document.get_or_try_init(compress).await.cloned()
     }
 
-    async fn compress(&self, parts: Vec<Bytes>) -> Result<Bytes, Failed> {
+    /// These parts of a text in gzip, one after the other.
+    pub(super) async fn compress(&self, parts: Vec<Bytes>) -> Result<Bytes, Failed> {
         let length = parts.iter().map(Bytes::len).sum();
         self.in_turn(length, move || gzip(&parts, LEVEL)).await
     }
 
     /// Compresses the pieces that are not compressed yet, and puts all together.
-    async fn compress_pieces(&self, pieces: Vec<StatusPiece>) -> Result<Bytes, Failed> {
+    pub(super) async fn compress_pieces(&self, pieces: Vec<StatusPiece>) -> Result<Bytes, Failed> {
         let new = pieces.iter().filter(|piece| !piece.has_form());
         let length = new.map(|piece| piece.text().len()).sum();
         self.in_turn(length, move || pieces::gzip(&pieces, LEVEL)).await

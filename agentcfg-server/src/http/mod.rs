@@ -12,7 +12,6 @@ pub mod cors;
 mod disconnect;
 pub mod errors;
 pub mod pulled;
-pub mod query;
 pub mod received_body;
 pub mod request;
 pub mod response;

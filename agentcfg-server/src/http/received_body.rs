@@ -1,13 +1,42 @@
-//! Receiving the body of a request.
+//! Receiving the body of a request, or discarding it.
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Body;
+use hyper::header::{self, HeaderMap};
 use memmap2::MmapMut;
 
 use crate::http::BodyTimeout;
 use crate::http::body_budget::{SMALL_BODY, Share};
 use crate::http::errors::Failure;
+
+/// Refuses a body whose content type is not JSON.
+///
+/// # Errors
+///
+/// 415 for another content type.
+pub fn check_json(headers: &HeaderMap) -> Result<(), Failure> {
+    let content_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    if headers.get_all(header::CONTENT_TYPE).iter().count() > 1 || !is_json(content_type) {
+        let message = "the body must have the header Content-Type: application/json";
+        return Err(Failure::unsupported_media_type(message));
+    }
+    Ok(())
+}
+
+fn is_json(content_type: &str) -> bool {
+    let media_type = content_type
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    let subtype = media_type.strip_prefix("application/").unwrap_or_default();
+    subtype == "json" || (subtype.len() > "+json".len() && subtype.ends_with("+json"))
+}
 
 /// Reads a body of at most so many bytes, which it takes from the budget first.
 ///
@@ -46,6 +75,26 @@ where
         received.add(data, capacity)?;
     }
     received.finish()
+}
+
+/// Reads and drops the rest of a short body that no endpoint reads, so that the connection can be reused; `false`
+/// when there is too much of it.
+pub async fn discard<B: Body<Data = Bytes> + Unpin>(body: &mut B) -> bool {
+    const SHORT: u64 = 64 << 10;
+    if body.is_end_stream() {
+        return true;
+    }
+    // A body of unknown length is not worth waiting for.
+    if body.size_hint().exact().is_none_or(|length| length > SHORT) {
+        return false;
+    }
+    loop {
+        match body.frame().await {
+            Some(Ok(_)) => {}
+            Some(Err(_)) => return false,
+            None => return true,
+        }
+    }
 }
 
 /// The bytes of a body that have arrived.
@@ -179,6 +228,27 @@ mod tests {
             assert!(*received == content, "{sizes:?}");
         }
         received.map_err(|failure| failure.status.as_u16())
+    }
+
+    #[test]
+    fn json_content_types() {
+        for good in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/merge-patch+json",
+        ] {
+            assert!(is_json(good), "{good}");
+        }
+        for bad in [
+            "",
+            "text/plain",
+            "text/json",
+            "application/+json",
+            "application/jsonx",
+            "json",
+        ] {
+            assert!(!is_json(bad), "{bad}");
+        }
     }
 
     #[tokio::test]

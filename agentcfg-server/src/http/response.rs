@@ -1,27 +1,30 @@
 //! Answers: what a handler gives, and how it becomes a response.
 
+#[cfg(test)]
+mod tests;
 mod values;
+mod whole;
 
-use agentcfg_core::model::{Cursor, ErrorBody, RateStatus, Tag};
+use std::cell::RefCell;
+
+use agentcfg_core::model::{Cursor, RateStatus, Tag};
 use agentcfg_core::service::{AgentList, StatusList};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Body as HttpBody;
+use http_body_util::Full;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 use serde::Serialize;
 
-use self::values::{RATE_LIMIT, RATE_REMAINING, RATE_RESET, cursor_value, decimal, figures, tag_value};
-use crate::http::body::{Body, BodyError, Content};
-use crate::http::compression::{self, Compression};
+use self::values::{cursor_value, decimal, tag_value};
+use crate::http::body::Body;
+use crate::http::compression::{Compression, Compressor, Failed, IN_GZIP, asks_for_gzip};
 use crate::http::errors::Failure;
 use crate::http::request::{Fields, REQUEST_ID};
 
 /// The number of the version of an agent that an answer is of.
 const AGENT_VERSION: HeaderName = HeaderName::from_static("agent-version");
 const CHANGE_CURSOR: HeaderName = HeaderName::from_static("change-cursor");
-const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// `Cache-Control` of what is new in each answer. A proxy that transforms a stream, such as by compression, holds it back.
 const UNCACHED: &str = "no-store, no-transform";
@@ -179,108 +182,54 @@ impl Reply {
         }
     }
 
-    /// A whole response, as it is.
-    pub fn whole(response: Response<Body>) -> Self {
-        Self {
-            relayed: Some(Box::new(response)),
-            ..Self::ok(Content::Document("")).plain()
-        }
-    }
-
-    /// 204 with a cookie.
-    pub fn cookie(cookie: HeaderValue) -> Self {
-        let mut response = Response::new(Body::default());
-        *response.status_mut() = StatusCode::NO_CONTENT;
-        let headers = response.headers_mut();
-        headers.insert(header::SET_COOKIE, cookie);
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        Self::whole(response)
-    }
-
-    /// The response of another service, as it is; its body is streamed.
-    pub fn relayed<B>(response: Response<B>) -> Self
-    where
-        B: HttpBody<Data = Bytes> + Send + 'static,
-        B::Error: std::error::Error + Send + Sync + 'static,
-    {
-        let response = response.map(|body| Body::Streamed(body.map_err(BodyError::new).boxed_unsync()));
-        Self::whole(response)
-    }
-
-    /// 200 with lines of JSON, which are streamed and never compressed.
-    pub fn lines<B>(body: B) -> Self
-    where
-        B: HttpBody<Data = Bytes, Error = BodyError> + Send + 'static,
-    {
-        Self::streamed(body, "application/x-ndjson")
-    }
-
-    /// 200 with JSON that is streamed and never compressed.
-    pub fn streamed_json<B>(body: B) -> Self
-    where
-        B: HttpBody<Data = Bytes, Error = BodyError> + Send + 'static,
-    {
-        Self::streamed(body, "application/json")
-    }
-
-    fn streamed<B>(body: B, content_type: &'static str) -> Self
-    where
-        B: HttpBody<Data = Bytes, Error = BodyError> + Send + 'static,
-    {
-        let mut response = Response::new(body);
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        Self::relayed(response)
-    }
-
-    /// A stream of server-sent events that begins at this position. It is never compressed, and its connection closes with it.
-    pub fn events<B>(stream: B, cursor: &str) -> Self
-    where
-        B: HttpBody<Data = Bytes> + Send + 'static,
-        B::Error: std::error::Error + Send + Sync + 'static,
-    {
-        let mut response = Response::new(stream);
-        let headers = response.headers_mut();
-        for (name, value) in [
-            (header::CONTENT_TYPE, "text/event-stream"),
-            (header::CACHE_CONTROL, UNCACHED),
-            (header::CONNECTION, "close"),
-            (ACCEL_BUFFERING, "no"),
-        ] {
-            headers.insert(name, HeaderValue::from_static(value));
-        }
-        insert(headers, CHANGE_CURSOR, cursor);
-        Self::relayed(response)
-    }
-
-    /// Negotiates the content coding. Whether it is gzip is the answer; [`Self::in_gzip`] then encodes the reply.
-    pub(crate) fn negotiates_gzip(
-        &mut self,
+    /// The response to a request with this head, in the content coding that it prefers. It has what every response carries:
+    /// this identifier, and the figures of the rate limit if the request was counted.
+    pub(crate) async fn into_response(
+        mut self,
+        (head, fields): (&Parts, &Fields<'_>),
         compression: &Compression,
-        method: &Method,
-        fields: &Fields<'_>,
-        headers: &HeaderMap,
-    ) -> bool {
+        rate: Option<&RateStatus>,
+        id: HeaderValue,
+    ) -> Response<Body> {
         let has_forms = self.form == Form::Open
-            && matches!(*method, Method::GET | Method::HEAD)
+            && matches!(head.method, Method::GET | Method::HEAD)
             && matches!(self.status, StatusCode::OK | StatusCode::NOT_MODIFIED)
             && self.content.len() >= compression.from_length;
-        if !has_forms {
-            return false;
+        if has_forms {
+            self.form = Form::Chosen;
+            if fields.has_accept_encoding && asks_for_gzip(&head.headers) {
+                self = Box::pin(self.in_gzip(compression)).await;
+            }
         }
-        self.form = Form::Chosen;
-        fields.has_accept_encoding && compression::asks_for_gzip(headers)
+        if let (Content::List(list), true, Some(rate)) = (&self.content, self.is_as_listed, rate)
+            && self.form == Form::Chosen
+            && self.status == StatusCode::OK
+        {
+            let fields = ListHead::of(list, |head| head.fields.clone());
+            let mut response = Response::new(self.content.into_body());
+            *response.headers_mut() = fields;
+            fill(response.headers_mut(), rate, id);
+            return response;
+        }
+        let mut response = self.spelled_out().written();
+        complete(response.headers_mut(), rate, id);
+        response
     }
 
     /// The reply in gzip, if it can be compressed.
-    pub(crate) async fn in_gzip(self, compression: &Compression) -> Self {
+    async fn in_gzip(self, compression: &Compression) -> Self {
         if self.status == StatusCode::NOT_MODIFIED {
             return self.chosen_gzip(Bytes::new());
         }
-        match compression.compress(&self.content).await {
-            Some(body) => self.chosen_gzip(body),
-            None => self,
+        let Some(compressor) = compression.compressor() else {
+            return self;
+        };
+        match self.content.in_gzip(compressor).await {
+            Ok(body) => self.chosen_gzip(body),
+            Err(error) => {
+                tracing::warn!(error, "an answer could not be compressed, and goes out as it is");
+                self
+            }
         }
     }
 
@@ -306,24 +255,6 @@ impl Reply {
         }
     }
 
-    /// The response, with what every response carries: this identifier, and the figures of the rate limit if the request was
-    /// counted.
-    pub fn into_response(self, rate: Option<&RateStatus>, id: HeaderValue) -> Response<Body> {
-        if let (Content::List(list), true, Some(rate)) = (&self.content, self.is_as_listed, rate)
-            && self.form == Form::Chosen
-            && self.status == StatusCode::OK
-        {
-            let fields = ListHead::of(list, |head| head.fields.clone());
-            let mut response = Response::new(self.content.into_body());
-            *response.headers_mut() = fields;
-            fill(response.headers_mut(), rate, id);
-            return response;
-        }
-        let mut response = self.spelled_out().written();
-        complete(response.headers_mut(), rate, id);
-        response
-    }
-
     fn written(self) -> Response<Body> {
         let version = self.version.map(decimal);
         if let Some(mut response) = self.relayed {
@@ -342,7 +273,7 @@ impl Reply {
         let headers = response.headers_mut();
         if let Some(tag) = self.tag {
             let value = match self.form {
-                Form::Gzip => tag_value(tag, compression::IN_GZIP),
+                Form::Gzip => tag_value(tag, IN_GZIP),
                 Form::Plain | Form::Open | Form::Chosen => tag_value(tag, ""),
             };
             headers.insert(header::ETAG, value);
@@ -366,6 +297,56 @@ impl Reply {
     }
 }
 
+/// Lists from this length on are sent in the pieces that they have, so that none is copied.
+const LONG_LIST: usize = 64 << 10;
+
+/// The content of a reply, as JSON.
+#[derive(Debug)]
+enum Content {
+    /// What was written for this request.
+    Made(Bytes),
+    /// A list that other responses share.
+    List(AgentList),
+    /// Statuses that other responses share.
+    Statuses(StatusList),
+    /// A text that never changes.
+    Document(&'static str),
+}
+
+impl Content {
+    fn len(&self) -> usize {
+        match self {
+            Self::Made(body) => body.len(),
+            Self::List(list) => list.json_len(),
+            Self::Statuses(list) => list.json_len(),
+            Self::Document(text) => text.len(),
+        }
+    }
+
+    /// The content in gzip. Lists keep that form.
+    async fn in_gzip(&self, compressor: &Compressor) -> Result<Bytes, Failed> {
+        match self {
+            Self::Made(body) => compressor.compress(vec![body.clone()]).await,
+            Self::List(list) => list.encoded(|parts| compressor.compress(parts)).await,
+            Self::Statuses(list) => list.encoded(|pieces| compressor.compress_pieces(pieces)).await,
+            Self::Document(text) => compressor.document(text).await,
+        }
+    }
+
+    fn into_body(self) -> Body {
+        Body::Whole(Full::new(match self {
+            Self::List(list) if list.json_len() >= LONG_LIST => return Body::Pieces(list.json_parts().into_iter()),
+            Self::Statuses(list) if list.json_len() >= LONG_LIST => {
+                return Body::Pieces(list.json_parts().into_iter());
+            }
+            Self::List(list) => list.json(),
+            Self::Statuses(list) => list.json(),
+            Self::Made(body) => body,
+            Self::Document(text) => Bytes::from_static(text.as_bytes()),
+        }))
+    }
+}
+
 fn json_response(status: StatusCode, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -376,36 +357,16 @@ fn json_response(status: StatusCode, body: Body) -> Response<Body> {
     response
 }
 
-impl Failure {
-    /// The response: `{"error": "<message>"}`.
-    pub fn to_response(&self) -> Response<Body> {
-        let body = serde_json::to_vec(&ErrorBody {
-            error: self.message.clone(),
-        })
-        .unwrap_or_default();
-        let mut response = json_response(self.status, Body::Whole(Full::new(body.into())));
-        let headers = response.headers_mut();
-        if self.is_unauthorized() {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        if let Some(seconds) = self.retry_after {
-            headers.insert(header::RETRY_AFTER, seconds.into());
-        }
-        if let Some(methods) = &self.allow {
-            insert(headers, header::ALLOW, methods);
-        }
-        if self.is_final {
-            headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
-        }
-        response
-    }
-}
-
 /// The fields of a [`ListHead`] that have a value.
 const KEPT: usize = 4;
 
 /// The fields that [`fill`] gives a value to, in this order.
-const FILLED: [HeaderName; 4] = [RATE_LIMIT, RATE_REMAINING, RATE_RESET, REQUEST_ID];
+const FILLED: [HeaderName; 4] = [
+    HeaderName::from_static("x-ratelimit-limit"),
+    HeaderName::from_static("x-ratelimit-remaining"),
+    HeaderName::from_static("x-ratelimit-reset"),
+    REQUEST_ID,
+];
 
 /// The header fields of an answer with a list in its plain form. The list keeps them, so that an answer copies them.
 struct ListHead {
@@ -446,6 +407,40 @@ fn fill(headers: &mut HeaderMap, rate: &RateStatus, id: HeaderValue) {
     }
 }
 
+/// The three figures of the rate limit: the limit, what remains of it, and when the window ends.
+fn figures(rate: &RateStatus) -> [HeaderValue; 3] {
+    let limit = u64::from(rate.limit);
+    let reset = u64::try_from(rate.reset_unix_seconds()).unwrap_or_default();
+    let (limit, reset) = RECENT.with_borrow_mut(|[limits, resets]| (limits.of(limit), resets.of(reset)));
+    [limit, decimal(u64::from(rate.remaining)), reset]
+}
+
+thread_local! {
+    /// The limits and the ends of windows of recent answers.
+    static RECENT: RefCell<[Recent; 2]> = const { RefCell::new([Recent([const { None }; PLACES]), Recent([const { None }; PLACES])]) };
+}
+
+/// Windows that are open end within a minute, so that the ends of all of them have places of their own.
+const PLACES: usize = 64;
+
+/// Numbers of recent answers as values of fields: most answers share them, and sharing costs less than writing. A number has
+/// one place, which it takes from another one.
+struct Recent([Option<(u64, HeaderValue)>; PLACES]);
+
+impl Recent {
+    fn of(&mut self, number: u64) -> HeaderValue {
+        let place = &mut self.0[(number % PLACES as u64) as usize];
+        match place {
+            Some((known, value)) if *known == number => value.clone(),
+            _ => {
+                let value = decimal(number);
+                *place = Some((number, value.clone()));
+                value
+            }
+        }
+    }
+}
+
 /// Adds what every response carries; see [`Reply::into_response`].
 pub fn complete(headers: &mut HeaderMap, rate: Option<&RateStatus>, id: HeaderValue) {
     if let Some(rate) = rate {
@@ -460,35 +455,5 @@ pub fn complete(headers: &mut HeaderMap, rate: Option<&RateStatus>, id: HeaderVa
 pub fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_field_of_a_list_gets_its_own_value() {
-        let cursor: Cursor = "k3j9x0ab-00000000-0000-0000-0000-000000000000-c7".parse().unwrap();
-        let mut fields = ListHead::new(Tag::list(cursor.epoch(), 7), cursor).fields;
-        let kept = fields.clone();
-        let rate = RateStatus {
-            limit: 100,
-            remaining: 99,
-            reset_unix_millis: 1_795_167_060_000,
-        };
-        fill(&mut fields, &rate, HeaderValue::from_static("request-1"));
-        assert_eq!(fields.len(), KEPT + FILLED.len());
-        for (name, value) in [
-            ("x-ratelimit-limit", "100"),
-            ("x-ratelimit-remaining", "99"),
-            ("x-ratelimit-reset", "1795167060"),
-            ("x-request-id", "request-1"),
-        ] {
-            assert_eq!(fields[name], value, "{name}");
-        }
-        for name in ["content-type", "etag", "change-cursor", "vary"] {
-            assert_eq!(fields[name], kept[name], "{name}");
-        }
     }
 }

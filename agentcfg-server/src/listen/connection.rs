@@ -1,24 +1,31 @@
-//! One HTTP/1 connection, and the services that a listener takes for its connections.
+//! One HTTP/1 connection, the call of its service for each request, and the services that a listener takes.
 
+use std::any::Any;
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::poll_fn;
-use std::pin::pin;
-use std::task::{Context, Poll};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
-use hyper::body::{Body, Incoming};
+use futures_util::FutureExt;
+use http_body_util::Either;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::TokioIo;
+use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tower_service::Service;
 
-use super::exchange::{Exchange, Phase, answer};
+use super::answers;
 use super::limits::Limits;
-use super::socket::{Peer, Socket};
-use crate::http::request::Outline;
+use super::socket::{Exchange, Peer, Phase, ResponseGuard, Socket};
+use crate::http;
+use crate::http::request::{REQUEST_ID, RequestIds, echoed_id};
 
 /// The maximum size of a request head that hyper reads. It is well above the limits of the service, so that the service
 /// refuses with its own message, and below 64 KiB, the maximum of a header name in hyper.
@@ -34,15 +41,14 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let exchange = Exchange::default();
-    let socket = Socket::new(stream, exchange.clone(), &limits);
+    let socket = Socket::new(stream, exchange.clone(), limits);
     let service_side = exchange.clone();
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         let has_body = !request.body().is_end_stream();
         let guard = service_side.begin(has_body, request.version() < Version::HTTP_11);
-        let outline = Outline::of(request.headers());
-        let sent_id = outline.request_id.cloned();
+        let (sent_id, may_ask_for_events) = outline(request.headers());
         // Other calls with safe methods are short: they do not need the handle, and inserting it has a cost.
-        if outline.may_ask_for_events || !request.method().is_safe() {
+        if may_ask_for_events || !request.method().is_safe() {
             request.extensions_mut().insert(service_side.disconnect());
         }
         answer(service.clone(), request, sent_id, guard)
@@ -67,6 +73,145 @@ where
     };
     if let Err(error) = ended {
         tracing::debug!(error = &error as &dyn Error, "connection ended early");
+    }
+}
+
+/// What the connection needs of a request's header fields, found in one pass over them, which costs less than a lookup: the
+/// caller's own identifier of the request, and whether `Accept` names the media type of server-sent events in whatever way.
+fn outline(headers: &HeaderMap) -> (Option<HeaderValue>, bool) {
+    let (mut sent_id, mut may_ask_for_events) = (None, false);
+    for (name, value) in headers {
+        if name == header::ACCEPT {
+            may_ask_for_events |= memchr::memmem::find(value.as_bytes(), b"event-stream").is_some();
+        } else if name == REQUEST_ID && sent_id.is_none() {
+            sent_id = echoed_id(value).cloned();
+        }
+    }
+    (sent_id, may_ask_for_events)
+}
+
+/// Calls the service for one request, as soon as it is ready, and gives its response a body that `guard` follows. A call that
+/// panics is answered with 500; `sent_id` is the caller's own identifier of the request, for that response.
+pub(super) fn answer<S, R, B, G>(
+    mut service: S,
+    request: Request<R>,
+    sent_id: Option<HeaderValue>,
+    guard: G,
+) -> Answer<impl Future<Output = Result<Response<B>, Infallible>>, G>
+where
+    S: Service<Request<R>, Response = Response<B>, Error = Infallible> + Send + 'static,
+    S::Future: Send,
+    R: Send + 'static,
+{
+    let begun = catch_unwind(AssertUnwindSafe(|| {
+        // The services of this crate are always ready, so that path allocates nothing.
+        let ready = service.poll_ready(&mut Context::from_waker(Waker::noop()));
+        if ready.is_ready() {
+            return service.call(request).left_future();
+        }
+        let later = async move {
+            let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
+            service.call(request).await
+        };
+        later.boxed().right_future()
+    }));
+    // A panic is resumed where the future is polled, so that one place handles both.
+    let call = begun.unwrap_or_else(|panic| async move { resume_unwind(panic) }.boxed().right_future());
+    let guard = Some(guard);
+    Answer { call, sent_id, guard }
+}
+
+pin_project! {
+    /// The response to one request; see [`answer`]. An `async` block or a combinator would move or store the call's future
+    /// once more.
+    pub(super) struct Answer<F, G> {
+        #[pin]
+        call: F,
+        sent_id: Option<HeaderValue>,
+        guard: Option<G>,
+    }
+}
+
+impl<F, B, G> Future for Answer<F, G>
+where
+    F: Future<Output = Result<Response<B>, Infallible>>,
+    G: Follow,
+{
+    type Output = Result<Response<G::Followed<Either<B, http::Body>>>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        // Unwind safety: the call is not polled again after a panic, so its incomplete state is never used.
+        let outcome = catch_unwind(AssertUnwindSafe(|| this.call.poll(cx)));
+        let response = match outcome {
+            Ok(polled) => {
+                let Ok(response) = ready!(polled);
+                response.map(Either::Left)
+            }
+            Err(panic) => {
+                let id = this.sent_id.take().unwrap_or_else(|| RequestIds::new().next());
+                tracing::error!(
+                    request_id = id.to_str().unwrap_or_default(),
+                    panic = panic_message(&*panic),
+                    "a service call panicked"
+                );
+                answers::panicked(id).map(Either::Right)
+            }
+        };
+        let guard = this.guard.take();
+        Poll::Ready(Ok(response.map(|body| G::follow(guard, body))))
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+/// Follows the response body to its end.
+pub(super) trait Follow: Sized {
+    /// A body that is followed.
+    type Followed<B>;
+
+    /// Puts a body under observation. It is called once; later calls have no `guard`.
+    fn follow<B>(guard: Option<Self>, body: B) -> Self::Followed<B>;
+}
+
+impl Follow for ResponseGuard {
+    type Followed<B> = Tracked<B>;
+
+    fn follow<B>(guard: Option<Self>, body: B) -> Tracked<B> {
+        Tracked { body, _guard: guard }
+    }
+}
+
+/// A response body that holds the guard of its response.
+#[derive(Debug)]
+pub(super) struct Tracked<B> {
+    body: B,
+    _guard: Option<ResponseGuard>,
+}
+
+impl<B: Body + Unpin> Body for Tracked<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -136,24 +281,45 @@ pub struct EachConnection<T, F> {
 }
 
 impl<T, F: Clone> Connect for EachConnection<T, F> {
-    type Service = WithState<T, F>;
+    type Service = ServiceFn<T, F>;
 
-    fn connect(&self) -> WithState<T, F> {
-        WithState {
+    fn connect(&self) -> ServiceFn<T, F> {
+        ServiceFn {
             state: (self.connect)(&self.state),
             call: self.call.clone(),
         }
     }
 }
 
-/// The service of one connection; see [`each_connection`].
+/// Makes a service from an async function, for [`serve`](super::serve).
+///
+/// ```
+/// use agentcfg_server::listen::service_fn;
+/// use hyper::{Request, Response, body::Incoming};
+/// use std::convert::Infallible;
+/// let hello = service_fn(async |_: Request<Incoming>| Ok::<_, Infallible>(Response::new("hello".to_owned())));
+/// ```
+pub fn service_fn<F, Fut>(call: F) -> ServiceFn<F, Call<F, Fut>>
+where
+    F: Fn(Request<Incoming>) -> Fut,
+{
+    ServiceFn {
+        state: call,
+        call: |call, request| call(request),
+    }
+}
+
+/// A function that answers a request with the state of a [`ServiceFn`].
+pub type Call<T, Fut> = fn(&T, Request<Incoming>) -> Fut;
+
+/// A service that calls a function with its state, of which the services of [`service_fn`] and [`each_connection`] are.
 #[derive(Debug, Clone, Copy)]
-pub struct WithState<T, F> {
+pub struct ServiceFn<T, F> {
     state: T,
     call: F,
 }
 
-impl<T, F, Fut, B> Service<Request<Incoming>> for WithState<T, F>
+impl<T, F, Fut, B> Service<Request<Incoming>> for ServiceFn<T, F>
 where
     F: Fn(&T, Request<Incoming>) -> Fut,
     Fut: Future<Output = Result<Response<B>, Infallible>>,
@@ -168,41 +334,5 @@ where
 
     fn call(&mut self, request: Request<Incoming>) -> Fut {
         (self.call)(&self.state, request)
-    }
-}
-
-/// Makes a service from an async function, for [`serve`](super::serve).
-///
-/// ```
-/// use agentcfg_server::listen::service_fn;
-/// use hyper::{Request, Response, body::Incoming};
-/// use std::convert::Infallible;
-/// let hello = service_fn(async |_: Request<Incoming>| Ok::<_, Infallible>(Response::new("hello".to_owned())));
-/// ```
-pub fn service_fn<F>(call: F) -> ServiceFn<F> {
-    ServiceFn { call }
-}
-
-/// See [`service_fn`].
-#[derive(Debug, Clone, Copy)]
-pub struct ServiceFn<F> {
-    call: F,
-}
-
-impl<F, Fut, B> Service<Request<Incoming>> for ServiceFn<F>
-where
-    F: Fn(Request<Incoming>) -> Fut,
-    Fut: Future<Output = Result<Response<B>, Infallible>>,
-{
-    type Response = Response<B>;
-    type Error = Infallible;
-    type Future = Fut;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Incoming>) -> Fut {
-        (self.call)(request)
     }
 }

@@ -6,7 +6,6 @@
 mod accept;
 mod answers;
 mod connection;
-mod exchange;
 mod files;
 mod framing;
 #[cfg(feature = "fuzzing")]
@@ -33,7 +32,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tower_service::Service;
 
-pub use connection::{Connect, EachConnection, ServiceFn, WithState, each_connection, service_fn};
+pub use connection::{Call, Connect, EachConnection, ServiceFn, each_connection, service_fn};
 pub use files::fit_to_open_files;
 pub use http2::{StreamBody, StreamBodyError};
 pub use limits::Limits;

@@ -2,9 +2,14 @@
 //! close.
 //!
 //! On the fast path every call is forwarded, vectored writes included, and nothing is copied.
+//!
+//! The socket depends on the state of the request and the response, the [`Exchange`]: bytes that hyper writes while no
+//! request was passed to the service are a refusal by hyper, and the timeout of a read depends on what is read.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -14,16 +19,15 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::answers;
-use super::exchange::{Exchange, Phase};
 use super::framing::Framing;
-use super::limits::{BodyPace, LINGER_IDLE, LINGER_TOTAL, Limits};
-use crate::http::BodyTimeout;
+use super::limits::{LINGER_IDLE, LINGER_TOTAL, Limits};
+use crate::http::{BodyTimeout, Disconnect, WatchClient};
 
 /// See the module's text.
 pub(super) struct Socket<T: Peer> {
     io: T,
     exchange: Exchange,
-    timeouts: Timeouts,
+    limits: Limits,
     /// What the pending read waits for, and its deadline.
     deadline: Option<(Awaited, Instant)>,
     /// Bytes of the body that have arrived since its deadline was set.
@@ -81,12 +85,6 @@ struct LingeringClose {
     end: Instant,
 }
 
-struct Timeouts {
-    head: Duration,
-    body: BodyPace,
-    idle: Duration,
-}
-
 /// The time limit of a pending write. Each write that succeeds starts it again.
 #[derive(Debug)]
 pub(super) struct WriteTimeout {
@@ -137,23 +135,18 @@ enum Head {
 }
 
 impl<T: Peer> Socket<T> {
-    pub(super) fn new(io: T, exchange: Exchange, limits: &Limits) -> Self {
-        let timeouts = Timeouts {
-            head: limits.header_timeout,
-            body: limits.body_pace(),
-            idle: limits.idle_timeout,
-        };
+    pub(super) fn new(io: T, exchange: Exchange, limits: Limits) -> Self {
         // The first request has no request before it, so the header timeout applies instead of the idle timeout.
-        let first = Instant::now() + timeouts.head;
+        let first = Instant::now() + limits.header_timeout;
         Self {
             io,
             exchange,
-            timeouts,
             deadline: Some((Awaited::Request, first)),
             body_received: 0,
             read_timer: Box::pin(sleep_until(first)),
             read_waker: None,
             write_timeout: WriteTimeout::new(limits.write_timeout),
+            limits,
             head: Head::Nothing,
             framing: Framing::default(),
             replacement: None,
@@ -195,9 +188,9 @@ impl<T: Peer> Socket<T> {
             Some((same, deadline)) if same == awaited => deadline,
             _ => {
                 let time = match awaited {
-                    Awaited::Request => self.timeouts.idle,
-                    Awaited::Head => self.timeouts.head,
-                    Awaited::Body => self.timeouts.body.time,
+                    Awaited::Request => self.limits.idle_timeout,
+                    Awaited::Head => self.limits.header_timeout,
+                    Awaited::Body => self.limits.body_timeout,
                 };
                 let deadline = Instant::now() + time;
                 self.deadline = Some((awaited, deadline));
@@ -206,7 +199,7 @@ impl<T: Peer> Socket<T> {
             }
         };
         let deadline = match awaited {
-            Awaited::Body => self.timeouts.body.deadline(deadline, self.body_received),
+            Awaited::Body => self.limits.body_pace().deadline(deadline, self.body_received),
             _ => deadline,
         };
         // The timer is moved only to an earlier deadline. A later deadline is set when the timer fires: that happens
@@ -294,13 +287,13 @@ impl<T: AsyncRead + Peer + Unpin> AsyncRead for Socket<T> {
         match Pin::new(&mut self.io).poll_read(cx, buffer) {
             Poll::Ready(Ok(())) => {
                 let bytes = &mut buffer.filled_mut()[before..];
+                self.body_received += bytes.len() as u64;
+                self.track_head(bytes);
                 // hyper would accept the request. In no part of a head it accepts NUL, so that it refuses this one, and
                 // after the requests before it.
                 if let Some(at) = self.framing.scan(bytes) {
                     bytes[at] = 0;
                 }
-                self.body_received += bytes.len() as u64;
-                self.track_head(bytes);
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -378,5 +371,124 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
         }
         ready!(self.poll_linger(cx));
         Poll::Ready(Ok(()))
+    }
+}
+
+/// The state of one connection, shared by its socket and its service. Everything runs in one task; the atomics are needed
+/// only because the types must be `Send` and `Sync`.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Exchange(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    phase: AtomicU8,
+    body_sent: AtomicBool,
+    /// Whether the request is HTTP/1.0, where the end of the connection may mark the end of the response.
+    is_http10: AtomicBool,
+    /// Whether the service polls for a disconnect of the client.
+    watched: AtomicBool,
+    left: AtomicBool,
+    /// Whether `end` is set, so that the start of a request takes no lock.
+    has_end: AtomicBool,
+    /// When the client must have taken the whole response.
+    end: Mutex<Option<Instant>>,
+}
+
+/// The phase of the current request and response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// No complete request head was passed to the service yet.
+    AwaitingRequest,
+    /// The service has the request, or hyper is reading its response body.
+    Responding,
+    /// hyper has the whole response and may still buffer a part of it.
+    Flushing,
+}
+
+impl Exchange {
+    pub(super) fn phase(&self) -> Phase {
+        match self.0.phase.load(Relaxed) {
+            0 => Phase::AwaitingRequest,
+            1 => Phase::Responding,
+            _ => Phase::Flushing,
+        }
+    }
+
+    /// The service gets a request. Dropping the returned guard marks the end of the response.
+    pub(super) fn begin(&self, has_body: bool, is_http10: bool) -> ResponseGuard {
+        self.0.phase.store(1, Relaxed);
+        self.0.is_http10.store(is_http10, Relaxed);
+        self.0.body_sent.store(has_body, Relaxed);
+        self.0.watched.store(false, Relaxed);
+        self.0.left.store(false, Relaxed);
+        self.0.has_end.store(false, Relaxed);
+        ResponseGuard(self.clone())
+    }
+
+    /// Whether the service polls for a disconnect of the client that was not detected yet.
+    pub(super) fn is_watched(&self) -> bool {
+        self.phase() == Phase::Responding && self.0.watched.load(Relaxed) && !self.0.left.load(Relaxed)
+    }
+
+    /// Notes that the client has closed the connection or its sending side.
+    pub(super) fn disconnected(&self) {
+        self.0.left.store(true, Relaxed);
+    }
+
+    /// When the client must have taken the whole response, if the service has said so.
+    pub(super) fn end(&self) -> Option<Instant> {
+        let has_end = self.0.has_end.load(Relaxed);
+        has_end.then(|| *self.0.end.lock().unwrap_or_else(PoisonError::into_inner))?
+    }
+
+    /// Whether an orderly close now would make an incomplete HTTP/1.0 response look complete.
+    pub(super) fn would_truncate_silently(&self) -> bool {
+        self.phase() != Phase::AwaitingRequest && self.0.is_http10.load(Relaxed)
+    }
+
+    /// The handle by which the service detects a disconnect.
+    pub(super) fn disconnect(&self) -> Disconnect {
+        Disconnect::new(Arc::clone(&self.0) as _)
+    }
+
+    /// Notes that the response was written to the socket completely.
+    pub(super) fn flushed(&self) {
+        self.0.phase.store(0, Relaxed);
+    }
+
+    /// Whether the client may still be sending a request body that is not read.
+    pub(super) fn may_be_sending(&self) -> bool {
+        self.0.body_sent.load(Relaxed)
+    }
+
+    /// Notes that the connection is between requests, so the client is sending no body.
+    pub(super) fn no_body_is_sent(&self) {
+        self.0.body_sent.store(false, Relaxed);
+    }
+}
+
+/// Marks the end of a response when it is dropped.
+#[derive(Debug)]
+pub(super) struct ResponseGuard(Exchange);
+
+impl Drop for ResponseGuard {
+    fn drop(&mut self) {
+        self.0.0.phase.store(2, Relaxed);
+    }
+}
+
+impl WatchClient for State {
+    fn poll_disconnected(&self, _: &mut Context<'_>) -> Poll<()> {
+        self.watched.store(true, Relaxed);
+        if self.left.load(Relaxed) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+
+    fn end_by(&self, end: std::time::Instant) {
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end.into());
+        self.has_end.store(true, Relaxed);
     }
 }

@@ -33,7 +33,8 @@ const WITHOUT_CIRCLES: [&[&str]; 5] = [
 /// Where status codes are named besides `http/errors.rs`, and which. Those that identity providers answer with are read,
 /// not chosen.
 const STATUS_CODES: &[(&str, &[&str])] = &[
-    ("http/response.rs", &["OK", "CREATED", "NO_CONTENT", "NOT_MODIFIED"]),
+    ("http/response.rs", &["OK", "CREATED", "NOT_MODIFIED"]),
+    ("http/response/whole.rs", &["NO_CONTENT"]),
     ("http/cors.rs", &["NO_CONTENT"]),
     ("api/app.rs", &["NOT_MODIFIED"]),
     ("api/mcp/message.rs", &["OK", "ACCEPTED", "BAD_REQUEST", "NOT_FOUND"]),

@@ -108,14 +108,15 @@ impl Verified {
     }
 }
 
-/// The result of a lookup of a well-formed API key.
+/// The result of a lookup of a credential.
 pub(super) enum Known {
-    /// Unknown: the key was not verified, or its record may have changed since. Read the record.
+    /// Unknown: the text is no API key, the key was not verified, or its record may have changed since.
     Unknown,
     /// It is not the key's plaintext, or the key has expired.
     Refused,
     /// The key is valid.
     Good {
+        id: Id,
         facts: KeyFacts,
         /// The request, if it was counted here.
         rate: Option<RateDecision>,
@@ -187,8 +188,12 @@ impl KeyTable {
         }
     }
 
-    /// The fast path of an entry: all of it for a key that is known and whose record has not changed.
-    pub(super) fn enter(&self, text: &Parts, at: Moment, stamps: &Stamps, counts: bool) -> Known {
+    /// The fast path of an entry: all of it for a key that is known and whose record has not changed. The request is counted
+    /// if `counts` is true.
+    pub(super) fn enter(&self, credential: &str, at: Moment, stamps: &Stamps, counts: bool) -> Known {
+        let Some(text) = Parts::of(credential) else {
+            return Known::Unknown;
+        };
         let known = self.look(&text.id, |slot| {
             let Some(verified) = slot.verified.as_ref().filter(|known| known.facts.are_current(stamps)) else {
                 return Known::Unknown;
@@ -198,6 +203,7 @@ impl KeyTable {
             }
             let facts = verified.facts;
             Known::Good {
+                id: text.id,
                 facts,
                 rate: counts.then(|| slot.window.hit(facts.rate_limit, at)),
                 note: slot.is_use_due(at),

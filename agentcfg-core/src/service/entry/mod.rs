@@ -6,7 +6,7 @@
 //!    [`SessionVerifier`](crate::session::SessionVerifier) verifies. A malformed key costs no read.
 //! 2. **Known key.** A key that was verified before is in the key table. If the validity stamp of its record is current, the
 //!    table answers alone: fingerprint, expiry, rate window and last use, in one lookup ([`key_table`]).
-//! 3. **Record.** Otherwise the record is read. A key that is missing, revoked or expired is refused here.
+//! 3. **Record.** Otherwise the record is read ([`verify`]). A key that is missing, revoked or expired is refused here.
 //! 4. **Slow check.** A plaintext that was not verified against this version of the record is hashed: once for all requests
 //!    that bring it at the same time (single-flight), on threads of their own ([`plaintext`]).
 //! 5. **Rate window.** Only requests with a valid credential count.
@@ -18,7 +18,6 @@
 //! A revocation takes effect at once. What a [`Caller`] may do is decided again in each method of the service, on the
 //! current record ([`access`](super::access)).
 
-mod caller;
 mod hashing;
 mod key_table;
 pub(super) mod last_use;
@@ -26,24 +25,22 @@ mod plaintext;
 mod prefetch;
 #[cfg(test)]
 mod tests;
+mod verify;
 
-pub use self::caller::Caller;
-pub(super) use self::caller::{ApiKeyCaller, Kind, UserSession};
+use std::fmt;
+use std::sync::Arc;
+
+use self::key_table::Known;
 pub(super) use self::key_table::{KeyFacts, KeyTable};
-use self::key_table::{Known, Verified};
 pub(super) use self::last_use::LastUses;
 pub(super) use self::plaintext::Plaintexts;
 pub(super) use self::prefetch::Prefetch;
-use super::records::{self, Encoded, StoredApiKey};
 use super::{AgentCfg, Counting};
 use crate::clock::Moment;
 use crate::error::{Error, ErrorKind};
-use crate::model::RateStatus;
+use crate::model::{Actor, ActorType, Message, Permission, RateStatus, Timestamp, UserId, WorkspaceId};
 use crate::rate_limit::{RateDecision, RateLimited, Subject};
-use crate::session::{Session, SessionError};
-use crate::store::Stamp;
-use crate::token::{self, Parts};
-use crate::validate::Invalid;
+use crate::token;
 
 /// An admitted request: its caller, and the figures of its rate window.
 ///
@@ -143,31 +140,37 @@ impl AgentCfg {
     /// to answer with.
     pub async fn enter(&self, credential: &str) -> Result<Entry, EntryError> {
         let at = self.moment();
-        match self.enter_from_memory(credential, at) {
-            Some(entry) => entry,
-            // Rare. Boxed, so that the future of the fast path stays small: it is moved with the request.
-            None => Box::pin(self.enter_by_store(credential, at)).await,
+        // Windows are in the key table unless requests are counted together with other servers.
+        if !self.inner.remote_store && matches!(self.inner.counting, Counting::Here(_)) {
+            match self.known_caller(credential, at, true) {
+                Some(Ok((caller, Some(decision)))) => {
+                    let rate = decision.into_result()?;
+                    return Ok(Entry { caller, rate });
+                }
+                Some(Err(error)) => return Err(error.into()),
+                Some(Ok((_, None))) | None => {}
+            }
         }
+        // Rare. Boxed, so that the future of the fast path stays small: it is moved with the request.
+        Box::pin(self.enter_by_store(credential, at)).await
     }
 
-    /// All steps for an API key that the table knows and whose record has not changed; `None` for any other credential, and
-    /// where requests are counted elsewhere.
-    fn enter_from_memory(&self, credential: &str, at: Moment) -> Option<Result<Entry, EntryError>> {
-        if self.inner.remote_store || !matches!(self.inner.counting, Counting::Here(_)) {
-            return None;
-        }
-        let text = Parts::of(credential)?;
-        match self.inner.keys.enter(&text, at, &self.inner.stamps, true) {
-            Known::Good { facts, rate, note } => {
+    /// Steps 1, 2 and 6 for an API key that the table knows and whose record has not changed, and step 5 if the request
+    /// counts; `None` for any other credential.
+    fn known_caller(
+        &self,
+        credential: &str,
+        at: Moment,
+        counts: bool,
+    ) -> Option<Result<(Caller, Option<RateDecision>), Error>> {
+        match self.inner.keys.enter(credential, at, &self.inner.stamps, counts) {
+            Known::Good { id, facts, rate, note } => {
                 if note {
-                    self.note_use(&text.id, at);
+                    self.note_use(&id, at);
                 }
-                Some(rate?.into_result().map_err(EntryError::RateLimited).map(|rate| Entry {
-                    caller: Caller::by_key(text.id, facts),
-                    rate,
-                }))
+                Some(Ok((Caller::by_key(id, facts), rate)))
             }
-            Known::Refused => Some(Err(unauthorized().into())),
+            Known::Refused => Some(Err(unauthorized())),
             Known::Unknown => None,
         }
     }
@@ -251,95 +254,12 @@ impl AgentCfg {
 
     /// Steps 1 to 4 and 6.
     async fn identify(&self, credential: &str, at: Moment) -> Result<Caller, Error> {
-        if !credential.starts_with(token::MARK) {
-            return Box::pin(self.identify_session(credential, at)).await;
+        match self.known_caller(credential, at, false) {
+            Some(known) => known.map(|(caller, _)| caller),
+            // Both are rare. Boxed, so that the future of the fast path stays small.
+            None if credential.starts_with(token::MARK) => Box::pin(self.identify_by_record(credential, at)).await,
+            None => Box::pin(self.identify_session(credential, at)).await,
         }
-        let text = Parts::of(credential).ok_or_else(unauthorized)?;
-        match self.inner.keys.enter(&text, at, &self.inner.stamps, false) {
-            Known::Good { facts, note, .. } => {
-                if note {
-                    self.note_use(&text.id, at);
-                }
-                Ok(Caller::by_key(text.id, facts))
-            }
-            Known::Refused => Err(unauthorized()),
-            // Rare. Boxed, so that the future of the fast path stays small.
-            Known::Unknown => Box::pin(self.identify_by_record(credential, at)).await,
-        }
-    }
-
-    /// The caller behind a key, by its record as it is stored now.
-    async fn identify_by_record(&self, plaintext: &str, at: Moment) -> Result<Caller, Error> {
-        let key_id = token::parse(plaintext).ok_or_else(unauthorized)?;
-        let key = records::api_key(key_id);
-        // Taken before the record is read, so that a change after the read ends the stamp.
-        let stamp = self.store().stamp(key.raw());
-        let record = self.read(key.encoded()).await?;
-        self.check_record(plaintext, record, stamp, at).await
-    }
-
-    /// Decides on a plaintext by the key's record. The stamp is older than the record.
-    async fn check_record(
-        &self,
-        plaintext: &str,
-        record: Option<Encoded<StoredApiKey>>,
-        stamp: Option<Stamp>,
-        at: Moment,
-    ) -> Result<Caller, Error> {
-        let text = Parts::of(plaintext).ok_or_else(unauthorized)?;
-        let record = record.ok_or_else(unauthorized)?;
-        let Parts { id, fingerprint } = text;
-        let known = self.inner.keys.verified_at(&id, record.version());
-        let facts = match known {
-            Some(verified) if verified.is_plaintext(&fingerprint) => verified.facts.with_stamp(stamp),
-            Some(_) => return Err(unauthorized()),
-            None => {
-                let stored = record.decode()?;
-                if !stored.value.is_good(at.now) {
-                    return Err(unauthorized());
-                }
-                let version = (id, stored.version);
-                let plaintexts = &self.inner.plaintexts;
-                plaintexts
-                    .check(plaintext, fingerprint, version, &stored.value.hash)
-                    .await?;
-                KeyFacts::of(&stored.value, stored.version, stamp, self.settings())
-            }
-        };
-        if facts.are_expired(|| at.now) {
-            return Err(unauthorized());
-        }
-        if known.is_none() || stamp.is_some() {
-            self.inner.keys.remember(id, Verified { facts, fingerprint }, at);
-        }
-        if self.inner.keys.is_use_due(&id, at) {
-            self.note_use(&id, at);
-        }
-        Ok(Caller::by_key(id, facts))
-    }
-
-    async fn identify_session(&self, token: &str, at: Moment) -> Result<Caller, Error> {
-        let verified = self.verify_token(token, at).await?;
-        let user_id = verified.user_id.parse();
-        let user_id = user_id.map_err(|error: Invalid| unauthorized().because(error))?;
-        let session = UserSession {
-            expires_at: verified.expires_at,
-            browser: None,
-        };
-        Ok(Caller::user(user_id, session))
-    }
-
-    /// The session of a token, as the identity provider sees it now.
-    pub(super) async fn verify_token(&self, token: &str, at: Moment) -> Result<Session, Error> {
-        let verified = self.inner.sessions.verify(token, at.now).await;
-        verified.map_err(|error| match error {
-            SessionError::Invalid(_) => unauthorized().because(error),
-            SessionError::Unavailable(_) => Error::new(
-                ErrorKind::Unavailable,
-                "the identity provider is unavailable, try again",
-            )
-            .because(error),
-        })
     }
 
     /// Step 5.
@@ -365,5 +285,202 @@ impl AgentCfg {
 
     pub(super) fn moment(&self) -> Moment {
         Moment::of(&*self.inner.clock)
+    }
+}
+
+/// An API key or a user whose credential was verified. See [`AgentCfg::authenticate`](crate::AgentCfg::authenticate).
+///
+/// It identifies the caller and carries no permissions: each method of the service decides on current records. Give it to the
+/// service that made it, or to another one on the same store.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+/// # fn main() -> Outcome { run(async |service, ada, studio| {
+/// assert_eq!(ada.user_id()?, "ada");
+/// assert_eq!(format!("{ada:?}"), "Caller(user \"ada\")");
+/// # Ok(()) }) }
+/// ```
+#[derive(Clone)]
+pub struct Caller {
+    pub(super) kind: Kind,
+    /// The reason that this caller gives for changes.
+    pub(super) message: Option<Message>,
+}
+
+#[derive(Clone)]
+pub(super) enum Kind {
+    ApiKey(ApiKeyCaller),
+    User { user_id: UserId, session: UserSession },
+}
+
+#[derive(Clone)]
+pub(super) struct ApiKeyCaller {
+    pub(super) id: token::Id,
+    /// The facts of its record on entry. Every use first checks whether they are still current.
+    pub(super) facts: KeyFacts,
+    pub(super) prefetch: Option<Arc<Prefetch>>,
+}
+
+/// The session of a user.
+#[derive(Debug, Clone, Default)]
+pub(super) struct UserSession {
+    /// When it ends; `None` for a user whom the embedding app has authenticated.
+    pub(super) expires_at: Option<Timestamp>,
+    /// The hash of the cookie, if it is a browser session.
+    pub(super) browser: Option<Arc<str>>,
+}
+
+impl Caller {
+    fn by_key(id: token::Id, facts: KeyFacts) -> Self {
+        let kind = Kind::ApiKey(ApiKeyCaller {
+            id,
+            facts,
+            prefetch: None,
+        });
+        Self { kind, message: None }
+    }
+
+    pub(super) fn user(user_id: UserId, session: UserSession) -> Self {
+        let kind = Kind::User { user_id, session };
+        Self { kind, message: None }
+    }
+
+    /// The same caller with what was read on entry, if it is an API key.
+    fn with_prefetch(mut self, prefetch: Arc<Prefetch>) -> Self {
+        if let Kind::ApiKey(key) = &mut self.kind {
+            key.prefetch = Some(prefetch);
+        }
+        self
+    }
+
+    /// The same caller, who gives this reason for a change: it is kept in the audit entry, and with the version if the
+    /// change makes one.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let ada = ada.with_message(Some("Not needed any more".parse()?));
+    /// service.delete_agent(&ada, Some(studio), "writer", &Precondition::None).await?;
+    /// let entry = service.audit_log(&ada, studio, 0, 1).await?.remove(0);
+    /// assert_eq!(entry.message.unwrap(), "Not needed any more");
+    /// # Ok(()) }) }
+    /// ```
+    #[must_use]
+    pub fn with_message(&self, message: Option<Message>) -> Self {
+        Self {
+            kind: self.kind.clone(),
+            message,
+        }
+    }
+
+    /// Refuses an API key whose scope, as it was on entry, lacks the permission. A user is never refused here: the role
+    /// depends on the workspace.
+    ///
+    /// It costs no read, so that a server can refuse early, before it reads a body. It grants nothing:
+    /// [`AgentCfg::authorize`](crate::AgentCfg::authorize) decides.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] when an API key's scope lacks the permission.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let eve = service.trusted_user("eve")?;
+    /// assert!(eve.check_scope(Permission::AgentsConfigure).is_ok(), "she has no scope that could lack it");
+    /// assert!(service.authorize(&eve, studio, Permission::AgentsConfigure).await.is_err());
+    /// # Ok(()) }) }
+    /// ```
+    pub fn check_scope(&self, permission: Permission) -> Result<(), Error> {
+        match &self.kind {
+            Kind::ApiKey(ApiKeyCaller { facts, .. }) if !facts.permissions.contains(permission) => Err(Error::new(
+                ErrorKind::Forbidden,
+                format!("an API key of scope {} lacks the permission {permission}", facts.scope),
+            )),
+            Kind::ApiKey(_) | Kind::User { .. } => Ok(()),
+        }
+    }
+
+    /// The user, when a session is required.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] for an API key.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(ada.user_id()?.as_str(), "ada");
+    /// # Ok(()) }) }
+    /// ```
+    pub fn user_id(&self) -> Result<&UserId, Error> {
+        match &self.kind {
+            Kind::User { user_id, .. } => Ok(user_id),
+            Kind::ApiKey(_) => Err(Error::new(
+                ErrorKind::Forbidden,
+                "this needs a session token, API keys cannot do it",
+            )),
+        }
+    }
+
+    /// The workspace of an API key.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(ada.key_workspace(), None, "a user may have many workspaces");
+    /// # Ok(()) }) }
+    /// ```
+    pub fn key_workspace(&self) -> Option<WorkspaceId> {
+        match &self.kind {
+            Kind::ApiKey(key) => Some(key.facts.workspace_id),
+            Kind::User { .. } => None,
+        }
+    }
+
+    /// When the credential expires; `None` for a key without an expiry, and for a user whom the embedding app has
+    /// authenticated.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(ada.expires_at(), None, "the example authenticated her itself");
+    /// # Ok(()) }) }
+    /// ```
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        match &self.kind {
+            Kind::ApiKey(key) => key.facts.expires_at(),
+            Kind::User { session, .. } => session.expires_at,
+        }
+    }
+
+    /// The actor of this caller's changes, for the audit log.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(ada.actor(), Actor { kind: ActorType::User, id: "ada".into() });
+    /// # Ok(()) }) }
+    /// ```
+    pub fn actor(&self) -> Actor {
+        match &self.kind {
+            Kind::ApiKey(key) => Actor {
+                kind: ActorType::ApiKey,
+                id: key.id.as_str().to_owned(),
+            },
+            Kind::User { user_id, .. } => Actor {
+                kind: ActorType::User,
+                id: user_id.to_string(),
+            },
+        }
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::ApiKey(key) => write!(f, "Caller(API key {})", key.id.as_str()),
+            Kind::User { user_id, .. } => write!(f, "Caller(user {user_id:?})"),
+        }
     }
 }

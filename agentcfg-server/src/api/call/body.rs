@@ -12,8 +12,7 @@ use hyper::header::HeaderMap;
 use super::{Call, ParameterDoc, Place, Received};
 use crate::api::schema::{ReadJson, Schema};
 use crate::http::errors::Failure;
-use crate::http::query::query_without;
-use crate::http::request::{MAX_BODY, MAX_LONG_BODY};
+use crate::http::request::{MAX_BODY, MAX_LONG_BODY, query_without};
 
 /// What body an endpoint takes.
 pub trait Body: Sized + Send {

@@ -10,8 +10,8 @@ use crate::api::answer::Relayed;
 use crate::api::call::parameters::{
     AgentId, CalledPath, CalledProvider, SelectedLabel, VersionNumber, WorkspaceIdOptional, selector,
 };
-use crate::api::call::{Call, Input, Passed};
-use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, KnownPath, Values};
+use crate::api::call::{Call, Passed};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, Input, KnownPath, Values};
 use crate::api::model_calls::{Draft, Format, Sent, Target};
 use crate::api::route::{Needs, Prefix, Route};
 use crate::http::errors::Failure;

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use crate::http::browser::Cookie;
 use crate::http::errors::Failure;
-use crate::http::query::Query;
+use crate::http::request::Query;
 use crate::http::{Body, Browser};
 
 /// Characters of each random text: 256 bits.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use flate2::{Compress, Crc, FlushCompress, Status};
 
 /// Why an answer could not be compressed: the server is shutting down.
-pub(super) type Failed = Box<dyn std::error::Error + Send + Sync>;
+pub(in crate::http) type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// The head of a gzip member without a name and a time (RFC 1952).
 const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];

@@ -1,48 +1,8 @@
-//! The values of header fields, most of which are written without formatting or an allocation.
+//! Numbers, tags and cursors as the values of header fields.
 
-use std::cell::RefCell;
-
-use agentcfg_core::model::{RateStatus, Tag};
+use agentcfg_core::model::Tag;
 use bytes::Bytes;
-use hyper::header::{HeaderName, HeaderValue};
-
-pub(super) const RATE_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-pub(super) const RATE_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-pub(super) const RATE_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
-
-/// The three figures of the rate limit: the limit, what remains of it, and when the window ends.
-pub(super) fn figures(rate: &RateStatus) -> [HeaderValue; 3] {
-    let limit = u64::from(rate.limit);
-    let reset = u64::try_from(rate.reset_unix_seconds()).unwrap_or_default();
-    let (limit, reset) = RECENT.with_borrow_mut(|[limits, resets]| (limits.of(limit), resets.of(reset)));
-    [limit, decimal(u64::from(rate.remaining)), reset]
-}
-
-thread_local! {
-    /// The limits and the ends of windows of recent answers.
-    static RECENT: RefCell<[Recent; 2]> = const { RefCell::new([Recent([const { None }; PLACES]), Recent([const { None }; PLACES])]) };
-}
-
-/// Windows that are open end within a minute, so that the ends of all of them have places of their own.
-const PLACES: usize = 64;
-
-/// Numbers of recent answers as values of fields: most answers share them, and sharing costs less than writing. A number has
-/// one place, which it takes from another one.
-struct Recent([Option<(u64, HeaderValue)>; PLACES]);
-
-impl Recent {
-    fn of(&mut self, number: u64) -> HeaderValue {
-        let place = &mut self.0[(number % PLACES as u64) as usize];
-        match place {
-            Some((known, value)) if *known == number => value.clone(),
-            _ => {
-                let value = decimal(number);
-                *place = Some((number, value.clone()));
-                value
-            }
-        }
-    }
-}
+use hyper::header::HeaderValue;
 
 /// A number as a field's value.
 pub(super) fn decimal(number: u64) -> HeaderValue {
@@ -85,26 +45,6 @@ fn made(text: &[u8]) -> HeaderValue {
 mod tests {
     use super::*;
     use crate::http::compression;
-
-    #[test]
-    fn figures_are_those_of_each_answer() {
-        let rate = |limit, seconds: i64| RateStatus {
-            limit,
-            remaining: 3,
-            reset_unix_millis: seconds * 1000,
-        };
-        for _ in 0..2 {
-            for (limit, reset) in [
-                (60, 1_795_167_000),
-                (60, 1_795_167_064),
-                (124, 1_795_167_000),
-                (1_000_000, 0),
-            ] {
-                let expected = [u64::from(limit), 3, reset as u64].map(|number| number.to_string());
-                assert_eq!(figures(&rate(limit, reset)), expected);
-            }
-        }
-    }
 
     #[test]
     fn a_tag_is_written_as_it_reads() {

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::body::Leftover;
-use crate::listen::exchange::Follow;
+use crate::listen::connection::Follow;
 use crate::listen::limits::{LINGER_IDLE, LINGER_TOTAL, Limits};
 
 /// The longest piece of a response that is given to the connection at a time. The client must take all but the last one within
