@@ -165,9 +165,11 @@ impl<W: Work> Flight<W> {
         };
         let shared = Arc::clone(shared);
         runtime.spawn(async move {
-            // The group is formed when this task runs, so that it has all requests of the task that reserved it, and after the
-            // tasks that are ready now.
-            tokio::task::yield_now().await;
+            // The group is formed when this task runs, so that it has all requests of the task that reserved it. For an engine
+            // that is near, also those of the tasks that are ready now.
+            if shared.work.is_near() {
+                tokio::task::yield_now().await;
+            }
             let Some(group) = flight.form() else { return };
             let (requests, callers): (Vec<_>, Vec<_>) = group
                 .into_iter()

@@ -96,8 +96,10 @@ impl Connections {
         }
     }
 
-    /// A read, and another statement with its own time limit, both safe to run twice. They go to the database in one message
-    /// over one connection, and the read is first. Without a statement the answer is no rows.
+    /// A read, and another statement with its own time limit, both safe to run twice. Without a statement the answer is no rows.
+    ///
+    /// To a [near](Self::is_near) database they go in one message over one connection, the read first, which costs the least.
+    /// To another they go over two connections at the same time, so that neither waits for the other.
     pub(super) async fn read_and(
         &self,
         read: Option<Step<'_>>,
@@ -109,6 +111,9 @@ impl Connections {
             (None, Some((limit, other))) => return (Ok(Vec::new()), self.rows_within(limit, &other).await),
             (None, None) => return (Ok(Vec::new()), Ok(Vec::new())),
         };
+        if !self.is_near() {
+            return tokio::join!(self.rows(&read), self.rows_within(limit, &other));
+        }
         let client = match self.client().await {
             Ok(client) => client,
             Err(error) => return (Err(error.clone()), Err(error)),
