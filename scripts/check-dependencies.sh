@@ -23,7 +23,7 @@ refuse agentcfg-core "--features redb,postgres,jwks,tls,schema,conformance" hype
 refuse agentcfg-core "--no-default-features --features etcd" axum tower-http redb tokio-postgres prost-build tonic-build
 refuse agentcfg-core "--no-default-features" redb argon2 jsonwebtoken tokio
 # An app that mounts the API needs nothing of the server's process.
-process="clap clap_complete clap_mangen toml redb tokio-postgres deadpool-postgres tonic prost prometheus-client tracing-subscriber"
+process="clap clap_complete clap_mangen toml redb tokio-postgres deadpool-postgres tonic prost prometheus-client tracing-subscriber mimalloc"
 # shellcheck disable=SC2086
 refuse agentcfg-server "--no-default-features" $process
 # shellcheck disable=SC2086

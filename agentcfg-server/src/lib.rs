@@ -32,6 +32,7 @@ mod outbound;
 pub mod process;
 #[cfg(feature = "process")]
 mod secret;
+mod wakes;
 
 pub use api::{
     Answered, App, CallTimeouts, Content, Definition, ModelCalls, Needs, Observer, Route, Streams, endpoints, routes,

@@ -21,11 +21,13 @@ mod tls;
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use hyper::{Request, Response};
+use pin_project_lite::pin_project;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -37,6 +39,8 @@ pub use files::fit_to_open_files;
 pub use http2::{StreamBody, StreamBodyError};
 pub use limits::Limits;
 pub use tls::Tls;
+
+use crate::wakes::InPlace;
 
 /// The result of draining a listener.
 ///
@@ -162,10 +166,7 @@ where
             accepted = accept::next(&listener, &mut backoff), if free => {
                 let open = Open::new(&limits.open_connections);
                 let connection = connect(accepted, watched.clone());
-                connections.spawn(async move {
-                    let _open = open;
-                    connection.await;
-                });
+                connections.spawn(Served { connection, in_place: InPlace::default(), open });
             }
         }
     }
@@ -186,6 +187,25 @@ where
     );
     connections.shutdown().await;
     Drained { cut }
+}
+
+pin_project! {
+    /// The task of one connection. An `async` block would store the connection's future twice.
+    struct Served<F> {
+        #[pin]
+        connection: F,
+        in_place: InPlace,
+        open: Open,
+    }
+}
+
+impl<F: Future<Output = ()>> Future for Served<F> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut this = self.project();
+        this.in_place.poll(cx, |cx| this.connection.as_mut().poll(cx))
+    }
 }
 
 /// Counts one open connection until it is dropped.

@@ -1,4 +1,5 @@
 mod times;
+mod wakes;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

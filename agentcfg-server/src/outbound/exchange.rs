@@ -7,11 +7,8 @@
 use std::error::Error;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll};
 
-use atomic_waker::AtomicWaker;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -21,20 +18,17 @@ use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
+use crate::wakes::InPlace;
+
 /// What a connection goes over: TCP, or TLS over it.
 pub(super) type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
-
-/// How often one poll goes through what has woken itself before it yields to other tasks.
-const ROUNDS: usize = 32;
 
 /// A connection with its state machine.
 pub(super) struct Connection {
     requests: SendRequest<Full<Bytes>>,
     /// `None` when the connection has ended.
     driver: Option<http1::Connection<Stream, Full<Bytes>>>,
-    wakes: Arc<Wakes>,
-    /// The waker of `wakes`.
-    waker: Waker,
+    in_place: InPlace,
 }
 
 /// Why a request has no response.
@@ -49,12 +43,10 @@ impl Connection {
     /// A connection over a stream that is open.
     pub(super) async fn over(stream: Stream) -> Result<Self, hyper::Error> {
         let (requests, driver) = http1::handshake(stream).await?;
-        let wakes = Arc::new(Wakes::default());
         Ok(Self {
             requests,
             driver: Some(driver),
-            waker: Waker::from(Arc::clone(&wakes)),
-            wakes,
+            in_place: InPlace::default(),
         })
     }
 
@@ -63,8 +55,8 @@ impl Connection {
     /// Dropping the future leaves a connection that cannot be used again.
     pub(super) async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Unanswered> {
         let mut response = pin!(self.requests.try_send_request(request));
-        let (driver, wakes, waker) = (&mut self.driver, &self.wakes, &self.waker);
-        let outcome = poll_fn(|cx| drive(driver, wakes, waker, cx, |cx| response.as_mut().poll(cx))).await;
+        let (driver, in_place) = (&mut self.driver, &self.in_place);
+        let outcome = poll_fn(|cx| in_place.poll(cx, |cx| drive(driver, cx, |cx| response.as_mut().poll(cx)))).await;
         outcome.map_err(|mut error| match error.take_message() {
             Some(request) => Unanswered::Unsent(Box::new(request)),
             None => Unanswered::Broken(error.into_error()),
@@ -72,8 +64,13 @@ impl Connection {
     }
 
     /// Polls something that the connection feeds, such as the body of a response.
-    pub(super) fn poll<T>(&mut self, cx: &mut Context<'_>, work: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
-        drive(&mut self.driver, &self.wakes, &self.waker, cx, work)
+    pub(super) fn poll<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut work: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        let driver = &mut self.driver;
+        self.in_place.poll(cx, |cx| drive(driver, cx, &mut work))
     }
 
     /// Whether the connection is between two exchanges, so that another request can be sent.
@@ -83,34 +80,22 @@ impl Connection {
 
     /// Whether an idle connection is still open, as far as is known.
     pub(super) fn is_open(&mut self) -> bool {
-        self.wakes.begin();
-        step(&mut self.driver, &mut Context::from_waker(&self.waker));
+        self.in_place.poll_once(|cx| step(&mut self.driver, cx));
         self.is_idle()
     }
 }
 
-/// Polls `work` and the driver in turn until neither wakes the other any more.
+/// Polls `work`, and the driver if it waits.
 fn drive<T>(
     driver: &mut Option<http1::Connection<Stream, Full<Bytes>>>,
-    wakes: &Wakes,
-    waker: &Waker,
     cx: &mut Context<'_>,
-    mut work: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    work: impl FnOnce(&mut Context<'_>) -> Poll<T>,
 ) -> Poll<T> {
-    wakes.task.register(cx.waker());
-    let mut inner = Context::from_waker(waker);
-    for _ in 0..ROUNDS {
-        wakes.begin();
-        if let Poll::Ready(done) = work(&mut inner) {
-            return Poll::Ready(done);
-        }
-        step(driver, &mut inner);
-        if wakes.park() {
-            return Poll::Pending;
-        }
+    let polled = work(cx);
+    if polled.is_pending() {
+        step(driver, cx);
     }
-    cx.waker().wake_by_ref();
-    Poll::Pending
+    polled
 }
 
 /// Polls the driver, and drops it when it has ended: that ends whatever still waits for it.
@@ -125,40 +110,5 @@ fn step(driver: &mut Option<http1::Connection<Stream, Full<Bytes>>>, cx: &mut Co
         *driver = None;
         // What waited for it is polled once more.
         cx.waker().wake_by_ref();
-    }
-}
-
-/// The wakes of a connection: those during a poll are seen by that poll, others wake the task that polled last.
-#[derive(Default)]
-struct Wakes {
-    state: AtomicU8,
-    task: AtomicWaker,
-}
-
-const PARKED: u8 = 0;
-const POLLED: u8 = 1;
-const WOKEN: u8 = 2;
-
-impl Wakes {
-    /// A poll begins. What woke before is part of it.
-    fn begin(&self) {
-        self.state.store(POLLED, SeqCst);
-    }
-
-    /// Ends a poll; false when something woke during it.
-    fn park(&self) -> bool {
-        self.state.compare_exchange(POLLED, PARKED, SeqCst, SeqCst).is_ok()
-    }
-}
-
-impl Wake for Wakes {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if self.state.swap(WOKEN, SeqCst) == PARKED {
-            self.task.wake();
-        }
     }
 }

@@ -14,10 +14,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("process", &["api", "http", "identity", "listen", "outbound", "secret"]),
     ("api", &["http", "outbound"]),
     ("identity", &["outbound", "secret"]),
-    ("listen", &["http"]),
+    ("listen", &["http", "wakes"]),
     ("http", &[]),
-    ("outbound", &[]),
+    ("outbound", &["wakes"]),
     ("secret", &[]),
+    ("wakes", &[]),
 ];
 
 /// Folders whose files must not use each other in a circle. In `process` and `api` that holds for what lies in them
