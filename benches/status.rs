@@ -203,7 +203,7 @@ impl Target {
         };
         // Warms up: the first use of each key costs a password hash, and then each agent has reported.
         for reports in [&target.others, &target.reports] {
-            let pace = pace(16, 1500.0);
+            let pace = pace(16, 600.0);
             let time = Duration::from_secs_f64(reports.len() as f64 / pace.per_second + 1.0);
             let outcome = Paced::start(target.server.address, pace, reports)?.run_for(time)?;
             if outcome.refused > 0 || outcome.answered < reports.len() as u64 {

@@ -109,8 +109,9 @@ impl Product {
     ///
     /// If the server does not start.
     pub fn serve_migrated(&self, data: &Path, setting: &str, value: &str) -> std::io::Result<Server> {
-        let key = data.join("master.key");
-        Server::start(self.command().env("AGENTCFG_MASTER_KEYS_FILE", key).env(setting, value))
+        let file = std::fs::read_to_string(data.join("master.key"))?;
+        let key = file.lines().find(|line| !line.starts_with('#')).unwrap_or_default();
+        Server::start(self.command().env("AGENTCFG_MASTER_KEYS", key).env(setting, value))
     }
 
     /// Sends one request with the session token that owns the workspaces; returns the whole response.
