@@ -42,8 +42,8 @@ pub(in crate::store) enum Unanswered {
 /// Runs requests in groups, without any artificial delay.
 ///
 /// A request that meets no other one starts as soon as its task waits for it. Requests that arrive while their lane is in
-/// flight, or while as many groups as [`Limits`] allows are, form the next group. Each group runs on a task of its own, so a caller that drops its
-/// future ends no group: a request that still waits then leaves its queue, one that is in flight is run to its end.
+/// flight, or while as many groups as [`Limits`] allows are, form the next group. Each group runs on a task of its own, so a caller
+/// that drops its future ends no group: a request that still waits then leaves its queue, one that is in flight is run to its end.
 pub(in crate::store) struct Combiner<W: Work>(Arc<Shared<W>>);
 
 struct Shared<W: Work> {
@@ -112,8 +112,7 @@ impl<W: Work> Shared<W> {
     /// Starts the next group, if it may start.
     fn start(self: &Arc<Self>, runtime: &Handle) {
         // The lock ends before the task starts.
-        let near = self.work.is_near();
-        let reserved = self.lock().reserve(near);
+        let reserved = self.lock().reserve(|| self.work.is_near());
         if reserved {
             Flight::start(self, runtime);
         }

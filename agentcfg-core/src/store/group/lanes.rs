@@ -93,10 +93,11 @@ impl<L: Clone + Eq + Hash, T> Lanes<L, T> {
     /// Reserves a flight for the next group, if one may start and requests wait for it; beside no other one to an engine that
     /// is [near](super::combine::Work::is_near). [`Self::form`] forms the group, which
     /// then has the requests that arrive in between, too.
-    pub(super) fn reserve(&mut self, near: bool) -> bool {
-        let flights = if near { 1 } else { self.limits.flights };
-        let has_room = self.flights < flights && self.flights + self.slow < self.limits.most;
-        if self.reserved || !has_room || self.ready.is_empty() {
+    ///
+    /// Whether it is near is asked only where that decides.
+    pub(super) fn reserve(&mut self, is_near: impl FnOnce() -> bool) -> bool {
+        let has_room = self.flights < self.limits.flights && self.flights + self.slow < self.limits.most;
+        if self.reserved || !has_room || self.ready.is_empty() || (self.flights > 0 && is_near()) {
             return false;
         }
         self.reserved = true;

@@ -171,7 +171,8 @@ impl fmt::Debug for PostgresStore {
 /// two kinds at most a quarter of the pool.
 ///
 /// With a network between, two in flight at once keep the database busy; without, [one](Connections::is_near) does. More would be
-/// smaller groups, of which each costs it another statement. Slow ones wait for a lock, a disk or the network, so that others may start beside them.
+/// smaller groups, of which each costs it another statement. Slow ones wait for a lock, a disk or the network, so that others may
+/// start beside them.
 fn flights(pool_size: usize, patience: Duration) -> Limits {
     let most = (pool_size / 4).max(1);
     Limits {

@@ -35,23 +35,24 @@ pub(super) struct Lookup {
 impl Lookup {
     /// Of one request.
     pub(super) fn of(sql: &Sql, keys: &[Key]) -> Result<Self, StoreError> {
-        let mut select = Select::default();
-        select.keys(sql, keys)?;
-        Ok(Self {
-            select,
-            keys: keys.len(),
-        })
+        Self::with(sql, keys, Select::keys)
     }
 
     /// Of several requests. The text of the statement depends only on the kinds of the keys, so that requests that happen to
     /// meet make few distinct statements.
     pub(super) fn shared(sql: &Sql, keys: &[Key]) -> Result<Self, StoreError> {
+        Self::with(sql, keys, Select::key_arrays)
+    }
+
+    fn with(
+        sql: &Sql,
+        keys: &[Key],
+        add: fn(&mut Select, &Sql, &[Key]) -> Result<(), StoreError>,
+    ) -> Result<Self, StoreError> {
         let mut select = Select::default();
-        select.key_arrays(sql, keys)?;
-        Ok(Self {
-            select,
-            keys: keys.len(),
-        })
+        add(&mut select, sql, keys)?;
+        let keys = keys.len();
+        Ok(Self { select, keys })
     }
 
     pub(super) fn step(&self) -> Step<'_> {

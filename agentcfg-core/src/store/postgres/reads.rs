@@ -21,6 +21,8 @@ pub(super) struct SharedReads<'a> {
     /// Where each key is among those of the statement.
     places: HashMap<&'a Key, usize>,
     lookup: read::Lookup,
+    /// Whether one read alone has keys.
+    is_lone: bool,
 }
 
 impl<'a> SharedReads<'a> {
@@ -34,12 +36,19 @@ impl<'a> SharedReads<'a> {
                 keys.len() - 1
             });
         }
-        let lookup = match reads.iter().filter(|keys| !keys.is_empty()).count() {
+        let with_keys = reads.iter().filter(|keys| !keys.is_empty()).count();
+        let lookup = match with_keys {
             0 => return Ok(None),
             1 => read::Lookup::of(&engine.sql, &keys)?,
             _ => read::Lookup::shared(&engine.sql, &keys)?,
         };
-        Ok(Some(Self { reads, places, lookup }))
+        let is_lone = with_keys == 1;
+        Ok(Some(Self {
+            reads,
+            places,
+            lookup,
+            is_lone,
+        }))
     }
 
     /// The statement.
@@ -55,7 +64,9 @@ impl<'a> SharedReads<'a> {
                 let reads = self.reads.iter();
                 reads.map(|keys| Ok(keys.iter().map(record).collect())).collect()
             }
-            Err(error @ StoreError::Unavailable(_)) => vec![Err(error); self.reads.len()],
+            Err(error) if self.is_lone || matches!(error, StoreError::Unavailable(_)) => {
+                vec![Err(error); self.reads.len()]
+            }
             // A damaged record fails the reads that need it, and no others.
             Err(_) => {
                 let mut answers = Vec::with_capacity(self.reads.len());

@@ -139,11 +139,11 @@ proptest! {
             } else if land && let Some((group, slow)) = flying.pop_front() {
                 lanes.landed(&group.lanes, slow);
             }
-            reserved |= lanes.reserve(false);
+            reserved |= lanes.reserve(|| false);
             while (reserved && form)
                 && let Some(group) = lanes.form(Some)
             {
-                reserved = lanes.reserve(false);
+                reserved = lanes.reserve(|| false);
                 prop_assert!(group.requests.len() <= LIMITS.group);
                 let bytes: u64 = group.requests.iter().map(|request| request.2).sum();
                 prop_assert!(bytes <= LIMITS.bytes || group.requests.len() == 1);
@@ -158,11 +158,11 @@ proptest! {
             }
         }
         loop {
-            reserved |= lanes.reserve(false);
+            reserved |= lanes.reserve(|| false);
             while reserved
                 && let Some(group) = lanes.form(Some)
             {
-                reserved = lanes.reserve(false);
+                reserved = lanes.reserve(|| false);
                 for (lane, number, _) in &group.requests {
                     flown.entry(*lane).or_default().push(*number);
                 }
