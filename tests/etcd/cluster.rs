@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use agentcfg_core::store::etcd::{EtcdOptions, EtcdStore};
-use agentcfg_tests::harness::{dies_with_parent, not_run, spawn};
+use agentcfg_tests::harness::{dies_with_parent, free_address, not_run, spawn};
 
 /// The timeout of every expected event of the cluster.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -57,7 +56,7 @@ pub struct PeerPorts {
 
 impl PeerPorts {
     fn free() -> Self {
-        let listen = free_port();
+        let listen = free_address().port();
         Self {
             listen,
             advertised: listen,
@@ -132,7 +131,7 @@ impl Cluster {
                 name: format!("m{number}"),
                 peer: ports.listen,
                 advertised: ports.advertised,
-                client: free_port(),
+                client: free_address().port(),
                 running: Mutex::default(),
             })
             .collect();
@@ -398,15 +397,4 @@ fn program() -> Option<PathBuf> {
             .find(|file| file.is_file())
     };
     find("etcdctl").and_then(|_| find("etcd"))
-}
-
-/// A TCP port on which nothing listens.
-pub fn free_port() -> u16 {
-    loop {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        // A connection that was just closed may still hold it.
-        if TcpStream::connect(("127.0.0.1", port)).is_err() {
-            return port;
-        }
-    }
 }

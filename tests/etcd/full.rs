@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use agentcfg_core::store::etcd::{ConnectError, EtcdOptions, EtcdStore};
 use agentcfg_core::store::{Batch, CommitError, Key, Kind, Store, StoreError, Write};
+use agentcfg_tests::harness::free_address;
 use serde_json::json;
 
-use crate::cluster::{Cluster, LIMITS, free_port};
+use crate::cluster::{Cluster, LIMITS};
 use crate::server::{Answer, Api, Server, token};
 
 const LONGEST: Duration = Duration::from_secs(30);
@@ -72,7 +73,7 @@ async fn a_server_starts_on_a_full_database_and_serves_reads() {
     };
     fill(&cluster.store().await).await;
 
-    let metrics = format!("127.0.0.1:{}", free_port());
+    let metrics = free_address().to_string();
     let begun = Instant::now();
     let server = Server::with(&database, &[("metrics_listen", &metrics)]);
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::store::etcd::{EtcdOptions, EtcdStore};
 use agentcfg_core::store::{Key, Kind, Store};
-use agentcfg_tests::harness::{Dice, setting};
+use agentcfg_tests::harness::{Dice, free_address, setting};
 use rustix::process::Signal;
 
-use crate::cluster::{Cluster, PeerPorts, free_port};
+use crate::cluster::{Cluster, PeerPorts};
 use crate::faults::proxy::{ALL, Clients, Proxy, Target};
 use crate::faults::{self, Servers, Stage};
 
@@ -81,7 +81,7 @@ impl Members {
         };
         let (mut peers, mut ports) = (Vec::new(), Vec::new());
         for _ in 0..MEMBERS {
-            let listen = free_port();
+            let listen = free_address().port();
             let target = Target::Port(listen);
             let proxy = Proxy::recognising(target, dice.split(0), Some(Arc::clone(&recognise))).await;
             ports.push(PeerPorts {

@@ -2,14 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use agentcfg_tests::harness::{Server, Studio, Wire, eventually, not_run, run, scratch, setting};
+use agentcfg_tests::harness::{Server, Studio, Wire, eventually, free_address, not_run, run, scratch, setting};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -90,7 +90,7 @@ fn degraded() -> Value {
 #[test]
 fn a_full_disk_stops_changes_and_no_read() {
     let Some(disk) = Disk::mount(24) else { return };
-    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let metrics = free_address();
     let server = server_on(&disk.data(), metrics);
     let studio = Studio::on(&server);
     for number in 0..20 {
@@ -155,7 +155,7 @@ fn a_full_disk_stops_changes_and_no_read() {
 #[test]
 fn a_full_disk_is_noticed_without_a_writer() {
     let Some(disk) = Disk::mount(16) else { return };
-    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let metrics = free_address();
     let server = server_on(&disk.data(), metrics);
     disk.fill_up();
     assert_eq!(server.get("/readyz").send().expect(200).json(), degraded());
@@ -217,7 +217,7 @@ const HEALING: Duration = Duration::from_secs(1);
 fn a_disk_that_fills_up_repeatedly_loses_nothing() {
     let Some(disk) = Disk::mount(24) else { return };
     let fills = setting("CASES", FILLS);
-    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let metrics = free_address();
     let server = server_on(&disk.data(), metrics);
     let studio = Studio::on(&server);
     let mut acknowledged = Vec::new();

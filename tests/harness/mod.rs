@@ -4,6 +4,7 @@
 //! Tests that need other settings, or that stop or kill their server, start one with
 //! [`Server::builder`].
 
+mod address;
 mod binary;
 mod certificate;
 mod command;
@@ -22,6 +23,7 @@ mod tokens;
 mod wait;
 mod wire;
 
+pub use address::free_address;
 pub use binary::{command_binary, example, other_suite, server_binary};
 pub use certificate::certificate;
 pub use command::{Finished, Run, run};

@@ -1,9 +1,8 @@
 //! The commands of `docs/examples.md` work as they are written, and print what the page says.
 
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
-use agentcfg_tests::harness::{Server, Studio, not_run, scratch};
+use agentcfg_tests::harness::{Server, Studio, free_address, not_run, scratch};
 
 /// What is printed after each block of commands.
 const END: &str = "== the end of a block ==";
@@ -45,7 +44,7 @@ fn each_command_prints_what_the_page_says() {
     }
     assert!(expected.len() > 15);
 
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_address().port();
     let server = Server::builder()
         .set("webhook_allowed_hosts", format!("127.0.0.1:{port}"))
         .start();

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore, Statements};
+use agentcfg_tests::harness::free_address;
 use tempfile::TempDir;
 
 /// The timeout of every expected event of the server.
@@ -87,11 +87,6 @@ pub fn directory() -> TempDir {
     place
 }
 
-/// A TCP port on which nothing listens.
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 /// A server, running or stopped by its test.
 pub struct Cluster {
     place: TempDir,
@@ -155,7 +150,7 @@ impl Cluster {
         Self {
             place,
             binaries,
-            port: free_port(),
+            port: free_address().port(),
             settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
             running: Mutex::new(None),
             schemas: AtomicU32::new(0),

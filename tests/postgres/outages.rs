@@ -1,6 +1,6 @@
 //! Outages: the database crashes, restarts or fails over while the servers keep running.
 
-use agentcfg_tests::harness::certificate;
+use agentcfg_tests::harness::{certificate, free_address};
 
 use crate::cluster::{Cluster, directory, hand_over};
 use crate::load::Load;
@@ -71,8 +71,7 @@ async fn a_start_without_its_database_says_so_or_waits() {
 async fn without_the_shared_window_each_server_counts_alone() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.database();
-    let port = crate::cluster::free_port();
-    let metrics = format!("127.0.0.1:{port}");
+    let metrics = free_address().to_string();
     let server = Server::with(&url, &[("metrics_listen", &metrics)]);
     let other = Server::start(&url);
     let ada = token("ada");

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore, Statements};
 use agentcfg_core::store::{Store, conformance};
+use agentcfg_tests::harness::free_address;
 use tempfile::TempDir;
 
-use crate::cluster::{Cluster, directory, free_port, hand_over, missing, unprivileged};
+use crate::cluster::{Cluster, directory, hand_over, missing, unprivileged};
 use crate::server::{Server, token};
 
 struct Pooler {
@@ -26,7 +27,7 @@ impl Pooler {
             missing("PgBouncer", "apt-get install pgbouncer");
             return None;
         };
-        let (place, port) = (directory(), free_port());
+        let (place, port) = (directory(), free_address().port());
         let users = place.path().join("users.txt");
         fs::write(&users, "\"postgres\" \"\"\n").unwrap();
         let settings = format!(

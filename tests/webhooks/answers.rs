@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentcfg_tests::harness::{Studio, Wire, eventually, until};
+use agentcfg_tests::harness::{Studio, Wire, eventually, free_address, until};
 use serde_json::json;
 
 use super::*;
@@ -154,10 +154,7 @@ fn a_replay_repeats_what_was_sent() {
 
 #[test]
 fn deliveries_are_counted() {
-    let metrics = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let metrics = free_address();
     let receiver = Receiver::start();
     let server = Server::builder()
         .set("webhook_allowed_hosts", receiver.address().to_string())

@@ -1,11 +1,10 @@
 //! The receivers of `docs/webhooks.md`, in Rust and in Node.js, take what the server sends and nothing else.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use agentcfg_tests::harness::{Server, Studio, example, not_run};
+use agentcfg_tests::harness::{Server, Studio, example, free_address, not_run};
 use serde_json::json;
 
 use super::*;
@@ -38,12 +37,7 @@ fn start(mut command: Command, listen: &str, secret: &Value) -> Process {
 }
 
 fn check(receiver: impl Fn() -> Command) {
-    // The system assigns a free port; another process is unlikely to take it before the receiver starts.
-    let listen = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .to_string();
+    let listen = free_address().to_string();
     let server = Server::builder().set("webhook_allowed_hosts", &listen).start();
     let studio = Studio::on(&server);
     let fields = json!({"url": format!("http://{listen}/hook")});

@@ -1,9 +1,7 @@
 //! Endpoints for operators and tools.
 
-use std::net::TcpListener;
-
 use agentcfg_server::{Route, routes};
-use agentcfg_tests::harness::{Server, Studio, Wire};
+use agentcfg_tests::harness::{Server, Studio, Wire, free_address};
 
 #[test]
 fn health_and_readiness_need_no_credential() {
@@ -58,8 +56,7 @@ fn openapi_covers_every_route_and_no_other() {
 #[test]
 fn metrics_have_an_address_of_their_own_and_are_off_by_default() {
     Server::shared().get("/metrics").send().expect(404);
-    // The system assigns a free port; another process is unlikely to take it before the server starts.
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = free_address();
     let server = Server::builder().set("metrics_listen", address.to_string()).start();
     let studio = Studio::on(&server);
     studio.list();

@@ -3,10 +3,9 @@
 mod encodings;
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 
-use agentcfg_tests::harness::{Server, Studio, Wire, forged, run, scratch};
+use agentcfg_tests::harness::{Server, Studio, Wire, forged, free_address, run, scratch};
 use base64::Engine;
 use serde_json::json;
 
@@ -92,8 +91,7 @@ fn use_everything(studio: &Studio<'_>, keys: &[String], tokens: &[String]) -> Ve
 
 #[test]
 fn no_secret_is_found_anywhere_in_any_encoding() {
-    // The system assigns a free port; another process is unlikely to take it before the server starts.
-    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let metrics = free_address();
     let builder = Server::builder()
         .set("log", "trace")
         .set("session_rate_limit", "1000000")
