@@ -49,6 +49,9 @@ mod sign_in;
 #[path = "../../agentcfg-core/tests/service/model/mod.rs"]
 mod service_model;
 #[allow(dead_code, unused_imports)]
+#[path = "../../agentcfg-core/tests/service/status_model.rs"]
+mod status_model;
+#[allow(dead_code, unused_imports)]
 #[path = "../../agentcfg-core/tests/service/support/mod.rs"]
 mod support;
 

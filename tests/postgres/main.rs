@@ -6,6 +6,7 @@
 
 use agentcfg_core::model;
 
+mod changes;
 mod cluster;
 mod conformance;
 mod counting_proxy;
@@ -42,6 +43,9 @@ mod receiver;
 #[allow(dead_code)]
 #[path = "../../agentcfg-core/tests/service/model/mod.rs"]
 mod service_model;
+#[allow(dead_code, unused_imports)]
+#[path = "../../agentcfg-core/tests/service/status_model.rs"]
+mod status_model;
 #[allow(dead_code, unused_imports)]
 #[path = "../../agentcfg-core/tests/service/support/mod.rs"]
 mod support;

@@ -7,6 +7,7 @@ use proptest::test_runner::TestRunner;
 
 use crate::cluster::Cluster;
 use crate::service_model::{any_step, run, settings};
+use crate::status_model::follow;
 use crate::store_model::model_tests::{agree, step};
 use crate::support::World;
 
@@ -46,4 +47,11 @@ fn the_service_agrees_with_the_model() {
         Ok(())
     });
     agreed.unwrap();
+}
+
+/// A status list that follows the changes of a database shows what a new reader of all of it does.
+#[test]
+fn the_shared_status_list_shows_what_a_new_reader_finds() {
+    let Some(cluster) = Cluster::shared() else { return };
+    wait(async { follow(&World::on(Arc::new(cluster.store().await), settings()), 200).await });
 }

@@ -1,5 +1,5 @@
 //! The storage contract: three methods that fit an embedded file, SQL and a distributed key-value
-//! engine alike. Two more, with default bodies, spare a read where an engine can tell that nothing
+//! engine alike. The others have default bodies, and spare reads where an engine can tell what
 //! changed.
 //!
 //! A store keeps [`Record`]s under [`Key`]s. It contains no rule about agents or permissions: the rules
@@ -29,6 +29,10 @@
 //!    tracker has their items, and a read that starts after [`Tracker::take`] gave them sees the commit. After a failure, and
 //!    for a commit whose outcome is unknown, it has [`Changed::All`].
 //!
+//! 10. **Changes are complete.** The entries of [`Store::changed_since`], from a call without a position on, each further call
+//!     with the position of the one before, and each put over those before: they are the records that a scan would find at the
+//!     last call.
+//!
 //! # What a caller owes
 //!
 //! 1. **Kinds stay in their partitions.** Each key, and each scan, pairs a [`Kind`] with a partition that
@@ -44,7 +48,9 @@
 //! The module `conformance` (a feature of this crate) turns this list into tests which any
 //! implementation can run.
 
+mod arc;
 mod batch;
+mod changes;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod envelope;
@@ -80,6 +86,7 @@ use async_trait::async_trait;
 pub use etcd::{are_endpoints as are_member_addresses, is_prefix as is_key_prefix};
 
 pub use self::batch::{Batch, Check, CommitError, Committed, Write, with_revision};
+pub use self::changes::{Changes, Position};
 pub use self::key::{Key, Kind, Partition, PartitionKind};
 pub use self::memory::MemoryStore;
 pub use self::scan::{Direction, Scan, Scanned};
@@ -213,6 +220,41 @@ pub trait Store: Send + Sync + 'static {
     /// ```
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError>;
 
+    /// Reads the records of one kind in one partition that have changed since a position, in one snapshot; without a position,
+    /// all of them.
+    ///
+    /// The default reads all of them each time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::get`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_core::store::{Kind, MemoryStore, Partition, Store};
+    /// let (store, partition) = (MemoryStore::new(), Partition::Global("store".into()));
+    /// let first = store.changed_since(&partition, Kind::Meta, None).await?;
+    /// let since = store.changed_since(&partition, Kind::Meta, first.position).await?;
+    /// assert!(since.entries.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    async fn changed_since(
+        &self,
+        partition: &Partition,
+        kind: Kind,
+        position: Option<Position>,
+    ) -> Result<Changes, StoreError> {
+        let _ = position;
+        let found = self.scan(&Scan::all(partition.clone(), kind)).await?.entries;
+        Ok(Changes {
+            is_all: true,
+            entries: found.into_iter().map(|(key, record)| (key, Some(record))).collect(),
+            position: None,
+        })
+    }
+
     /// Checks and writes a batch: all of it or nothing, durable on `Ok`.
     ///
     /// # Errors
@@ -315,7 +357,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// A tracker of the records of one kind in a workspace; `None` for a kind that this store does not track, and where other
-    /// processes write too. Then the service scans the records for each read.
+    /// processes write too. Then the service asks for the [changes](Self::changed_since) at each read.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -397,53 +439,5 @@ pub trait Store: Send + Sync + 'static {
             Err(CommitError::Store(error)) => Err(error),
             Err(refused) => Err(StoreError::Misuse(format!("a deletion was refused: {refused}"))),
         }
-    }
-}
-
-/// A store that several owners share.
-#[async_trait]
-impl<S: Store + ?Sized> Store for Arc<S> {
-    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        (**self).get(keys).await
-    }
-
-    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
-        (**self).scan(scan).await
-    }
-
-    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
-        (**self).commit(batch).await
-    }
-
-    fn stamp(&self, key: &Key) -> Option<Stamp> {
-        (**self).stamp(key)
-    }
-
-    fn is_current(&self, stamp: Stamp) -> bool {
-        (**self).is_current(stamp)
-    }
-
-    fn marks(&self) -> Option<&Marks> {
-        (**self).marks()
-    }
-
-    fn watch(&self, workspace: WorkspaceId, kind: Kind) -> Option<Watcher> {
-        (**self).watch(workspace, kind)
-    }
-
-    fn track(&self, workspace: WorkspaceId, kind: Kind) -> Option<Tracker> {
-        (**self).track(workspace, kind)
-    }
-
-    async fn ready(&self) -> Result<(), StoreError> {
-        (**self).ready().await
-    }
-
-    fn read_only(&self) -> Option<String> {
-        (**self).read_only()
-    }
-
-    async fn end_removal(&self, workspace: WorkspaceId, marker: Key) -> Result<(), StoreError> {
-        (**self).end_removal(workspace, marker).await
     }
 }

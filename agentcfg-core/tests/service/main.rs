@@ -28,6 +28,7 @@ mod sessions;
 mod sign_in;
 mod status;
 mod status_lists;
+mod status_model;
 mod support;
 mod versions;
 mod webhooks;

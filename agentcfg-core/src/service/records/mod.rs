@@ -5,6 +5,7 @@
 //!
 //! - [`AgentCfg::read`](super::AgentCfg::read) takes one key or a tuple of keys, and answers from one snapshot;
 //! - [`AgentCfg::scan`](super::AgentCfg::scan) takes [`Entries`], the records of one kind in one partition;
+//! - [`AgentCfg::changed_since`](super::AgentCfg::changed_since) answers with what is new among the records of one kind;
 //! - [`AgentCfg::commit`](super::AgentCfg::commit) takes a [`Transaction`] and answers with an [`Outcome`].
 
 mod codec;
@@ -19,6 +20,6 @@ pub(super) use self::codec::{encode, not_written};
 pub(super) use self::entity::{Encoded, EncodedKey, Entity, EntityKey, NumberKey, Stored};
 pub(super) use self::history::*;
 pub(super) use self::kinds::*;
-pub(super) use self::read::{Entries, Lookup, Scanned};
+pub(super) use self::read::{Changed, Entries, Lookup, Scanned};
 pub(super) use self::transaction::{Outcome, Transaction};
 pub(super) use self::webhooks::*;

@@ -7,7 +7,7 @@ use super::entity::{Encoded, EncodedKey, Entity, EntityKey, GuardedKey, NumberKe
 use crate::error::Error;
 use crate::model::WorkspaceId;
 use crate::service::AgentCfg;
-use crate::store::{Check, Direction, Key, Partition, Record, Scan, StoreError};
+use crate::store::{Check, Direction, Key, Partition, Position, Record, Scan, StoreError};
 
 /// A typed key, and the result of its read.
 pub(in crate::service) trait Lookup: Into<Key> {
@@ -328,7 +328,55 @@ impl<T: Entity> IntoIterator for Scanned<T> {
     }
 }
 
+/// The records of one kind that have changed, and from where on the next read of changes goes on.
+pub(in crate::service) struct Changed<T> {
+    /// Whether these are all records that there are.
+    pub(in crate::service) is_all: bool,
+    entries: Vec<(Key, Option<Record>)>,
+    pub(in crate::service) position: Option<Position>,
+    entity: PhantomData<fn() -> T>,
+}
+
+impl<T: Entity> Changed<T> {
+    /// The bytes of all values.
+    pub(in crate::service) fn bytes(&self) -> usize {
+        self.entries
+            .iter()
+            .flat_map(|(_, record)| record)
+            .map(|record| record.value.len())
+            .sum()
+    }
+
+    /// The items with their records; `None` for one that was deleted.
+    pub(in crate::service) fn into_items(self) -> impl Iterator<Item = (Box<str>, Option<Encoded<T>>)> {
+        self.entries.into_iter().map(|(key, record)| {
+            let item = key.item().into();
+            (item, record.map(|record| EntityKey::of(key).with(record)))
+        })
+    }
+}
+
 impl AgentCfg {
+    /// Reads the records of one kind in a workspace that have changed since a position, or all of them.
+    ///
+    /// # Errors
+    ///
+    /// When storage fails.
+    pub(in crate::service) async fn changed_since<T: Entity>(
+        &self,
+        workspace: WorkspaceId,
+        position: Option<Position>,
+    ) -> Result<Changed<T>, Error> {
+        let partition = Partition::Workspace(workspace);
+        let changes = self.store().changed_since(&partition, T::KIND, position).await?;
+        Ok(Changed {
+            is_all: changes.is_all,
+            entries: changes.entries,
+            position: changes.position,
+            entity: PhantomData,
+        })
+    }
+
     /// Reads the records of a query in one snapshot.
     ///
     /// # Errors

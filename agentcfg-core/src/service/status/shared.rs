@@ -10,12 +10,12 @@ use super::super::AgentCfg;
 use super::super::access::Access;
 use super::super::blocking::blocking;
 use super::super::lists::LONG;
-use super::super::records::{self, Entries, StoredStatus};
+use super::super::records::{self, StoredStatus};
 use super::list::{StatusList, Texts};
 use super::table::Table;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Cursor, WorkspaceId};
-use crate::store::{Changed, Kind, Tracker};
+use crate::store::{Changed, Kind, Position, Tracker};
 
 /// When more than one of so many reports have changed, all are scanned.
 const SCANNED_FROM: usize = 4;
@@ -43,6 +43,8 @@ pub(in crate::service) struct Statuses {
 pub(in crate::service) struct State {
     /// `None` until all was read, and again after a read has failed.
     pub(in crate::service) table: Option<Table>,
+    /// Until when the table has what the store tells of changes, on a store without a tracker.
+    position: Option<Position>,
     /// The number of the last time that it has ended.
     scanned: u64,
     /// The memory that was counted for the table last.
@@ -86,16 +88,14 @@ impl Statuses {
         *self.published.write().unwrap_or_else(PoisonError::into_inner) = published;
     }
 
-    /// What has changed since the last call of this.
-    fn take_changes(&self) -> Changed {
-        match &self.tracker {
-            None => Changed::All,
-            Some(tracker) if tracker.has_changed() => {
-                self.publish(None);
-                tracker.take()
-            }
-            Some(_) => Changed::Items(Vec::new()),
+    /// What the tracker has seen since the last call of this; `None` on a store without one.
+    fn take_tracked(&self) -> Option<Changed> {
+        let tracker = self.tracker.as_ref()?;
+        if !tracker.has_changed() {
+            return Some(Changed::Items(Vec::new()));
         }
+        self.publish(None);
+        Some(tracker.take())
     }
 }
 
@@ -164,18 +164,18 @@ impl Statuses {
         if self.failures.load(Ordering::SeqCst) - failures >= PATIENCE {
             return Err(Error::new(ErrorKind::Unavailable, "storage is unavailable, try again"));
         }
-        // Without a tracker all is scanned. A scan that has begun after this read did is new enough.
+        // Without a tracker the store is asked. What was asked after this read has begun is new enough.
         if self.tracker.is_some() || state.scanned <= begun || state.table.is_none() {
-            let table = state.table.take();
+            let older = state.table.take().map(|table| (table, state.position));
             let scan = self.scans.fetch_add(1, Ordering::SeqCst) + 1;
             // A revision that was read before the scan is too old for the readers that share it.
             access.take_revision();
-            let refreshed = self.refreshed(service, access, table, scan).await;
+            let refreshed = self.refreshed(service, access, older, scan).await;
             if refreshed.is_err() {
                 self.failures.fetch_add(1, Ordering::SeqCst);
             }
-            state.table = Some(refreshed?);
-            state.scanned = scan;
+            let (table, position) = refreshed?;
+            (state.table, state.position, state.scanned) = (Some(table), position, scan);
         }
         if let Some(table) = &mut state.table {
             table.at(service.now().unix_millis());
@@ -188,44 +188,47 @@ impl Statuses {
         &self,
         service: &AgentCfg,
         access: &Access,
-        table: Option<Table>,
+        older: Option<(Table, Option<Position>)>,
         generation: u64,
-    ) -> Result<Table, Error> {
+    ) -> Result<(Table, Option<Position>), Error> {
         // Before the reads, which see these changes.
-        let changed = self.take_changes();
+        let tracked = self.take_tracked();
         let agents = service.agent_list(access).await?;
-        let (mut table, changed) = match (table, changed) {
-            (Some(table), Changed::Items(items)) if table.cursor() == agents.cursor() => (table, Some(items)),
-            (Some(table), Changed::All) if table.cursor() == agents.cursor() => (table, None),
-            (older, changed) => {
-                let (is_long, is_new) = (agents.len() >= LONG_TABLE, older.is_none());
+        let (older, position) = older.map_or((None, None), |(table, position)| (Some(table), position));
+        let is_new = older.is_none();
+        let (mut table, mut items) = match older {
+            Some(table) if table.cursor() == agents.cursor() => (table, Vec::new()),
+            older => {
                 let ttl = i64::from(service.settings().status_ttl_seconds) * 1000;
-                let (table, unknown) =
-                    blocking_if(is_long, move || Table::new(&agents, ttl, older, generation)).await?;
-                let changed = match changed {
-                    Changed::Items(items) if !is_new => Some([items, unknown].concat()),
-                    Changed::Items(_) | Changed::All => None,
-                };
-                (table, changed)
+                let is_long = agents.len() >= LONG_TABLE;
+                blocking_if(is_long, move || Table::new(&agents, ttl, older, generation)).await?
             }
         };
-        match changed.filter(|items| items.len() <= table.len().max(SCANNED_FROM) / SCANNED_FROM) {
-            Some(items) if items.is_empty() => Ok(table),
-            Some(items) => {
-                let keys = items.iter().map(|item| records::status(self.workspace, item).encoded());
-                let found = service.read(keys.collect::<Vec<_>>()).await?;
-                for (item, record) in items.iter().zip(&found) {
-                    table.set(item, record.as_ref())?;
-                }
-                Ok(table)
+        let is_tracked = tracked.is_some();
+        let knows_rest = match tracked {
+            Some(Changed::Items(changed)) => {
+                items.extend(changed);
+                true
             }
-            None => {
-                let entries = Entries::<StoredStatus>::in_workspace(self.workspace);
-                let found = service.scan(entries).await?;
-                let is_long = found.bytes() >= LONG;
-                blocking_if(is_long, move || table.set_all(found.into_iter()).map(|()| table)).await?
+            Some(Changed::All) => false,
+            None => position.is_some(),
+        };
+        let reads_items = !is_new && knows_rest && items.len() <= table.len().max(SCANNED_FROM) / SCANNED_FROM;
+        if reads_items && !items.is_empty() {
+            let keys = items.iter().map(|item| records::status(self.workspace, item).encoded());
+            let found = service.read(keys.collect::<Vec<_>>()).await?;
+            for (item, record) in items.iter().zip(&found) {
+                table.set(item, record.as_ref())?;
             }
         }
+        if reads_items && is_tracked {
+            return Ok((table, None));
+        }
+        let since = position.filter(|_| reads_items);
+        let changed = service.changed_since::<StoredStatus>(self.workspace, since).await?;
+        let (position, is_long) = (changed.position, changed.bytes() >= LONG);
+        let table = blocking_if(is_long, move || table.apply(changed).map(|()| table)).await??;
+        Ok((table, position))
     }
 }
 

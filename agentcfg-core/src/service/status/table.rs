@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::super::AgentList;
-use super::super::records::{Encoded, StoredStatus};
+use super::super::records::{Changed, Encoded, StoredStatus};
 use super::list::{StatusPiece, Texts};
 use crate::error::{Error, ErrorKind};
 use crate::model::{AgentId, AgentStatus, Cursor, LiveStatus, StatusEvent, TextId};
@@ -161,18 +161,19 @@ impl Table {
         Some(self.by_id[found] as usize)
     }
 
-    /// Takes the records of all agents. Those that did not change are not decoded.
+    /// Takes the records that have changed, or those of all agents. Those that are as before are not decoded.
     ///
     /// # Errors
     ///
     /// When a record is not one of a report.
-    pub(super) fn set_all(&mut self, records: impl Iterator<Item = Encoded<StoredStatus>>) -> Result<(), Error> {
-        let mut is_found = vec![false; self.rows.len()];
-        for record in records {
+    pub(super) fn apply(&mut self, changed: Changed<StoredStatus>) -> Result<(), Error> {
+        let is_all = changed.is_all;
+        let mut is_found = vec![!is_all; self.rows.len()];
+        for (agent_id, record) in changed.into_items() {
             // Reports of deleted agents are in no list.
-            if let Some(i) = self.find(record.key().item()) {
+            if let Some(i) = self.find(&agent_id) {
                 is_found[i] = true;
-                self.set_row(i, Some(&record))?;
+                self.set_row(i, record.as_ref())?;
             }
         }
         for i in is_found

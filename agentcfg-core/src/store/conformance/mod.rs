@@ -3,7 +3,8 @@
 //! [`run`] runs all tests. Each test is also a public function, which takes one fresh, empty store, so
 //! that a test runner can name the test that failed. A test fails by panicking.
 //!
-//! A store that leaves [`Store::stamp`], [`Store::is_current`], [`Store::watch`], [`Store::track`] and [`Store::ready`] at their default bodies passes too.
+//! A store that leaves [`Store::stamp`], [`Store::is_current`], [`Store::watch`], [`Store::track`],
+//! [`Store::changed_since`] and [`Store::ready`] at their default bodies passes too.
 //!
 //! Use a multi-threaded runtime: on one thread the tests of races pass as well, but detect fewer defects.
 //!
@@ -20,6 +21,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod atomicity;
+mod changes;
 mod counters;
 mod groups;
 mod logs;
@@ -50,6 +52,9 @@ macro_rules! for_all_tests {
                 checks_see_the_state_before_the_batch,
                 conflicts_come_before_limits,
                 the_first_failed_check_is_named;
+            changes:
+                a_reader_of_changes_has_each_answered_commit,
+                changes_are_those_since_the_position;
             counters:
                 additions_commute,
                 counters_never_fall_below_zero,

@@ -30,6 +30,7 @@
 //! `--max-txn-ops` and `--max-request-bytes`. [`EtcdStore::connect`] checks that. When the database of the cluster has reached
 //! its quota, the store is [read-only](Store::read_only), also when it is opened then.
 
+mod changes;
 mod client;
 mod commit;
 mod error;
@@ -64,7 +65,9 @@ use self::read::Reading;
 use self::windows::Counting;
 use self::wire::{Compare, Headed, KeyValue, RangeRequest, RequestOp, TxnRequest, TxnResponse, path};
 use super::group::{Combiner, GroupCommit};
-use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Store, StoreError};
+use super::{
+    Batch, Changes, CommitError, Committed, Key, Kind, Partition, Position, Record, Scan, Scanned, Store, StoreError,
+};
 use crate::clock::{Clock, Entropy, SystemEntropy};
 
 /// The store in an etcd cluster, which any number of processes can use at the same time.
@@ -241,6 +244,16 @@ impl Store for EtcdStore {
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
         self.cluster.require_open()?;
         read::scan(&self.cluster, scan).await
+    }
+
+    async fn changed_since(
+        &self,
+        partition: &Partition,
+        kind: Kind,
+        position: Option<Position>,
+    ) -> Result<Changes, StoreError> {
+        self.cluster.require_open()?;
+        changes::changed_since(&self.cluster, partition, kind, position).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {

@@ -12,7 +12,7 @@ use super::super::plan::{decode_key, scan_range};
 use super::super::{Direction, Key, Kind, Record, Scan, Scanned, StoreError};
 use super::error::{Failure, Refusal};
 use super::layout::{self, Held};
-use super::wire::{KeyValue, RangeRequest, RangeResponse, RequestOp, SortOrder, TxnRequest, TxnResponse, path};
+use super::wire::{Headed, KeyValue, RangeRequest, RangeResponse, RequestOp, SortOrder, TxnRequest, TxnResponse, path};
 use super::{Cluster, EtcdStore, bounds};
 
 /// The greatest number of keys that one transaction reads.
@@ -121,8 +121,47 @@ async fn try_keys(cluster: &Cluster, keys: &[&[u8]]) -> Result<Vec<Option<KeyVal
     Ok(found)
 }
 
+/// What a scan has found, in one revision.
+#[derive(Default)]
+pub(super) struct Stored {
+    pub(super) entries: Vec<KeyValue>,
+    pub(super) with: Vec<Option<KeyValue>>,
+    pub(super) revision: i64,
+    /// The identifier of the cluster.
+    pub(super) cluster: u64,
+}
+
+impl Stored {
+    /// The records of the range.
+    pub(super) fn records(&self, cluster: &Cluster) -> Result<Vec<(Key, Record)>, StoreError> {
+        let record = |stored: &KeyValue| {
+            let key = cluster.layout.encoded(&stored.key);
+            Ok((decode_key(key)?, layout::open(cluster.base(), key, stored)?.record))
+        };
+        self.entries.iter().map(record).collect()
+    }
+}
+
 /// Runs a scan.
 pub(super) async fn scan(cluster: &Cluster, scan: &Scan) -> Result<Scanned, StoreError> {
+    let stored = read_scan(cluster, scan).await?;
+    let other = |(key, found): (&Key, &Option<KeyValue>)| {
+        let open = |found| layout::open(cluster.base(), &key.encode(), found).map(|held| held.record);
+        found.as_ref().map(open).transpose()
+    };
+    Ok(Scanned {
+        entries: stored.records(cluster)?,
+        with: scan
+            .with
+            .iter()
+            .zip(&stored.with)
+            .map(other)
+            .collect::<Result<_, StoreError>>()?,
+    })
+}
+
+/// Reads what a scan finds.
+pub(super) async fn read_scan(cluster: &Cluster, scan: &Scan) -> Result<Stored, StoreError> {
     if scan.kind.partition_kind() != scan.partition.kind() {
         let text = format!("{:?} has no records in {:?}", scan.kind, scan.partition);
         return Err(StoreError::Misuse(text));
@@ -130,35 +169,18 @@ pub(super) async fn scan(cluster: &Cluster, scan: &Scan) -> Result<Scanned, Stor
     for _ in 0..RESTARTS {
         match try_scan(cluster, scan).await {
             Err(Failure::Refused(Refusal::Compacted)) => {}
-            Err(failure) => return Err(failure.of_read()),
-            Ok((entries, with)) => {
-                let base = cluster.base();
-                let entry = |stored: &KeyValue| {
-                    let key = cluster.layout.encoded(&stored.key);
-                    Ok((decode_key(key)?, layout::open(base, key, stored)?.record))
-                };
-                let other = |(key, stored): (&Key, &Option<KeyValue>)| -> Result<Option<Record>, StoreError> {
-                    let open = |stored| layout::open(base, &key.encode(), stored).map(|held| held.record);
-                    stored.as_ref().map(open).transpose()
-                };
-                return Ok(Scanned {
-                    entries: entries.iter().map(entry).collect::<Result<_, StoreError>>()?,
-                    with: scan.with.iter().zip(&with).map(other).collect::<Result<_, _>>()?,
-                });
-            }
+            read => return read.map_err(Failure::of_read),
         }
     }
     Err(Refusal::Compacted.into_error())
 }
-
-type Stored = (Vec<KeyValue>, Vec<Option<KeyValue>>);
 
 async fn try_scan(cluster: &Cluster, scan: &Scan) -> Result<Stored, Failure> {
     if scan.direction == Direction::Descending
         && let Some(first) = near_end(cluster, scan).await?
     {
         let found = read_range(cluster, scan, Some(first)).await?;
-        if found.0.len() >= scan.limit {
+        if found.entries.len() >= scan.limit {
             return Ok(found);
         }
         // The numbers have gaps there, or there are fewer records than the scan may return.
@@ -212,7 +234,7 @@ async fn read_range(cluster: &Cluster, scan: &Scan, from: Option<Vec<u8>>) -> Re
         sort_order: order.into(),
         ..RangeRequest::between(first.to_vec(), end.to_vec())
     };
-    let mut entries: Vec<KeyValue> = Vec::new();
+    let mut stored = Stored::default();
     let mut success = Vec::with_capacity(1 + scan.with.len());
     // A limit of 0 means "no limit" to the cluster, and an end that is not behind the beginning means other things.
     let is_empty = scan.limit == 0 || first >= end;
@@ -222,7 +244,7 @@ async fn read_range(cluster: &Cluster, scan: &Scan, from: Option<Vec<u8>>) -> Re
     let with = scan.with.iter().map(|key| cluster.layout.record(&key.encode()));
     success.extend(with.map(|key| RequestOp::range(RangeRequest::key(key))));
     if success.is_empty() {
-        return Ok((entries, Vec::new()));
+        return Ok(stored);
     }
     let txn = TxnRequest {
         success,
@@ -230,18 +252,19 @@ async fn read_range(cluster: &Cluster, scan: &Scan, from: Option<Vec<u8>>) -> Re
     };
     let answer: TxnResponse = cluster.client.read(&txn, cluster.read_deadline()).await?;
     let revision = answer.revision();
+    (stored.revision, stored.cluster) = (revision, answer.cluster().unwrap_or_default());
     let mut ranges = answer.ranges();
     let mut last_page = match is_empty {
         true => RangeResponse::default(),
         false => ranges.next().unwrap_or_default(),
     };
-    let with: Vec<_> = ranges.map(|range| range.kvs.into_iter().next()).collect();
+    stored.with = ranges.map(|range| range.kvs.into_iter().next()).collect();
     loop {
         let more = last_page.more;
-        entries.append(&mut last_page.kvs);
-        let left = scan.limit.saturating_sub(entries.len());
-        let Some(last) = entries.last().filter(|_| more && left > 0) else {
-            return Ok((entries, with));
+        stored.entries.append(&mut last_page.kvs);
+        let left = scan.limit.saturating_sub(stored.entries.len());
+        let Some(last) = stored.entries.last().filter(|_| more && left > 0) else {
+            return Ok(stored);
         };
         match descends {
             true => end = last.key.clone(),

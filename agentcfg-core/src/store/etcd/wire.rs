@@ -28,6 +28,8 @@ pub(super) struct ResponseHeader {
 pub(super) struct KeyValue {
     #[prost(bytes = "vec", tag = "1")]
     pub(super) key: Vec<u8>,
+    #[prost(int64, tag = "2")]
+    pub(super) create_revision: i64,
     #[prost(int64, tag = "3")]
     pub(super) mod_revision: i64,
     #[prost(bytes = "vec", tag = "5")]
@@ -60,6 +62,9 @@ pub(super) struct RangeRequest {
     pub(super) keys_only: bool,
     #[prost(bool, tag = "9")]
     pub(super) count_only: bool,
+    /// Keys that were last changed before this revision are left out of the answer, but not out of its count.
+    #[prost(int64, tag = "10")]
+    pub(super) min_mod_revision: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -44,12 +44,16 @@
 //! A read is one statement. Concurrent reads by key share statements in the same way, and so do concurrent requests that are
 //! counted in the rate windows. The reads and counts of a group go to the database in one message.
 //!
+//! A reader of all records of a kind reads [what has changed](Store::changed_since) since its last read, by the transactions
+//! that the rows are from.
+//!
 //! # Unknown outcomes
 //!
 //! If a statement failed, or there was no connection, nothing changed: [`StoreError::Unavailable`]. If the
 //! connection breaks or the answer times out after the commit was sent, the outcome is
 //! [unknown](StoreError::OutcomeUnknown).
 
+mod changes;
 mod commit;
 mod error;
 mod load;
@@ -81,7 +85,10 @@ use self::pool::Connections;
 use self::queries::Queries;
 use self::sql::Sql;
 use super::group::{GroupCommit, Limits};
-use super::{Batch, CommitError, Committed, Key, Record, Scan, Scanned, Stamp, Store, StoreError};
+use super::{
+    Batch, Changes, CommitError, Committed, Key, Kind, Partition, Position, Record, Scan, Scanned, Stamp, Store,
+    StoreError,
+};
 pub use super::{TransferError, Transferred};
 use crate::model::WorkspaceId;
 
@@ -110,6 +117,8 @@ struct Engine {
     sql: Sql,
     /// A lower bound: every version that a new key gets is greater.
     base: u64,
+    /// Whether the database can tell which rows have changed.
+    tells_changes: bool,
 }
 
 impl PostgresStore {
@@ -134,8 +143,14 @@ impl PostgresStore {
         let sql = Sql::new(&options.schema);
         let mut client = connections.connect(options.connect_wait).await?;
         let base = schema::prepare(&mut client, &sql).await?.base;
+        let tells_changes = changes::is_supported(&client).await;
         drop(client);
-        let engine = Arc::new(Engine { connections, sql, base });
+        let engine = Arc::new(Engine {
+            connections,
+            sql,
+            base,
+            tells_changes,
+        });
         let limits = commit::limits(options.pool_size, options.acquire_timeout);
         Ok(Self {
             commits: GroupCommit::new(Arc::clone(&engine), limits),
@@ -195,6 +210,15 @@ impl Store for PostgresStore {
 
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
         read::scan(&self.engine.connections, &self.engine.sql, scan).await
+    }
+
+    async fn changed_since(
+        &self,
+        partition: &Partition,
+        kind: Kind,
+        position: Option<Position>,
+    ) -> Result<Changes, StoreError> {
+        changes::changed_since(&self.engine, partition, kind, position).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {

@@ -239,7 +239,8 @@ fn place(found: &mut [Option<Record>], row: &Row) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn record(row: &Row) -> Result<Record, StoreError> {
+/// The record in a row: `slot, item, version, value`.
+pub(super) fn record(row: &Row) -> Result<Record, StoreError> {
     let version: i64 = column(row, 2)?;
     let value: &str = column(row, 3)?;
     Ok(Record {

@@ -1,0 +1,48 @@
+//! Reading what has changed since the last read, for readers that keep what they derived from all records of a kind.
+//!
+//! A [`Tracker`](super::Tracker) names the changes of this process alone. Where several processes write, the database itself
+//! must tell which records are newer than a position.
+
+use super::{Key, Record};
+
+/// Until when a reader has read the changes of a kind of record in a partition. What the numbers mean is the store's own
+/// affair: a reader gives back what it got.
+///
+/// ```
+/// use agentcfg_core::store::Position;
+/// let position = Position { origin: 7, moment: 1042, count: 3 };
+/// assert_ne!(position, Position { moment: 1043, ..position });
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// The database in which `moment` counts, such as the start of its server: after a failover, a restart or a restore it is
+    /// another one, and all records are read again.
+    pub origin: u64,
+    /// The changes before it are read.
+    pub moment: u64,
+    /// How many records there were.
+    pub count: u64,
+}
+
+/// The result of [`Store::changed_since`](super::Store::changed_since).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use agentcfg_core::store::{Kind, MemoryStore, Partition, Store};
+/// # let store = MemoryStore::new();
+/// let changes = store.changed_since(&Partition::Global("store".into()), Kind::Meta, None).await?;
+/// assert!(changes.is_all && changes.entries.is_empty());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changes {
+    /// Whether the entries are all records that there are: those that are not among them do not exist. Else they are what was
+    /// put or deleted since the position, and possibly some that were not.
+    pub is_all: bool,
+    /// The records, in any order; `None` for one that was deleted.
+    pub entries: Vec<(Key, Option<Record>)>,
+    /// From where on the next call reads; `None` when the store cannot tell, so that each call reads all records.
+    pub position: Option<Position>,
+}
