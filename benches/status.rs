@@ -4,12 +4,14 @@
 //! With `BASELINE=PATH` only redb, with another binary of the server in turn with this one. `STORES` names the stores to measure.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use agentcfg_benches::cluster::Cluster;
 use agentcfg_benches::etcd::EtcdCluster;
@@ -22,6 +24,7 @@ use agentcfg_benches::streams::{self, PER_KEY};
 use agentcfg_benches::{Failure, runtime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bench-server");
@@ -44,16 +47,20 @@ enum Readers {
     Polling {
         gzip: bool,
     },
+    /// Streams that are open for long.
     Streaming,
+    /// Streams that begin at once, each with the statuses of all agents.
+    Connecting,
 }
 
 impl Readers {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Busy,
         Self::None,
         Self::Polling { gzip: false },
         Self::Polling { gzip: true },
         Self::Streaming,
+        Self::Connecting,
     ];
 
     fn title(self) -> String {
@@ -63,6 +70,7 @@ impl Readers {
             Self::Polling { gzip: false } => format!("{DASHBOARDS} poll every {POLLED_EVERY} s"),
             Self::Polling { gzip: true } => format!("{DASHBOARDS} poll every {POLLED_EVERY} s, gzip"),
             Self::Streaming => format!("{DASHBOARDS} streams"),
+            Self::Connecting => format!("{DASHBOARDS} streams that begin at once"),
         }
     }
 }
@@ -82,6 +90,9 @@ struct Target {
     workspace: String,
     keys: Vec<String>,
     reports: Arc<[Vec<u8>]>,
+    /// How many of these reports were answered. Each measurement goes on with the next one, so that each agent reports in time.
+    reported: Cell<u64>,
+    agents: usize,
     /// The reports of the other workspace.
     others: Arc<[Vec<u8>]>,
 }
@@ -198,16 +209,18 @@ impl Target {
             server,
             reports: reports(&workspace, &keys, agents),
             others: reports(&other, &other_keys, 100),
+            reported: Cell::new(agents as u64),
+            agents,
             workspace,
             keys,
         };
         // Warms up: the first use of each key costs a password hash, and then each agent has reported.
-        for reports in [&target.others, &target.reports] {
+        for (reports, agents) in [(&target.others, 100), (&target.reports, agents)] {
             let pace = pace(16, 600.0);
-            let time = Duration::from_secs_f64(reports.len() as f64 / pace.per_second + 1.0);
+            let time = Duration::from_secs_f64(agents as f64 / pace.per_second + 1.0);
             let outcome = Paced::start(target.server.address, pace, reports)?.run_for(time)?;
-            if outcome.refused > 0 || outcome.answered < reports.len() as u64 {
-                return Err(format!("{} reports were answered of {}", outcome.answered, reports.len()).into());
+            if outcome.refused > 0 || outcome.answered < agents as u64 {
+                return Err(format!("{} reports were answered of {agents}", outcome.answered).into());
             }
         }
         Ok(target)
@@ -215,6 +228,10 @@ impl Target {
 
     fn measure(&self, readers: Readers, figures: &mut Figures) -> Result<(), Failure> {
         let (address, time) = (self.server.address, Duration::from_secs_f64(seconds(8.0)));
+        let streams = match readers {
+            Readers::Streaming => Some(Streams::begun(self)?),
+            _ => None,
+        };
         let cpu = self.server.cpu_seconds();
         if readers == Readers::Busy {
             let list = self.list(&self.keys[0], false);
@@ -222,11 +239,9 @@ impl Target {
             let outcome = runtime()?.block_on(load::run(address, 16, time, 200, read))?;
             figures.reads.push(outcome.per_second());
         } else {
-            let reports = Paced::start(
-                address,
-                pace(16, self.reports.len() as f64 / REPORTED_EVERY),
-                &self.reports,
-            )?;
+            let pace_of_reports = pace(16, self.agents as f64 / REPORTED_EVERY);
+            let first = self.reported.get() as usize;
+            let reports = Paced::start_from(first, address, pace_of_reports, &self.reports)?;
             let others = Paced::start(address, pace(4, OTHERS), &self.others)?;
             match readers {
                 Readers::Polling { gzip } => {
@@ -237,11 +252,22 @@ impl Target {
                     figures.reads.push(outcome.per_second());
                     percentiles(&outcome, &mut figures.read);
                 }
-                Readers::Streaming => figures.reads.push(self.stream(time)?),
+                Readers::Streaming | Readers::Connecting => {
+                    let streams = match streams {
+                        Some(streams) => streams,
+                        None => Streams::open(self)?,
+                    };
+                    let before = streams.events();
+                    std::thread::sleep(time);
+                    figures
+                        .reads
+                        .push((streams.events() - before) as f64 / time.as_secs_f64());
+                }
                 Readers::None | Readers::Busy => std::thread::sleep(time),
             }
             let (reports, others) = (reports.stop()?, others.stop()?);
             good(&reports)?;
+            self.reported.set(self.reported.get() + reports.answered);
             figures.reports.push(reports.per_second());
             percentiles(&reports, &mut figures.report);
             figures.other.push(others.percentile(0.99));
@@ -256,26 +282,80 @@ impl Target {
         let coding = if gzip { "accept-encoding: gzip\r\n" } else { "" };
         format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n{coding}\r\n").into_bytes()
     }
+}
 
-    /// Holds the streams for this time; returns the events of status a second, over all of them.
-    fn stream(&self, time: Duration) -> Result<f64, Failure> {
-        let runtime = runtime()?;
-        let events = Arc::new(AtomicU64::new(0));
-        runtime.block_on(async {
-            let mut readers = JoinSet::new();
-            for number in 0..DASHBOARDS {
-                let (key, workspace) = (&self.keys[number / PER_KEY], &self.workspace);
+/// The streams of the dashboards, in a thread of their own.
+struct Streams {
+    events: Arc<AtomicU64>,
+    stop: Option<oneshot::Sender<()>>,
+    reading: Option<JoinHandle<()>>,
+}
+
+impl Streams {
+    fn open(target: &Target) -> Result<Self, Failure> {
+        let requests: Vec<String> = (0..DASHBOARDS)
+            .map(|number| {
+                let (key, workspace) = (&target.keys[number / PER_KEY], &target.workspace);
                 let path = format!("/api/changes?workspace_id={workspace}&after=now&status=true");
-                let open = format!(
+                format!(
                     "GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\naccept: text/event-stream\r\n\r\n"
-                );
-                let stream = connect(self.server.address, &open).await?;
+                )
+            })
+            .collect();
+        let runtime = runtime()?;
+        let address = target.server.address;
+        let events = Arc::new(AtomicU64::new(0));
+        let (stop, stopped) = oneshot::channel();
+        let mut readers = JoinSet::new();
+        runtime.block_on(async {
+            for request in requests {
+                let stream = connect(address, &request).await?;
                 readers.spawn(count_events(stream, Arc::clone(&events)));
             }
-            tokio::time::sleep(time).await;
             Ok::<_, Failure>(())
         })?;
-        Ok(events.load(Ordering::Relaxed) as f64 / time.as_secs_f64())
+        let reading = std::thread::spawn(move || {
+            // The sender stops them, or is gone.
+            let _ = runtime.block_on(stopped);
+            drop(readers);
+        });
+        Ok(Self {
+            events,
+            stop: Some(stop),
+            reading: Some(reading),
+        })
+    }
+
+    /// Opens the streams, and waits until each has the statuses of all agents.
+    fn begun(target: &Target) -> Result<Self, Failure> {
+        let streams = Self::open(target)?;
+        // An event that two reads share is not counted.
+        let all = (DASHBOARDS * target.agents) as u64 * 99 / 100;
+        let end = Instant::now() + Duration::from_secs(60);
+        while streams.events() < all {
+            if Instant::now() > end {
+                return Err(format!("{} events of {all} came", streams.events()).into());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // What is left of the first percent.
+        std::thread::sleep(Duration::from_millis(500));
+        Ok(streams)
+    }
+
+    /// The events of status so far.
+    fn events(&self) -> u64 {
+        self.events.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(reading) = self.reading.take() {
+            // It ends with the sender.
+            let _ = reading.join();
+        }
     }
 }
 
@@ -319,13 +399,15 @@ fn good(outcome: &Outcome) -> Result<(), Failure> {
     }
 }
 
-/// One report of each agent. Every third agent works; the others are idle.
+/// Two reports of each agent, one after those of all others. Every third agent works, on another task each time; the others are
+/// idle.
 fn reports(workspace: &str, keys: &[String], agents: usize) -> Arc<[Vec<u8>]> {
-    let report = |number: usize| {
+    let report = |task: usize| {
+        let number = task % agents;
         let body = match number % 3 {
-            0 => format!(
-                r#"{{"status":"working","current_task_id":"T-{number}","current_task_title":"Draft the notes"}}"#
-            ),
+            0 => {
+                format!(r#"{{"status":"working","current_task_id":"T-{task}","current_task_title":"Draft the notes"}}"#)
+            }
             _ => r#"{"status":"idle"}"#.to_owned(),
         };
         let (key, length) = (&keys[number % keys.len()], body.len());
@@ -334,5 +416,5 @@ fn reports(workspace: &str, keys: &[String], agents: usize) -> Arc<[Vec<u8>]> {
         )
         .into_bytes()
     };
-    (0..agents).map(report).collect()
+    (0..2 * agents).map(report).collect()
 }

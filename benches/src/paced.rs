@@ -64,6 +64,11 @@ pub struct Paced {
 impl Paced {
     /// Opens the connections and starts to send the requests in turn.
     pub fn start(address: SocketAddr, pace: Pace, requests: &Arc<[Vec<u8>]>) -> io::Result<Self> {
+        Self::start_from(0, address, pace, requests)
+    }
+
+    /// As [`Self::start`], from this request on.
+    pub fn start_from(first: usize, address: SocketAddr, pace: Pace, requests: &Arc<[Vec<u8>]>) -> io::Result<Self> {
         let stop = Arc::new(OnceLock::new());
         let streams = (0..pace.connections).map(|_| TcpStream::connect(address));
         let streams: Vec<TcpStream> = streams.collect::<Result<_, _>>()?;
@@ -75,7 +80,7 @@ impl Paced {
             stream.set_read_timeout(Some(TIMEOUT))?;
             let client = Client {
                 stream,
-                number,
+                first: first + number,
                 pace,
                 due: started + step * number as u32,
                 interval: step * pace.connections as u32,
@@ -115,7 +120,8 @@ impl Paced {
 /// One connection and its share of the requests.
 struct Client {
     stream: TcpStream,
-    number: usize,
+    /// Its first request.
+    first: usize,
     pace: Pace,
     due: Instant,
     interval: Duration,
@@ -129,7 +135,7 @@ impl Client {
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000))?;
         let mut outcome = Outcome::default();
         let mut buffer = vec![0; 128 << 10];
-        let mut next = self.number;
+        let mut next = self.first;
         loop {
             thread::sleep(self.due.saturating_duration_since(Instant::now()));
             if let Some(end) = self.stop.get() {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use std::vec::IntoIter;
 
 use agentcfg_core::clock::{Entropy, SystemEntropy};
+use agentcfg_core::model::{ChangeEvent, StatusEvent};
 use agentcfg_core::service::{Update, Watch};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use bytes::Bytes;
@@ -30,6 +32,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The range of `retry`, in milliseconds: clients of a server that restarts do not come back all at once.
 const RETRY_MILLIS: (u64, u64) = (1000, 5000);
+
+/// A piece of a stream ends after so many bytes. It is written when the client has taken the one before, so the statuses of a large
+/// workspace are not in memory as text for each of its streams, and many streams that begin at once leave room for requests.
+const PIECE: usize = 16 << 10;
 
 /// What a stream needs besides its watch.
 pub struct Opening<'a> {
@@ -71,6 +77,7 @@ impl Opening<'_> {
             bookmark_at: now + BOOKMARK_EVERY,
             ends_at,
             is_live: false,
+            unsent: None,
             place: Place::new(slot, self.observer.cloned()),
         };
         Ok(EventStream::new(session, self.disconnect.cloned()))
@@ -89,7 +96,25 @@ pub(super) struct Session {
     ends_at: Instant,
     /// Whether the events from before the stream have been sent, so that the age of the next one is the lag.
     is_live: bool,
+    /// What was read and is not written yet.
+    unsent: Option<Unsent>,
     place: Place,
+}
+
+struct Unsent {
+    statuses: IntoIter<Arc<StatusEvent>>,
+    changes: IntoIter<ChangeEvent>,
+    has_more: bool,
+}
+
+impl From<Update> for Unsent {
+    fn from(update: Update) -> Self {
+        Self {
+            statuses: update.statuses.into_iter(),
+            changes: update.changes.into_iter(),
+            has_more: update.has_more,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,26 +156,26 @@ impl Session {
 
     async fn more(&mut self) -> Bytes {
         loop {
-            if let Wake::End(reason) = self.wait().await {
-                return self.end("end", reason);
-            }
-            let update = match self.read().await {
-                Ok(update) => update,
-                Err(error) => return self.refuse(&error),
-            };
-            let is_live = !update.has_more;
-            match self.write(&update) {
-                Ok(text) if text.is_empty() => {}
-                Ok(text) => {
-                    self.is_live |= is_live;
-                    return text.into_bytes();
+            let unsent = match self.unsent.take() {
+                Some(unsent) => unsent,
+                None => {
+                    if let Wake::End(reason) = self.wait().await {
+                        return self.end("end", reason);
+                    }
+                    match self.read().await {
+                        Ok(update) => update.into(),
+                        Err(error) => return self.refuse(&error),
+                    }
                 }
+            };
+            match self.write(unsent) {
+                Ok(text) if text.is_empty() => {}
+                Ok(text) => return text.into_bytes(),
                 Err(error) => {
                     let error = Error::new(ErrorKind::Internal, "an event could not be written").because(error);
                     return self.refuse(&error);
                 }
             }
-            self.is_live |= is_live;
         }
     }
 
@@ -183,17 +208,27 @@ impl Session {
         Ok(update)
     }
 
-    fn write(&mut self, update: &Update) -> serde_json::Result<Text> {
+    /// Writes a piece, and keeps what does not fit in.
+    fn write(&mut self, mut unsent: Unsent) -> serde_json::Result<Text> {
         let mut text = Text::default();
-        for status in &update.statuses {
-            text.status(status)?;
-        }
-        for event in &update.changes {
-            text.change(event)?;
-            if self.is_live {
-                self.place.sent(self.watch.age_of(event.created_at));
+        while text.len() < PIECE {
+            if let Some(status) = unsent.statuses.next() {
+                text.status(&status)?;
+            } else if let Some(event) = unsent.changes.next() {
+                text.change(&event)?;
+                if self.is_live {
+                    self.place.sent(self.watch.age_of(event.created_at));
+                }
+            } else {
+                break;
             }
         }
+        if unsent.statuses.len() + unsent.changes.len() > 0 {
+            self.unsent = Some(unsent);
+            return Ok(text);
+        }
+        self.is_live |= !unsent.has_more;
+        // The cursor is after all that was read.
         let now = Instant::now();
         if self.bookmark_at <= now {
             text.bookmark(self.watch.cursor());

@@ -184,3 +184,38 @@ async fn streams_are_limited_by_caller_and_by_server() {
     drop(streams);
     assert_eq!(stage.streams.open(), 0);
 }
+
+/// The statuses of a large workspace come in pieces, before the changes, and all of them once.
+#[tokio::test]
+async fn a_long_update_comes_in_pieces() {
+    const AGENTS: usize = 400;
+    let stage = Stage::open(9).await;
+    for number in 0..AGENTS {
+        stage.create(&format!("agent-{number}")).await;
+    }
+    let mut stream = stage.stream(&stage.key().await, "after=start&status=true").await;
+    piece(&mut stream).await.unwrap();
+    let (mut pieces, mut created) = (Vec::new(), 0);
+    while created < AGENTS {
+        let next = piece(&mut stream).await.unwrap();
+        created += next.matches("\"agent.created\"").count();
+        pieces.push(next);
+    }
+    let longest = pieces.iter().map(String::len).max().unwrap();
+    assert!(
+        pieces.len() > 2 && longest < 20 << 10,
+        "{} pieces of up to {longest} bytes",
+        pieces.len()
+    );
+    let text = pieces.concat();
+    assert_eq!(text.matches("event: status\n").count(), AGENTS);
+    assert!(
+        text.rfind("event: status\n") < text.find("event: change\n"),
+        "statuses first"
+    );
+    let events = text.split_terminator("\n\n");
+    for event in events {
+        let data = event.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+        serde_json::from_str::<serde_json::Value>(data).unwrap();
+    }
+}

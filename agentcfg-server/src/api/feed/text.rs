@@ -1,6 +1,6 @@
 //! The text of server-sent events (WHATWG HTML, section 9.2).
 
-use std::fmt::Write as _;
+use std::io::Write as _;
 
 use agentcfg_core::model::{ChangeEvent, Cursor, ErrorBody, StatusEvent};
 use bytes::Bytes;
@@ -8,12 +8,12 @@ use serde::Serialize;
 
 /// Events that are written one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Text(String);
+pub(super) struct Text(Vec<u8>);
 
 impl Text {
     /// How long the client is to wait before it connects again. It belongs to the event that is written next.
     pub(super) fn retry(&mut self, millis: u64) {
-        // Writing to a string cannot fail.
+        // Writing to memory cannot fail.
         let _ = writeln!(self.0, "retry: {millis}");
     }
 
@@ -29,7 +29,7 @@ impl Text {
 
     /// A status has no position: a stream that is resumed begins with all of them.
     pub(super) fn status(&mut self, event: &StatusEvent) -> serde_json::Result<()> {
-        self.0.push_str("event: status\n");
+        self.0.extend_from_slice(b"event: status\n");
         self.data(event)
     }
 
@@ -45,14 +45,20 @@ impl Text {
         self.0.is_empty()
     }
 
+    /// In bytes.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn into_bytes(self) -> Bytes {
         self.0.into()
     }
 
     /// The JSON text of a value has no line break, so it is one line.
     fn data(&mut self, value: &impl Serialize) -> serde_json::Result<()> {
-        let json = serde_json::to_string(value)?;
-        let _ = write!(self.0, "data: {json}\n\n");
+        self.0.extend_from_slice(b"data: ");
+        serde_json::to_writer(&mut self.0, value)?;
+        self.0.extend_from_slice(b"\n\n");
         Ok(())
     }
 }
