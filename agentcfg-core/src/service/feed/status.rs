@@ -2,11 +2,12 @@
 //!
 //! The readers of a workspace share a board. The reader that is woken first reads what has changed in the table of the
 //! statuses, gives a number to each entry that changed, and publishes it; each reader remembers the last number that it has
-//! seen. So neither a report nor a reader costs more where there are more agents. The board also knows when the next entry grows
-//! old, so that no agent needs a timer.
+//! seen. Readers that waited while the table was read do not read it again. So neither a report nor a reader costs more where
+//! there are more agents. The board also knows when the next entry grows old, so that no agent needs a timer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub(in crate::service) struct Boards(Mutex<HashMap<WorkspaceId, Weak<Board>>>);
 /// The status list of one workspace as it was last published.
 struct Board {
     workspace: WorkspaceId,
+    /// How many times a read of the table has begun.
+    begun: AtomicU64,
     state: tokio::sync::Mutex<State>,
 }
 
@@ -53,6 +56,8 @@ struct State {
     /// When the table was read last, in milliseconds since the Unix epoch.
     read_at: i64,
     is_read: bool,
+    /// The number of the last read of the table.
+    number: u64,
 }
 
 /// A published entry.
@@ -86,6 +91,7 @@ impl Boards {
         boards.retain(|_, board| board.strong_count() > 0);
         let board = Arc::new(Board {
             workspace,
+            begun: AtomicU64::new(0),
             state: tokio::sync::Mutex::new(State {
                 log: service.watcher(workspace, Kind::LogHead),
                 reports: service.watcher(workspace, Kind::Status),
@@ -97,6 +103,7 @@ impl Boards {
                 due: None,
                 read_at: i64::MIN,
                 is_read: false,
+                number: 0,
             }),
         });
         boards.insert(workspace, Arc::downgrade(&board));
@@ -123,11 +130,15 @@ impl StatusReader {
         self.is_reported = false;
         self.read_at = Some(Instant::now());
         self.pause = None;
+        // After the report was marked as seen: a read of the table that begins from now on has it.
+        let begun = self.board.begun.load(Ordering::SeqCst);
         let access = service
             .access(caller, self.board.workspace, Permission::AgentsRead)
             .await?;
         let mut state = self.board.state.lock().await;
-        state.refresh(service, &access).await?;
+        if !state.is_read || state.number <= begun {
+            state.refresh(service, &access, &self.board.begun).await?;
+        }
         let mut unseen: Vec<usize> = state.rows.range(self.seen + 1..).map(|(_, row)| *row).collect();
         unseen.sort_unstable();
         let events = unseen.into_iter().map(|row| Arc::clone(&state.shown[row].event));
@@ -169,7 +180,7 @@ impl StatusReader {
 
 impl State {
     /// Reads the status list if it may have changed, and publishes the entries that have.
-    async fn refresh(&mut self, service: &AgentCfg, access: &Access) -> Result<(), Error> {
+    async fn refresh(&mut self, service: &AgentCfg, access: &Access, begun: &AtomicU64) -> Result<(), Error> {
         let now = service.now().unix_millis();
         // A clock that was set back may make reports count again.
         let is_due = self.due.is_some_and(|due| due <= now) || now < self.read_at;
@@ -178,6 +189,7 @@ impl State {
         }
         self.log.mark_seen();
         self.reports.mark_seen();
+        self.number = begun.fetch_add(1, Ordering::SeqCst) + 1;
         // Until the read has succeeded, the list is not known.
         self.is_read = false;
         let statuses = match &self.read {

@@ -15,6 +15,7 @@ use crate::store::{Kind, Watcher};
 const READ: Limits = Limits {
     events: 64,
     bytes: 1 << 20,
+    expects_events: true,
 };
 
 /// A reader of a workspace's changes: a position, and a waiter for commits. See [`AgentCfg::watch`].
@@ -91,7 +92,11 @@ impl AgentCfg {
         let log = self.watcher(workspace, Kind::LogHead);
         let after = after.into();
         // Reads no event: its purpose is to check the position and the authority.
-        let limits = Limits { events: 0, bytes: 0 };
+        let limits = Limits {
+            events: 0,
+            bytes: 0,
+            ..READ
+        };
         let read = self.read_changes(caller, workspace, after, limits).await?;
         let cursor = match after {
             After::Cursor(cursor) => cursor,
@@ -240,6 +245,10 @@ impl Watch {
     /// # Ok(()) }) }
     /// ```
     pub async fn read(&mut self) -> Result<Update, Error> {
+        let limits = Limits {
+            expects_events: self.has_more || self.log.has_changed(),
+            ..READ
+        };
         // Before the read, so that a commit during the read wakes the watch.
         self.log.mark_seen();
         // Before the authority is read, so that a status that comes after its end is not shown.
@@ -250,7 +259,7 @@ impl Watch {
         let after = self.cursor.into();
         let read = self
             .service
-            .read_changes(&self.caller, self.workspace, after, READ)
+            .read_changes(&self.caller, self.workspace, after, limits)
             .await?;
         if let Some(lost) = self.permissions.iter().find(|held| !read.permissions.contains(*held)) {
             return Err(Error::new(
