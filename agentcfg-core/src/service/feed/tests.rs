@@ -1,7 +1,8 @@
+mod remote;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use super::super::AgentList;
 use crate::clock::ManualClock;
 use crate::model::*;
 use crate::service::{AgentCfg, Caller, Settings, Watch};
-use crate::store::{Batch, CommitError, Committed, Key, MemoryStore, Record, Scan, Scanned, Store, StoreError};
+use crate::store::{MemoryStore, Store};
 use crate::{Error, ErrorKind};
 
 /// A service with a clock that only the test moves, and a workspace of `ada`.
@@ -428,53 +429,4 @@ async fn statuses_are_shown_at_first_and_when_they_change_also_by_growing_old() 
         .await
         .unwrap();
     assert_eq!(shown(&mut watch).await, []);
-}
-
-/// A store that other servers write too: it does not notify.
-struct Remote(Arc<MemoryStore>);
-
-#[async_trait]
-impl Store for Remote {
-    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        self.0.get(keys).await
-    }
-
-    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
-        self.0.scan(scan).await
-    }
-
-    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
-        self.0.commit(batch).await
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_commits_of_another_server_are_seen_within_a_second() {
-    let store = Arc::new(MemoryStore::new());
-    let here = Stage::on(Remote(Arc::clone(&store))).await;
-    let there = AgentCfg::builder(Remote(store)).build();
-    here.create("writer").await;
-    let mut watch = here.watch(&here.ada).await.with_statuses();
-    watch.read().await.unwrap();
-    for round in 0..3 {
-        let begun = tokio::time::Instant::now();
-        let new = NewAgent::new(here.studio, format!("agent-{round}").parse().unwrap(), "x");
-        there.create_agent(&here.ada, new).await.unwrap();
-        assert_eq!(watch.next().await.unwrap().target.id, format!("agent-{round}"));
-        assert!(begun.elapsed() <= Duration::from_secs(1));
-    }
-    // Its own commits wake a service at once.
-    let begun = tokio::time::Instant::now();
-    here.create("own").await;
-    assert_eq!(watch.next().await.unwrap().target.id, "own");
-    assert_eq!(begun.elapsed(), Duration::ZERO);
-    drop(watch);
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    assert!(!here.service.is_watched());
-    // The reading of heads has stopped, and begins again.
-    let mut watch = here.watch(&here.ada).await;
-    watch.read().await.unwrap();
-    let new = NewAgent::new(here.studio, "again".parse().unwrap(), "x");
-    there.create_agent(&here.ada, new).await.unwrap();
-    assert_eq!(watch.next().await.unwrap().target.id, "again");
 }
