@@ -56,7 +56,12 @@ pub(super) fn provider_key(value: &Value<'_>) -> Result<Option<Secret>, String> 
 
 pub(super) fn master_keys(value: &Value<'_>) -> Result<Vec<Secret>, String> {
     const RULE: &str = "a list of keys of 32 bytes, each as 64 hexadecimal digits or base64, and none twice";
-    let texts = value.words();
+    // The file of a data directory has comments.
+    let is_key = |line: &&str| !line.trim_start().starts_with('#');
+    let texts = match value {
+        Value::Text(text) => Value::Text(&text.lines().filter(is_key).collect::<Vec<_>>().join("\n")).words(),
+        Value::Toml(_) => value.words(),
+    };
     let keys: Option<Vec<MasterKey>> = texts.iter().flatten().map(|text| text.parse().ok()).collect();
     match (texts, keys) {
         (Some(texts), Some(keys)) if keys.is_empty() || Vault::new(keys.clone()).is_ok() => {

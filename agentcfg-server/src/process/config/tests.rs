@@ -373,6 +373,14 @@ fn keys_of_providers_and_master_keys_never_show() {
     let shown = format!("{config:?}");
     assert!(!shown.contains("abab") && !shown.contains("canary"), "{shown}");
 
+    fs::write(
+        &path,
+        format!("# As in a data directory.\n  # {first}\n{first}\n{second}\n"),
+    )
+    .unwrap();
+    let commented = from_env(&[("AGENTCFG_MASTER_KEYS_FILE", path.to_str().unwrap())]).unwrap();
+    assert_eq!(commented.master_keys, config.master_keys);
+
     let commas = from_env(&[("AGENTCFG_MASTER_KEYS", &format!("{first},{second}"))]).unwrap();
     assert_eq!(commas.master_keys, config.master_keys);
     assert!(
