@@ -3,6 +3,7 @@
 use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
 use agentcfg_core::store::{Batch, Changes, Key, Kind, Partition, Position, Store, Write};
+use rustix::process::{Pid, Signal, kill_process};
 use uuid::Uuid;
 
 use crate::cluster::Cluster;
@@ -68,6 +69,24 @@ async fn a_reader_of_changes_reads_what_is_new_alone() {
     cluster.crash();
     cluster.up();
     let after = changed_since(&store, none.position).await;
+    assert!(after.is_all && after.entries.len() == ALL);
+}
+
+/// A database that recovers from the death of one of its processes hands out again the numbers of transactions that it lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recovery_of_the_database_ends_positions() {
+    let Some(cluster) = Cluster::start(&["autovacuum=off"]) else {
+        return;
+    };
+    let store = filled(&cluster).await;
+    let all = changed_since(&store, None).await;
+    let backend = cluster.sql(
+        "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1",
+    );
+    let backend = Pid::from_raw(backend.trim().parse().unwrap()).unwrap();
+    kill_process(backend, Signal::KILL).unwrap();
+    cluster.wait_for("ready to accept");
+    let after = changed_since(&store, all.position).await;
     assert!(after.is_all && after.entries.len() == ALL);
 }
 

@@ -8,7 +8,7 @@ mod table;
 
 pub use self::list::{StatusList, StatusPiece};
 pub(super) use self::shared::Statuses;
-pub(super) use self::table::{Delta, Position};
+pub(super) use self::table::{Delta, TablePosition};
 use self::table::{Table, entry};
 use super::change::Attempt;
 use super::records::{self, StoredStatus, Transaction};

@@ -15,10 +15,10 @@ use super::{Key, Record};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// The database in which `moment` counts, such as the start of its server: after a failover, a restart or a restore it is
+    /// The database in which `moment` counts, such as a run of its server: after a failover, a crash, a restart or a restore it is
     /// another one, and all records are read again.
     pub origin: u64,
-    /// The changes before it are read.
+    /// Until when changes are read.
     pub moment: u64,
     /// How many records there were.
     pub count: u64,

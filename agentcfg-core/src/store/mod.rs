@@ -1,5 +1,5 @@
 //! The storage contract: three methods that fit an embedded file, SQL and a distributed key-value
-//! engine alike. The others have default bodies, and spare reads where an engine can tell what
+//! engine alike. The others have default bodies; most spare reads where an engine can tell what
 //! changed.
 //!
 //! A store keeps [`Record`]s under [`Key`]s. It contains no rule about agents or permissions: the rules

@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use crate::error::Error;
 use crate::model::{AgentId, Permission, StatusEvent, WorkspaceId};
 use crate::service::access::Access;
-use crate::service::status::{Delta, Position, Statuses};
+use crate::service::status::{Delta, Statuses, TablePosition};
 use crate::service::{AgentCfg, Caller};
 use crate::store::{Kind, Watcher};
 
@@ -42,7 +42,7 @@ struct State {
     log: Watcher,
     reports: Watcher,
     /// The table that is read, and where in its changes.
-    read: Option<(Arc<Statuses>, Position)>,
+    read: Option<(Arc<Statuses>, TablePosition)>,
     /// The entry of each row.
     shown: Vec<Arc<Shown>>,
     /// The rows by the number of their entry.
@@ -73,6 +73,8 @@ pub(super) struct StatusReader {
     board: Arc<Board>,
     /// The number of the last entry that was read.
     seen: u64,
+    /// The number of the last entry of the last read, which is [kept](Self::keep) when all of the read has succeeded.
+    read: u64,
     reports: Watcher,
     /// Whether there was a report since the last read.
     is_reported: bool,
@@ -116,6 +118,7 @@ impl StatusReader {
         Self {
             board: service.inner.boards.of(service, workspace),
             seen: 0,
+            read: 0,
             reports: service.watcher(workspace, Kind::Status),
             is_reported: false,
             read_at: None,
@@ -143,9 +146,14 @@ impl StatusReader {
         unseen.sort_unstable();
         let events = unseen.into_iter().map(|row| Arc::clone(&state.shown[row].event));
         let events = events.collect();
-        self.seen = state.last;
+        self.read = state.last;
         self.due = state.due;
         Ok(events)
+    }
+
+    /// The next read begins after the last one.
+    pub(super) fn keep(&mut self) {
+        self.seen = self.read;
     }
 
     /// Waits for a report, or for the moment at which an entry changes without one.

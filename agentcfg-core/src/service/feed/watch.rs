@@ -267,6 +267,9 @@ impl Watch {
                 format!("the caller has lost the permission {lost} since the stream began"),
             ));
         }
+        if let Some(statuses) = &mut self.statuses {
+            statuses.keep();
+        }
         self.permissions = read.permissions;
         self.cursor = read.page.cursor;
         self.has_more = read.page.has_more;

@@ -20,6 +20,6 @@ pub(super) use self::codec::{encode, not_written};
 pub(super) use self::entity::{Encoded, EncodedKey, Entity, EntityKey, NumberKey, Stored};
 pub(super) use self::history::*;
 pub(super) use self::kinds::*;
-pub(super) use self::read::{Changed, Entries, Lookup, Scanned};
+pub(super) use self::read::{ChangedRecords, Entries, Lookup, Scanned};
 pub(super) use self::transaction::{Outcome, Transaction};
 pub(super) use self::webhooks::*;

@@ -329,7 +329,7 @@ impl<T: Entity> IntoIterator for Scanned<T> {
 }
 
 /// The records of one kind that have changed, and from where on the next read of changes goes on.
-pub(in crate::service) struct Changed<T> {
+pub(in crate::service) struct ChangedRecords<T> {
     /// Whether these are all records that there are.
     pub(in crate::service) is_all: bool,
     entries: Vec<(Key, Option<Record>)>,
@@ -337,7 +337,7 @@ pub(in crate::service) struct Changed<T> {
     entity: PhantomData<fn() -> T>,
 }
 
-impl<T: Entity> Changed<T> {
+impl<T: Entity> ChangedRecords<T> {
     /// The bytes of all values.
     pub(in crate::service) fn bytes(&self) -> usize {
         self.entries
@@ -366,10 +366,10 @@ impl AgentCfg {
         &self,
         workspace: WorkspaceId,
         position: Option<Position>,
-    ) -> Result<Changed<T>, Error> {
+    ) -> Result<ChangedRecords<T>, Error> {
         let partition = Partition::Workspace(workspace);
         let changes = self.store().changed_since(&partition, T::KIND, position).await?;
-        Ok(Changed {
+        Ok(ChangedRecords {
             is_all: changes.is_all,
             entries: changes.entries,
             position: changes.position,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::super::AgentList;
-use super::super::records::{Changed, Encoded, StoredStatus};
+use super::super::records::{ChangedRecords, Encoded, StoredStatus};
 use super::list::{StatusPiece, Texts};
 use crate::error::{Error, ErrorKind};
 use crate::model::{AgentId, AgentStatus, Cursor, LiveStatus, StatusEvent, TextId};
@@ -64,13 +64,13 @@ struct Row {
 
 /// A position in the changes of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::service) struct Position {
+pub(in crate::service) struct TablePosition {
     generation: u64,
     cursor: Cursor,
     number: u64,
 }
 
-/// What has changed in a table since a [`Position`].
+/// What has changed in a table since a [`TablePosition`].
 pub(in crate::service) enum Delta {
     /// All rows, because they are others than before.
     All(Vec<StatusEvent>),
@@ -166,7 +166,7 @@ impl Table {
     /// # Errors
     ///
     /// When a record is not one of a report.
-    pub(super) fn apply(&mut self, changed: Changed<StoredStatus>) -> Result<(), Error> {
+    pub(super) fn apply(&mut self, changed: ChangedRecords<StoredStatus>) -> Result<(), Error> {
         let is_all = changed.is_all;
         let mut is_found = vec![!is_all; self.rows.len()];
         for (agent_id, record) in changed.into_items() {
@@ -298,13 +298,13 @@ impl Table {
     }
 
     /// What has changed since a position, and the position of now.
-    pub(in crate::service) fn since(&self, seen: Option<Position>) -> (Delta, Position) {
-        let position = Position {
+    pub(in crate::service) fn since(&self, seen: Option<TablePosition>) -> (Delta, TablePosition) {
+        let position = TablePosition {
             generation: self.generation,
             cursor: self.cursor,
             number: self.last,
         };
-        let is_same = |seen: &Position| (seen.generation, seen.cursor) == (self.generation, self.cursor);
+        let is_same = |seen: &TablePosition| (seen.generation, seen.cursor) == (self.generation, self.cursor);
         let delta = match seen.filter(is_same) {
             None => Delta::All((0..self.rows.len()).map(|i| self.event(i)).collect()),
             Some(seen) => {

@@ -10,6 +10,12 @@ use super::read::{Stored, read_scan};
 use super::wire::{Headed, RangeRequest, RequestOp, TxnRequest};
 use super::{Cluster, bounds};
 
+/// A member looks through all records of the range in one request. With more than this it could take longer than a request may.
+const MAX_RECORDS: u64 = 200_000;
+
+/// With more changed records than this, all are read in pages.
+const MAX_CHANGED: i64 = 2_000;
+
 /// Reads the records of one kind in a partition that have changed since a position, or all of them.
 pub(super) async fn changed_since(
     cluster: &Cluster,
@@ -18,7 +24,7 @@ pub(super) async fn changed_since(
     position: Option<Position>,
 ) -> Result<Changes, StoreError> {
     let scan = Scan::all(partition.clone(), kind);
-    if let Some(since) = position
+    if let Some(since) = position.filter(|since| since.count <= MAX_RECORDS)
         && let Some((stored, count)) = put_since(cluster, &scan, since).await.map_err(Failure::of_read)?
     {
         return changes(cluster, false, &stored, count);
@@ -27,13 +33,15 @@ pub(super) async fn changed_since(
     changes(cluster, true, &stored, stored.entries.len() as u64)
 }
 
-/// The records that were put since a position, and how many there are in all; `None` when one was deleted, or when the position
-/// is of another cluster.
+/// The records that were put since a position, and how many there are in all; `None` when one was deleted, when too many were put,
+/// or when the position is of another cluster.
 async fn put_since(cluster: &Cluster, scan: &Scan, since: Position) -> Result<Option<(Stored, u64)>, Failure> {
     let (first, end) = bounds(scan_range(scan));
     let revision = i64::try_from(since.moment).unwrap_or(i64::MAX);
     let range = RangeRequest {
         min_mod_revision: revision.saturating_add(1),
+        // Counts what the filter leaves.
+        limit: MAX_CHANGED,
         ..RangeRequest::between(cluster.layout.record(&first), cluster.layout.record(&end))
     };
     let txn = TxnRequest {
@@ -55,8 +63,9 @@ async fn put_since(cluster: &Cluster, scan: &Scan, since: Position) -> Result<Op
         .count() as u64;
     let count = range.count.unsigned_abs();
     stored.entries = range.kvs;
-    let is_all_known = stored.cluster == since.origin && since.count + made == count;
-    Ok(is_all_known.then_some((stored, count)))
+    let is_later = stored.cluster == since.origin && stored.revision >= revision;
+    let is_complete = !range.more && since.count + made == count;
+    Ok((is_later && is_complete).then_some((stored, count)))
 }
 
 fn changes(cluster: &Cluster, is_all: bool, stored: &Stored, count: u64) -> Result<Changes, StoreError> {

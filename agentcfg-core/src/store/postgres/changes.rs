@@ -8,6 +8,8 @@ use deadpool_postgres::Client;
 
 use super::super::{Changes, Key, Kind, Partition, Position, StoreError};
 use super::Engine;
+use super::error::{ConnectError, is_lost};
+use super::options::describe;
 use super::read::{column, record};
 use super::run::{Param, Step};
 use super::table::Place;
@@ -16,17 +18,65 @@ use super::table::Place;
 /// taken for one in the future, long before that is so.
 const MAX_DISTANCE: u64 = 1 << 30;
 
-/// Where the statement's snapshot is: since when the server runs, and the first transaction that may not have ended.
-const NOW: &str = "(extract(epoch from pg_postmaster_start_time()) * 1000000)::int8, \
-                   pg_snapshot_xmin(pg_current_snapshot())::text";
+/// Where the statement's snapshot is: in which run of which server, and between which transactions.
+///
+/// A recovery from a crash hands out the numbers of lost transactions again, such as those that wrote the rate windows alone. It
+/// ends with a checkpoint, which is part of the run therefore. Ordinary checkpoints begin another run too: all records are read
+/// again every few minutes.
+const NOW: &str = "hashtextextended(extract(epoch from pg_postmaster_start_time())::text || \
+                   (SELECT checkpoint_lsn::text FROM pg_control_checkpoint()), 0), pg_current_snapshot()::text";
 
 /// Whether the database has what the reads take. Not every engine that speaks the protocol has.
-pub(super) async fn is_supported(client: &Client) -> bool {
-    let asked = client.simple_query(&format!("SELECT {NOW}, age('3'::text::xid)")).await;
-    if let Err(error) = &asked {
-        tracing::info!(%error, "the database cannot tell which rows have changed, so each read of statuses reads all of them");
+pub(super) async fn is_supported(client: &Client, schema: &str) -> Result<bool, ConnectError> {
+    let probe = format!("SELECT {NOW}, age(xmin) FROM {schema}.store");
+    match client.simple_query(&probe).await {
+        Ok(_) => Ok(true),
+        Err(error) if is_lost(&error) => Err(ConnectError::Unreachable(describe(&error))),
+        Err(error) => {
+            let why = describe(&error);
+            tracing::info!(
+                why,
+                "the database cannot tell which rows have changed, so each read of statuses reads all of them"
+            );
+            Ok(false)
+        }
     }
-    asked.is_ok()
+}
+
+/// Where a snapshot is.
+struct Snapshot {
+    origin: u64,
+    /// The first transaction that may not have ended.
+    first: u64,
+    /// The first one that had not begun.
+    next: u64,
+}
+
+impl Snapshot {
+    /// Reads what [`NOW`] selects; `None` when that is nothing.
+    fn of(origin: i64, snapshot: &str) -> Option<Self> {
+        let mut numbers = snapshot.split(':').map(str::parse);
+        Some(Self {
+            origin: origin.cast_unsigned(),
+            first: numbers.next()?.ok()?,
+            next: numbers.next()?.ok()?,
+        })
+    }
+
+    /// Whether it can tell the changes since a position.
+    fn reaches(&self, since: Position) -> bool {
+        since.origin == self.origin
+            && since.moment <= self.first
+            && self.next.saturating_sub(since.moment) < MAX_DISTANCE
+    }
+
+    fn position(&self) -> Position {
+        Position {
+            origin: self.origin,
+            moment: self.first,
+            count: 0,
+        }
+    }
 }
 
 /// Reads the records of one kind in a partition that have changed since a position, or all of them.
@@ -37,18 +87,13 @@ pub(super) async fn changed_since(
     position: Option<Position>,
 ) -> Result<Changes, StoreError> {
     if let Some(since) = position {
-        let changes = read(engine, partition, kind, Some(since)).await?;
-        if changes.position.is_some_and(|now| reaches(since, now)) {
+        let (changes, now) = read(engine, partition, kind, Some(since)).await?;
+        if now.is_some_and(|now| now.reaches(since)) {
             return Ok(changes);
         }
     }
-    read(engine, partition, kind, None).await
-}
-
-/// Whether the changes between two positions can be told.
-fn reaches(since: Position, now: Position) -> bool {
-    let distance = now.moment.checked_sub(since.moment);
-    since.origin == now.origin && distance.is_some_and(|distance| distance < MAX_DISTANCE)
+    let (changes, _) = read(engine, partition, kind, None).await?;
+    Ok(changes)
 }
 
 async fn read(
@@ -56,7 +101,7 @@ async fn read(
     partition: &Partition,
     kind: Kind,
     since: Option<Position>,
-) -> Result<Changes, StoreError> {
+) -> Result<(Changes, Option<Snapshot>), StoreError> {
     let Place { table, scope } = Place::of(partition, kind)?;
     let (name, s, i) = (engine.sql.name(table), table.scope_column, table.item_column);
     let mut params = vec![scope];
@@ -80,46 +125,37 @@ async fn read(
         entries: Vec::with_capacity(rows.len()),
         position: None,
     };
+    let mut now = None;
     for row in &rows {
         if column::<bool>(row, 0)? {
-            let (origin, moment): (i64, &str) = (column(row, 2)?, column(row, 3)?);
-            changes.position = moment.parse().ok().map(|moment| Position {
-                origin: origin.unsigned_abs(),
-                moment,
-                count: 0,
-            });
+            now = Snapshot::of(column(row, 2)?, column(row, 3)?);
+            changes.position = now.as_ref().map(Snapshot::position);
         } else {
             let key = Key::new(partition.clone(), kind, column::<&str>(row, 1)?);
             let found = column::<Option<&str>>(row, 3)?.map(|_| record(row)).transpose()?;
             changes.entries.push((key, found));
         }
     }
-    Ok(changes)
+    Ok((changes, now))
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_position_is_of_one_run_of_one_server_and_not_too_old() {
-        let since = Position {
-            origin: 7,
-            moment: 1_000,
-            count: 0,
-        };
-        let at = |origin, moment| Position {
-            origin,
-            moment,
-            count: 0,
-        };
-        assert!(reaches(since, since));
-        assert!(reaches(since, at(7, 1_000 + MAX_DISTANCE - 1)));
-        assert!(
-            !reaches(since, at(7, 1_000 + MAX_DISTANCE)),
-            "half of all numbers are in the future"
-        );
-        assert!(!reaches(since, at(7, 999)), "its transactions were lost");
-        assert!(!reaches(since, at(8, 1_000)), "another server");
+        let now = |origin, snapshot: &str| Snapshot::of(origin, snapshot).unwrap();
+        let since = now(-7, "1000:1005:1002,1003").position();
+        assert_eq!(since.moment, 1000);
+        let far = 1_000 + MAX_DISTANCE;
+        assert!(now(-7, "1000:1000:").reaches(since));
+        assert!(now(-7, &format!("1001:{}:1001", far - 1)).reaches(since));
+        let too_far = now(-7, &format!("1001:{far}:1001"));
+        assert!(!too_far.reaches(since), "half of all numbers are in the future");
+        assert!(!now(-7, "999:1010:").reaches(since), "its transactions were lost");
+        assert!(!now(8, "1000:1005:").reaches(since), "another run");
+        assert!(Snapshot::of(0, "").is_none(), "an engine that cannot tell");
     }
 }

@@ -143,7 +143,7 @@ impl PostgresStore {
         let sql = Sql::new(&options.schema);
         let mut client = connections.connect(options.connect_wait).await?;
         let base = schema::prepare(&mut client, &sql).await?.base;
-        let tells_changes = changes::is_supported(&client).await;
+        let tells_changes = changes::is_supported(&client, &sql.schema).await?;
         drop(client);
         let engine = Arc::new(Engine {
             connections,

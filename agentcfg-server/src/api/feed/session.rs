@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The range of `retry`, in milliseconds: clients of a server that restarts do not come back all at once.
 const RETRY_MILLIS: (u64, u64) = (1000, 5000);
 
-/// A piece of a stream ends after so many bytes. It is written when the client has taken the one before, so the statuses of a large
+/// A piece of a stream ends after so many bytes. It is written when the connection has room for it, so the statuses of a large
 /// workspace are not in memory as text for each of its streams, and many streams that begin at once leave room for requests.
 const PIECE: usize = 16 << 10;
 

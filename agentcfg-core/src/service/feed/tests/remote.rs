@@ -1,6 +1,6 @@
 //! The feed on a store that other servers write too.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 
@@ -12,6 +12,8 @@ struct Remote {
     store: Arc<MemoryStore>,
     /// How many times all statuses were read.
     status_scans: Arc<AtomicUsize>,
+    /// Whether the heads of logs cannot be read after the statuses were.
+    fails: Arc<AtomicBool>,
 }
 
 impl Remote {
@@ -19,6 +21,7 @@ impl Remote {
         Self {
             store: Arc::clone(store),
             status_scans: Arc::default(),
+            fails: Arc::default(),
         }
     }
 }
@@ -26,6 +29,11 @@ impl Remote {
 #[async_trait]
 impl Store for Remote {
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        let is_head = |key: &Key| key.kind() == Kind::LogHead;
+        if self.status_scans.load(Ordering::SeqCst) > 0 && keys.iter().any(is_head) && self.fails.load(Ordering::SeqCst)
+        {
+            return Err(StoreError::Unavailable("not now".into()));
+        }
         self.store.get(keys).await
     }
 
@@ -108,4 +116,18 @@ async fn readers_that_waited_for_a_read_of_the_statuses_do_not_repeat_it() {
     // One that had begun before the last of the readers came, and one for all others.
     let scans = scans.load(Ordering::SeqCst) - before;
     assert!((1..=2).contains(&scans), "{scans} scans");
+}
+
+#[tokio::test]
+async fn a_read_that_failed_is_repeated_with_its_statuses() {
+    let store = Remote::on(&Arc::new(MemoryStore::new()));
+    let fails = Arc::clone(&store.fails);
+    let stage = Stage::on(store).await;
+    stage.create("writer").await;
+    let mut watch = stage.watch(&stage.ada).await.with_statuses();
+    fails.store(true, Ordering::SeqCst);
+    assert_eq!(ended(watch.read().await), ErrorKind::Unavailable);
+    fails.store(false, Ordering::SeqCst);
+    assert_eq!(shown(&mut watch).await.len(), 1);
+    assert_eq!(shown(&mut watch).await.len(), 0);
 }
