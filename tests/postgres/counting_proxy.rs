@@ -68,7 +68,7 @@ async fn forward(client: TcpStream, server: TcpStream, trips: Arc<AtomicUsize>, 
     });
     tokio::spawn(async move {
         while let Some((at, bytes)) = arriving.recv().await {
-            // A timer takes up to a millisecond more, which would make a database without a delay a distant one.
+            // A timer can fire a millisecond late. The store would measure that as the latency of the database.
             if at > tokio::time::Instant::now() {
                 tokio::time::sleep_until(at).await;
             }
