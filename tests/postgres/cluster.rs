@@ -296,6 +296,15 @@ impl Cluster {
         running.as_ref().expect("a running server").wait_for(text);
     }
 
+    /// The lines of the server's log until now, after those of the last call.
+    pub fn log(&self) -> Vec<String> {
+        // The log has the mark in its own line and in that of the statement, so each call needs another one.
+        let mark = format!("<{}>", self.schema());
+        self.sql(&format!("DO $$ BEGIN RAISE LOG '{mark}'; END $$"));
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.as_ref().expect("a running server").until(&mark)
+    }
+
     /// Runs SQL and returns its output, one line for each row.
     pub fn sql(&self, sql: &str) -> String {
         self.sql_in("postgres", sql)
@@ -345,12 +354,17 @@ impl Cluster {
 
 impl Running {
     fn wait_for(&self, text: &str) {
-        let mut seen = String::new();
+        self.until(text);
+    }
+
+    /// Waits for a line with this text, and returns those before it.
+    fn until(&self, text: &str) -> Vec<String> {
+        let mut seen = Vec::new();
         loop {
             match self.log.recv_timeout(TIMEOUT) {
-                Ok(line) if line.contains(text) => return,
-                Ok(line) => seen = format!("{seen}{line}\n"),
-                Err(error) => panic!("{text:?} is not in the server's log ({error}):\n{seen}"),
+                Ok(line) if line.contains(text) => return seen,
+                Ok(line) => seen.push(line),
+                Err(error) => panic!("{text:?} is not in the server's log ({error}):\n{}", seen.join("\n")),
             }
         }
     }

@@ -204,3 +204,43 @@ async fn concurrent_reads_get_their_own_records() {
         assert_eq!(values, expected);
     }
 }
+
+/// PostgreSQL would plan them at each execution, because the arrays of a small group are shorter than those that it assumes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prepared_statements_are_planned_once_on_a_connection() {
+    const ROUNDS: u128 = 60;
+    let Some(cluster) = Cluster::start(&["fsync=off", "log_planner_stats=on"]) else {
+        return;
+    };
+    let store = Arc::new(cluster.store().await);
+    let checked = agent(0, "checked");
+    store.commit(create(0, "checked", "1")).await.unwrap();
+    let version = store.get(std::slice::from_ref(&checked)).await.unwrap()[0]
+        .as_ref()
+        .unwrap()
+        .version;
+    let rounds = async |rounds: std::ops::Range<u128>| {
+        for round in rounds {
+            let batch = |of| {
+                let mut batch = create(of, &format!("agent-{round}"), "1");
+                batch.checks.push(Check::Version(checked.clone(), version));
+                batch
+            };
+            for verdict in commit_all(&store, (0..6).map(batch).collect()).await {
+                verdict.unwrap();
+            }
+        }
+    };
+    let plannings = || {
+        let log = cluster.log();
+        log.iter().filter(|line| line.contains("PLANNER STATISTICS")).count() as u128
+    };
+    rounds(0..ROUNDS).await;
+    assert!(plannings() > 0, "the server logs when it plans");
+    rounds(ROUNDS..2 * ROUNDS).await;
+    let again = plannings();
+    assert!(
+        again < ROUNDS / 2,
+        "{again} plannings in {ROUNDS} rounds of several statements"
+    );
+}

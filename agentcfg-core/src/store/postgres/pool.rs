@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use deadpool_postgres::{Client, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Client, Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use tokio::time::{Instant, timeout};
 use tokio_postgres::Row;
 
 use super::super::StoreError;
 use super::error::{ConnectError, is_lost, no_connection, unavailable};
-use super::options::{PostgresOptions, Statements, target};
+use super::options::{PostgresOptions, Statements, describe, target};
 use super::round_trip::RoundTrip;
 use super::run::{Step, run};
 use super::tls::Tls;
@@ -19,6 +19,28 @@ pub(super) struct Connections {
     read_timeout: Duration,
     pub(super) commit_timeout: Duration,
     trip: RoundTrip,
+}
+
+/// Makes the database plan each prepared statement of a session once, and always as searches of the primary key.
+///
+/// By default it compares the costs of a plan for any parameters and of one for the parameters of this execution. It knows the
+/// length of an array only in the latter, so for the short arrays of small groups that one always looks cheaper, and each
+/// execution is planned again, which costs more than the execution. A plan that is kept must also be good when
+/// the table has grown since, for which a search of the primary key is, and a scan of the whole table or a join by hash is not.
+async fn plan_once(client: &tokio_postgres::Client) -> Result<(), tokio_postgres::Error> {
+    const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
+                            SET enable_hashjoin = off; SET enable_mergejoin = off";
+    match client.batch_execute(SETTINGS).await {
+        // A database that speaks the protocol of PostgreSQL may lack a setting. Its statements work without.
+        Err(error) if error.as_db_error().is_some() => {
+            tracing::debug!(
+                error = describe(&error),
+                "the database does not plan prepared statements once"
+            );
+            Ok(())
+        }
+        outcome => outcome,
+    }
 }
 
 /// How a statement ended.
@@ -48,13 +70,17 @@ impl Connections {
         // The fast method skips connections that are known to be closed, without a round trip.
         let recycling_method = RecyclingMethod::Fast;
         let manager = Manager::from_config(target.config, tls, ManagerConfig { recycling_method });
-        let pool = Pool::builder(manager)
+        let mut pool = Pool::builder(manager)
             .max_size(options.pool_size.max(1))
             .wait_timeout(Some(options.acquire_timeout))
             .create_timeout(Some(CREATE))
-            .runtime(Runtime::Tokio1)
-            .build()
-            .map_err(|error| ConnectError::Options(error.to_string()))?;
+            .runtime(Runtime::Tokio1);
+        if options.statements == Statements::Prepared {
+            pool = pool.post_create(Hook::async_fn(|client, _| {
+                Box::pin(async move { plan_once(client).await.map_err(HookError::Backend) })
+            }));
+        }
+        let pool = pool.build().map_err(|error| ConnectError::Options(error.to_string()))?;
         Ok(Self {
             pool,
             statements: options.statements,
