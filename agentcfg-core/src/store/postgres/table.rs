@@ -78,15 +78,12 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn of(partition: &Partition, kind: Kind) -> Result<Self, StoreError> {
+        let table = Table::of(partition, kind)?;
         let scope = match partition {
             Partition::Workspace(id) => Param::Uuid(*id.as_uuid()),
-            Partition::Global(name) => Param::Text(name.to_string()),
+            Partition::Global(name) => Param::Text((**name).to_owned()),
         };
-        TABLES
-            .iter()
-            .find(|table| table.kind == kind && kind.partition_kind() == partition.kind())
-            .map(|table| Self { table, scope })
-            .ok_or_else(|| StoreError::Misuse(format!("records of kind {kind:?} have no place in {partition:?}")))
+        Ok(Self { table, scope })
     }
 
     pub(super) fn of_key(key: &Key) -> Result<Self, StoreError> {
@@ -95,6 +92,14 @@ impl Place {
 }
 
 impl Table {
+    /// The table of the records of one kind in one partition.
+    pub(super) fn of(partition: &Partition, kind: Kind) -> Result<&'static Self, StoreError> {
+        let table = TABLES.iter().find(|table| table.kind == kind);
+        table
+            .filter(|_| kind.partition_kind() == partition.kind())
+            .ok_or_else(|| StoreError::Misuse(format!("records of kind {kind:?} have no place in {partition:?}")))
+    }
+
     /// The type of the scope column.
     pub(super) fn scope_type(&self) -> &'static str {
         match self.kind.partition_kind() {

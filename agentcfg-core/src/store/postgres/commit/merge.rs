@@ -47,14 +47,16 @@ impl Requires {
     }
 }
 
-/// Whether a batch can share a transaction at all. Rare forms, and whatever breaks the rules for callers, are left to a
-/// transaction of one batch.
-pub(super) fn is_mergeable(batch: &Batch) -> bool {
-    rows(0, batch).is_some()
+/// A key with its place in the order of a transaction, and what one batch does with it.
+struct Keyed<'a> {
+    order: Order,
+    key: Key,
+    row: Row<'a>,
 }
 
-/// The rows of a batch by key.
-fn rows(index: usize, batch: &Batch) -> Option<Vec<(Key, Row<'_>)>> {
+/// The rows of a batch in their order; `None` for a batch that can share no transaction. Those are rare forms, and whatever breaks
+/// the rules for callers.
+fn rows(index: usize, batch: &Batch) -> Option<Vec<Keyed<'_>>> {
     batch.check_revised().ok()?;
     let mut checks: BTreeMap<&Key, &Check> = BTreeMap::new();
     for check in &batch.checks {
@@ -63,6 +65,12 @@ fn rows(index: usize, batch: &Batch) -> Option<Vec<(Key, Row<'_>)>> {
         }
     }
     let mut rows = Vec::with_capacity(checks.len() + batch.writes.len());
+    let mut push = |key: Key, row| -> Option<()> {
+        Table::of(key.partition(), key.kind()).ok()?;
+        let order = order(&key);
+        rows.push(Keyed { order, key, row });
+        Some(())
+    };
     for (at, write) in batch.writes.iter().enumerate() {
         let source = (index, at);
         let key = write.key();
@@ -73,25 +81,25 @@ fn rows(index: usize, batch: &Batch) -> Option<Vec<(Key, Row<'_>)>> {
             (Write::Delete(_), Some(Check::Absent(_))) => Row::Absent,
             (Write::Delete(_), check) => Row::Deleted(Requires::of(check)),
             (Write::PutRevised(_, value), None) => Row::PutRevised(source, std::str::from_utf8(value).ok()?),
-            (Write::Add { delta, max, .. }, None) if Place::of_key(&key).ok()?.table.numeric => {
+            (Write::Add { delta, max, .. }, None) if Table::of(key.partition(), key.kind()).ok()?.numeric => {
                 let (delta, max) = (*delta, *max);
                 Row::Added(vec![Addend { source, delta, max }])
             }
             (Write::Append { value, .. }, None) => Row::Appended(vec![(source, std::str::from_utf8(value).ok()?)]),
             _ => return None,
         };
-        rows.push((key, row));
+        push(key, row)?;
     }
     for (key, check) in checks {
         let row = match check {
             Check::Version(_, version) => Row::Checked(*version),
             Check::Absent(_) => Row::Absent,
         };
-        rows.push((key.clone(), row));
+        push(key.clone(), row)?;
     }
-    let distinct: BTreeSet<&Key> = rows.iter().map(|(key, _)| key).collect();
-    let placed = rows.iter().all(|(key, _)| Place::of_key(key).is_ok());
-    (placed && distinct.len() == rows.len()).then_some(rows)
+    rows.sort_unstable_by(|one, two| one.order.cmp(&two.order));
+    let are_distinct = rows.windows(2).all(|pair| pair[0].order != pair[1].order);
+    are_distinct.then_some(rows)
 }
 
 /// Batches of a group in one transaction.
@@ -102,12 +110,22 @@ pub(super) struct Merge<'a> {
     pub(super) merged: Vec<usize>,
     /// The batches that touch a record which another one writes.
     pub(super) later: Vec<usize>,
+    /// The batches that can share no transaction.
+    pub(super) alone: Vec<usize>,
 }
 
-/// A statement, and what its answer tells.
-pub(super) struct Merged<'a> {
-    pub(super) step: Step<'a>,
-    tells: Tells,
+/// The statements of a transaction, and what the answer of each tells.
+#[derive(Default)]
+pub(super) struct Statements<'a> {
+    pub(super) steps: Vec<Step<'a>>,
+    tells: Vec<Tells>,
+}
+
+impl<'a> Statements<'a> {
+    fn push(&mut self, sql: &'a str, params: Vec<Param>, tells: Tells) {
+        self.steps.push(Step { sql, params });
+        self.tells.push(tells);
+    }
 }
 
 impl<'a> Merge<'a> {
@@ -115,24 +133,27 @@ impl<'a> Merge<'a> {
     pub(super) fn of(batches: &'a [Batch], named: &[usize]) -> Self {
         let mut merge = Self::default();
         // The keys of batches that are put off. What comes after them and touches one is put off as well.
-        let mut held: BTreeSet<Key> = BTreeSet::new();
+        let mut held: BTreeSet<Order> = BTreeSet::new();
         for index in named.iter().copied() {
-            let rows = rows(index, &batches[index]).unwrap_or_default();
-            let fits = |(key, row): &(Key, Row<'_>)| {
-                let there = merge.rows.get(&order(key));
-                !held.contains(key) && there.is_none_or(|(_, there)| there.shares_with(row))
+            let Some(rows) = rows(index, &batches[index]) else {
+                merge.alone.push(index);
+                continue;
+            };
+            let fits = |keyed: &Keyed<'_>| {
+                let there = merge.rows.get(&keyed.order);
+                !held.contains(&keyed.order) && there.is_none_or(|(_, there)| there.shares_with(&keyed.row))
             };
             if rows.iter().all(fits) {
-                for (key, row) in rows {
-                    match merge.rows.entry(order(&key)) {
+                for Keyed { order, key, row } in rows {
+                    match merge.rows.entry(order) {
                         Entry::Vacant(place) => drop(place.insert((key, row))),
                         Entry::Occupied(mut place) => place.get_mut().1.join(row),
                     }
                 }
                 merge.merged.push(index);
             } else {
-                let written = rows.into_iter().filter(|(_, row)| !row.shares_with(row));
-                held.extend(written.map(|(key, _)| key));
+                let written = rows.into_iter().filter(|keyed| !keyed.row.shares_with(&keyed.row));
+                held.extend(written.map(|keyed| keyed.order));
                 merge.later.push(index);
             }
         }
@@ -144,20 +165,21 @@ impl<'a> Merge<'a> {
     /// # Errors
     ///
     /// [`StoreError::Corrupt`] when the versions are exhausted.
-    pub(super) fn steps<'s>(&self, sql: &'s Sql, base: u64) -> Result<Vec<Merged<'s>>, StoreError> {
-        let mut steps = Vec::new();
+    pub(super) fn statements<'s>(&self, sql: &'s Sql, base: u64) -> Result<Statements<'s>, StoreError> {
+        let mut statements = Statements::default();
         let mut run: Vec<(&Key, &Row<'_>)> = Vec::new();
         for (key, row) in self.rows.values() {
             if run
                 .first()
                 .is_some_and(|(first, form)| first.kind() != key.kind() || form.form() != row.form())
             {
-                self.run(sql, base, &std::mem::take(&mut run), &mut steps)?;
+                self.run(sql, base, &run, &mut statements)?;
+                run.clear();
             }
             run.push((key, row));
         }
-        self.run(sql, base, &run, &mut steps)?;
-        Ok(steps)
+        self.run(sql, base, &run, &mut statements)?;
+        Ok(statements)
     }
 
     fn run<'s>(
@@ -165,12 +187,12 @@ impl<'a> Merge<'a> {
         sql: &'s Sql,
         base: u64,
         rows: &[(&Key, &Row<'_>)],
-        steps: &mut Vec<Merged<'s>>,
+        statements: &mut Statements<'s>,
     ) -> Result<(), StoreError> {
         let Some((first, row)) = rows.first() else {
             return Ok(());
         };
-        let table = Place::of_key(first)?.table;
+        let table = Table::of(first.partition(), first.kind())?;
         let many = &sql.on(table).many;
         let keys = Keys::of(table, rows.iter().map(|(key, _)| *key))?;
         let first_versions = || {
@@ -201,20 +223,16 @@ impl<'a> Merge<'a> {
                     .collect(),
             )
         };
-        let mut push = |sql: &'s str, params: Vec<Param>, tells: Tells| {
-            let params = [vec![keys.scopes.clone(), Param::Texts(keys.items.clone())], params].concat();
-            let step = Step { sql, params };
-            steps.push(Merged { step, tells });
+        let mut push = |sql: &'s str, more: Vec<Param>, tells: Tells| {
+            let mut params = vec![keys.scopes.clone(), Param::Texts(keys.items.clone())];
+            params.extend(more);
+            statements.push(sql, params, tells);
         };
         match row {
             Row::Checked(_) => push(&many.check_version, vec![versions()], Tells::Nothing),
             Row::Absent | Row::Deleted(_) => {
                 for (key, row) in rows {
-                    let step = single(sql, base, key, row)?;
-                    steps.push(Merged {
-                        step,
-                        tells: Tells::Nothing,
-                    });
+                    single(sql, base, (key, row), statements)?;
                 }
             }
             Row::Put(_, _, Requires::Absence) => push(&many.put_absent, vec![first_versions()?, values()], sources()),
@@ -230,7 +248,7 @@ impl<'a> Merge<'a> {
             }
             Row::Added(addends) if Range::of(addends).sum < 0 => {
                 for (key, row) in rows {
-                    steps.push(subtract(sql, key, row.addends())?);
+                    subtract(sql, key, row.addends(), statements)?;
                 }
             }
             Row::Added(_) => {
@@ -247,7 +265,7 @@ impl<'a> Merge<'a> {
                 let sums = addends.map(|((_, row), name)| (name, row.addends().to_vec())).collect();
                 push(&many.add, params, Tells::Sums(sums));
             }
-            Row::Appended(_) => steps.push(append(sql, base, rows)?),
+            Row::Appended(_) => append(sql, base, rows, statements)?,
         }
         Ok(())
     }
@@ -266,7 +284,7 @@ impl<'a> Merge<'a> {
     pub(super) fn verdicts(
         &self,
         batches: &[Batch],
-        steps: &[Merged<'_>],
+        statements: &Statements<'_>,
         answers: &[Vec<Answer>],
     ) -> Vec<(usize, Result<Committed, CommitError>)> {
         let before = |write: &Write| matches!(write, Write::Delete(_)).then_some(0);
@@ -275,12 +293,9 @@ impl<'a> Merge<'a> {
             .iter()
             .map(|index| (*index, batches[*index].writes.iter().map(before).collect()))
             .collect();
-        for (step, answer) in steps.iter().zip(answers) {
+        for (tells, answer) in statements.tells.iter().zip(answers) {
             // A number that cannot be read is missing below.
-            let told = answer
-                .first()
-                .and_then(|row| step.tells.read(row).ok())
-                .unwrap_or_default();
+            let told = answer.first().and_then(|row| tells.read(row).ok()).unwrap_or_default();
             for ((batch, write), number) in told {
                 if let Some(place) = numbers.get_mut(&batch).and_then(|numbers| numbers.get_mut(write)) {
                     *place = Some(number);
@@ -396,22 +411,29 @@ fn scopes(array: &Param) -> Vec<Param> {
 }
 
 /// The statement of additions that lower a counter.
-fn subtract<'s>(sql: &'s Sql, key: &Key, addends: &[Addend]) -> Result<Merged<'s>, StoreError> {
+fn subtract<'s>(
+    sql: &'s Sql,
+    key: &Key,
+    addends: &[Addend],
+    statements: &mut Statements<'s>,
+) -> Result<(), StoreError> {
     let place = Place::of_key(key)?;
     let (range, item) = (Range::of(addends), key.item().to_owned());
     let numbers = [range.sum, range.least, range.greatest].map(|number| Param::Text(number.to_string()));
-    let params = [vec![place.scope.clone(), Param::Text(item.clone())], numbers.to_vec()].concat();
-    Ok(Merged {
-        step: Step {
-            sql: &sql.on(place.table).many.subtract,
-            params,
-        },
-        tells: Tells::Sums(HashMap::from([((place.scope, item), addends.to_vec())])),
-    })
+    let mut params = vec![place.scope.clone(), Param::Text(item.clone())];
+    params.extend(numbers);
+    let tells = Tells::Sums(HashMap::from([((place.scope, item), addends.to_vec())]));
+    statements.push(&sql.on(place.table).many.subtract, params, tells);
+    Ok(())
 }
 
 /// The statement of a form that has none for many rows.
-fn single<'s>(sql: &'s Sql, base: u64, key: &Key, row: &Row<'_>) -> Result<Step<'s>, StoreError> {
+fn single<'s>(
+    sql: &'s Sql,
+    base: u64,
+    (key, row): (&Key, &Row<'_>),
+    statements: &mut Statements<'s>,
+) -> Result<(), StoreError> {
     let place = Place::of_key(key)?;
     let on = sql.on(place.table);
     let (sql, version) = match row {
@@ -421,10 +443,16 @@ fn single<'s>(sql: &'s Sql, base: u64, key: &Key, row: &Row<'_>) -> Result<Step<
     };
     let mut params = vec![place.scope, Param::Text(key.item().to_owned())];
     params.extend(version.map(Param::Number));
-    Ok(Step { sql, params })
+    statements.push(sql, params, Tells::Nothing);
+    Ok(())
 }
 
-fn append<'s>(sql: &'s Sql, base: u64, rows: &[(&Key, &Row<'_>)]) -> Result<Merged<'s>, StoreError> {
+fn append<'s>(
+    sql: &'s Sql,
+    base: u64,
+    rows: &[(&Key, &Row<'_>)],
+    statements: &mut Statements<'s>,
+) -> Result<(), StoreError> {
     let (mut logs, mut first_versions, mut counts) = (Vec::new(), Vec::new(), Vec::new());
     let (mut of, mut backs, mut versions, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut heads = HashMap::new();
@@ -453,13 +481,8 @@ fn append<'s>(sql: &'s Sql, base: u64, rows: &[(&Key, &Row<'_>)]) -> Result<Merg
         Param::Numbers(versions),
         Param::Texts(values),
     ];
-    Ok(Merged {
-        step: Step {
-            sql: &sql.append_many,
-            params,
-        },
-        tells: Tells::Heads(heads),
-    })
+    statements.push(&sql.append_many, params, Tells::Heads(heads));
+    Ok(())
 }
 
 fn number(version: u64) -> Result<i64, StoreError> {

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 use tokio_postgres::Row;
 
-use self::merge::{Merge, Merged};
+use self::merge::{Merge, Statements};
 use self::state::State;
 use super::super::group::{GroupEngine, Limits, lane};
 use super::super::{Batch, CommitError, Committed, Key, Partition, StoreError};
@@ -146,8 +146,9 @@ impl<'a> Group<'a> {
     }
 
     async fn commit(mut self) -> Vec<Result<Committed, CommitError>> {
-        let (mut now, mut alone): (Vec<usize>, Vec<usize>) =
-            (0..self.batches.len()).partition(|index| merge::is_mergeable(&self.batches[*index]));
+        let mut now: Vec<usize> = (0..self.batches.len()).collect();
+        // The batches that are committed by themselves at the end.
+        let mut alone = Vec::new();
         // The batches that did not fit in the last transaction, or were in one that was refused.
         let mut later = Vec::new();
         let (mut fruitless, mut refusals) = (0, 0);
@@ -169,11 +170,16 @@ impl<'a> Group<'a> {
                 later.sort_unstable();
             }
             let merge = Merge::of(self.batches, &now);
-            let outcome = match merge.steps(&self.engine.sql, self.engine.base) {
-                Ok(steps) => self.send(&merge, &steps).await,
+            alone.extend_from_slice(&merge.alone);
+            later.extend_from_slice(&merge.later);
+            if merge.merged.is_empty() {
+                now.clear();
+                continue;
+            }
+            let outcome = match merge.statements(&self.engine.sql, self.engine.base) {
+                Ok(statements) => self.send(&merge, &statements).await,
                 Err(error) => Err(error),
             };
-            later.extend_from_slice(&merge.later);
             match outcome {
                 Ok(Sent::Committed(_)) => {
                     (fruitless, refusals) = (0, 0);
@@ -239,11 +245,10 @@ impl<'a> Group<'a> {
     }
 
     /// Sends a transaction of merged batches, and notes their verdicts if it is committed.
-    async fn send(&mut self, merge: &Merge<'_>, merged: &[Merged<'_>]) -> Result<Sent, StoreError> {
-        let steps: Vec<Step<'_>> = merged.iter().map(|merged| merged.step.clone()).collect();
-        let sent = self.engine.send(&steps).await?;
+    async fn send(&mut self, merge: &Merge<'_>, statements: &Statements<'_>) -> Result<Sent, StoreError> {
+        let sent = self.engine.send(&statements.steps).await?;
         if let Sent::Committed(rows) = &sent {
-            for (index, verdict) in merge.verdicts(self.batches, merged, rows) {
+            for (index, verdict) in merge.verdicts(self.batches, statements, rows) {
                 self.verdicts[index] = Some(verdict);
             }
         }
