@@ -134,6 +134,10 @@ fn a_replay_repeats_what_was_sent() {
         ids
     };
     assert_eq!(ids(&again[3..]), ids(&first));
+    replay(&json!("now")).refused(
+        400,
+        &["after must be a cursor that this service has given out, or start"],
+    );
     replay(&json!("start")).expect(200);
     let all = receiver.wait_for(10);
     assert_eq!(

@@ -65,8 +65,8 @@ pub use version::{
     AgentDiff, AgentVersion, AgentVersionDetail, AsOf, Rollback, VersionPage, VersionSelector, VersionedAgent,
 };
 pub use webhook::{
-    DisabledReason, EventTypes, MAX_WEBHOOKS, NewWebhook, ReplayFrom, Webhook, WebhookDelivery, WebhookPatch,
-    WebhookReplay, WebhookWithSecret,
+    DisabledReason, EventTypes, InvalidReplayFrom, MAX_WEBHOOKS, NewWebhook, ReplayFrom, Webhook, WebhookDelivery,
+    WebhookPatch, WebhookReplay, WebhookWithSecret,
 };
 pub(crate) use webhook_url::MAX_URL;
 pub use webhook_url::{AllowedHost, Host, InvalidUrl, WebhookUrl};

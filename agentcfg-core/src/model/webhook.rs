@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::named::named;
-use super::{Cursor, CursorError, Timestamp, WebhookId, WorkspaceId};
+use super::{Cursor, Timestamp, WebhookId, WorkspaceId};
 use crate::body::{body, record};
 use crate::rules;
 use crate::validate::MAX_WEBHOOK_DESCRIPTION;
@@ -266,13 +266,23 @@ impl fmt::Display for ReplayFrom {
     }
 }
 
-impl FromStr for ReplayFrom {
-    type Err = CursorError;
+/// Why a text is no position to send events again from.
+///
+/// ```
+/// use agentcfg_core::model::{InvalidReplayFrom, ReplayFrom};
+/// assert_eq!("now".parse::<ReplayFrom>(), Err(InvalidReplayFrom));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be a cursor that this service has given out, or start")]
+pub struct InvalidReplayFrom;
 
-    fn from_str(text: &str) -> Result<Self, CursorError> {
+impl FromStr for ReplayFrom {
+    type Err = InvalidReplayFrom;
+
+    fn from_str(text: &str) -> Result<Self, InvalidReplayFrom> {
         match text {
             "start" => Ok(Self::Start),
-            cursor => cursor.parse().map(Self::After),
+            cursor => cursor.parse().map(Self::After).map_err(|_| InvalidReplayFrom),
         }
     }
 }

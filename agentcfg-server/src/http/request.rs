@@ -207,13 +207,12 @@ impl<'a> Query<'a> {
         let text = self.get(name)?;
         let field = format_args!("the query parameter {name}");
         // `parse` alone would accept a sign.
-        let number: Option<u64> = text
-            .bytes()
-            .all(|byte| byte.is_ascii_digit())
-            .then(|| text.parse().ok())
-            .flatten();
-        let Some(number) = number else {
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             faults.push(field, "must be a whole number that is not negative");
+            return None;
+        }
+        let Ok(number) = text.parse() else {
+            faults.push(field, format_args!("must be at most {}", bounds.end()));
             return None;
         };
         if !bounds.contains(&number) {

@@ -90,7 +90,7 @@ fn way_out(error: &OpenError) -> &'static str {
 fn way_in(error: &ConnectError) -> &'static str {
     match error {
         ConnectError::Options(_) => " (database_url)",
-        ConnectError::Unreachable(_) => "; check database_url, or wait for the database with --wait-for SECONDS",
+        ConnectError::Unreachable(_) => "; check database_url, or wait for the database with the setting database_wait",
         ConnectError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
         _ => "",
     }
@@ -101,7 +101,7 @@ fn way_into_cluster(error: &etcd::ConnectError) -> &'static str {
         etcd::ConnectError::Options(_) => " (etcd_endpoints and the settings beside it)",
         etcd::ConnectError::Unreachable(_) => {
             "; check etcd_endpoints, etcd_user and the certificates of etcd_tls_ca and etcd_tls_cert, or wait for the cluster \
-             with --wait-for SECONDS"
+             with the setting database_wait"
         }
         etcd::ConnectError::TooSmall(_) => "; restart its members with that option, one after another",
         etcd::ConnectError::Full(_) => "; compact and defragment it, then disarm the alarm",

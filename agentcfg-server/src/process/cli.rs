@@ -200,8 +200,8 @@ pub enum McpClient {
     after_help = "Example:\n  agentcfg-server backup --data /var/lib/agentcfg --out /backups/agentcfg-$(date +%F)"
 )]
 pub struct BackupArgs {
-    /// Data directory to copy
-    #[arg(long, value_name = "DIR", required_unless_present = "config")]
+    /// Data directory to copy; needed unless the settings name one
+    #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// File to write
     #[arg(long, value_name = "FILE")]
@@ -220,8 +220,8 @@ pub struct RestoreArgs {
     /// File written by `backup`
     #[arg(long, value_name = "FILE")]
     pub from: PathBuf,
-    /// Data directory to fill; created when it does not exist
-    #[arg(long, value_name = "DIR", required_unless_present = "config")]
+    /// Data directory to fill, created when it does not exist; needed unless the settings name one
+    #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Delete the saved provider keys and the webhooks, when the master key that opens them is lost
     #[arg(long)]
@@ -235,8 +235,8 @@ pub struct RestoreArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  agentcfg-server check --data /var/lib/agentcfg")]
 pub struct CheckArgs {
-    /// Data directory to verify; no server may run on it
-    #[arg(long, value_name = "DIR", required_unless_present = "config")]
+    /// Data directory to verify, on which no server may run; needed unless the settings name one
+    #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// TOML file with settings
     #[arg(long, value_name = "FILE")]
@@ -269,8 +269,8 @@ pub struct MigrateArgs {
                   agentcfg-server rotate-master-key --data /var/lib/agentcfg --drop-old"
 )]
 pub struct RotateArgs {
-    /// Data directory whose master key is replaced
-    #[arg(long, value_name = "DIR", required_unless_present = "config")]
+    /// Data directory whose master key is replaced; needed unless the settings name one
+    #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// TOML file with settings, when the server has one
     #[arg(long, value_name = "FILE")]
@@ -440,7 +440,6 @@ mod tests {
             "x mcp-config other",
             "x backup --data d",
             "x restore --data d",
-            "x check",
             "x serve extra",
             "x completions",
             "x completions ksh",

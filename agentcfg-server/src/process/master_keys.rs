@@ -244,18 +244,20 @@ pub async fn rotate(
         "done: everything is sealed under the master key {}",
         keys[0].id()
     ));
+    // A server that carries out the order has another working directory than the command that prints this.
+    let file = std::path::absolute(dir.master_key_path()).unwrap_or_else(|_| dir.master_key_path());
+    let file = file.display();
     if keys.len() > 1 && drop_old {
         keys.truncate(1);
         dir.replace_master_keys(&keys)?;
         service.set_vault(keyring(keys)?);
-        say(format!("removed from {}: {old}", dir.master_key_path().display()));
+        say(format!("removed from {file}: {old}"));
     } else if keys.len() > 1 {
         say(format!(
-            "still in {}, for backups made before: {old} (--drop-old removes what a rotation replaced)",
-            dir.master_key_path().display()
+            "still in {file}, for backups made before: {old} (--drop-old removes what a rotation replaced)"
         ));
     }
-    say(format!("keep a new copy of {} now", dir.master_key_path().display()));
+    say(format!("keep a new copy of {file} now"));
     Ok(())
 }
 

@@ -53,14 +53,86 @@ fn every_command_reads_the_data_directory_from_the_file() {
 }
 
 #[test]
+fn every_command_reads_the_data_directory_from_the_environment() {
+    let dir = scratch();
+    let server = Server::builder().data(dir.path().join("data")).start();
+    let run = |data: &str, arguments: &[&str]| {
+        let run = Run::new(arguments).in_dir(&dir).env("AGENTCFG_DATA", data);
+        run.finish().succeeded()
+    };
+    run("data", &["token", "--user", "ada"]);
+    // The server that carries it out has another working directory.
+    let rotated = run("data", &["rotate-master-key"]);
+    let file = dir.path().canonicalize().unwrap().join("data/master.key");
+    assert!(
+        rotated.contains(&format!("keep a new copy of {} now", file.display())),
+        "{rotated}"
+    );
+    server.stop();
+    run("data", &["check"]);
+    run("data", &["backup", "--out", "copy"]);
+    run("new", &["restore", "--from", "copy"]);
+    assert!(dir.path().join("new/store.redb").is_file());
+    for arguments in [&["check"][..], &["rotate-master-key"]] {
+        Run::new(arguments)
+            .in_dir(&dir)
+            .finish()
+            .failed_with(&["--data", "AGENTCFG_DATA"]);
+    }
+}
+
+#[test]
+fn settings_without_effect_are_reported() {
+    let dir = scratch();
+    let said = |variables: &[(&str, &str)]| {
+        let builder = Server::builder().data(dir.path().join("data"));
+        let server = variables
+            .iter()
+            .fold(builder, |builder, (name, value)| builder.env(name, value))
+            .start();
+        server.stop();
+        server.stderr()
+    };
+    let issuer = ("AGENTCFG_OIDC_ISSUER", "https://id.example.com");
+    assert!(said(&[issuer]).contains("oidc_issuer is not used: session_provider is local"));
+    let client = ("AGENTCFG_URL", "http://127.0.0.1:7420");
+    assert!(!said(&[client]).contains("is not used"));
+    let empty = ("AGENTCFG_LOG", "");
+    Run::new(&["serve"])
+        .in_dir(&dir)
+        .env(empty.0, empty.1)
+        .finish()
+        .failed_with(&["AGENTCFG_LOG", "log filter"]);
+}
+
+#[test]
+fn a_migration_names_what_can_be_moved() {
+    let dir = scratch();
+    for (from, to) in [("mysql://x", "new"), ("old", "redis://x")] {
+        let arguments = ["migrate", "--from", from, "--to", to];
+        Run::new(&arguments)
+            .in_dir(&dir)
+            .finish()
+            .failed_with(&["postgres://", "etcd", "no other URL"]);
+    }
+    Run::new(&["migrate", "--from", "old", "--to", "postgres://127.0.0.1:9/x"])
+        .in_dir(&dir)
+        .finish()
+        .failed_with(&["old does not exist; check the path"]);
+}
+
+#[test]
 fn commands_for_directories_name_the_tools_of_the_database() {
     let url = ("AGENTCFG_DATABASE_URL", "postgres://u:hunter2@127.0.0.1:9/x");
     let dir = scratch();
     fs::write(dir.path().join("copy"), "no backup").unwrap();
     for arguments in [
-        &["check", "--data", "nowhere"][..],
+        &["check"][..],
+        &["check", "--data", "nowhere"],
         &["check", "--data", "."],
+        &["backup", "--out", "b"],
         &["backup", "--data", "nowhere", "--out", "b"],
+        &["restore", "--from", "copy"],
         &["restore", "--data", "new", "--from", "copy"],
     ] {
         let finished = Run::new(arguments).in_dir(&dir).env(url.0, url.1).finish();

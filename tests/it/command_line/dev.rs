@@ -65,20 +65,33 @@ fn the_printed_curl_lines_work_as_they_are() {
         return not_run("there is no curl");
     }
     let dir = scratch();
-    let server = Server::builder().dev_in(dir.path()).start();
-    let text = printed(&server);
-    let lines: Vec<_> = text.lines().filter(|line| line.starts_with("curl ")).collect();
-    assert_eq!(lines.len(), 5, "list, create, change, delete, and a key: {text}");
-    for line in lines {
-        let output = Command::new("sh")
-            .arg("-c")
-            .arg(format!("{line} -s -w '\\n%{{http_code}}'"))
-            .output()
-            .unwrap();
-        let printed = String::from_utf8(output.stdout).unwrap();
-        let status = printed.lines().last().unwrap();
-        assert!(["200", "201"].contains(&status), "{line}\n{printed}");
-    }
+    let ran = |server: &Server| {
+        let text = printed(server);
+        let lines: Vec<_> = text.lines().filter(|line| line.starts_with("curl ")).collect();
+        assert_eq!(lines.len(), 5, "list, create, change, delete, and a key: {text}");
+        for line in lines {
+            let output = Command::new("sh")
+                .arg("-c")
+                .arg(format!("{line} -s -w '\\n%{{http_code}}'"))
+                .output()
+                .unwrap();
+            let printed = String::from_utf8(output.stdout).unwrap();
+            let status = printed.lines().last().unwrap();
+            assert!(["200", "201"].contains(&status), "{line}\n{printed}");
+        }
+        after(&text, "Session token").to_owned()
+    };
+    let first = Server::builder().dev_in(dir.path()).start();
+    let token = ran(&first);
+    // A session of two workspaces must name the one that is meant, and the agent of the first lines exists.
+    first
+        .post("/api/workspaces")
+        .bearer(&token)
+        .json(&serde_json::json!({"name": "Second"}))
+        .send()
+        .expect(201);
+    first.stop();
+    ran(&Server::builder().dev_in(dir.path()).start());
 }
 
 #[test]

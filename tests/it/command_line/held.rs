@@ -62,7 +62,7 @@ fn a_data_path_that_is_no_directory_is_named() {
         let arguments = arguments.iter().copied().chain(["--data", path]);
         Run::new(arguments)
             .finish()
-            .failed_with(&[path, "--data must name a directory"]);
+            .failed_with(&[path, "is a file, and no data directory"]);
     }
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "x");
 }

@@ -72,7 +72,15 @@ fn wrong_moments_are_refused() {
         ("&revision=0", "revision must be 1"),
         ("&revision=x", "revision must be a whole number"),
         ("&at=2001-01-01T00:00:00Z", "before the workspace existed"),
+        (
+            "&revision=99999999999999999999",
+            "revision must be at most 18446744073709551615",
+        ),
         ("&at=now", "at must be an RFC 3339 timestamp"),
+        (
+            "&at=2001-01-01T00:00:00+01:00",
+            "at must have the + of its offset written as %2B",
+        ),
         ("&at=2099-01-01T00:00:00Z&revision=1", "at and revision"),
     ] {
         studio.list_request(more).send().refused(400, &[said]);

@@ -351,7 +351,7 @@ fn refused(error: CursorError) -> Error {
         }
         CursorError::OtherEpoch | CursorError::Future => Error::new(
             ErrorKind::Gone,
-            format!("after {error}: read the list again and go on from its Change-Cursor"),
+            format!("the position {error}: read the list again and go on from its Change-Cursor"),
         ),
     }
 }

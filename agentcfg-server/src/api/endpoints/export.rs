@@ -30,8 +30,9 @@ impl Endpoint for Export {
         WORKSPACES,
         "Export a workspace",
         "Returns all records of a workspace as newline-delimited JSON: the workspace, its members, its agents with the \
-         deleted ones, its sets, the last status reports, its API keys with the revoked ones, the providers that it has a key \
-         for, and its audit log, oldest entry first. Neither hashes of keys nor provider keys are among them.\n\n\
+         deleted ones, their versions and labels, its sets, the last status reports, its API keys with the revoked ones, the \
+         providers that it has a key for, its webhooks, and its audit log, oldest entry first. Neither hashes of keys, nor provider \
+         keys, nor secrets of webhooks are among them.\n\n\
          All lines show the state at one revision, that of the last `audit` line, also while the workspace is changed; status \
          reports alone belong to no revision. An export that fails halfway, or whose caller loses the right to it, ends in a \
          broken connection. Each export is recorded in the audit log.",

@@ -233,7 +233,7 @@ impl Tools<'_> {
         let mut body = arguments.body("name it in clear");
         for field in clear {
             if !CLEARABLE.contains(&&*field) {
-                arguments.fault(format!("clear must name {}", CLEARABLE.join(", ")));
+                arguments.fault(format!("clear must name {}, not {field}", CLEARABLE.join(", ")));
             } else if body.insert(field.clone(), Value::Null).is_some() {
                 arguments.fault(format!("{field} is given, and named in clear"));
             }

@@ -109,7 +109,7 @@ pub(super) const FAILURES: &[Failure] = &[
         headers: &[],
         examples: &[(
             "epoch",
-            "after is a cursor from before the store was restored or moved: read the list again and go on from its \
+            "the position is a cursor from before the store was restored or moved: read the list again and go on from its \
              Change-Cursor",
         )],
     },
@@ -164,7 +164,7 @@ pub(super) const FAILURES: &[Failure] = &[
     },
     Failure {
         component: "PlanLimitReached",
-        description: "The workspace has as many active agents as its plan allows, or as many webhooks as there can be.",
+        description: "The workspace has as many active agents as its plan allows, or as many webhooks, or an agent as many labels, as there can be.",
         is_counted: true,
         headers: &[],
         examples: &[
@@ -174,6 +174,10 @@ pub(super) const FAILURES: &[Failure] = &[
                  change the plan",
             ),
             ("webhooks", "a workspace has at most 20 webhooks, delete one first"),
+            (
+                "labels",
+                "the agent \"writer\" has 20 labels, and more are not possible",
+            ),
         ],
     },
     Failure {

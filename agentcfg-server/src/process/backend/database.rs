@@ -86,6 +86,9 @@ impl DatabasePlace {
             ("etcd", _) => {
                 Err("`etcd` means the cluster in etcd_endpoints (AGENTCFG_ETCD_ENDPOINTS), and there is none")
             }
+            _ if text.contains("://") => {
+                Err("--from and --to take a data directory, a postgres:// URL, `postgres` or `etcd`, and no other URL")
+            }
             _ => Ok(None),
         }
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use agentcfg_core::AgentCfg;
 use agentcfg_core::clock::{Clock, SystemClock};
-use agentcfg_core::model::{Environment, NewApiKey, NewWorkspace, Scope, Workspace};
+use agentcfg_core::model::{AgentFilter, AgentState, Environment, NewApiKey, NewWorkspace, Scope, Workspace};
 use agentcfg_core::session::SESSION_SECONDS;
 use zeroize::Zeroizing;
 
@@ -32,6 +32,7 @@ pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
         let sessions = server.sessions().ok_or("this server issues no session tokens")?;
         let token = sessions.issue(USER, SESSION_SECONDS, SystemClock.now())?;
         let (workspace, key) = workspace(server.service()).await?;
+        let agent = free_name(server.service(), &workspace).await?;
         let login = login(&server).await?;
         let config = server.config().clone();
         let data = server
@@ -43,7 +44,14 @@ pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
             let link = login.map(|code| config.login_link(address, &code));
             print!(
                 "{}",
-                welcome(&base, &workspace, key.as_deref(), &token, link.as_deref(), &data)
+                welcome(
+                    &base,
+                    (&workspace, &agent),
+                    key.as_deref(),
+                    &token,
+                    link.as_deref(),
+                    &data
+                )
             );
             announce(&format!("{}://{address}", config.scheme()));
         };
@@ -78,6 +86,29 @@ async fn workspace(service: &AgentCfg) -> Result<(Workspace, Option<String>), Co
     Ok((workspace, Some(created.key)))
 }
 
+/// The `agent_id` for the agent that the printed lines create: one that no agent of the workspace has.
+async fn free_name(service: &AgentCfg, workspace: &Workspace) -> Result<String, CommandError> {
+    let caller = service.trusted_user(USER)?;
+    let mut name = "writer".to_owned();
+    for number in 2_u64.. {
+        let filter = AgentFilter {
+            agent_id: Some(name.parse()?),
+            state: AgentState::All,
+            ..AgentFilter::default()
+        };
+        if service
+            .list_agents(&caller, workspace.id, &filter)
+            .await?
+            .value
+            .is_empty()
+        {
+            break;
+        }
+        name = format!("writer-{number}");
+    }
+    Ok(name)
+}
+
 /// The code of the login link, if there is a dashboard to sign in to.
 async fn login(server: &Server) -> Result<Option<Zeroizing<String>>, CommandError> {
     if !server.config().dashboard {
@@ -89,7 +120,7 @@ async fn login(server: &Server) -> Result<Option<Zeroizing<String>>, CommandErro
 
 fn welcome(
     base: &str,
-    workspace: &Workspace,
+    (workspace, agent): (&Workspace, &str),
     key: Option<&str>,
     token: &str,
     link: Option<&str>,
@@ -120,13 +151,13 @@ Session token    {token}
 curl '{configs}?workspace_id={id}' {auth}
 
 # create one
-curl -X POST '{configs}' {auth} {json} -d '{{"workspace_id":"{id}","agent_id":"writer","display_name":"Writer","parameters":{{"warmth":70}}}}'
+curl -X POST '{configs}' {auth} {json} -d '{{"workspace_id":"{id}","agent_id":"{agent}","display_name":"Writer","parameters":{{"warmth":70}}}}'
 
 # change it
-curl -X PATCH '{configs}?agent_id=writer' {auth} {json} -d '{{"persona_prompt":"You write short sentences."}}'
+curl -X PATCH '{configs}?workspace_id={id}&agent_id={agent}' {auth} {json} -d '{{"persona_prompt":"You write short sentences."}}'
 
 # delete it
-curl -X DELETE '{configs}?agent_id=writer' {auth}
+curl -X DELETE '{configs}?workspace_id={id}&agent_id={agent}' {auth}
 
 # make another API key
 curl -X POST '{base}/api/api-keys' -H 'Authorization: Bearer {token}' {json} -d '{{"workspace_id":"{id}","name":"another","environment":"development","scope":"write"}}'

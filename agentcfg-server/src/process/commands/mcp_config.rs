@@ -18,7 +18,8 @@ pub(super) fn run(args: &McpConfigArgs) -> Result<ExitCode, CommandError> {
 fn lines(client: McpClient, url: &str) -> String {
     match client {
         McpClient::ClaudeCode => format!(
-            "claude mcp add --transport http agentcfg {url} --header \"Authorization: Bearer $AGENTCFG_API_KEY\"\n"
+            // In single quotes: the client, and not the shell, replaces the variable, in the project's .mcp.json alone.
+            "claude mcp add --scope project --transport http agentcfg {url} --header 'Authorization: Bearer ${{AGENTCFG_API_KEY}}'\n"
         ),
         McpClient::Cursor => {
             let headers = json!({"Authorization": "Bearer ${env:AGENTCFG_API_KEY}"});
@@ -57,6 +58,21 @@ mod tests {
             let lines = lines(*client, URL);
             assert!(lines.contains(URL) && !lines.contains("svc_"), "{lines}");
         }
+    }
+
+    #[test]
+    fn no_shell_replaces_the_variable_of_the_key() {
+        let line = lines(McpClient::ClaudeCode, URL).replace("claude mcp add", "printf '%s|'");
+        let shell = std::process::Command::new("sh")
+            .args(["-c", &line])
+            .env("AGENTCFG_API_KEY", "svc_live_secret")
+            .output()
+            .unwrap();
+        let given = String::from_utf8(shell.stdout).unwrap();
+        assert!(
+            given.ends_with("|Authorization: Bearer ${AGENTCFG_API_KEY}|"),
+            "{given}"
+        );
     }
 
     #[test]

@@ -32,6 +32,15 @@ fn issues_tokens(config: &Config, command: &str) -> Result<(), CommandError> {
     .into())
 }
 
+/// Refuses a command that changes or reads a whole data directory, unless some layer of the settings names the directory: the one
+/// in the working directory may be another one than is meant.
+fn names_directory(config: &Config) -> Result<(), CommandError> {
+    if config.names_data || config.is_shared() {
+        return Ok(());
+    }
+    Err("name the data directory with --data, or with AGENTCFG_DATA, or as `data` in the file of --config".into())
+}
+
 /// How this program was called, for messages that say what to run next.
 fn program() -> String {
     let called = std::env::args().next().unwrap_or_default();

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use agentcfg_core::AgentCfg;
 
-use super::CommandError;
 use super::serve::runtime;
+use super::{CommandError, names_directory};
 use crate::process::backend::open_store;
 use crate::process::cli::RotateArgs;
 use crate::process::config::{Config, Flags};
@@ -18,6 +18,7 @@ pub(super) fn run(args: &RotateArgs) -> Result<ExitCode, CommandError> {
     if !config.master_keys.is_empty() {
         return Err(MasterKeyFault::FromConfiguration.into());
     }
+    names_directory(&config)?;
     let dir = DataDir::open(&config.data)?;
     dir.require_store()?;
     let drop_old = args.drop_old;

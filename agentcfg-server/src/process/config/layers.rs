@@ -30,6 +30,7 @@ pub(super) fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsStri
     layers.flags(&flags);
     if layers.problems.is_empty() {
         layers.problems = layers.config.contradictions();
+        layers.config.warn_of_unused(&flags);
     }
     if layers.problems.is_empty()
         && let Err(error) = layers.config.provider()
@@ -170,6 +171,7 @@ impl Layers {
                     .push("--data (command line): must be a path, got \"\"".to_owned());
             }
             self.config.data.clone_from(path);
+            self.config.names_data = true;
         }
         if let (Some(text), Some(setting)) = (&flags.listen, find("listen")) {
             self.set(setting, &Value::Text(text), "--listen", "command line");

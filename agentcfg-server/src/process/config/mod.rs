@@ -13,7 +13,7 @@ mod value;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,6 +46,8 @@ pub struct Config {
     pub tls_key: Option<PathBuf>,
     /// Data directory.
     pub data: PathBuf,
+    /// Whether the command line, the environment or the file names the data directory.
+    pub names_data: bool,
     /// `postgres://` URL of the database that holds the store, instead of the data directory.
     pub database_url: Option<Secret>,
     /// Connections to the database at most.
@@ -181,6 +183,7 @@ impl Default for Config {
             tls_cert: None,
             tls_key: None,
             data: PathBuf::from("./agentcfg-data"),
+            names_data: false,
             database_url: None,
             database_pool_size: 16,
             database_statements: Statements::Prepared,
@@ -271,8 +274,14 @@ impl Config {
         if self.tls_cert.is_some() { "https" } else { "http" }
     }
 
-    /// The URL of the server as browsers see it, or else of this address.
-    pub(super) fn base_url(&self, address: SocketAddr) -> String {
+    /// The URL of the server as browsers see it, or else of this address. No browser signs in at the address that stands for all
+    /// addresses of the machine, so it becomes that of the machine itself.
+    pub(super) fn base_url(&self, mut address: SocketAddr) -> String {
+        match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+            IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+            _ => {}
+        }
         let own = || format!("{}://{address}", self.scheme());
         self.public_url.clone().unwrap_or_else(own)
     }
@@ -299,6 +308,31 @@ impl Config {
             faults.push("etcd_tls_cert and etcd_tls_key belong together: set both or none".to_owned());
         }
         faults
+    }
+
+    /// Warns of settings that have no effect beside the others.
+    fn warn_of_unused(&mut self, flags: &Flags) {
+        let mut unused = Vec::new();
+        if let (true, Some(data)) = (self.is_shared(), &flags.data) {
+            unused.push(format!(
+                "--data {} is not used: the store is in the database that the settings name",
+                data.display()
+            ));
+        }
+        let of_providers = [
+            ("oidc_issuer", self.oidc_issuer.is_some()),
+            ("oidc_jwks_url", self.oidc_jwks_url.is_some()),
+            ("oidc_client_id", self.oidc_client_id.is_some()),
+            ("introspection_url", self.introspection_url.is_some()),
+            ("userinfo_url", self.userinfo_url.is_some()),
+        ];
+        let is_local = self.session_provider == SessionProvider::Local;
+        for (name, _) in of_providers.iter().filter(|(_, is_set)| *is_set && is_local) {
+            unused.push(format!(
+                "{name} is not used: session_provider is local, so this server issues the session tokens itself"
+            ));
+        }
+        self.warnings.extend(unused);
     }
 
     /// Whether the store is in a database that servers share, and not in the data directory.

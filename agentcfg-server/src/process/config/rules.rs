@@ -96,7 +96,7 @@ pub(super) fn is_visible(text: &str) -> bool {
 
 pub(super) fn log_filter(text: &str) -> bool {
     // A filter reads an unknown word as the name of a module, so a mistyped level would turn all logs off.
-    let is_level = |word: &str| word.parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
+    let is_level = |word: &str| !word.is_empty() && word.parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
     let mut directives = text.split(',').map(str::trim);
     directives.all(|directive| match directive.split_once('=') {
         Some((_, level)) => is_level(level),

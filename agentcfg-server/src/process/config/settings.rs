@@ -57,7 +57,10 @@ pub const SETTINGS: &[Setting] = &[
     setting("tls_key", "PEM file of the key of that certificate", |c, v| {
         put(&mut c.tls_key, v.path().map(Some))
     }),
-    setting("data", "data directory", |c, v| put(&mut c.data, v.path())),
+    setting("data", "data directory", |c, v| {
+        c.names_data = true;
+        put(&mut c.data, v.path())
+    }),
     secret(
         "database_url",
         "postgres:// URL of the database that holds the store, instead of the data directory",

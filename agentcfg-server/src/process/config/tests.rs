@@ -30,7 +30,11 @@ fn from_file(dir: &Path, text: &str) -> Result<Config, ConfigError> {
 #[test]
 fn the_default_file_equals_the_defaults_and_lists_every_setting_once() {
     let dir = tempfile::tempdir().unwrap();
-    assert_eq!(from_file(dir.path(), DEFAULT_TOML).unwrap(), Config::default());
+    let default = Config {
+        names_data: true,
+        ..Config::default()
+    };
+    assert_eq!(from_file(dir.path(), DEFAULT_TOML).unwrap(), default);
     let names: Vec<&str> = DEFAULT_TOML
         .lines()
         .filter_map(|line| line.trim_start_matches("# ").split_once(" = "))
@@ -452,5 +456,18 @@ fn an_identity_provider_needs_its_settings() {
         let error = with(bad).unwrap_err().to_string();
         assert!(named.iter().all(|name| error.contains(name)), "{bad:?}: {error}");
         assert!(!error.contains("hush"));
+    }
+}
+
+#[test]
+fn links_name_an_address_that_a_browser_can_open() {
+    let config = Config::default();
+    for (listen, url) in [
+        ("127.0.0.1:7420", "http://127.0.0.1:7420"),
+        ("192.0.2.7:7420", "http://192.0.2.7:7420"),
+        ("0.0.0.0:7420", "http://127.0.0.1:7420"),
+        ("[::]:7420", "http://[::1]:7420"),
+    ] {
+        assert_eq!(config.base_url(listen.parse().unwrap()), url);
     }
 }

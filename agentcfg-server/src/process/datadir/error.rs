@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum DataDirError {
     /// There is nothing at the path.
-    #[error("{} does not exist; check --data, or run `agentcfg-server serve --data {}` to create it", .path.display(), .path.display())]
+    #[error("{} does not exist; check the path, or run `agentcfg-server serve --data {}` to create it", .path.display(), .path.display())]
     Missing {
         /// The missing directory.
         path: PathBuf,
     },
     /// The path, or one above it, is not a directory.
-    #[error("{} is a file; --data must name a directory", .path.display())]
+    #[error("{} is a file, and no data directory", .path.display())]
     NotADirectory {
         /// What is not a directory.
         path: PathBuf,
@@ -52,7 +52,7 @@ pub enum DataDirError {
         holder: String,
     },
     /// A command needs a store and there is none.
-    #[error("{} has no store; check --data, or run `agentcfg-server serve --data {}` to make one", .path.display(), .path.display())]
+    #[error("{} has no store; check the path, or run `agentcfg-server serve --data {}` to make one", .path.display(), .path.display())]
     NoStore {
         /// The directory.
         path: PathBuf,

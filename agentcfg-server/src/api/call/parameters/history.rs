@@ -21,10 +21,19 @@ impl Received<'_> {
     /// A moment with any offset. Faults are reported together with others.
     fn moment(&self, parameter: &ParameterDoc, faults: &mut Faults) -> Option<Timestamp> {
         let text = self.optional(parameter)?;
-        let moment = text.parse();
-        moment
-            .map_err(|rule| faults.push(format_args!("the query parameter {}", parameter.name), rule))
-            .ok()
+        let field = format_args!("the query parameter {}", parameter.name);
+        match text.parse() {
+            Ok(moment) => Some(moment),
+            // In a query `+` stands for a space.
+            Err(_) if text.replace(' ', "+").parse::<Timestamp>().is_ok() => {
+                faults.push(field, "must have the + of its offset written as %2B");
+                None
+            }
+            Err(rule) => {
+                faults.push(field, rule);
+                None
+            }
+        }
     }
 }
 
