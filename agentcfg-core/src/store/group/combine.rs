@@ -4,10 +4,11 @@ use std::future::Future;
 use std::hash::Hash;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::lanes::{Group, Lanes, Limits};
 
@@ -26,6 +27,12 @@ pub(in crate::store) trait Work: Send + Sync + 'static {
         false
     }
 
+    /// How long the lanes of a group stay closed after its answers. Callers that repeat then come into the next group together with
+    /// those that wait already, where else the two halves would take turns.
+    fn pause(&self, _size: usize, _took: Duration) -> Duration {
+        Duration::ZERO
+    }
+
     /// Does the work of a group and returns one answer for each request, in their order.
     fn run(&self, group: Vec<Self::Request>) -> impl Future<Output = Vec<Self::Answer>> + Send;
 }
@@ -39,7 +46,7 @@ pub(in crate::store) enum Unanswered {
     Lost,
 }
 
-/// Runs requests in groups, without any artificial delay.
+/// Runs requests in groups, without any artificial delay but that of [`Work::pause`].
 ///
 /// A request that meets no other one starts as soon as its task waits for it. Requests that arrive while their lane is in
 /// flight, or while as many groups as [`Limits`] allows are, form the next group. Each group runs on a task of its own, so a caller
@@ -174,6 +181,7 @@ impl<W: Work> Flight<W> {
                 .into_iter()
                 .map(|waiting| (waiting.request, waiting.answer))
                 .unzip();
+            let (begin, size) = (Instant::now(), callers.len());
             let mut run = pin!(shared.work.run(requests));
             let answers = match timeout(shared.limits.slow, run.as_mut()).await {
                 Ok(answers) => answers,
@@ -182,11 +190,15 @@ impl<W: Work> Flight<W> {
                     run.await
                 }
             };
-            // The next group starts before the answers are read, so that the database does not wait for this process.
-            drop(flight);
+            let pause = shared.work.pause(size, begin.elapsed());
+            // Without a pause the next group starts before the answers are read, so that the database does not wait for this process.
+            let flight = (!pause.is_zero()).then_some(flight);
             for (caller, answer) in callers.into_iter().zip(answers) {
                 // The caller may have dropped its future.
                 let _ = caller.send(Ok(answer));
+            }
+            if flight.is_some() {
+                sleep(pause).await;
             }
         });
     }

@@ -12,6 +12,7 @@ mod lanes;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -27,6 +28,11 @@ pub(super) trait GroupEngine: Send + Sync + 'static {
         false
     }
 
+    /// As [`Work::pause`].
+    fn pause(&self, _size: usize, _took: Duration) -> Duration {
+        Duration::ZERO
+    }
+
     /// Applies the batches in order, each on the state that the accepted ones before it leave. One verdict for each batch, in
     /// their order.
     ///
@@ -40,6 +46,10 @@ pub(super) trait GroupEngine: Send + Sync + 'static {
 impl<E: GroupEngine> GroupEngine for Arc<E> {
     fn is_near(&self) -> bool {
         (**self).is_near()
+    }
+
+    fn pause(&self, size: usize, took: Duration) -> Duration {
+        (**self).pause(size, took)
     }
 
     async fn commit_group(&self, batches: Vec<Batch>) -> Vec<Result<Committed, CommitError>> {
@@ -108,6 +118,10 @@ impl<E: GroupEngine> Work for Commits<E> {
 
     fn is_near(&self) -> bool {
         self.0.is_near()
+    }
+
+    fn pause(&self, size: usize, took: Duration) -> Duration {
+        self.0.pause(size, took)
     }
 
     async fn run(&self, group: Vec<Batch>) -> Vec<Self::Answer> {

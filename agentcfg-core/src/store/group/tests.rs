@@ -3,7 +3,7 @@
 
 mod random;
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ struct Scripted {
     running: AtomicUsize,
     most: AtomicUsize,
     near: AtomicBool,
+    /// The pause after a group of more than one batch, in milliseconds.
+    pause: AtomicU64,
     fault: Mutex<Option<Fault>>,
 }
 
@@ -38,6 +40,11 @@ enum Fault {
 impl GroupEngine for Scripted {
     fn is_near(&self) -> bool {
         self.near.load(Ordering::SeqCst)
+    }
+
+    fn pause(&self, size: usize, _: Duration) -> Duration {
+        let pause = if size > 1 { self.pause.load(Ordering::SeqCst) } else { 0 };
+        Duration::from_millis(pause)
     }
 
     async fn commit_group(&self, batches: Vec<Batch>) -> Vec<Result<Committed, CommitError>> {
@@ -95,6 +102,7 @@ impl Bench {
             running: AtomicUsize::new(0),
             most: AtomicUsize::new(0),
             near: AtomicBool::new(false),
+            pause: AtomicU64::new(0),
             fault: Mutex::new(None),
         });
         let groups = Arc::new(GroupCommit::new(Arc::clone(&engine), limits));
@@ -187,6 +195,35 @@ async fn a_lone_batch_starts_at_once_and_the_ones_behind_it_share_the_next_group
         );
     }
     assert!(bench.groups.0.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_answers_the_callers_and_lets_them_come_into_the_next_group() {
+    let mut bench = Bench::new(LIMITS);
+    bench.engine.pause.store(5, Ordering::SeqCst);
+    let first = bench.submit(create(1, "first")).await;
+    assert_eq!(bench.group().await, 1);
+    let second = bench.submit(create(1, "a")).await;
+    let third = bench.submit(create(1, "b")).await;
+    bench.permit(1);
+    assert_eq!(bench.group().await, 2, "there is no pause after one batch");
+    first.await.unwrap().unwrap();
+    let waiting = bench.submit(create(1, "waiting")).await;
+    bench.permit(1);
+    let begin = tokio::time::Instant::now();
+    second.await.unwrap().unwrap();
+    third.await.unwrap().unwrap();
+    assert!(
+        begin.elapsed().is_zero(),
+        "the callers do not wait for the end of the pause"
+    );
+    let repeated = [bench.submit(create(1, "c")).await, bench.submit(create(1, "d")).await];
+    assert_eq!(bench.group().await, 3);
+    assert_eq!(begin.elapsed(), Duration::from_millis(5));
+    bench.permit(1);
+    for caller in repeated.into_iter().chain([waiting]) {
+        caller.await.unwrap().unwrap();
+    }
 }
 
 #[tokio::test]

@@ -25,6 +25,9 @@
 //! condition does not hold fails, and aborts the transaction. Only then are the records read, to find out
 //! [which condition failed](super).
 //!
+//! While other processes append to the same logs, a group waits for their transactions. Then it also waits for callers that repeat,
+//! as long as the last one took: fewer and larger groups queue for the same rows.
+//!
 //! A lone batch has one statement for each key. Batches that arrive while their workspace's last transaction is in flight share the
 //! next one (group commit), with one statement for each table and form of write: additions to one counter are
 //! made as one, and the entries of a log are appended together. If a condition of one of them fails, the common planner
@@ -119,6 +122,7 @@ struct Engine {
     base: u64,
     /// Whether the database can tell which rows have changed.
     tells_changes: bool,
+    contention: commit::Contention,
 }
 
 impl PostgresStore {
@@ -150,6 +154,7 @@ impl PostgresStore {
             sql,
             base,
             tells_changes,
+            contention: commit::Contention::default(),
         });
         let limits = commit::limits(options.pool_size, options.acquire_timeout);
         Ok(Self {

@@ -1,5 +1,6 @@
 //! Commits: one pipelined transaction for a batch, or for a group of batches.
 
+mod contention;
 mod lone;
 mod merge;
 mod state;
@@ -13,15 +14,17 @@ use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 use tokio_postgres::Row;
 
+pub(super) use self::contention::Contention;
 use self::merge::{Merge, Statements};
 use self::state::State;
 use super::super::group::{GroupEngine, Limits, lane};
-use super::super::{Batch, CommitError, Committed, Key, Partition, StoreError};
+use super::super::{Batch, CommitError, Committed, Key, Partition, StoreError, Write};
 use super::error::{Verdict, is_lost, rolled_back, unavailable, verdict};
 use super::options::describe;
 use super::run::{PipelineOutcome, Step, pipeline};
 use super::sql::BEGIN;
 use super::{Engine, flights};
+use crate::model::WorkspaceId;
 
 /// How many times a transaction is sent without success when others contend with it.
 const ATTEMPTS: u32 = 12;
@@ -43,6 +46,16 @@ impl GroupEngine for Engine {
         self.connections.is_near()
     }
 
+    fn pause(&self, size: usize, took: Duration) -> Duration {
+        // A few callers are answered sooner without.
+        const SIZE: usize = 4;
+        const LONGEST: Duration = Duration::from_millis(3);
+        match size >= SIZE && self.is_near() && self.contention.is_found() {
+            true => took.min(LONGEST),
+            false => Duration::ZERO,
+        }
+    }
+
     async fn commit_group(&self, batches: Vec<Batch>) -> Vec<Result<Committed, CommitError>> {
         match <[Batch; 1]>::try_from(batches) {
             Ok([batch]) => vec![self.commit_alone(batch).await],
@@ -62,8 +75,11 @@ impl Engine {
         for attempt in 0..ATTEMPTS {
             match self.send(&lone::steps(&steps)).await? {
                 Sent::Committed(rows) => {
-                    let numbers = lone::numbers(&steps, &rows, batch.writes.len())?;
-                    return Ok(Committed { numbers });
+                    let committed = Committed {
+                        numbers: lone::numbers(&steps, &rows, batch.writes.len())?,
+                    };
+                    self.contention.committed(appended(&batch, &committed));
+                    return Ok(committed);
                 }
                 Sent::Refused => {
                     // The database reports only that some condition failed. The common planner finds out
@@ -248,7 +264,13 @@ impl<'a> Group<'a> {
     async fn send(&mut self, merge: &Merge<'_>, statements: &Statements<'_>) -> Result<Sent, StoreError> {
         let sent = self.engine.send(&statements.steps).await?;
         if let Sent::Committed(rows) = &sent {
-            for (index, verdict) in merge.verdicts(self.batches, statements, rows) {
+            let verdicts = merge.verdicts(self.batches, statements, rows);
+            let committed = verdicts
+                .iter()
+                .filter_map(|(index, verdict)| Some((index, verdict.as_ref().ok()?)));
+            let entries = committed.flat_map(|(index, committed)| appended(&self.batches[*index], committed));
+            self.engine.contention.committed(entries);
+            for (index, verdict) in verdicts {
                 self.verdicts[index] = Some(verdict);
             }
         }
@@ -287,6 +309,15 @@ impl<'a> Group<'a> {
             self.verdicts[index] = Some(Err(error.clone().into()));
         }
     }
+}
+
+/// The numbers of the entries that a batch has appended.
+fn appended(batch: &Batch, committed: &Committed) -> impl Iterator<Item = (WorkspaceId, u64)> {
+    let numbered = batch.writes.iter().zip(&committed.numbers);
+    numbered.filter_map(|(write, number)| match write {
+        Write::Append { log, .. } => Some((*log, *number)),
+        _ => None,
+    })
 }
 
 /// Waits before a transaction is sent again that others contended with.
