@@ -98,7 +98,7 @@ fn settings_without_effect_are_reported() {
     let client = ("AGENTCFG_URL", "http://127.0.0.1:7420");
     assert!(!said(&[client]).contains("is not used"));
     let empty = ("AGENTCFG_LOG", "");
-    Run::new(&["serve"])
+    Run::new(["serve"])
         .in_dir(&dir)
         .env(empty.0, empty.1)
         .finish()
@@ -110,12 +110,12 @@ fn a_migration_names_what_can_be_moved() {
     let dir = scratch();
     for (from, to) in [("mysql://x", "new"), ("old", "redis://x")] {
         let arguments = ["migrate", "--from", from, "--to", to];
-        Run::new(&arguments)
+        Run::new(arguments)
             .in_dir(&dir)
             .finish()
             .failed_with(&["postgres://", "etcd", "no other URL"]);
     }
-    Run::new(&["migrate", "--from", "old", "--to", "postgres://127.0.0.1:9/x"])
+    Run::new(["migrate", "--from", "old", "--to", "postgres://127.0.0.1:9/x"])
         .in_dir(&dir)
         .finish()
         .failed_with(&["old does not exist; check the path"]);
