@@ -137,7 +137,7 @@ async fn a_start_without_a_majority_says_so_or_waits() {
     cluster.kill(0);
     cluster.kill(1);
     let refused = Server::refused(&database, &[]);
-    assert!(refused.contains("database_wait"), "{refused}");
+    assert!(refused.contains("--wait-for SECONDS"), "{refused}");
     assert!(
         refused.contains("knows no leader, which takes a majority of the members"),
         "{refused}"
