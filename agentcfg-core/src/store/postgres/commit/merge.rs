@@ -116,12 +116,12 @@ pub(super) struct Merge<'a> {
 
 /// The statements of a transaction, and what the answer of each tells.
 #[derive(Default)]
-pub(super) struct Statements<'a> {
+pub(super) struct Merged<'a> {
     pub(super) steps: Vec<Step<'a>>,
     tells: Vec<Tells>,
 }
 
-impl<'a> Statements<'a> {
+impl<'a> Merged<'a> {
     fn push(&mut self, sql: &'a str, params: Vec<Param>, tells: Tells) {
         self.steps.push(Step { sql, params });
         self.tells.push(tells);
@@ -165,8 +165,8 @@ impl<'a> Merge<'a> {
     /// # Errors
     ///
     /// [`StoreError::Corrupt`] when the versions are exhausted.
-    pub(super) fn statements<'s>(&self, sql: &'s Sql, base: u64) -> Result<Statements<'s>, StoreError> {
-        let mut statements = Statements::default();
+    pub(super) fn statements<'s>(&self, sql: &'s Sql, base: u64) -> Result<Merged<'s>, StoreError> {
+        let mut statements = Merged::default();
         let mut run: Vec<(&Key, &Row<'_>)> = Vec::new();
         for (key, row) in self.rows.values() {
             if run
@@ -187,7 +187,7 @@ impl<'a> Merge<'a> {
         sql: &'s Sql,
         base: u64,
         rows: &[(&Key, &Row<'_>)],
-        statements: &mut Statements<'s>,
+        statements: &mut Merged<'s>,
     ) -> Result<(), StoreError> {
         let Some((first, row)) = rows.first() else {
             return Ok(());
@@ -284,7 +284,7 @@ impl<'a> Merge<'a> {
     pub(super) fn verdicts(
         &self,
         batches: &[Batch],
-        statements: &Statements<'_>,
+        statements: &Merged<'_>,
         answers: &[Vec<Answer>],
     ) -> Vec<(usize, Result<Committed, CommitError>)> {
         let before = |write: &Write| matches!(write, Write::Delete(_)).then_some(0);
@@ -411,12 +411,7 @@ fn scopes(array: &Param) -> Vec<Param> {
 }
 
 /// The statement of additions that lower a counter.
-fn subtract<'s>(
-    sql: &'s Sql,
-    key: &Key,
-    addends: &[Addend],
-    statements: &mut Statements<'s>,
-) -> Result<(), StoreError> {
+fn subtract<'s>(sql: &'s Sql, key: &Key, addends: &[Addend], statements: &mut Merged<'s>) -> Result<(), StoreError> {
     let place = Place::of_key(key)?;
     let (range, item) = (Range::of(addends), key.item().to_owned());
     let numbers = [range.sum, range.least, range.greatest].map(|number| Param::Text(number.to_string()));
@@ -432,7 +427,7 @@ fn single<'s>(
     sql: &'s Sql,
     base: u64,
     (key, row): (&Key, &Row<'_>),
-    statements: &mut Statements<'s>,
+    statements: &mut Merged<'s>,
 ) -> Result<(), StoreError> {
     let place = Place::of_key(key)?;
     let on = sql.on(place.table);
@@ -451,7 +446,7 @@ fn append<'s>(
     sql: &'s Sql,
     base: u64,
     rows: &[(&Key, &Row<'_>)],
-    statements: &mut Statements<'s>,
+    statements: &mut Merged<'s>,
 ) -> Result<(), StoreError> {
     let (mut logs, mut first_versions, mut counts) = (Vec::new(), Vec::new(), Vec::new());
     let (mut of, mut backs, mut versions, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

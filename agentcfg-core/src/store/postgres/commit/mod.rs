@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_postgres::Row;
 
 pub(super) use self::contention::Contention;
-use self::merge::{Merge, Statements};
+use self::merge::{Merge, Merged};
 use self::state::State;
 use super::super::group::{GroupEngine, Limits, lane};
 use super::super::{Batch, CommitError, Committed, Key, Partition, StoreError, Write};
@@ -86,7 +86,7 @@ impl Engine {
                     // which one, on a snapshot. If all hold there, the conflict has passed: retry.
                     State::read(self, [&batch]).await?.decide(&batch)?;
                 }
-                Sent::Contended => pause(attempt).await,
+                Sent::Contended => back_off(attempt).await,
                 Sent::BadValue(error) | Sent::Failed(error) => return Err(error.into()),
             }
         }
@@ -209,7 +209,7 @@ impl<'a> Group<'a> {
                     now.clear();
                 }
                 Ok(Sent::Contended) => {
-                    pause(fruitless).await;
+                    back_off(fruitless).await;
                     fruitless += 1;
                     now = merge.merged;
                 }
@@ -261,7 +261,7 @@ impl<'a> Group<'a> {
     }
 
     /// Sends a transaction of merged batches, and notes their verdicts if it is committed.
-    async fn send(&mut self, merge: &Merge<'_>, statements: &Statements<'_>) -> Result<Sent, StoreError> {
+    async fn send(&mut self, merge: &Merge<'_>, statements: &Merged<'_>) -> Result<Sent, StoreError> {
         let sent = self.engine.send(&statements.steps).await?;
         if let Sent::Committed(rows) = &sent {
             let verdicts = merge.verdicts(self.batches, statements, rows);
@@ -321,7 +321,7 @@ fn appended(batch: &Batch, committed: &Committed) -> impl Iterator<Item = (Works
 }
 
 /// Waits before a transaction is sent again that others contended with.
-async fn pause(attempt: u32) {
+async fn back_off(attempt: u32) {
     tokio::time::sleep(Duration::from_millis(1 << attempt.min(6))).await;
 }
 
