@@ -14,7 +14,7 @@ use super::records::{self, Entries, StoredRemoval, Transaction};
 use super::{AgentCfg, Caller, no_member};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Permission, Success, WorkspaceId};
-use crate::store::{Batch, CommitError, Key, Kind, Partition, PartitionKind, Scan, Write};
+use crate::store::{Batch, CommitError, Kind, Partition, PartitionKind, Scan, Write};
 use crate::validate::Invalid;
 
 impl AgentCfg {
@@ -169,7 +169,7 @@ impl AgentCfg {
             }
             pieces.note(found.len(), found.iter().map(|(_, record)| record.value.len()).sum());
             let keys = found.into_iter().flat_map(|(key, _)| {
-                let mut keys = linked(workspace, &key);
+                let mut keys = key.linked();
                 keys.push(key);
                 keys
             });
@@ -185,45 +185,5 @@ impl AgentCfg {
                 }
             }
         }
-    }
-}
-
-/// The keys outside the workspace's partition that belong to one of its records.
-fn linked(workspace: WorkspaceId, key: &Key) -> Vec<Key> {
-    let item = key.item();
-    match key.kind() {
-        Kind::Member => vec![records::membership(item, workspace).into()],
-        Kind::WorkspaceApiKey => vec![records::api_key(item).into(), records::key_use(item).into()],
-        Kind::ProviderKey => match item.parse() {
-            Ok(provider) => vec![records::sealed_key(workspace, provider).into()],
-            Err(_) => Vec::new(),
-        },
-        Kind::Webhook => match item.parse() {
-            Ok(webhook) => vec![records::webhook_place(webhook).into()],
-            Err(_) => Vec::new(),
-        },
-        Kind::Workspace
-        | Kind::Counter
-        | Kind::LogHead
-        | Kind::Agent
-        | Kind::Status
-        | Kind::LogEntry
-        | Kind::AgentVersion
-        | Kind::AgentTouch
-        | Kind::AgentLabels
-        | Kind::WebhookState
-        | Kind::WebhookDelivery
-        | Kind::Set
-        | Kind::SetMember => Vec::new(),
-        // None of these is in the partition of a workspace.
-        Kind::ApiKey
-        | Kind::KeyUse
-        | Kind::Membership
-        | Kind::SealedKey
-        | Kind::BrowserSession
-        | Kind::LoginCode
-        | Kind::Removal
-        | Kind::WebhookPlace
-        | Kind::Meta => Vec::new(),
     }
 }

@@ -23,3 +23,41 @@ pub(super) use self::kinds::*;
 pub(super) use self::read::{ChangedRecords, Entries, Lookup, Scanned};
 pub(super) use self::transaction::{Outcome, Transaction};
 pub(super) use self::webhooks::*;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::model::{Provider, WorkspaceId};
+    use crate::store::{Key, Kind};
+
+    /// The keys that callers name are those that a removal finds.
+    #[test]
+    fn the_records_outside_a_workspace_are_linked_to_those_within() {
+        let workspace = WorkspaceId::new(uuid::Uuid::from_u128(7));
+        let webhook = uuid::Uuid::from_u128(8).to_string();
+        let linked = |kind, item: &str| Key::in_workspace(workspace, kind, item).linked();
+        let provider = Provider::ALL[0];
+        let expected: [(Kind, &str, Vec<Key>); 4] = [
+            (
+                Kind::WorkspaceApiKey,
+                "k1",
+                vec![api_key("k1").into(), key_use("k1").into()],
+            ),
+            (Kind::Member, "ada", vec![membership("ada", workspace).into()]),
+            (
+                Kind::ProviderKey,
+                provider.as_str(),
+                vec![sealed_key(workspace, provider).into()],
+            ),
+            (
+                Kind::Webhook,
+                &webhook,
+                vec![webhook_place(webhook.parse().unwrap()).into()],
+            ),
+        ];
+        for (kind, item, keys) in expected {
+            assert_eq!(linked(kind, item), keys, "{kind:?}");
+        }
+    }
+}

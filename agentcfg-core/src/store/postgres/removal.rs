@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::super::{Key, Kind, PartitionKind, StoreError};
+use super::super::{Key, Part, PartitionKind, StoreError};
 use super::pool::Connections;
 use super::read::column;
 use super::run::{Param, Step};
@@ -49,18 +49,19 @@ pub(super) async fn end(
 
 /// The condition that finds the rows of a global table which belong to the workspace `$1`; `None` where there are none.
 fn outside(sql: &Sql, table: &Table) -> Option<String> {
-    let (s, i) = (table.scope_column, table.item_column);
-    let index = |kind: Kind| {
-        let table = TABLES.iter().find(|table| table.kind == kind)?;
-        let (name, item) = (sql.name(table), table.item_column);
-        Some(format!("{s} IN (SELECT {item} FROM {name} WHERE workspace_id = $1)"))
-    };
-    match table.kind {
-        Kind::Membership => index(Kind::Member).map(|of| format!("{i} = $1::uuid::text AND {of}")),
-        Kind::ApiKey | Kind::KeyUse => index(Kind::WorkspaceApiKey),
-        Kind::SealedKey => Some(format!("left({i}, 37) = $1::uuid::text || '/'")),
-        _ => None,
-    }
+    let link = table.kind.link()?;
+    let index = TABLES.iter().find(|index| index.kind == link.to)?;
+    let (name, item) = (sql.name(index), index.item_column);
+    let parts = [(table.scope_column, link.partition), (table.item_column, link.item)];
+    let conditions = parts.into_iter().filter_map(|(column, part)| match part {
+        Part::Fixed(_) => None,
+        Part::Item => Some(format!(
+            "{column} IN (SELECT {item} FROM {name} WHERE workspace_id = $1)"
+        )),
+        Part::Workspace => Some(format!("{column} = $1::uuid::text")),
+        Part::WorkspaceAndItem => Some(format!("left({column}, 37) = $1::uuid::text || '/'")),
+    });
+    Some(conditions.collect::<Vec<_>>().join(" AND "))
 }
 
 /// Deletes tombstones, a bounded number at a time.

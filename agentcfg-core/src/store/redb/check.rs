@@ -350,21 +350,16 @@ impl Owners {
 
 /// The workspace that a record belongs to; `None` where it belongs to none, or does not say.
 fn owner(key: &Key, record: Option<&Record>) -> Option<WorkspaceId> {
-    /// The record of an API key or of the place of a webhook, of which nothing else is read.
+    /// A record that names its workspace in its value, of which nothing else is read.
     #[derive(serde::Deserialize)]
     struct Owned {
         workspace_id: WorkspaceId,
     }
-    let (item, _) = key.item().split_once('/').unwrap_or((key.item(), ""));
-    match (key.partition(), key.kind()) {
-        (Partition::Workspace(id), _) => Some(*id),
-        (Partition::Global(_), Kind::Membership | Kind::SealedKey) => item.parse().ok(),
-        (Partition::Global(_), Kind::ApiKey | Kind::WebhookPlace) => {
-            let owned = serde_json::from_slice::<Owned>(&record?.value).ok()?;
-            Some(owned.workspace_id)
-        }
-        (Partition::Global(_), _) => None,
-    }
+    key.workspace().or_else(|| {
+        key.kind().link()?;
+        let owned = serde_json::from_slice::<Owned>(&record?.value).ok()?;
+        Some(owned.workspace_id)
+    })
 }
 
 fn verify(key: &[u8], kind: Kind, record: &Record, sequence: u64) -> Result<(), String> {
