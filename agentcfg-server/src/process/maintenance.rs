@@ -7,6 +7,7 @@ use agentcfg_core::AgentCfg;
 use agentcfg_core::service::{RewrapProgress, WebhookSender};
 
 use crate::process::backend::Keeper;
+use crate::process::master_keys::{Resealed, reseal};
 use crate::process::telemetry::Metrics;
 
 /// The interval of the background tasks.
@@ -25,12 +26,22 @@ pub(super) async fn finish_rotation(service: AgentCfg) {
             "sealing provider keys and secrets of webhooks under the first master key"
         );
     };
-    match service.rewrap_provider_keys(&mut report).await {
-        Ok(done) => tracing::info!(
+    match reseal(&service, &mut report).await {
+        Ok(Resealed::Everything(done)) => tracing::info!(
+            examined = done.examined,
+            rewrapped = done.rewrapped,
+            "every provider key and secret of a webhook is sealed under the first master key, no other one is needed any more"
+        ),
+        Ok(Resealed::AllButUnreadable(done)) => tracing::warn!(
             examined = done.examined,
             rewrapped = done.rewrapped,
             unreadable = done.unreadable,
-            "every provider key and secret of a webhook is sealed under the first master key, no other one is needed any more"
+            "some provider keys or secrets of webhooks open under no master key and were left as they are: keep all master keys; \
+             the workspaces that the lines above name must save their keys again and rotate the secrets of their webhooks"
+        ),
+        Ok(Resealed::Superseded) => tracing::warn!(
+            "another server has another first master key, and seals under that one: keep all master keys, and give all servers \
+             the same setting master_keys"
         ),
         Err(error) => {
             tracing::warn!(%error, "could not seal every provider key and secret of a webhook under the first master key")

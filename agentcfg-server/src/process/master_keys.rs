@@ -180,6 +180,35 @@ pub async fn is_pending(service: &AgentCfg) -> Result<bool, MasterKeyFault> {
     Ok(needed.len() > 1 || needed.first().copied() != sealing)
 }
 
+/// How [`reseal`] ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resealed {
+    /// Everything is sealed under the first master key, and no other one is needed any more.
+    Everything(RewrapProgress),
+    /// Some of it opens under no master key, and was left as it is.
+    AllButUnreadable(RewrapProgress),
+    /// Another key has become the sealing one meanwhile, so that older ones are still needed.
+    Superseded,
+}
+
+/// Seals every provider key and every secret of a webhook under the first master key, while `service` goes on serving.
+///
+/// # Errors
+///
+/// When the store fails; a later call resumes the work.
+pub async fn reseal(
+    service: &AgentCfg,
+    report: &mut (dyn FnMut(RewrapProgress) + Send),
+) -> Result<Resealed, MasterKeyFault> {
+    let done = service.rewrap_provider_keys(report).await;
+    let done = done.map_err(|error| MasterKeyFault::Store(error.to_string()))?;
+    Ok(match done.unreadable {
+        _ if is_pending(service).await? => Resealed::Superseded,
+        0 => Resealed::Everything(done),
+        _ => Resealed::AllButUnreadable(done),
+    })
+}
+
 /// Replaces the master key in the data directory and seals every provider key under the new one, while `service` goes on
 /// serving. Resumes a rotation that was interrupted. `say` is called with each progress message.
 ///
@@ -223,22 +252,22 @@ pub async fn rotate(
             progress.examined, progress.rewrapped
         ));
     };
-    let done = service
-        .rewrap_provider_keys(&mut report)
-        .await
-        .map_err(|error| MasterKeyFault::Store(error.to_string()))?;
+    let outcome = reseal(service, &mut report).await?;
     let old = shown(&keys[1..].iter().map(MasterKey::id).collect::<Vec<_>>());
-    if done.unreadable > 0 {
-        say(format!(
-            "{} provider keys and webhooks open under no master key and were left as they are, and so were the master keys {old}; the log \
-             names the workspaces, which must save their keys again and rotate the secrets of their webhooks",
-            done.unreadable
-        ));
-        return Ok(());
-    }
-    if is_pending(service).await? {
-        say("another rotation has begun meanwhile, run this again to finish it".to_owned());
-        return Ok(());
+    match outcome {
+        Resealed::Everything(_) => {}
+        Resealed::AllButUnreadable(done) => {
+            say(format!(
+                "{} provider keys and webhooks open under no master key and were left as they are, and so were the master keys {old}; the log \
+                 names the workspaces, which must save their keys again and rotate the secrets of their webhooks",
+                done.unreadable
+            ));
+            return Ok(());
+        }
+        Resealed::Superseded => {
+            say("another rotation has begun meanwhile, run this again to finish it".to_owned());
+            return Ok(());
+        }
     }
     say(format!(
         "done: everything is sealed under the master key {}",

@@ -127,12 +127,13 @@ impl AgentCfg {
                 continue;
             }
             let mut after = webhook.clone();
-            let mut opens = true;
+            let (mut opens, mut is_changed) = (true, false);
             for secret in after.secrets.iter_mut().filter(|secret| is_old(secret)) {
                 match vault.open_webhook_secret(place, &secret.sealed) {
                     Ok(opened) => {
                         let sealed = vault.seal_webhook_secret(vault.sealing_key(), place, &opened, self.entropy())?;
                         secret.sealed = sealed.unwrap_or_else(|| secret.sealed.clone());
+                        is_changed = true;
                     }
                     Err(error) => {
                         let (workspace, webhook) = place;
@@ -142,8 +143,10 @@ impl AgentCfg {
                 }
             }
             unreadable += u64::from(!opens);
-            rewrapped += 1;
-            transaction = transaction.check(found.unchanged()).put(found.key, &after)?;
+            if is_changed {
+                rewrapped += 1;
+                transaction = transaction.check(found.unchanged()).put(found.key, &after)?;
+            }
         }
         if transaction.is_empty() {
             return Ok(Attempt::Done(Some((0, unreadable))));

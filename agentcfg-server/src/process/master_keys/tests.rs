@@ -1,11 +1,14 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use agentcfg_core::Caller;
 use agentcfg_core::model::{NewAgent, NewWorkspace, Plan, Provider, WorkspaceId};
 use agentcfg_core::secret::ProviderCredential;
-use agentcfg_core::service::ModelRequest;
+use agentcfg_core::service::{ModelRequest, Settings};
+use agentcfg_core::store::{MemoryStore, Store};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::*;
@@ -176,6 +179,42 @@ async fn configured_keys_win_over_the_file_and_make_none() {
     assert!(!is_pending(server.service()).await.unwrap());
     drop(server);
     assert!(opens(Server::open(with(&[2])).await.unwrap().service()).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reseal_says_whether_older_keys_are_still_needed() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let service = |keys: &[u8]| {
+        let keys = keys
+            .iter()
+            .map(|byte| format!("{byte:02x}").repeat(32).parse().unwrap());
+        let vault = Vault::new(keys.collect()).unwrap();
+        let settings = Settings {
+            default_plan: Plan::Pro,
+            ..Settings::default()
+        };
+        AgentCfg::builder(Arc::clone(&store))
+            .settings(settings)
+            .vault(vault)
+            .build()
+    };
+    let old = service(&[1]);
+    old.adopt_master_keys().await.unwrap();
+    fill(&old).await;
+    let (new, other) = (service(&[2, 1, 3]), service(&[3, 2, 1]));
+    // A server with another first key starts when the first batch is sealed.
+    let mut start_other = |_| {
+        tokio::task::block_in_place(|| Handle::current().block_on(other.adopt_master_keys())).unwrap();
+    };
+    let outcome = reseal(&new, &mut start_other).await.unwrap();
+    assert_eq!(outcome, Resealed::Superseded);
+    let done = RewrapProgress {
+        examined: 1,
+        rewrapped: 1,
+        unreadable: 0,
+    };
+    assert_eq!(reseal(&other, &mut |_| {}).await.unwrap(), Resealed::Everything(done));
+    assert!(opens(&service(&[3])).await);
 }
 
 #[tokio::test]
