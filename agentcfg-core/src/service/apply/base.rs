@@ -85,15 +85,47 @@ impl Entity for LogSubject {
 }
 
 impl LogSubject {
-    /// The agents that the entry changes. A label points at an agent and does not change it.
+    /// The agents that the entry changes. An action that only a later release knows counts as a change of what it names.
     fn agents(self) -> BTreeSet<String> {
         match (self.action, self.target.kind) {
-            (Action::AgentsApplied, _) => {
+            // A label points at an agent and does not change it.
+            (Action::LabelSet | Action::LabelRemoved | Action::LabelPromoted, _) => BTreeSet::new(),
+            (_, TargetType::Agent) => [self.target.id].into(),
+            // A change of several agents names them in the paths of its changes.
+            _ => {
                 let paths = self.changes.keys().filter_map(|path| change_path::agent_and_name(path));
                 paths.map(|(agent_id, _)| agent_id.to_owned()).collect()
             }
-            (action, TargetType::Agent) if action.as_str().starts_with("agent.") => [self.target.id].into(),
-            _ => BTreeSet::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_of_a_later_release_changes_the_agents_that_it_names() {
+        for (action, kind, id, path, agents) in [
+            ("agent.updated", "agent", "writer", "model", &["writer"][..]),
+            ("agent.merged", "agent", "writer", "model", &["writer"]),
+            ("merged", "agent", "writer", "model", &["writer"]),
+            ("agents.applied", "workspace", "w1", "agents/coder/model", &["coder"]),
+            ("agents.merged", "workspace", "w1", "agents/coder/model", &["coder"]),
+            ("label.set", "agent", "writer", "labels/live", &[]),
+            ("label.promoted", "workspace", "w1", "agents/coder/labels/live", &[]),
+            ("member.set", "member", "ada", "role", &[]),
+            ("host.added", "host", "h1", "role", &[]),
+        ] {
+            let entry = serde_json::json!({
+                "action": action,
+                "target": {"type": kind, "id": id},
+                "changes": {path: {"from": null, "to": 1}},
+            });
+            let entry: LogSubject = serde_json::from_value(entry).unwrap();
+            let expected: BTreeSet<String> = agents.iter().map(|id| (*id).to_owned()).collect();
+            assert_eq!(entry.agents(), expected, "{action}");
         }
     }
 }
