@@ -117,6 +117,8 @@ macro_rules! body {
 }
 
 /// Declares a resource as it is shown and stored, with its schema, from a list of fields like those of [`body!`].
+///
+/// It is also read from what an earlier release wrote, which knew fewer fields: `defaulted` and `nullable` ones may be missing.
 macro_rules! record {
     (
         $(#[doc = $about:literal])*
@@ -129,19 +131,40 @@ macro_rules! record {
         }
         examples: $examples:tt,
     ) => {
-        $(#[doc = $about])*
-        #[derive($($derive),+, serde::Serialize, serde::Deserialize)]
-        pub struct $record {
-            $(
-                $(#[doc = $doc])*
-                $(#[serde(rename = $key)])?
-                pub $field: $crate::body::field_type!(create $presence $type),
-            )+
+        $crate::body::readable! {
+            [
+                $(#[doc = $about])*
+                #[derive($($derive),+, serde::Serialize, serde::Deserialize)]
+                pub struct $record
+            ]
+            $([$(#[doc = $doc])* $(#[serde(rename = $key)])?] pub $field: $presence $type,)+
         }
 
         $crate::body::schema! {
             record $record $crate::body::name!($record $($name)?), concat!($($about, "\n"),*), $examples, [],
             $($crate::body::name!($field $($key)?), $presence $crate::body::rule!($type $(as $rule)?), concat!($($doc, "\n"),*);)+
+        }
+    };
+}
+
+/// A struct that serde reads, with fields of a [`record!`]; a `defaulted` one may be missing.
+macro_rules! readable {
+    ([$($head:tt)+] $([$($attribute:tt)*] $visible:vis $field:ident: $presence:ident $type:ty,)+) => {
+        $crate::body::readable! { @ [$($head)+] {} $([$($attribute)*] $visible $field: $presence $type,)+ }
+    };
+    (@ [$($head:tt)+] {$($done:tt)+}) => {
+        $($head)+ { $($done)+ }
+    };
+    (@ $head:tt {$($done:tt)*} [$($attribute:tt)*] $visible:vis $field:ident: defaulted $type:ty, $($rest:tt)*) => {
+        $crate::body::readable! {
+            @ $head {$($done)* $($attribute)* #[serde(default)] $visible $field: $type,} $($rest)*
+        }
+    };
+    (@ $head:tt {$($done:tt)*} [$($attribute:tt)*] $visible:vis $field:ident: $presence:ident $type:ty, $($rest:tt)*) => {
+        $crate::body::readable! {
+            @ $head {
+                $($done)* $($attribute)* $visible $field: $crate::body::field_type!(create $presence $type),
+            } $($rest)*
         }
     };
 }
@@ -204,4 +227,4 @@ macro_rules! rule {
     ($type:ty) => { $crate::rules::Any<$type> };
 }
 
-pub(crate) use {body, field_type, name, record, rule, schema};
+pub(crate) use {body, field_type, name, readable, record, rule, schema};

@@ -16,7 +16,7 @@ mod value;
 use std::borrow::Cow;
 use std::fmt::Display;
 
-pub(crate) use self::declare::{body, field_type, name, record, rule, schema};
+pub(crate) use self::declare::{body, field_type, name, readable, record, rule, schema};
 pub(crate) use self::field::{Change, Field};
 pub(crate) use self::value::FromJson;
 use crate::json::{self, Json};

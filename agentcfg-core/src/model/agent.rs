@@ -50,8 +50,9 @@ pub(crate) struct AgentHistory {
     pub(crate) touches: u64,
 }
 
-// The fields that a workspace configures. A line here is all that a field needs: the types of an agent and of its
-// versions have it, bodies are read and checked with its rule, patches are applied, and the schema describes it.
+// The fields that a workspace configures. A line here is all that the core and the API need: the types of an agent and of its
+// versions have it, bodies are read and checked with its rule, patches are applied, and the schema describes it. A new field is
+// `nullable` or `defaulted`: the records that earlier releases wrote do not have it.
 agent_fields! {
     /// Name for people. Something in it has to be visible.
     display_name: required String as rules::NotBlank<MAX_DISPLAY_NAME>, example "Release writer";
@@ -71,4 +72,36 @@ agent_fields! {
     capabilities: defaulted Vec<String> as rules::Capabilities, example ["writing", "changelog"];
     /// Personality sliders: a number under each name. Integers that fit into 64 bits stay integers.
     parameters: defaulted Parameters as rules::Parameters, example { "creativity": 0.7, "formality": 70 };
+}
+
+#[cfg(all(test, feature = "engine"))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What a release without some field wrote is read by one that has it.
+    #[test]
+    fn records_may_lack_the_fields_that_were_added_after_them() {
+        let new = NewAgent::new(WorkspaceId::new(Uuid::nil()), "writer".parse().unwrap(), "Writer");
+        let agent = new.into_agent(Uuid::nil(), Timestamp::from_unix_millis(0));
+        let stored = json!(StoredAgent {
+            agent: agent.clone(),
+            history: None
+        });
+        for name in AgentConfig::FIELDS.iter().filter(|name| **name != "display_name") {
+            let without = |value: &Value| {
+                let mut value = value.clone();
+                value.as_object_mut().unwrap().remove(*name).unwrap();
+                value
+            };
+            let shown: Agent = serde_json::from_value(without(&json!(agent))).unwrap();
+            assert_eq!(shown, agent, "{name}");
+            let config: AgentConfig = serde_json::from_value(without(&json!(agent.config()))).unwrap();
+            assert_eq!(config, agent.config(), "{name}");
+            let read: StoredAgent = serde_json::from_value(without(&stored)).unwrap();
+            assert_eq!(read.agent, agent, "{name}");
+        }
+    }
 }

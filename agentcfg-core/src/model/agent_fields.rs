@@ -125,18 +125,21 @@ macro_rules! agent_fields {
             pub(crate) history: Option<super::AgentHistory>,
         }
 
-        /// The fields of a [`StoredAgent`] as they are written.
         #[cfg(feature = "engine")]
-        #[derive(serde::Deserialize)]
-        struct AgentRow {
-            id: Uuid,
-            workspace_id: WorkspaceId,
-            agent_id: AgentId,
-            $($field: crate::body::field_type!(create $presence $type),)+
-            is_active: bool,
-            created_at: Timestamp,
-            updated_at: Timestamp,
-            history: Option<super::AgentHistory>,
+        crate::body::readable! {
+            [
+                /// The fields of a [`StoredAgent`] as they are written.
+                #[derive(serde::Deserialize)]
+                struct AgentRow
+            ]
+            [] id: required Uuid,
+            [] workspace_id: required WorkspaceId,
+            [] agent_id: required AgentId,
+            $([] $field: $presence $type,)+
+            [] is_active: required bool,
+            [] created_at: required Timestamp,
+            [] updated_at: required Timestamp,
+            [] history: nullable super::AgentHistory,
         }
 
         #[cfg(feature = "engine")]
