@@ -209,20 +209,3 @@ impl From<Invalid> for Error {
         Self::new(ErrorKind::Invalid, invalid.to_string()).because(invalid)
     }
 }
-
-#[cfg(feature = "engine")]
-impl From<crate::store::StoreError> for Error {
-    fn from(error: crate::store::StoreError) -> Self {
-        use crate::store::StoreError as E;
-        let (kind, message) = match &error {
-            E::Unavailable(_) => (ErrorKind::Unavailable, "storage is unavailable, try again"),
-            E::OutcomeUnknown(_) => (
-                ErrorKind::OutcomeUnknown,
-                "storage failed while saving and the change may have been made: read before trying again",
-            ),
-            E::Corrupt(_) | E::TooNew { .. } => (ErrorKind::Internal, "stored data could not be read"),
-            E::Misuse(_) => (ErrorKind::Internal, "a rule of the storage was broken"),
-        };
-        Self::new(kind, message).because(error)
-    }
-}

@@ -9,9 +9,10 @@ mod window;
 use async_trait::async_trait;
 
 pub use self::memory::MemoryLimiter;
-pub use self::shared::{SharedLimiter, SharedState, SharedWindow, SharedWindows};
+pub use self::shared::{SharedLimiter, SharedState};
 pub use self::window::{AtomicWindow, RateDecision, RateLimited, WINDOW_MILLIS, Window};
 use crate::clock::Moment;
+pub use crate::store::{SharedWindow, SharedWindows};
 
 /// The subject of a limit.
 ///

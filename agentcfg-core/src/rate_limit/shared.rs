@@ -8,98 +8,7 @@ use async_trait::async_trait;
 use super::{MemoryLimiter, RateDecision, RateLimiter, Subject, WINDOW_MILLIS};
 use crate::clock::Moment;
 use crate::model::RateStatus;
-use crate::store::StoreError;
-
-/// A window as it is after a request was counted in it.
-///
-/// ```
-/// use agentcfg_core::rate_limit::SharedWindow;
-/// let window = SharedWindow { ends_at_millis: 1_795_167_060_000, used: 1, now_millis: 1_795_167_000_000 };
-/// assert_eq!(window.ends_at_millis - window.now_millis, 60_000);
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SharedWindow {
-    /// When it ends, in milliseconds since the Unix epoch by the clock of the shared counter.
-    pub ends_at_millis: i64,
-    /// How many requests it has seen, this one included.
-    pub used: u64,
-    /// The time by the same clock.
-    pub now_millis: i64,
-}
-
-/// A counter of windows that several processes share.
-///
-/// All windows go by its clock. The clocks of the processes differ a little, and with them one process could open a window
-/// that is still open for another.
-///
-/// ```
-/// use std::sync::Mutex;
-/// use agentcfg_core::rate_limit::{SharedWindow, SharedWindows};
-/// use agentcfg_core::store::StoreError;
-///
-/// /// One window for all, which never ends. A real place would ask a server.
-/// struct Place(Mutex<u64>);
-///
-/// #[async_trait::async_trait]
-/// impl SharedWindows for Place {
-///     async fn hit(&self, _subject: &str, window_millis: i64) -> Result<SharedWindow, StoreError> {
-///         let mut used = self.0.lock().map_err(|error| StoreError::Unavailable(error.to_string()))?;
-///         *used += 1;
-///         Ok(SharedWindow { ends_at_millis: window_millis, used: *used, now_millis: 0 })
-///     }
-///
-///     async fn sweep(&self) -> Result<(), StoreError> {
-///         Ok(())
-///     }
-/// }
-/// ```
-#[async_trait]
-pub trait SharedWindows: Send + Sync + 'static {
-    /// Counts a request in the subject's window. Where that has ended, or there is none, a new one
-    /// begins and lasts so long.
-    ///
-    /// # Errors
-    ///
-    /// When the counter does not answer. The request may have been counted.
-    ///
-    /// ```no_run
-    /// # use agentcfg_core::rate_limit::{SharedWindows, WINDOW_MILLIS};
-    /// # async fn example(place: impl SharedWindows) -> Result<(), Box<dyn std::error::Error>> {
-    /// let window = place.hit("key 4fQ8mZr2LkV7xN0bTy6W", WINDOW_MILLIS).await?;
-    /// println!("{} requests until {}", window.used, window.ends_at_millis);
-    /// # Ok(())
-    /// # }
-    /// ```
-    async fn hit(&self, subject: &str, window_millis: i64) -> Result<SharedWindow, StoreError>;
-
-    /// Removes windows that ended a while ago.
-    ///
-    /// # Errors
-    ///
-    /// When the counter does not answer.
-    ///
-    /// ```no_run
-    /// # use agentcfg_core::rate_limit::SharedWindows;
-    /// # async fn example(place: impl SharedWindows) -> Result<(), Box<dyn std::error::Error>> {
-    /// // Now and then, by one process or by each:
-    /// place.sweep().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    /// ```no_run
-    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// use std::sync::Arc;
-    /// use agentcfg_core::AgentCfg;
-    /// use agentcfg_core::rate_limit::SharedLimiter;
-    /// use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
-    /// let store = Arc::new(PostgresStore::connect(&PostgresOptions::new("postgres://db/agentcfg")).await?);
-    /// let limiter = SharedLimiter::new(store.clone());
-    /// let service = AgentCfg::builder(store).rate_limiter(limiter).build();
-    /// # Ok(())
-    /// # }
-    /// ```
-    async fn sweep(&self) -> Result<(), StoreError>;
-}
+use crate::store::{SharedWindows, StoreError};
 
 /// Counts in a shared counter, and in this process alone while that counter does not answer.
 pub struct SharedLimiter {
@@ -236,6 +145,7 @@ mod tests {
 
     use super::*;
     use crate::rate_limit::window::tests::at;
+    use crate::store::SharedWindow;
 
     /// A counter with fixed answers.
     struct Place(Mutex<Vec<Option<u64>>>);

@@ -54,6 +54,7 @@ mod changes;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod envelope;
+mod error;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 #[cfg(any(test, feature = "postgres", feature = "etcd"))]
@@ -78,6 +79,7 @@ mod track;
 #[cfg(any(feature = "postgres", feature = "etcd"))]
 mod transfer;
 mod watch;
+mod windows;
 
 use std::sync::Arc;
 
@@ -88,6 +90,7 @@ pub use etcd::{are_endpoints as are_member_addresses, is_prefix as is_key_prefix
 
 pub use self::batch::{Batch, Check, CommitError, Committed, Write, with_revision};
 pub use self::changes::{Changes, Position};
+pub use self::error::StoreError;
 pub use self::key::{Key, Kind, Partition, PartitionKind};
 #[cfg(feature = "postgres")]
 pub(in crate::store) use self::link::Part;
@@ -101,6 +104,7 @@ pub use self::track::{Changed, Tracker, Trackers};
 #[cfg(any(feature = "postgres", feature = "etcd"))]
 pub use self::transfer::{TransferError, Transferred};
 pub use self::watch::{Notifier, Watcher};
+pub use self::windows::{SharedWindow, SharedWindows};
 use crate::model::WorkspaceId;
 
 /// A stored value with its version.
@@ -124,39 +128,6 @@ pub struct Record {
     pub version: u64,
     /// The value: a JSON text. A counter's value and a log head's is a decimal number.
     pub value: Arc<[u8]>,
-}
-
-/// The failure of a store. The text is for logs, never for clients.
-///
-/// ```
-/// use agentcfg_core::store::StoreError;
-/// use agentcfg_core::{Error, ErrorKind};
-/// let error = Error::from(StoreError::Unavailable("the disk is full".into()));
-/// assert_eq!(error.kind(), ErrorKind::Unavailable);
-/// assert_eq!(error.message(), "storage is unavailable, try again");
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StoreError {
-    /// The engine cannot be reached, or refuses work because its queue is full (back-pressure). Nothing changed; try later.
-    #[error("storage is unavailable: {0}")]
-    Unavailable(String),
-    /// The commit may have taken effect: read before trying again.
-    #[error("the outcome of the commit is unknown: {0}")]
-    OutcomeUnknown(String),
-    /// Stored data is damaged: its checksum or form is wrong.
-    #[error("stored data is damaged: {0}")]
-    Corrupt(String),
-    /// The data was written by a newer release. Nothing was touched.
-    #[error("stored data has format {found}, this release reads up to {supported}")]
-    TooNew {
-        /// The format that was found.
-        found: u32,
-        /// The newest format that this release reads.
-        supported: u32,
-    },
-    /// The call breaks a rule of the contract for callers. Nothing changed.
-    #[error("the store was used against its contract: {0}")]
-    Misuse(String),
 }
 
 /// A storage engine, with the guarantees in the [module's text](self).

@@ -33,7 +33,9 @@ pub enum TransferError {
     #[error("the database already holds {0} records")]
     NotEmpty(u64),
     /// Other processes use the store.
-    #[error("{0} connections of agentcfg servers are open on the database; stop the servers first")]
+    #[error(
+        "{0} connections of agentcfg servers are open on the database; stop the servers first (on etcd one that was killed counts for half a minute more)"
+    )]
     InUse(i64),
     /// The stream is of a newer release.
     #[error("the stream has format {found}, this release reads up to {supported}")]

@@ -1,4 +1,4 @@
-//! Checks of the layers of the crate on its source. `ARCHITECTURE.md` describes them.
+//! Checks of the layers of the crate and of the core on their source. `ARCHITECTURE.md` describes them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,6 +19,16 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("outbound", &["wakes"]),
     ("secret", &[]),
     ("wakes", &[]),
+];
+
+/// The top folders and files of the core, from the top down: each may use those in the rows below, and in the last row also
+/// those beside it.
+const CORE: &[&[&str]] = &[
+    &["service"],
+    &["rate_limit", "routing", "session", "token", "vault"],
+    &["store", "webhook"],
+    &["clock", "error", "tls"],
+    &["address", "body", "json", "model", "rules", "secret", "validate"],
 ];
 
 /// Folders whose files must not use each other in a circle. In `process` and `api` that holds for what lies in them
@@ -57,11 +67,24 @@ fn sample(files: &[(&str, &str)]) -> Source {
     )
 }
 
-/// Uses that go up or sideways.
-fn wrong_directions(source: &Source) -> Vec<String> {
+/// What a layer of this crate may use.
+fn below(layer: &str) -> Option<Vec<&'static str>> {
+    let (_, allowed) = LAYERS.iter().find(|(name, _)| *name == layer)?;
+    Some(allowed.to_vec())
+}
+
+/// What a layer of the core may use.
+fn below_in_core(layer: &str) -> Option<Vec<&'static str>> {
+    let row = CORE.iter().position(|row| row.contains(&layer))?;
+    let first = (row + 1).min(CORE.len() - 1);
+    Some(CORE[first..].concat())
+}
+
+/// Uses that go up or sideways, where `below` tells what a layer may use.
+fn wrong_directions(source: &Source, below: impl Fn(&str) -> Option<Vec<&'static str>>) -> Vec<String> {
     let mut wrong = Vec::new();
     for file in source.files.iter().filter(|file| !is_root(file)) {
-        let Some((_, allowed)) = LAYERS.iter().find(|(layer, _)| *layer == file.module[0]) else {
+        let Some(allowed) = below(&file.module[0]) else {
             wrong.push(format!("{} is in no layer", file.path));
             continue;
         };
@@ -146,7 +169,17 @@ fn engines(source: &Source) -> Vec<String> {
 
 #[test]
 fn imports_point_down() {
-    assert_eq!(wrong_directions(&crate_source()), Vec::<String>::new());
+    assert_eq!(wrong_directions(&crate_source(), below), Vec::<String>::new());
+}
+
+#[test]
+fn imports_of_the_core_point_down() {
+    let core = Source::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../agentcfg-core/src"));
+    assert_eq!(wrong_directions(&core, below_in_core), Vec::<String>::new());
+    let source = sample(&[("error.rs", "use crate::store::StoreError;"), ("store/mod.rs", "")]);
+    assert_eq!(wrong_directions(&source, below_in_core), ["error.rs uses store"]);
+    let source = sample(&[("store/a.rs", "use crate::webhook::W;"), ("webhook/mod.rs", "")]);
+    assert_eq!(wrong_directions(&source, below_in_core), ["store/a.rs uses webhook"]);
 }
 
 #[test]
@@ -187,11 +220,11 @@ fn a_use_that_points_up_is_seen() {
             ("http/query.rs", text),
             ("api/mod.rs", "pub struct App;"),
         ]);
-        assert_eq!(wrong_directions(&source), ["http/query.rs uses api"], "{text}");
+        assert_eq!(wrong_directions(&source, below), ["http/query.rs uses api"], "{text}");
     }
     let quiet = "//! crate::api\n/* crate::api */ const A: &str = \"crate::api\";\n#[cfg(test)]\nmod tests { use crate::api::App; }";
     let source = sample(&[("http/query.rs", quiet), ("api/mod.rs", "")]);
-    assert_eq!(wrong_directions(&source), Vec::<String>::new());
+    assert_eq!(wrong_directions(&source, below), Vec::<String>::new());
 }
 
 #[test]

@@ -12,13 +12,12 @@ use quick_cache::sync::Cache;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::super::StoreError;
 use super::super::group::{Limits, Unanswered, Work};
+use super::super::{SharedWindow, SharedWindows, StoreError};
 use super::client::patience;
 use super::error::{Failure, is_out_of_space};
 use super::wire::{Compare, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse, path};
 use super::{Cluster, EtcdStore};
-use crate::rate_limit::{SharedWindow, SharedWindows};
 
 /// The time limit of counting a request here. After it, the caller counts in its own memory.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(1);

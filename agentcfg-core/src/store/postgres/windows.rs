@@ -9,11 +9,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_postgres::Row;
 
-use super::super::StoreError;
+use super::super::{SharedWindow, SharedWindows, StoreError};
 use super::run::{Param, Step};
 use super::sql::Sql;
 use super::{PostgresStore, read};
-use crate::rate_limit::{SharedWindow, SharedWindows};
 
 /// The time limit of counting a request here. After it, the caller counts in its own memory.
 pub(super) const COUNT_TIMEOUT: Duration = Duration::from_secs(1);

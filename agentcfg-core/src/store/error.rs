@@ -1,0 +1,53 @@
+//! The failure of a store, and what the service makes of it.
+
+use crate::error::{Error, ErrorKind};
+
+/// The failure of a store. The text is for logs, never for clients.
+///
+/// ```
+/// use agentcfg_core::store::StoreError;
+/// use agentcfg_core::{Error, ErrorKind};
+/// let error = Error::from(StoreError::Unavailable("the disk is full".into()));
+/// assert_eq!(error.kind(), ErrorKind::Unavailable);
+/// assert_eq!(error.message(), "storage is unavailable, try again");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// The engine cannot be reached, or refuses work because its queue is full (back-pressure). Nothing changed; try later.
+    #[error("storage is unavailable: {0}")]
+    Unavailable(String),
+    /// The commit may have taken effect: read before trying again.
+    #[error("the outcome of the commit is unknown: {0}")]
+    OutcomeUnknown(String),
+    /// Stored data is damaged: its checksum or form is wrong.
+    #[error("stored data is damaged: {0}")]
+    Corrupt(String),
+    /// The data was written by a newer release. Nothing was touched.
+    #[error("stored data has format {found}, this release reads up to {supported}")]
+    TooNew {
+        /// The format that was found.
+        found: u32,
+        /// The newest format that this release reads.
+        supported: u32,
+    },
+    /// The call breaks a rule of the contract for callers. Nothing changed.
+    #[error("the store was used against its contract: {0}")]
+    Misuse(String),
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let (kind, message) = match &error {
+            StoreError::Unavailable(_) => (ErrorKind::Unavailable, "storage is unavailable, try again"),
+            StoreError::OutcomeUnknown(_) => (
+                ErrorKind::OutcomeUnknown,
+                "storage failed while saving and the change may have been made: read before trying again",
+            ),
+            StoreError::Corrupt(_) | StoreError::TooNew { .. } => {
+                (ErrorKind::Internal, "stored data could not be read")
+            }
+            StoreError::Misuse(_) => (ErrorKind::Internal, "a rule of the storage was broken"),
+        };
+        Self::new(kind, message).because(error)
+    }
+}
