@@ -245,6 +245,11 @@ fn a_plan_is_applied_only_to_the_state_that_it_was_made_for() {
         1,
         &["have changed meanwhile; nothing was applied"],
     );
+    desk.fails(
+        &format!("apply agents --dry-run --base {cursor}"),
+        1,
+        &["since base 1 of these agents have changed: writer"],
+    );
     assert_eq!(desk.studio.list().json()[0]["model"], "gpt-6");
     let cursor = desk.json("plan agents", 2)["cursor"].as_str().unwrap().to_owned();
     desk.ok(&format!("apply agents --base {cursor}"));

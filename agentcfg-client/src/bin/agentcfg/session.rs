@@ -11,6 +11,7 @@ use agentcfg_client::{Client, Timeouts};
 use crate::args::Reason;
 use crate::credentials::{self, Credentials};
 use crate::failure::{Code, Failure, Result};
+use crate::usage::key_prefixes;
 
 pub const URL: &str = "AGENTCFG_URL";
 pub const API_KEY: &str = "AGENTCFG_API_KEY";
@@ -167,7 +168,7 @@ pub fn client(url: &str, secret: &str) -> Result<Client> {
         return Err(Failure::error("the credential begins with the word Bearer").hint(hint));
     }
     let builder = Client::builder(url).timeouts(timeouts);
-    let builder = match secret.starts_with("svc_") {
+    let builder = match key_prefixes().any(|prefix| secret.starts_with(prefix)) {
         true => builder.api_key(secret),
         false => builder.session_token(secret),
     };

@@ -1,8 +1,17 @@
 //! Errors of the command line itself.
 
+use agentcfg_client::model::Environment;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::failure::Code;
+
+/// What a session token begins with: the object of its header.
+const TOKEN_PREFIX: &str = "eyJ";
+
+/// What API keys begin with.
+pub fn key_prefixes() -> impl Iterator<Item = &'static str> {
+    Environment::ALL.iter().map(|environment| environment.prefix())
+}
 
 /// Prints help, the version or the error.
 pub fn report(error: &clap::Error) -> Code {
@@ -38,10 +47,10 @@ fn without_argument_of_login(text: &str, error: &clap::Error) -> String {
 
 /// Removes API keys and session tokens from a text.
 fn without_keys(text: &str) -> String {
-    const HEADS: [&str; 3] = ["svc_live_", "svc_test_", "eyJ"];
+    let heads: Vec<&str> = key_prefixes().chain([TOKEN_PREFIX]).collect();
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((at, head)) = HEADS.iter().filter_map(|head| Some((rest.find(head)?, head))).min() {
+    while let Some((at, head)) = heads.iter().filter_map(|head| Some((rest.find(head)?, head))).min() {
         let (before, found) = rest.split_at(at);
         let secret = &found[head.len()..];
         let end = secret.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-' | '.'));

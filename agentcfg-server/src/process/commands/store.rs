@@ -138,7 +138,7 @@ async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, has_keys: bool, disc
         // Nothing is sealed, so any key works: the configured one, the one in the file, or a new one.
         service.forget_master_keys().await?;
         if !needed.keys.is_empty() {
-            println!("left out 1 of them, the list of master keys: nothing in the store is sealed under one");
+            println!("left out the list of master keys: nothing in the store is sealed under one");
         }
         if !has_keys {
             dir.make_master_key()?;

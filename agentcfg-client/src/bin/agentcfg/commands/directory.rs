@@ -154,11 +154,13 @@ fn report(context: &mut Context, exported: &Exported) -> Result<()> {
 }
 
 /// The agents of a directory as the body of an apply. `None`: there are none, and nothing is pruned.
-fn body(arguments: &args::Directory) -> Result<Option<ApplyAgents>> {
+fn body(arguments: &args::Directory, base: Option<&str>) -> Result<Option<ApplyAgents>> {
+    let base = base.map(|base| parse("base", base)).transpose()?;
     let directory = Directory::open(&arguments.dir)?;
     let body = ApplyAgents {
         set: arguments.set.as_deref().map(|set| parse("set", set)).transpose()?,
         prune: arguments.prune,
+        base,
         ..ApplyAgents::of(directory.read()?)
     };
     if directory.is_empty() && !body.prune {
@@ -168,8 +170,8 @@ fn body(arguments: &args::Directory) -> Result<Option<ApplyAgents>> {
     Ok(Some(body))
 }
 
-pub async fn plan(context: &mut Context, arguments: &args::Directory) -> Result<Code> {
-    let body = body(arguments)?;
+pub async fn plan(context: &mut Context, arguments: &args::Directory, base: Option<&str>) -> Result<Code> {
+    let body = body(arguments, base)?;
     let session = context.session()?;
     let workspace = session.workspace().await?;
     let planned = planned(context, &session, workspace, body.as_ref(), arguments).await?;
@@ -218,8 +220,7 @@ pub async fn apply(
     reason: &Reason,
     yes: bool,
 ) -> Result<Code> {
-    let base = base.map(|base| parse("base", base)).transpose()?;
-    let body = body(arguments)?.map(|body| ApplyAgents { base, ..body });
+    let body = body(arguments, base)?;
     let session = context.session()?;
     let client = session.because(reason)?;
     let workspace = session.workspace().await?;

@@ -8,6 +8,7 @@ use crate::failure::{Code, Failure, Result};
 use crate::output::{Output, minute, or_dash};
 use crate::session::{Session, parse};
 use crate::terminal;
+use crate::usage::key_prefixes;
 
 pub async fn run(context: &mut Context, command: Keys) -> Result<Code> {
     let session = context.session()?;
@@ -67,10 +68,7 @@ pub async fn run(context: &mut Context, command: Keys) -> Result<Code> {
 
 /// Refuses a key where its identifier is meant: a secret does not belong into a URL.
 fn not_the_key_itself(key: &str) -> Result<()> {
-    let Some(rest) = ["svc_live_", "svc_test_"]
-        .iter()
-        .find_map(|head| key.strip_prefix(head))
-    else {
+    let Some(rest) = key_prefixes().find_map(|prefix| key.strip_prefix(prefix)) else {
         return Ok(());
     };
     let id: String = rest.chars().take(20).collect();

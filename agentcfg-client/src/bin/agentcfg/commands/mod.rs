@@ -42,7 +42,7 @@ pub async fn run(command: Command, context: &mut Context) -> Result<Code> {
         Command::Audit(filter) => audit::list(context, filter).await,
         Command::Watch(watch) => watch::run(context, watch).await,
         Command::Export { dir, set, prune } => directory::export(context, &dir, set.as_deref(), prune).await,
-        Command::Plan(directory) => directory::plan(context, &directory).await,
+        Command::Plan(directory) => directory::plan(context, &directory, None).await,
         Command::Apply {
             directory,
             base,
@@ -50,7 +50,9 @@ pub async fn run(command: Command, context: &mut Context) -> Result<Code> {
             yes,
             dry_run,
         } => match dry_run {
-            true => directory::plan(context, &directory).await.map(|_| Code::Done),
+            true => directory::plan(context, &directory, base.as_deref())
+                .await
+                .map(|_| Code::Done),
             false => directory::apply(context, &directory, base.as_deref(), &reason, yes).await,
         },
         Command::Completions { shell } => pages::completions(context, shell),
