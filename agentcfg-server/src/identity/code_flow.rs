@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use agentcfg_core::clock::{Clock, SystemClock};
-use agentcfg_core::model::Timestamp;
 use agentcfg_core::session::{JwksSessions, SessionError, SessionVerifier};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,6 +11,7 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Uri};
 use serde::Deserialize;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::asked::{basic, form};
 use super::discovery::Discovered;
@@ -23,8 +23,10 @@ use crate::secret::Secret;
 const MAX_BYTES: usize = 128 << 10;
 /// Time for the exchange of a code.
 const WITHIN: Duration = Duration::from_secs(10);
-/// How long the discovery document is used, in milliseconds.
-const FRESH: i64 = 10 * 60_000;
+/// How long the discovery document is used.
+const FRESH: Duration = Duration::from_secs(600);
+/// How long it is not asked for again after that failed.
+const FAILED: Duration = Duration::from_secs(1);
 
 /// The client that the dashboard is at the provider.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +75,8 @@ pub struct CodeFlow {
     scope: String,
     resource: Option<String>,
     id_tokens: JwksSessions,
-    discovered: Mutex<Option<(Timestamp, Discovered)>>,
+    /// Until when the last outcome is used, and that: the discovery document, or why there is none.
+    discovered: Mutex<Option<(Instant, Result<Discovered, String>)>>,
 }
 
 #[derive(Deserialize)]
@@ -230,19 +233,20 @@ impl CodeFlow {
         Ok(session.user_id)
     }
 
+    /// The discovery document. Sign-ins that meet share one request for it and its failure (single-flight): with a provider that
+    /// does not answer, each would otherwise wait for the timeouts of those before it.
     async fn discovered(&self) -> Result<Discovered, CodeFlowError> {
         let mut held = self.discovered.lock().await;
-        let now = SystemClock.now();
-        if let Some((since, found)) = &*held
-            && (0..FRESH).contains(&(now.unix_millis() - since.unix_millis()))
+        if let Some((until, outcome)) = &*held
+            && Instant::now() < *until
         {
-            return Ok(found.clone());
+            return outcome.clone().map_err(CodeFlowError::Unavailable);
         }
-        let found = Discovered::of(&self.outbound, &self.issuer)
-            .await
-            .map_err(unavailable)?;
-        *held = Some((now, found.clone()));
-        Ok(found)
+        let outcome = Discovered::of(&self.outbound, &self.issuer).await;
+        let outcome = outcome.map_err(|error| error.to_string());
+        let lasts = if outcome.is_ok() { FRESH } else { FAILED };
+        *held = Some((Instant::now() + lasts, outcome.clone()));
+        outcome.map_err(CodeFlowError::Unavailable)
     }
 }
 
@@ -253,4 +257,54 @@ fn unavailable(error: impl ToString) -> CodeFlowError {
 fn encoded(fields: &[(&str, &str)]) -> String {
     let fields = fields.iter().map(|(name, value)| format!("{name}={}", form(value)));
     fields.collect::<Vec<_>>().join("&")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use tokio::task::JoinSet;
+
+    use super::*;
+    use crate::outbound::Options;
+    use crate::outbound::stub::{Stub, answer};
+
+    #[tokio::test]
+    async fn sign_ins_share_the_failure_of_a_provider() {
+        let stub = Stub::new(|_| answer(503, "")).await;
+        let issuer = stub.url("");
+        let client = OidcClient {
+            issuer: &issuer,
+            jwks_url: None,
+            id: "dashboard",
+            secret: None,
+            scope: "openid",
+            resource: None,
+        };
+        let flow = std::sync::Arc::new(CodeFlow::new(Outbound::new(&Options::default()).unwrap(), client));
+        let sign_in = || {
+            let flow = std::sync::Arc::clone(&flow);
+            async move { flow.authorization_url("http://localhost/", "s", "n", "c").await }
+        };
+        let mut all = JoinSet::new();
+        for _ in 0..20 {
+            all.spawn(sign_in());
+        }
+        for outcome in all.join_all().await {
+            assert!(matches!(outcome, Err(CodeFlowError::Unavailable(_))));
+        }
+        assert_eq!(stub.seen().len(), 1);
+        let document = serde_json::json!({
+            "issuer": issuer,
+            "jwks_uri": stub.url("/keys"),
+            "authorization_endpoint": stub.url("/authorize"),
+        });
+        stub.answers(move |_| answer(200, &document.to_string()));
+        assert!(sign_in().await.is_err());
+        tokio::time::pause();
+        tokio::time::advance(FAILED).await;
+        tokio::time::resume();
+        assert!(sign_in().await.unwrap().starts_with(&stub.url("/authorize?")));
+        assert!(sign_in().await.is_ok());
+        assert_eq!(stub.seen().len(), 2);
+    }
 }
