@@ -74,6 +74,7 @@ use crate::secret::ProviderCredential;
 use crate::session::{SessionError, SessionVerifier};
 use crate::store::{Stamps, Store};
 use crate::token::HashError;
+use crate::validate::quoted;
 use crate::vault::{SealError, Vault};
 
 /// The service. Clones share everything.
@@ -275,6 +276,5 @@ fn no_member() -> Error {
 }
 
 fn not_found(what: &str, id: &str) -> Error {
-    let shown: String = id.chars().take(60).collect();
-    Error::new(ErrorKind::NotFound, format!("{what} {shown:?} not found"))
+    Error::new(ErrorKind::NotFound, format!("{what} {} not found", quoted(id)))
 }

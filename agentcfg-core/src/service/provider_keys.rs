@@ -10,6 +10,7 @@ use crate::model::{
     Action, Actor, ActorType, Permission, Plan, Provider, ProviderKeyInfo, Success, TargetType, WorkspaceId,
 };
 use crate::secret::ProviderCredential;
+use crate::validate::quoted;
 
 impl AgentCfg {
     /// The provider keys that a workspace has saved, in the order in which they were first saved.
@@ -64,11 +65,10 @@ impl AgentCfg {
         }
         self.authorize(caller, workspace, Permission::ProviderKeysManage)
             .await?;
-        let shown: String = name.chars().take(60).collect();
         let known: Vec<&str> = Provider::ALL.iter().map(|provider| provider.as_str()).collect();
         Err(Error::new(
             ErrorKind::NotFound,
-            format!("provider {shown:?} not found, there are {}", known.join(" and ")),
+            format!("provider {} not found, there are {}", quoted(name), known.join(" and ")),
         ))
     }
 

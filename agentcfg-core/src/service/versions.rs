@@ -16,6 +16,7 @@ use crate::model::{
     Agent, AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Label, Permission,
     StoredAgent, VersionPage, VersionSelector, WorkspaceId,
 };
+use crate::validate::quoted;
 
 /// The number of versions in a list that names no limit.
 const DEFAULT_LIMIT: u32 = 100;
@@ -351,10 +352,9 @@ impl Found {
             VersionSelector::Current | VersionSelector::Label(Label::LATEST) => Ok(current),
             VersionSelector::Version(number) => is_version(number, current, agent_id),
             VersionSelector::Label(name) => self.labels.labels.get(name).map(|label| label.version).ok_or_else(|| {
-                let shown: String = name.chars().take(60).collect();
                 Error::new(
                     ErrorKind::NotFound,
-                    format!("the agent {agent_id:?} has no label {shown:?}"),
+                    format!("the agent {agent_id:?} has no label {}", quoted(name)),
                 )
             }),
             VersionSelector::At(_) | VersionSelector::Revision(_) => Err(Error::new(

@@ -237,6 +237,31 @@ pub fn shown(name: &str) -> impl fmt::Display {
     Shown(name)
 }
 
+/// A text from a caller in quotes, as it stands in a message: printable and short.
+///
+/// ```
+/// use agentcfg_core::validate::quoted;
+/// assert_eq!(quoted("tone\n").to_string(), r#""tone\n""#);
+/// assert_eq!(quoted(&"x".repeat(99)).to_string(), format!("\"{}\"…", "x".repeat(60)));
+/// ```
+pub fn quoted(text: &str) -> impl fmt::Display {
+    Quoted(text)
+}
+
+struct Quoted<'a>(&'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.char_indices().nth(LONGEST) {
+            Some((end, _)) => write!(f, "{:?}…", &self.0[..end]),
+            None => write!(f, "{:?}", self.0),
+        }
+    }
+}
+
+/// How many characters of a text a message shows.
+const LONGEST: usize = 60;
+
 struct Shown<'a>(&'a str);
 
 impl fmt::Display for Shown<'_> {
@@ -245,7 +270,7 @@ impl fmt::Display for Shown<'_> {
             return f.write_str("\"\"");
         }
         let mut rest = self.0.chars();
-        for character in rest.by_ref().take(60) {
+        for character in rest.by_ref().take(LONGEST) {
             fmt::Display::fmt(&character.escape_debug(), f)?;
         }
         if rest.next().is_some() {

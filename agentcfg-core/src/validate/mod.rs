@@ -13,7 +13,7 @@ mod valid;
 pub use crate::json::read_json;
 use std::fmt::Display;
 
-pub use self::faults::{Fault, Faults, Invalid, shown};
+pub use self::faults::{Fault, Faults, Invalid, quoted, shown};
 pub use self::nearest::nearest;
 pub(crate) use self::valid::read;
 pub use self::valid::{IntoValid, Valid};

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentcfg_core::clock::{Entropy, SystemEntropy};
-use agentcfg_core::validate::Faults;
+use agentcfg_core::validate::{Faults, shown};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Uri};
 use percent_encoding::percent_decode_str;
@@ -173,9 +173,9 @@ impl<'a> Query<'a> {
             let (name, value) = split(b'=', pair);
             let (name, value) = (decode(name)?, decode(value)?);
             if parameters.iter().any(|(known, _)| *known == name) {
-                let name: String = name.chars().take(60).flat_map(char::escape_debug).collect();
                 return Err(Failure::bad_request(format!(
-                    "the query parameter {name} must be given once"
+                    "the query parameter {} must be given once",
+                    shown(&name)
                 )));
             }
             parameters.push((name, value));

@@ -252,11 +252,28 @@ impl AgentList {
         if let Some(agents) = self.whole.agents.get() {
             return Ok(self.shown(agents));
         }
-        let decoded = serde_json::from_slice(&self.whole.json)
-            .map_err(|error| Error::new(ErrorKind::Internal, "the list of agents could not be read").because(error))?;
+        let decoded = decode(&self.whole.json)?;
         let agents = self.whole.agents.get_or_init(|| decoded);
         self.grew();
         Ok(self.shown(agents))
+    }
+
+    /// The agents, of which nothing is kept: a part of a long list is decoded without the rest.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::agents`].
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let first = AgentFilter { limit: Some(1), ..AgentFilter::default() };
+    /// let list = service.list_agents(&ada, studio, &first).await?.value;
+    /// assert_eq!(list.decode()?, list.agents()?);
+    /// # Ok(()) }) }
+    /// ```
+    pub fn decode(&self) -> Result<Vec<Agent>, Error> {
+        decode(&self.json())
     }
 
     fn shown<'a>(&self, agents: &'a [Agent]) -> &'a [Agent] {
@@ -376,6 +393,11 @@ impl AgentList {
             _list: Arc::clone(&self.whole),
         })
     }
+}
+
+fn decode(json: &[u8]) -> Result<Vec<Agent>, Error> {
+    serde_json::from_slice(json)
+        .map_err(|error| Error::new(ErrorKind::Internal, "the list of agents could not be read").because(error))
 }
 
 /// A text that keeps its list alive.

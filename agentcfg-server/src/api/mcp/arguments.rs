@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use agentcfg_core::model::{Message, WorkspaceId};
+use agentcfg_core::validate::shown;
 use serde_json::{Map, Value};
 
 /// The arguments of a call that were not taken yet, and the faults of those that were.
@@ -132,10 +133,6 @@ impl Arguments {
         }
         Err(self.faults.join("; "))
     }
-}
-
-fn shown(name: &str) -> String {
-    name.chars().take(60).collect()
 }
 
 fn kind(value: &Value) -> &'static str {

@@ -6,6 +6,7 @@ use agentcfg_core::model::{
     AgentFilter, AgentPatch, AgentState, AuditFilter, Message, NewAgent, Precondition, StatusReport, VersionSelector,
     VersionedAgent, WorkspaceId,
 };
+use agentcfg_core::validate::quoted;
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -23,7 +24,7 @@ const PAGE: u64 = 100;
 const MOST: u64 = 1000;
 
 /// Why a call has no structured result: what the model is told.
-struct Told(String);
+pub(super) struct Told(String);
 
 impl From<String> for Told {
     fn from(text: String) -> Self {
@@ -45,7 +46,8 @@ impl From<Error> for Told {
     }
 }
 
-type Outcome = Result<Map<String, Value>, Told>;
+/// The structured result of a call.
+pub(super) type Outcome = Result<Map<String, Value>, Told>;
 
 /// Answers `tools/call`. What the API refuses is a result with `isError`, which the model can read.
 ///
@@ -60,10 +62,7 @@ pub(super) async fn call(
     let name = params.get("name").and_then(Value::as_str);
     let name = name.ok_or_else(|| RpcError::invalid_params("name is required and must be a string"))?;
     let tool = TOOLS.iter().find(|tool| tool.name == name);
-    let tool = tool.ok_or_else(|| {
-        let shown: String = name.chars().take(60).collect();
-        RpcError::invalid_params(format!("unknown tool {shown:?}"))
-    })?;
+    let tool = tool.ok_or_else(|| RpcError::invalid_params(format!("unknown tool {}", quoted(name))))?;
     let arguments = match params.get("arguments") {
         None | Some(Value::Null) => Ok(Map::new()),
         Some(Value::Object(arguments)) => Ok(arguments.clone()),
@@ -71,7 +70,7 @@ pub(super) async fn call(
     };
     let tools = Tools { service, caller };
     let outcome = match arguments {
-        Ok(arguments) => tools.run(tool.name, Arguments::new(arguments)).await,
+        Ok(arguments) => (tool.run)(&tools, Arguments::new(arguments)).await,
         Err(told) => Err(told),
     };
     let text = |text: String| json!([{"type": "text", "text": text}]);
@@ -85,27 +84,12 @@ pub(super) async fn call(
 }
 
 /// The tools of a caller.
-struct Tools<'a> {
+pub(super) struct Tools<'a> {
     service: &'a AgentCfg,
     caller: &'a Caller,
 }
 
 impl Tools<'_> {
-    async fn run(&self, name: &str, arguments: Arguments) -> Outcome {
-        match name {
-            "list_agents" => self.list_agents(arguments).await,
-            "get_agent" => self.get_agent(arguments).await,
-            "list_models" => self.list_models(arguments).await,
-            "search_audit_log" => self.search_audit_log(arguments).await,
-            "create_agent" => self.create_agent(arguments).await,
-            "update_agent" => self.update_agent(arguments).await,
-            "deactivate_agent" => self.deactivate_agent(arguments).await,
-            "restore_agent" => self.restore_agent(arguments).await,
-            "report_status" => self.report_status(arguments).await,
-            other => Err(Told(format!("the tool {other} does nothing"))),
-        }
-    }
-
     /// The workspace that the call names, or else the only one of the caller.
     async fn workspace(&self, named: Option<WorkspaceId>) -> Result<WorkspaceId, Error> {
         match named {
@@ -119,7 +103,7 @@ impl Tools<'_> {
         self.caller.with_message(message)
     }
 
-    async fn list_agents(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn list_agents(&self, mut arguments: Arguments) -> Outcome {
         let named = arguments.workspace();
         let state: AgentState = arguments.word("state").unwrap_or_default();
         let (limit, offset) = page(&mut arguments);
@@ -133,15 +117,9 @@ impl Tools<'_> {
             as_of: None,
         };
         let list = self.service.list_agents(self.caller, workspace, &filter).await?.value;
-        let mut live: HashMap<String, Map<String, Value>> = HashMap::new();
-        if state != AgentState::Inactive {
-            for entry in self.service.agent_status(self.caller, workspace).await? {
-                live.insert(entry.agent_id.to_string(), filled(&entry)?);
-            }
-        }
-        let mut agents = Vec::new();
-        for agent in list.agents()? {
-            let mut row = filled(agent)?;
+        let (mut agents, mut places) = (Vec::with_capacity(list.len()), HashMap::with_capacity(list.len()));
+        for agent in list.decode()? {
+            let mut row = filled(&agent)?;
             for long in [
                 "id",
                 "workspace_id",
@@ -153,15 +131,20 @@ impl Tools<'_> {
             ] {
                 row.remove(long);
             }
-            if let Some(status) = live.remove(agent.agent_id.as_str()) {
-                row.extend(status);
-            }
+            places.insert(agent.agent_id, agents.len());
             agents.push(row);
+        }
+        if state != AgentState::Inactive {
+            for entry in self.service.agent_status(self.caller, workspace).await? {
+                if let Some(place) = places.get(&entry.agent_id) {
+                    agents[*place].extend(filled(&entry)?);
+                }
+            }
         }
         Ok(with_next("agents", agents, limit, offset))
     }
 
-    async fn get_agent(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn get_agent(&self, mut arguments: Arguments) -> Outcome {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
         let (label, version) = (arguments.text("label"), arguments.integer("version", 1..=u64::MAX));
         if label.is_some() && version.is_some() {
@@ -186,7 +169,7 @@ impl Tools<'_> {
         })
     }
 
-    async fn list_models(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn list_models(&self, mut arguments: Arguments) -> Outcome {
         let named = arguments.workspace();
         arguments.finish()?;
         let workspace = self.workspace(named).await?;
@@ -195,7 +178,7 @@ impl Tools<'_> {
         Ok(object(json!({ "models": models })))
     }
 
-    async fn search_audit_log(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn search_audit_log(&self, mut arguments: Arguments) -> Outcome {
         let named = arguments.workspace();
         let (limit, offset) = page(&mut arguments);
         let filter = AuditFilter {
@@ -216,7 +199,7 @@ impl Tools<'_> {
         Ok(with_next("entries", entries, limit, offset))
     }
 
-    async fn create_agent(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn create_agent(&self, mut arguments: Arguments) -> Outcome {
         let (named, message) = (arguments.workspace(), arguments.message());
         let mut body = arguments.body("leave it out");
         arguments.finish()?;
@@ -226,7 +209,7 @@ impl Tools<'_> {
         shown(&self.service.create_agent(&self.because(message), new).await?)
     }
 
-    async fn update_agent(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn update_agent(&self, mut arguments: Arguments) -> Outcome {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
         let (etag, message) = (arguments.required("etag"), arguments.message());
         let clear = arguments.texts("clear");
@@ -248,7 +231,7 @@ impl Tools<'_> {
         shown(&updated)
     }
 
-    async fn deactivate_agent(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn deactivate_agent(&self, mut arguments: Arguments) -> Outcome {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
         let (etag, message) = (arguments.text("etag"), arguments.message());
         arguments.finish()?;
@@ -259,7 +242,7 @@ impl Tools<'_> {
         Ok(object(json!({"agent_id": agent_id, "is_active": false})))
     }
 
-    async fn restore_agent(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn restore_agent(&self, mut arguments: Arguments) -> Outcome {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
         let (etag, message) = (arguments.text("etag"), arguments.message());
         arguments.finish()?;
@@ -272,7 +255,7 @@ impl Tools<'_> {
         )
     }
 
-    async fn report_status(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn report_status(&self, mut arguments: Arguments) -> Outcome {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
         let body = arguments.body("leave it out");
         arguments.finish()?;

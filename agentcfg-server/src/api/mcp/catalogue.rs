@@ -3,6 +3,7 @@
 //! Both belong to the one workspace of the caller. A user of several workspaces has empty lists.
 
 use agentcfg_core::model::{Agent, AgentFilter, WorkspaceId};
+use agentcfg_core::validate::{quoted, shown};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use serde_json::{Map, Value, json};
 
@@ -100,8 +101,7 @@ pub(super) async fn prompt(service: &AgentCfg, caller: &Caller, params: &Map<Str
     let name = params.get("name").and_then(Value::as_str);
     let name = name.ok_or_else(|| RpcError::invalid_params("name is required and must be a string"))?;
     let task = task(params.get("arguments"))?;
-    let shown: String = name.chars().take(60).collect();
-    let unknown = || RpcError::invalid_params(format!("unknown prompt {shown:?}"));
+    let unknown = || RpcError::invalid_params(format!("unknown prompt {}", quoted(name)));
     let workspace = service.default_workspace(caller).await?;
     let agent = match service.get_agent(caller, workspace, name).await {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(unknown()),
@@ -132,8 +132,8 @@ fn task(arguments: Option<&Value>) -> Result<Option<&str>, RpcError> {
         Some(_) => return Err(RpcError::invalid_params("arguments must be an object")),
     };
     if let Some(unknown) = arguments.keys().find(|name| *name != "task") {
-        let shown: String = unknown.chars().take(60).collect();
-        return Err(RpcError::invalid_params(format!("{shown} is not a known argument")));
+        let name = shown(unknown);
+        return Err(RpcError::invalid_params(format!("{name} is not a known argument")));
     }
     match arguments.get("task") {
         None => Ok(None),
@@ -168,7 +168,7 @@ async fn listed(
         ..AgentFilter::default()
     };
     let list = service.list_agents(caller, workspace, &filter).await?;
-    Ok((offset, Some(list.value.agents()?.to_vec())))
+    Ok((offset, Some(list.value.decode()?)))
 }
 
 async fn only_workspace(service: &AgentCfg, caller: &Caller) -> Result<Option<WorkspaceId>, Error> {

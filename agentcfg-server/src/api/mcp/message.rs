@@ -1,6 +1,6 @@
 //! JSON-RPC messages: reading one, telling its revision, and writing the answer.
 
-use agentcfg_core::validate::read_json;
+use agentcfg_core::validate::{quoted, read_json};
 use agentcfg_core::{Error, ErrorKind};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -130,13 +130,12 @@ impl RpcError {
 
     /// There is no such method. The stateless revision answers 404, so that a client can tell it from an older server.
     pub(super) fn unknown_method(method: &str, era: Era) -> Self {
-        let shown: String = method.chars().take(60).collect();
         Self {
             status: match era {
                 Era::Modern => StatusCode::NOT_FOUND,
                 Era::Legacy => StatusCode::OK,
             },
-            ..Self::new(METHOD_NOT_FOUND, format!("method {shown:?} not found"))
+            ..Self::new(METHOD_NOT_FOUND, format!("method {} not found", quoted(method)))
         }
     }
 

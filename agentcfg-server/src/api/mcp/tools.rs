@@ -3,11 +3,18 @@
 //! Schemas are flat and short, because every client puts all of them into the context of its model: no references, no
 //! combinations and no unions of types. A field that is null in the API is left out.
 
-use agentcfg_core::model::Permission;
-use agentcfg_core::validate::MAX_MESSAGE;
+use std::pin::Pin;
+
+use agentcfg_core::model::{AgentState, AgentType, LiveStatus, Permission};
+use agentcfg_core::validate::{
+    MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_ENTRIES, MAX_MESSAGE, MAX_MODEL, MAX_PERSONA_PROMPT, MAX_ROLE,
+    MAX_TASK_TITLE,
+};
 use agentcfg_core::{AgentCfg, Caller, Error};
 use serde_json::{Map, Value, json};
 
+use super::arguments::Arguments;
+use super::calls::{CLEARABLE, Outcome, Tools};
 use super::object;
 
 /// A tool.
@@ -21,7 +28,11 @@ pub(super) struct Tool {
     input: fn() -> Value,
     required: &'static [&'static str],
     output: fn() -> Value,
+    pub(super) run: Run,
 }
+
+/// The method that a call runs.
+type Run = for<'a> fn(&'a Tools<'a>, Arguments) -> Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
 /// What a call changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,7 +69,7 @@ pub(super) const TOOLS: &[Tool] = &[
         effect: Effect::Reads,
         input: || {
             json!({
-                "state": {"type": "string", "enum": ["active", "inactive", "all"], "default": "active"},
+                "state": {"type": "string", "enum": AgentState::ALL, "default": AgentState::Active},
                 "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
                 "offset": {"type": "integer", "minimum": 0},
             })
@@ -70,6 +81,7 @@ pub(super) const TOOLS: &[Tool] = &[
                 json!({"agent_id": {"type": "string"}, "display_name": {"type": "string"}, "status": status()}),
             )
         },
+        run: |tools, arguments| Box::pin(tools.list_agents(arguments)),
     },
     Tool {
         name: "get_agent",
@@ -87,6 +99,7 @@ pub(super) const TOOLS: &[Tool] = &[
         },
         required: &["agent_id"],
         output: agent,
+        run: |tools, arguments| Box::pin(tools.get_agent(arguments)),
     },
     Tool {
         name: "list_models",
@@ -102,6 +115,7 @@ pub(super) const TOOLS: &[Tool] = &[
                 json!({"id": {"type": "string"}, "status": {"type": "string"}, "credential": {"type": "string"}}),
             )
         },
+        run: |tools, arguments| Box::pin(tools.list_models(arguments)),
     },
     Tool {
         name: "search_audit_log",
@@ -130,6 +144,7 @@ pub(super) const TOOLS: &[Tool] = &[
                 json!({"action": {"type": "string"}, "created_at": {"type": "string"}}),
             )
         },
+        run: |tools, arguments| Box::pin(tools.search_audit_log(arguments)),
     },
     Tool {
         name: "create_agent",
@@ -145,6 +160,7 @@ pub(super) const TOOLS: &[Tool] = &[
         },
         required: &["agent_id", "display_name"],
         output: agent,
+        run: |tools, arguments| Box::pin(tools.create_agent(arguments)),
     },
     Tool {
         name: "update_agent",
@@ -157,12 +173,13 @@ pub(super) const TOOLS: &[Tool] = &[
                 "agent_id": {"type": "string"},
                 "etag": {"type": "string", "description": "From get_agent"},
                 "message": message(),
-                "clear": {"type": "array", "items": {"type": "string", "enum": super::calls::CLEARABLE},
+                "clear": {"type": "array", "items": {"type": "string", "enum": CLEARABLE},
                           "description": "Fields to empty"},
             }))
         },
         required: &["agent_id", "etag"],
         output: agent,
+        run: |tools, arguments| Box::pin(tools.update_agent(arguments)),
     },
     Tool {
         name: "deactivate_agent",
@@ -179,6 +196,7 @@ pub(super) const TOOLS: &[Tool] = &[
                 "required": ["agent_id", "is_active"],
             })
         },
+        run: |tools, arguments| Box::pin(tools.deactivate_agent(arguments)),
     },
     Tool {
         name: "restore_agent",
@@ -189,6 +207,7 @@ pub(super) const TOOLS: &[Tool] = &[
         input: || json!({"agent_id": text(), "etag": text(), "message": message()}),
         required: &["agent_id"],
         output: agent,
+        run: |tools, arguments| Box::pin(tools.restore_agent(arguments)),
     },
     Tool {
         name: "report_status",
@@ -201,7 +220,7 @@ pub(super) const TOOLS: &[Tool] = &[
                 "agent_id": {"type": "string"},
                 "status": status(),
                 "current_task_id": {"type": "string", "maxLength": 100},
-                "current_task_title": {"type": "string", "maxLength": 200},
+                "current_task_title": {"type": "string", "maxLength": MAX_TASK_TITLE},
             })
         },
         required: &["agent_id", "status"],
@@ -212,6 +231,7 @@ pub(super) const TOOLS: &[Tool] = &[
                 "required": ["agent_id", "status"],
             })
         },
+        run: |tools, arguments| Box::pin(tools.report_status(arguments)),
     },
 ];
 
@@ -225,7 +245,7 @@ fn message() -> Value {
 }
 
 fn status() -> Value {
-    json!({"type": "string", "enum": ["idle", "working", "offline"]})
+    json!({"type": "string", "enum": LiveStatus::ALL})
 }
 
 /// An object with a list of objects.
@@ -258,14 +278,14 @@ fn agent() -> Value {
 fn with_fields(own: Value) -> Value {
     let mut all = object(own);
     all.append(&mut object(json!({
-        "display_name": {"type": "string", "maxLength": 100},
-        "role": {"type": "string", "maxLength": 100},
-        "description": {"type": "string", "maxLength": 2000},
-        "agent_type": {"type": "string", "enum": ["ai", "human"]},
-        "model": {"type": "string", "maxLength": 100},
+        "display_name": {"type": "string", "maxLength": MAX_DISPLAY_NAME},
+        "role": {"type": "string", "maxLength": MAX_ROLE},
+        "description": {"type": "string", "maxLength": MAX_DESCRIPTION},
+        "agent_type": {"type": "string", "enum": AgentType::ALL},
+        "model": {"type": "string", "maxLength": MAX_MODEL},
         "color": {"type": "string", "description": "# and 3, 4, 6 or 8 hex digits"},
-        "persona_prompt": {"type": "string", "maxLength": 5000, "description": "System prompt"},
-        "capabilities": {"type": "array", "items": {"type": "string"}, "maxItems": 100},
+        "persona_prompt": {"type": "string", "maxLength": MAX_PERSONA_PROMPT, "description": "System prompt"},
+        "capabilities": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_ENTRIES},
         "parameters": {"type": "object", "additionalProperties": {"type": "number"}},
     })));
     Value::Object(all)
@@ -307,7 +327,10 @@ pub(super) async fn listed(service: &AgentCfg, caller: &Caller) -> Result<Vec<Va
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use agentcfg_core::model::Agent;
+
     use super::*;
 
     /// Calls `visit` for each object within a value.
@@ -336,6 +359,31 @@ mod tests {
                 assert!(hints[hint].is_boolean(), "{}: {hint}", tool.name);
             }
         }
+    }
+
+    #[test]
+    fn each_field_of_an_agent_can_be_given_and_those_that_may_be_null_can_be_cleared() {
+        let agent = json!({
+            "id": "0192f0a4-10bb-7e91-8c02-5d7e9f1a2b33",
+            "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+            "agent_id": "writer",
+            "display_name": "Writer",
+            "is_active": true,
+            "created_at": "2026-11-20T09:30:00.123Z",
+            "updated_at": "2026-11-20T09:30:00.123Z",
+        });
+        let agent: Agent = serde_json::from_value(agent).unwrap();
+        let config = object(json!(agent.config()));
+        let mut fields: Vec<&str> = config.keys().map(String::as_str).collect();
+        fields.sort_unstable();
+        let given = object(with_fields(json!({})));
+        let mut given: Vec<&str> = given.keys().map(String::as_str).collect();
+        given.sort_unstable();
+        assert_eq!(given, fields);
+        fields.retain(|name| config[*name].is_null());
+        let mut clearable = CLEARABLE;
+        clearable.sort_unstable();
+        assert_eq!(clearable.as_slice(), fields);
     }
 
     #[test]
