@@ -34,7 +34,7 @@ pub enum MasterKeyFault {
     /// The store in a database needs keys, and the configuration has none.
     #[error(
         "the store in the database needs the master key {}: set AGENTCFG_MASTER_KEYS_FILE to a file with it, the same for \
-         every server; nothing was changed",
+         every server; {LOST_OF_DATABASE}",
         shown(.needed)
     )]
     NotConfigured {
@@ -51,6 +51,18 @@ pub enum MasterKeyFault {
         dir: String,
         /// Where the keys come from.
         place: String,
+        /// What the store needs.
+        needed: Vec<KeyId>,
+        /// What there is.
+        given: Vec<KeyId>,
+    },
+    /// The keys in the configuration are not those that the store in a database needs.
+    #[error(
+        "the store in the database needs the master key {}, and the setting master_keys has {}: put back the key that belongs \
+         to this store, the same for every server; {LOST_OF_DATABASE}",
+        shown(.needed), shown(.given)
+    )]
+    WrongForDatabase {
         /// What the store needs.
         needed: Vec<KeyId>,
         /// What there is.
@@ -78,6 +90,12 @@ pub enum MasterKeyFault {
 fn shown(ids: &[KeyId]) -> String {
     ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
+
+/// What to do when a key for a store in a database is lost.
+const LOST_OF_DATABASE: &str = "nothing was changed. If the key is lost for good, copy the store into a directory with \
+     `agentcfg-server migrate --from postgres --to DIR` (or `--from etcd`), let `agentcfg-server backup --data DIR --out FILE` and \
+     `agentcfg-server restore --from FILE --data NEW_DIR --discard-provider-keys` leave out the provider keys and the webhooks, and \
+     `agentcfg-server migrate --from NEW_DIR --to …` the rest into an empty database";
 
 fn lost(dir: &str) -> String {
     format!(
@@ -156,14 +174,17 @@ pub async fn fit(service: &AgentCfg, config: &Config, dir: Option<&DataDir>) -> 
         service.set_vault(keyring(dir.make_master_key()?)?);
     }
     service.adopt_master_keys().await.map_err(|error| match error {
-        MasterKeyError::Missing { needed, given } => MasterKeyFault::Wrong {
-            dir: dir.map_or_else(|| "the database".to_owned(), |dir| dir.path().display().to_string()),
-            place: match dir {
-                Some(dir) if config.master_keys.is_empty() => dir.master_key_path().display().to_string(),
-                _ => "the setting master_keys".to_owned(),
+        MasterKeyError::Missing { needed, given } => match dir {
+            Some(dir) => MasterKeyFault::Wrong {
+                dir: dir.path().display().to_string(),
+                place: match config.master_keys.is_empty() {
+                    true => dir.master_key_path().display().to_string(),
+                    false => "the setting master_keys".to_owned(),
+                },
+                needed,
+                given,
             },
-            needed,
-            given,
+            None => MasterKeyFault::WrongForDatabase { needed, given },
         },
         other => MasterKeyFault::Store(other.to_string()),
     })

@@ -32,6 +32,18 @@ fn token_works_before_the_first_serve_and_creates_the_directory() {
 }
 
 #[test]
+fn the_key_of_a_directory_can_be_the_secret_of_another_server() {
+    let dir = scratch();
+    let data = dir.path().join("old");
+    let directory = data.to_str().unwrap();
+    let token = run(["token", "--user", "ada", "--data", directory]).succeeded();
+    let moved = Server::builder()
+        .set("session_secret_file", &data.join("session.key"))
+        .start();
+    moved.get("/api/workspaces").bearer(token.trim()).send().expect(200);
+}
+
+#[test]
 fn the_directory_comes_from_the_environment_or_the_default() {
     let dir = scratch();
     Run::new(["token", "--user", "u"])

@@ -5,11 +5,17 @@ use std::io::Read;
 use std::path::Path;
 
 use agentcfg_core::clock::{Entropy, SystemEntropy};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use zeroize::Zeroizing;
 
 use super::{DataDirError, secret_file};
 
 pub(super) const NAME: &str = "session.key";
 const LENGTH: usize = 32;
+/// A new secret is this many random bytes in base64, which are [`LENGTH`] characters: as text, the file can be given to a server
+/// without a data directory, as the setting `session_secret`. Earlier releases wrote bytes that are no text.
+const RANDOM: usize = LENGTH / 4 * 3;
 
 /// 32 bytes that `Debug` does not print.
 #[derive(Clone, PartialEq, Eq)]
@@ -33,11 +39,12 @@ pub(super) fn load_or_create(dir: &Path) -> Result<SessionSecret, DataDirError> 
         Err(DataDirError::Missing { .. }) => {}
         other => return other,
     }
-    let mut secret = [0; LENGTH];
+    let mut random = Zeroizing::new([0; RANDOM]);
     SystemEntropy
-        .fill(&mut secret)
+        .fill(&mut *random)
         .map_err(|error| DataDirError::Randomness(error.to_string()))?;
-    secret_file::create(dir, NAME, &secret)?;
+    let secret = Zeroizing::new(URL_SAFE_NO_PAD.encode(*random));
+    secret_file::create(dir, NAME, secret.as_bytes())?;
     // Read back rather than returned, because the key of another process may have been first.
     load(dir)
 }

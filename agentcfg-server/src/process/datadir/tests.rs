@@ -100,6 +100,9 @@ fn the_session_secret_is_made_once() {
     });
     assert!(secrets.iter().all(|secret| *secret == secrets[0]));
     assert_eq!(mode(&dir.path().join("session.key")), 0o600);
+    let text = fs::read_to_string(dir.path().join("session.key")).unwrap();
+    assert_eq!((text.as_bytes(), text.len()), (secrets[0].as_bytes(), 32));
+    assert!(text.bytes().all(|byte| byte.is_ascii_graphic()), "it can be a setting");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no drafts stay behind");
     assert_eq!(format!("{:?}", secrets[0]), "[redacted]");
     let other = tempfile::tempdir().unwrap();
