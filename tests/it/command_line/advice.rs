@@ -95,6 +95,23 @@ fn settings_without_effect_are_reported() {
     };
     let issuer = ("AGENTCFG_OIDC_ISSUER", "https://id.example.com");
     assert!(said(&[issuer]).contains("oidc_issuer is not used: session_provider is local"));
+    let others = said(&[
+        ("AGENTCFG_OIDC_CLIENT_SECRET", "a secret"),
+        ("AGENTCFG_USERINFO_APIKEY", "a-key"),
+        ("AGENTCFG_ETCD_PREFIX", "studio"),
+        ("AGENTCFG_DATABASE_WAIT", "5"),
+    ]);
+    for (name, why) in [
+        ("oidc_client_secret", "session_provider is local"),
+        ("userinfo_apikey", "session_provider is local"),
+        ("etcd_prefix", "etcd_endpoints is not set"),
+        ("database_wait", "the store is in the data directory"),
+    ] {
+        assert!(
+            others.contains(&format!("{name} is not used: {why}")),
+            "{name}: {others}"
+        );
+    }
     let client = ("AGENTCFG_URL", "http://127.0.0.1:7420");
     assert!(!said(&[client]).contains("is not used"));
     let empty = ("AGENTCFG_LOG", "");

@@ -1,6 +1,6 @@
 //! Reading the layers and merging them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -21,6 +21,7 @@ const OF_THE_CLIENT: [&str; 4] = ["API_KEY", "CA_FILE", "URL", "WORKSPACE"];
 pub(super) fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Config, ConfigError> {
     let mut layers = Layers {
         config: Config::default(),
+        given: BTreeSet::new(),
         problems: Vec::new(),
     };
     if let Some(path) = &flags.config {
@@ -30,7 +31,7 @@ pub(super) fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsStri
     layers.flags(&flags);
     if layers.problems.is_empty() {
         layers.problems = layers.config.contradictions();
-        layers.config.warn_of_unused(&flags);
+        layers.config.warn_of_unused(&flags, &layers.given);
     }
     if layers.problems.is_empty()
         && let Err(error) = layers.config.provider()
@@ -48,6 +49,8 @@ pub(super) fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsStri
 
 struct Layers {
     config: Config,
+    /// The names of the settings that some layer has changed.
+    given: BTreeSet<&'static str>,
     problems: Vec<String>,
 }
 
@@ -182,9 +185,14 @@ impl Layers {
     }
 
     fn set(&mut self, setting: &Setting, value: &Value<'_>, name: &str, place: &str) {
-        if let Err(fault) = (setting.set)(&mut self.config, value) {
-            let fault = shown_fault(setting, &fault);
-            self.problems.push(format!("{name} ({place}): {fault}"));
+        let before = self.config.clone();
+        match (setting.set)(&mut self.config, value) {
+            Ok(()) if self.config == before => {}
+            Ok(()) => drop(self.given.insert(setting.name)),
+            Err(fault) => {
+                let fault = shown_fault(setting, &fault);
+                self.problems.push(format!("{name} ({place}): {fault}"));
+            }
         }
     }
 }

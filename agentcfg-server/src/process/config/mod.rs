@@ -11,6 +11,7 @@ mod rules;
 mod settings;
 mod value;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -311,7 +312,7 @@ impl Config {
     }
 
     /// Warns of settings that have no effect beside the others.
-    fn warn_of_unused(&mut self, flags: &Flags) {
+    fn warn_of_unused(&mut self, flags: &Flags, given: &BTreeSet<&'static str>) {
         let mut unused = Vec::new();
         if let (true, Some(data)) = (self.is_shared(), &flags.data) {
             unused.push(format!(
@@ -319,20 +320,28 @@ impl Config {
                 data.display()
             ));
         }
-        let of_providers = [
-            ("oidc_issuer", self.oidc_issuer.is_some()),
-            ("oidc_jwks_url", self.oidc_jwks_url.is_some()),
-            ("oidc_client_id", self.oidc_client_id.is_some()),
-            ("introspection_url", self.introspection_url.is_some()),
-            ("userinfo_url", self.userinfo_url.is_some()),
-        ];
-        let is_local = self.session_provider == SessionProvider::Local;
-        for (name, _) in of_providers.iter().filter(|(_, is_set)| *is_set && is_local) {
-            unused.push(format!(
-                "{name} is not used: session_provider is local, so this server issues the session tokens itself"
-            ));
-        }
+        let of_settings = given.iter().filter_map(|name| Some((name, self.why_unused(name)?)));
+        unused.extend(of_settings.map(|(name, why)| format!("{name} is not used: {why}")));
         self.warnings.extend(unused);
+    }
+
+    /// Why a setting has no effect beside the others; `None` if it has one.
+    fn why_unused(&self, name: &str) -> Option<&'static str> {
+        let is_of = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        let provider = self.session_provider;
+        if is_of(&["oidc_", "introspection_", "userinfo_"]) && provider == SessionProvider::Local {
+            return Some("session_provider is local, so this server issues the session tokens itself");
+        }
+        if is_of(&["introspection_", "userinfo_"]) && provider == SessionProvider::Jwks {
+            return Some("session_provider is jwks, so the keys of the provider verify the session tokens");
+        }
+        if is_of(&["etcd_"]) && self.etcd_endpoints.is_none() {
+            return Some("etcd_endpoints is not set");
+        }
+        if is_of(&["database_pool_size", "database_statements"]) && self.database_url.is_none() {
+            return Some("database_url is not set");
+        }
+        (name == "database_wait" && !self.is_shared()).then_some("the store is in the data directory")
     }
 
     /// Whether the store is in a database that servers share, and not in the data directory.
