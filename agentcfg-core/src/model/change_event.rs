@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::{
     Action, Actor, AgentId, AgentStatus, Changes, Cursor, CursorError, LiveStatus, Message, Target, Timestamp,
+    event_family,
 };
 use crate::body::record;
 use crate::rules;
@@ -57,7 +58,7 @@ record! {
         "actor": { "type": "user", "id": "user_71" },
         "target": { "type": "agent", "id": "release-writer" },
         "message": null,
-        "version": null,
+        "version": 7,
         "changes": {
             "model": { "from": "gpt-5.5", "to": "claude-sonnet-5-5" },
             "updated_at": { "from": "2026-11-20T09:30:00.123Z", "to": "2026-11-20T10:05:41.007Z" },
@@ -74,8 +75,7 @@ impl ChangeEvent {
     /// assert!(!ChangeEvent::concerns_agents(Action::MemberSet));
     /// ```
     pub fn concerns_agents(action: Action) -> bool {
-        let family = action.as_str().split_once('.').map(|(family, _)| family);
-        matches!(family, Some("agent" | "agents" | "label"))
+        event_family::concerns_agents(action.as_str())
     }
 }
 

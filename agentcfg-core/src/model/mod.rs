@@ -12,6 +12,7 @@ mod change_event;
 pub(crate) mod change_path;
 mod cursor;
 mod epoch;
+pub(crate) mod event_family;
 mod export;
 mod ids;
 mod label;

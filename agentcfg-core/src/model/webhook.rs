@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::named::named;
-use super::{Cursor, Timestamp, WebhookId, WorkspaceId};
+use super::{Cursor, Timestamp, WebhookId, WorkspaceId, event_family};
 use crate::body::{body, record};
 use crate::rules;
 use crate::validate::MAX_WEBHOOK_DESCRIPTION;
@@ -32,9 +32,6 @@ pub const MAX_WEBHOOKS: u64 = 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventTypes(Vec<String>);
-
-/// The families of events that callers with `agents:read` may know.
-const OF_AGENTS: [&str; 3] = ["agent", "agents", "label"];
 
 impl EventTypes {
     /// These types.
@@ -65,10 +62,7 @@ impl EventTypes {
     /// assert!(!EventTypes::default().include("api_key.created"));
     /// ```
     pub fn include(&self, action: &str) -> bool {
-        self.0.iter().any(|name| match name.strip_suffix(".*") {
-            Some(family) => family_of(action) == family,
-            None => name == action,
-        })
+        self.0.iter().any(|wanted| event_family::is_wanted(wanted, action))
     }
 
     /// Whether some may be known only with `audit_log:read`.
@@ -79,18 +73,18 @@ impl EventTypes {
     /// assert!(EventTypes::new(vec!["member.*".into()]).need_audit_log());
     /// ```
     pub fn need_audit_log(&self) -> bool {
-        self.0.iter().any(|name| !OF_AGENTS.contains(&family_of(name)))
+        self.0.iter().any(|name| !event_family::concerns_agents(name))
     }
-}
-
-/// The part of a type before the dot.
-fn family_of(name: &str) -> &str {
-    name.split('.').next().unwrap_or_default()
 }
 
 impl Default for EventTypes {
     fn default() -> Self {
-        Self(OF_AGENTS.iter().map(|family| format!("{family}.*")).collect())
+        Self(
+            event_family::OF_AGENTS
+                .iter()
+                .map(|family| format!("{family}.*"))
+                .collect(),
+        )
     }
 }
 

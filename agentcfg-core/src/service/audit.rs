@@ -1,12 +1,11 @@
 //! The audit log: what the mutations wrote, newest first.
 
-use super::access::Access;
 use super::past::missing;
 use super::pieces::Pieces;
 use super::records::{self, Entries, StoredEntry, StoredEntryHead};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
-use crate::model::{AuditEntry, AuditFilter, Permission, Timestamp, WorkspaceId};
+use crate::model::{AuditEntry, AuditFilter, Permission, Timestamp, WorkspaceId, event_family};
 
 /// The number of entries in a list that names no limit.
 const DEFAULT_LIMIT: u32 = 100;
@@ -121,7 +120,9 @@ impl AgentCfg {
             skip = 0;
         }
         if let Some(until) = filter.until {
-            last = self.last_entry_by(&access, last, until.plus_millis(DISORDER)).await?;
+            let moment = until.plus_millis(DISORDER);
+            let by_then = |entry: &StoredEntryHead| entry.created_at <= moment;
+            last = self.last_entry_where(workspace, last, by_then).await?;
         }
         Ok(AuditPages {
             service: self.clone(),
@@ -136,14 +137,20 @@ impl AgentCfg {
         })
     }
 
-    /// The number of the last entry up to `last` that was made by a moment, as far as times are in order.
-    async fn last_entry_by(&self, access: &Access, last: u64, moment: Timestamp) -> Result<u64, Error> {
+    /// The number of the last entry up to `last` of which something holds, 0 if there is none. It must hold of all entries before
+    /// one of which it holds, as far as the caller needs it (binary search).
+    pub(super) async fn last_entry_where(
+        &self,
+        workspace: WorkspaceId,
+        last: u64,
+        holds: impl Fn(&StoredEntryHead) -> bool,
+    ) -> Result<u64, Error> {
         let (mut low, mut high) = (0, last + 1);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            let key = records::audit_entry::<StoredEntryHead>(access.workspace(), middle);
+            let key = records::audit_entry::<StoredEntryHead>(workspace, middle);
             let entry = self.read(key).await?.ok_or_else(missing)?;
-            match entry.value.created_at <= moment {
+            match holds(&entry.value) {
                 true => low = middle,
                 false => high = middle,
             }
@@ -257,42 +264,10 @@ impl AuditFilter {
             && self
                 .action
                 .as_ref()
-                .is_none_or(|wanted| is_action(wanted, &entry.action))
+                .is_none_or(|wanted| event_family::is_wanted(wanted, &entry.action))
             && is(&self.target_type, &entry.target.kind)
             && is(&self.target_id, &entry.target.id)
             && self.since.is_none_or(|since| entry.created_at >= since)
             && self.until.is_none_or(|until| entry.created_at < until)
-    }
-}
-
-/// Whether an action is the one that is wanted, or one of the family that is, such as `agent.*`.
-fn is_action(wanted: &str, action: &str) -> bool {
-    match wanted.strip_suffix(".*") {
-        Some(family) => action.split_once('.').is_some_and(|(found, _)| found == family),
-        None => wanted == action,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_action;
-
-    #[test]
-    fn an_action_is_wanted_exactly_or_by_its_family() {
-        for wanted in ["agent.created", "agent.*"] {
-            assert!(is_action(wanted, "agent.created"), "{wanted}");
-        }
-        for wanted in [
-            "agent",
-            "agent.",
-            "agent.c*",
-            "*",
-            ".*",
-            "agents.*",
-            "agent.created.*",
-            "agent.created ",
-        ] {
-            assert!(!is_action(wanted, "agent.created"), "{wanted}");
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Exports: all records of a workspace, one line each.
 //!
-//! An export shows the state at one revision. The workspace, its members, its sets and its provider keys are read first, and
-//! again if one of them changed meanwhile; the revision of their snapshot is that of the export. All else is read in pieces
+//! An export shows the state at one revision. The workspace, its members, its sets, its provider keys and its webhooks are read
+//! first, and again if one of them changed meanwhile; the revision of their snapshot is that of the export. All else is read in pieces
 //! while the reader takes them, and [`LogSince`] takes back the later changes of each piece. Entries of the log never change,
 //! and reports of a status belong to no revision.
 

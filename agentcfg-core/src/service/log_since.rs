@@ -136,7 +136,7 @@ impl LogSince {
         self.agents.contains_key(agent_id)
     }
 
-    /// Whether the workspace itself, its members, its provider keys or its sets may have changed.
+    /// Whether the workspace itself, its members, its provider keys, its webhooks or its sets may have changed.
     pub(super) fn has_others(&self) -> bool {
         self.others
     }

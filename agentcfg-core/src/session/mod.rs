@@ -28,19 +28,21 @@ use crate::model::Timestamp;
 /// ```
 /// assert_eq!(agentcfg_core::session::MAX_TOKEN_BYTES, 16_384);
 /// ```
+pub const MAX_TOKEN_BYTES: usize = 16 << 10;
+
+/// How far the clock of an external identity provider may differ from this one.
+///
 /// ```
 /// assert_eq!(agentcfg_core::session::LEEWAY_SECONDS, 10);
 /// ```
+pub const LEEWAY_SECONDS: u32 = 10;
+
+/// A user whose token was verified.
+///
 /// ```
 /// use agentcfg_core::session::Session;
 /// let session = Session { user_id: "ada".into(), expires_at: None };
 /// ```
-pub const MAX_TOKEN_BYTES: usize = 16 << 10;
-
-/// How far the clock of an external identity provider may differ from this one.
-pub const LEEWAY_SECONDS: u32 = 10;
-
-/// A user whose token was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     /// The user's identifier: the token's `sub`.

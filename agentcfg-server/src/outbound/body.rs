@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 
-use super::pool::{Lent, Pool};
+use super::pool::{Pool, PooledConnection};
 
 /// The body of a response, which is read from its connection while it is polled.
 ///
@@ -26,15 +26,15 @@ use super::pool::{Lent, Pool};
 pub struct Body {
     incoming: Incoming,
     /// `None` after the end of the body.
-    lent: Option<Lent>,
+    pooled: Option<PooledConnection>,
     pool: Arc<Pool>,
 }
 
 impl Body {
-    pub(super) fn new(incoming: Incoming, lent: Lent, pool: Arc<Pool>) -> Self {
+    pub(super) fn new(incoming: Incoming, pooled: PooledConnection, pool: Arc<Pool>) -> Self {
         let mut body = Self {
             incoming,
-            lent: Some(lent),
+            pooled: Some(pooled),
             pool,
         };
         if body.incoming.is_end_stream() {
@@ -45,8 +45,8 @@ impl Body {
 
     /// Leaves the connection to the next request. One that cannot be used again is closed.
     fn give_back(&mut self) {
-        if let Some(lent) = self.lent.take() {
-            self.pool.put(lent);
+        if let Some(pooled) = self.pooled.take() {
+            self.pool.put(pooled);
         }
     }
 }
@@ -56,10 +56,10 @@ impl HttpBody for Body {
     type Error = hyper::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Self { incoming, lent, .. } = &mut *self;
+        let Self { incoming, pooled, .. } = &mut *self;
         let mut incoming = Pin::new(incoming);
-        let frame = ready!(match lent {
-            Some(lent) => lent.connection.poll(cx, |cx| incoming.as_mut().poll_frame(cx)),
+        let frame = ready!(match pooled {
+            Some(pooled) => pooled.connection.poll(cx, |cx| incoming.as_mut().poll_frame(cx)),
             None => incoming.poll_frame(cx),
         });
         if frame.is_none() || self.incoming.is_end_stream() {

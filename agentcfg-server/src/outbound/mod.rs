@@ -36,7 +36,7 @@ use tower_service::Service;
 
 pub use self::body::Body;
 use self::exchange::{Connection, Stream, Unanswered};
-use self::pool::{Lent, Origin, Pool};
+use self::pool::{Origin, Pool, PooledConnection};
 pub use self::webhooks::WebhookTransport;
 
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -162,14 +162,14 @@ impl Outbound {
         loop {
             let kept = self.pool.take(&origin);
             let is_kept = kept.is_some();
-            let mut lent = match kept {
-                Some(lent) => lent,
+            let mut pooled = match kept {
+                Some(pooled) => pooled,
                 None => self.connect(&origin).await.map_err(OutboundError::Connect)?,
             };
-            request.headers_mut().entry(HOST).or_insert_with(|| lent.host());
-            match lent.connection.send(request).await {
+            request.headers_mut().entry(HOST).or_insert_with(|| pooled.host());
+            match pooled.connection.send(request).await {
                 Ok(response) => {
-                    return Ok(response.map(|incoming| Body::new(incoming, lent, Arc::clone(&self.pool))));
+                    return Ok(response.map(|incoming| Body::new(incoming, pooled, Arc::clone(&self.pool))));
                 }
                 Err(Unanswered::Unsent(same)) if is_kept => request = *same,
                 Err(Unanswered::Unsent(_)) => {
@@ -181,9 +181,9 @@ impl Outbound {
         }
     }
 
-    async fn connect(&self, origin: &Origin) -> Result<Lent, BoxError> {
+    async fn connect(&self, origin: &Origin) -> Result<PooledConnection, BoxError> {
         let stream = self.connector.clone().call(origin.url()?).await?;
-        Ok(Lent::new(Connection::over(stream).await?, origin.clone()))
+        Ok(PooledConnection::new(Connection::over(stream).await?, origin.clone()))
     }
 
     /// Sends an idempotent request and reads the whole response, up to `max_bytes` and within the time limit.

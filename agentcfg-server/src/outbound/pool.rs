@@ -63,8 +63,8 @@ impl Origin {
     }
 }
 
-/// A connection that is in use.
-pub(super) struct Lent {
+/// A connection that was taken out of the pool, or will be put into it after its first use.
+pub(super) struct PooledConnection {
     pub(super) connection: Box<Connection>,
     origin: Arc<Named>,
 }
@@ -75,7 +75,7 @@ struct Named {
     host: HeaderValue,
 }
 
-impl Lent {
+impl PooledConnection {
     pub(super) fn new(connection: Connection, origin: Origin) -> Self {
         let host = origin.host();
         Self {
@@ -119,7 +119,7 @@ impl Pool {
     }
 
     /// The connection that was used last: it is the least likely to have been closed.
-    pub(super) fn take(&self, origin: &Origin) -> Option<Lent> {
+    pub(super) fn take(&self, origin: &Origin) -> Option<PooledConnection> {
         let mut idle = self.idle();
         let (named, connections) = idle.origins.iter_mut().find(|(named, _)| named.origin == *origin)?;
         let last = connections.pop()?;
@@ -128,31 +128,31 @@ impl Pool {
             connections.clear();
             return None;
         }
-        Some(Lent {
+        Some(PooledConnection {
             connection: last.connection,
             origin: Arc::clone(named),
         })
     }
 
     /// Keeps a connection if another request can be sent on it.
-    pub(super) fn put(self: &Arc<Self>, lent: Lent) {
-        if !lent.connection.is_idle() {
+    pub(super) fn put(self: &Arc<Self>, pooled: PooledConnection) {
+        if !pooled.connection.is_idle() {
             return;
         }
         let returned = Idle {
-            connection: lent.connection,
+            connection: pooled.connection,
             since: Instant::now(),
         };
         let mut idle = self.idle();
         match idle
             .origins
             .iter_mut()
-            .find(|(named, _)| named.origin == lent.origin.origin)
+            .find(|(named, _)| named.origin == pooled.origin.origin)
         {
             Some((_, connections)) if connections.len() >= self.most => return,
             Some((_, connections)) => connections.push(returned),
             None if self.most == 0 => return,
-            None => idle.origins.push((lent.origin, vec![returned])),
+            None => idle.origins.push((pooled.origin, vec![returned])),
         }
         if !idle.is_swept
             && let Ok(runtime) = Handle::try_current()

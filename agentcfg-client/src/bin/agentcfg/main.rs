@@ -1,6 +1,6 @@
 //! The command `agentcfg`: agents, versions, labels and keys from the command line, and agents as files in git.
 //!
-//! `args` is the command line, `commands` runs it with the typed client, `file` is the format of agents' files, `merge` combines two
+//! `args` is the command line, `commands` runs it with the typed client, `file` is the files of agents and their directory, `merge` combines two
 //! changes of one agent, and `output`, `terminal` and `failure` are what the user sees.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]

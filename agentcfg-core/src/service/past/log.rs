@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{AsOf, missing};
+use super::AsOf;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Agent, AgentConfig, WorkspaceId};
 use crate::service::AgentCfg;
@@ -120,18 +120,8 @@ impl AgentCfg {
     /// The number of the last entry that a release without versions wrote; 0 if there is none. The entries of releases with
     /// versions follow it, so a binary search finds it.
     async fn last_without_versions(&self, workspace: WorkspaceId) -> Result<u64, Error> {
-        let (mut low, mut high) = (0, self.read(records::revision(workspace)).await? + 1);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            let entry = self
-                .read(records::audit_entry::<StoredEntryHead>(workspace, middle))
-                .await?;
-            match entry.ok_or_else(missing)?.value.has_message {
-                true => high = middle,
-                false => low = middle,
-            }
-        }
-        Ok(low)
+        let last = self.read(records::revision(workspace)).await?;
+        self.last_entry_where(workspace, last, |entry| !entry.has_message).await
     }
 }
 
