@@ -31,7 +31,7 @@ refuse agentcfg-example-axum "" $process
 refuse agentcfg-client "" redb argon2 jsonwebtoken tokio-postgres deadpool-postgres tonic
 # The command `agentcfg` is behind the feature `cli`.
 refuse agentcfg-client "" clap toml comfy-table indicatif granit-parser similar tempfile
-refuse agentcfg-client "--features cli" redb argon2 jsonwebtoken tokio-postgres deadpool-postgres
+refuse agentcfg-client "--features cli" redb argon2 jsonwebtoken tokio-postgres deadpool-postgres tonic prost
 
 # The core names an engine where it is and nowhere else. The server is checked by agentcfg-server/tests/architecture, which
 # reads paths rather than lines; so are its layers and its status codes.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks that comments and documents use plain technical words; a rule of ARCHITECTURE.md.
+# Checks that comments, documents and messages use plain technical words; a rule of ARCHITECTURE.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,9 +24,14 @@ comments=$(grep -rnPi "(^|\s)//.*(?<![\w\`-])($pattern)(?![\w\`-])" --include='*
     --exclude-dir=target --exclude-dir=node_modules . || true)
 documents=$(grep -rnPi "(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.md' --include='*.toml' \
     --exclude-dir=target --exclude-dir=node_modules . || true)
-if [ -n "$comments$documents" ]; then
-    printf '%s\n' "$comments" "$documents" | sed '/^$/d' >&2
+# Messages of the programs, and comments of the scripts and the pages.
+messages=$(grep -rnPi "\"[^\"]*(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.rs' agentcfg-*/src \
+    | grep -vE '^[^:]*(/tests/|tests\.rs:|/listen/answers\.rs:)' || true)
+others=$(grep -rnPi "(^|\s)(//|#|/\*\*?|\*) .*(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.ts' --include='*.tsx' --include='*.mjs' --include='*.sh' \
+    --exclude-dir=target --exclude-dir=node_modules --exclude-dir=dist --exclude=check-words.sh . || true)
+if [ -n "$comments$documents$messages$others" ]; then
+    printf '%s\n' "$comments" "$documents" "$messages" "$others" | sed '/^$/d' >&2
     echo "error: say it in plain technical words, see scripts/check-words.sh" >&2
     exit 1
 fi
-echo "comments and documents use none of ${#words[@]} words"
+echo "comments, documents and messages use none of ${#words[@]} words"

@@ -13,7 +13,7 @@ import { createInterface } from "node:readline";
 const BINARY = process.env.AGENTCFG_TEST_BINARY ?? new URL("../../target/debug/agentcfg-server", import.meta.url).pathname;
 const BROWSER = process.env.AGENTCFG_TEST_BROWSER ?? ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => existsSync(path));
 
-/** The environment of the server: none of the settings of whoever runs the tests. */
+/** The environment of the server: none of the settings of the user who runs the tests. */
 const clean = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("AGENTCFG_")));
 
 export class Server {

@@ -88,7 +88,7 @@ record! {
     }],
 }
 
-/// Declares [`ExportLine`]: a line here is all that a kind needs.
+/// Declares [`ExportLine`]: the types and the schema follow from a line. `service/export.rs` writes the records of each kind.
 macro_rules! export_lines {
     ($($(#[doc = $doc:literal])+ $variant:ident($record:ty) = $kind:literal,)+) => {
         /// One line of the export of a workspace: `{"kind": …, "record": …}`. (Decisions, chapter 20.)

@@ -38,6 +38,7 @@ impl Part {
     }
 
     /// The workspace in a text that was made so, where it names one.
+    #[cfg(any(test, feature = "redb"))]
     fn workspace(self, text: &str) -> Option<WorkspaceId> {
         match self {
             Self::Fixed(_) | Self::Item => None,
@@ -94,6 +95,7 @@ impl Key {
     }
 
     /// The workspace whose record this is, or belongs to, as far as the key alone tells.
+    #[cfg(any(test, feature = "redb"))]
     pub(crate) fn workspace(&self) -> Option<WorkspaceId> {
         match self.partition() {
             Partition::Workspace(workspace) => Some(*workspace),

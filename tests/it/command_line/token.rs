@@ -38,7 +38,7 @@ fn the_key_of_a_directory_can_be_the_secret_of_another_server() {
     let directory = data.to_str().unwrap();
     let token = run(["token", "--user", "ada", "--data", directory]).succeeded();
     let moved = Server::builder()
-        .set("session_secret_file", &data.join("session.key"))
+        .set("session_secret_file", data.join("session.key"))
         .start();
     moved.get("/api/workspaces").bearer(token.trim()).send().expect(200);
 }

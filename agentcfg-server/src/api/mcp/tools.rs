@@ -165,7 +165,7 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "update_agent",
         title: "Update an agent",
-        description: "Replaces the given fields of an agent, if nobody changed it since etag was read.",
+        description: "Replaces the given fields of an agent, unless it was changed since etag was read.",
         permission: Permission::AgentsConfigure,
         effect: Effect::Replaces,
         input: || {
