@@ -13,6 +13,7 @@ use agentcfg_core::webhook::Transport;
 use agentcfg_core::{AgentCfg, Settings};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 #[cfg(feature = "dashboard")]
 use crate::api::Dashboard;
@@ -198,56 +199,30 @@ impl Server {
         listen::fit_to_open_files(&mut limits);
 
         let (stop, stopped) = watch::channel(false);
-        let timeouts = CallTimeouts {
-            first_byte: self.config.model_call_first_byte_timeout,
-            idle: self.config.model_call_idle_timeout,
-        };
+        let mut tasks = JoinSet::new();
         let streams = Streams::new(self.config.max_streams);
-        let mut app = App::new(self.service.clone(), Cors::new(self.config.cors_origins.clone()))
-            .with_model_calls(ModelCalls::new(timeouts)?)
-            .with_streams(streams.clone())
-            .with_body_budget(BodyBudget::new(
-                self.config.max_body_mb_in_flight << 20,
-                self.config.max_caller_body_mb << 20,
-            ));
-        app = app.with_browser(browser(&self.config, address)?);
-        #[cfg(feature = "dashboard")]
-        if self.config.dashboard {
-            let mut dashboard = Dashboard::default();
-            if let Some(provider) = sign_in::provider(&self.config)? {
-                dashboard = dashboard.with_provider(provider);
-            }
-            app = app.with_dashboard(dashboard);
-        }
         let hooks: Arc<dyn Transport> = Arc::new(WebhookTransport::new(&self.config.webhook_allowed_hosts)?);
         let sender = WebhookSender::new(&self.service, Arc::clone(&hooks)).map_err(io::Error::other)?;
         metrics.follow_webhooks(sender.numbers());
-        app = app.with_webhooks(hooks);
-        if !self.config.compression {
-            app = app.with_compression(Compression::off());
-        }
+        let mut app = self.app(address)?.with_streams(streams.clone()).with_webhooks(hooks);
         let mut observers: Vec<Arc<dyn Observer>> = Vec::new();
         if self.config.access_log {
             observers.push(Arc::new(AccessLog));
         }
-        let metrics_server = match self.config.metrics_listen {
-            Some(address) => {
-                let listener = bind(address, "metrics_listen").await?;
-                observers.push(Arc::clone(&metrics) as _);
-                let serving =
-                    telemetry::serve_metrics(listener, Arc::clone(&metrics), limits.clone(), until(stopped.clone()));
-                Some(tokio::spawn(serving))
-            }
-            None => None,
-        };
+        if let Some(address) = self.config.metrics_listen {
+            let listener = bind(address, "metrics_listen").await?;
+            observers.push(Arc::clone(&metrics) as _);
+            let end = until(stopped.clone());
+            let serving = telemetry::serve_metrics(listener, Arc::clone(&metrics), limits.clone(), end);
+            tasks.spawn(async move {
+                let _ = serving.await;
+            });
+        }
         // Without an observer, an answer is not measured.
         match observers.len() {
             0 => {}
             1 => app = app.with_observer(observers.swap_remove(0)),
             _ => app = app.with_observer(Arc::new(Observers(observers))),
-        }
-        if master_keys::is_pending(&self.service).await? {
-            tokio::spawn(finish_rotation(self.service.clone()));
         }
         let tls = match &self.certificate {
             Some(certificate) => {
@@ -256,28 +231,8 @@ impl Server {
             }
             None => None,
         };
-        let renewing = self.certificate.take().map(|certificate| {
-            tokio::spawn(certificate::renew(
-                certificate,
-                Arc::clone(&metrics),
-                until(stopped.clone()),
-            ))
-        });
-        let patrolling = self.backend.embedded().map(|store| {
-            let shown = Arc::clone(&store);
-            metrics.follow_store(move || numbers(&shown));
-            tokio::spawn(patrol(store, until(stopped.clone())))
-        });
-        let maintenance = tokio::spawn(maintain(
-            self.service.clone(),
-            self.backend.keeper(),
-            metrics,
-            until(stopped.clone()),
-        ));
-
-        let removing = tokio::spawn(remove_deleted_workspaces(self.service.clone(), until(stopped.clone())));
-        let sending = tokio::spawn(send_webhooks(sender, until(stopped.clone())));
-        let keeping_keys = tokio::spawn(self.identity.clone().keep(until(stopped.clone())));
+        tasks.spawn(send_webhooks(sender, until(stopped.clone())));
+        self.spawn_tasks(&mut tasks, &metrics, &stopped).await?;
         ready(address);
         // Calls of HTTP/2 are `tower` calls of the app, whose futures are boxed.
         let http2 = app.clone();
@@ -293,24 +248,65 @@ impl Server {
         };
 
         let _ = stop.send(true);
-        let _ = maintenance.await;
-        let _ = removing.await;
-        if let Some(patrolling) = patrolling {
-            let _ = patrolling.await;
-        }
-        let _ = keeping_keys.await;
-        let _ = sending.await;
-        if let Some(renewing) = renewing {
-            let _ = renewing.await;
-        }
-        if let Some(server) = metrics_server {
-            let _ = server.await;
-        }
+        while tasks.join_next().await.is_some() {}
         if let Err(error) = self.service.flush().await {
             tracing::warn!(?error, "could not write when API keys were last used");
         }
         self.backend.close().await;
         Ok(drained)
+    }
+
+    /// The API with what the settings choose.
+    fn app(&self, address: SocketAddr) -> Result<App, StartError> {
+        let config = &self.config;
+        let timeouts = CallTimeouts {
+            first_byte: config.model_call_first_byte_timeout,
+            idle: config.model_call_idle_timeout,
+        };
+        let bodies = BodyBudget::new(config.max_body_mb_in_flight << 20, config.max_caller_body_mb << 20);
+        let mut app = App::new(self.service.clone(), Cors::new(config.cors_origins.clone()))
+            .with_model_calls(ModelCalls::new(timeouts)?)
+            .with_body_budget(bodies)
+            .with_browser(browser(config, address)?);
+        #[cfg(feature = "dashboard")]
+        if config.dashboard {
+            let mut dashboard = Dashboard::default();
+            if let Some(provider) = sign_in::provider(config)? {
+                dashboard = dashboard.with_provider(provider);
+            }
+            app = app.with_dashboard(dashboard);
+        }
+        if !config.compression {
+            app = app.with_compression(Compression::off());
+        }
+        Ok(app)
+    }
+
+    /// Starts the background tasks, which end when the server has stopped.
+    async fn spawn_tasks(
+        &mut self,
+        tasks: &mut JoinSet<()>,
+        metrics: &Arc<Metrics>,
+        stopped: &watch::Receiver<bool>,
+    ) -> Result<(), StartError> {
+        let end = || until(stopped.clone());
+        if master_keys::is_pending(&self.service).await? {
+            // It may take longer than the shutdown, and the next start resumes it.
+            tokio::spawn(finish_rotation(self.service.clone()));
+        }
+        if let Some(certificate) = self.certificate.take() {
+            tasks.spawn(certificate::renew(certificate, Arc::clone(metrics), end()));
+        }
+        if let Some(store) = self.backend.embedded() {
+            let shown = Arc::clone(&store);
+            metrics.follow_store(move || numbers(&shown));
+            tasks.spawn(patrol(store, end()));
+        }
+        let keeper = self.backend.keeper();
+        tasks.spawn(maintain(self.service.clone(), keeper, Arc::clone(metrics), end()));
+        tasks.spawn(remove_deleted_workspaces(self.service.clone(), end()));
+        tasks.spawn(self.identity.clone().keep(end()));
+        Ok(())
     }
 }
 

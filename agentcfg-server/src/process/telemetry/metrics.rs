@@ -13,7 +13,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 
 use crate::api::{Answered, Observer};
 
@@ -105,145 +105,109 @@ struct RouteLabels {
     route: &'static str,
 }
 
+/// Registers a metric that begins at zero.
+fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// Registers a counter of bytes.
+fn bytes(registry: &mut Registry, name: &str, help: &str) -> Counter {
+    let counter = Counter::default();
+    registry.register_with_unit(name, help, Unit::Bytes, counter.clone());
+    counter
+}
+
+/// Registers a metric of times in seconds.
+fn seconds<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
+    metric
+}
+
 impl Metrics {
     /// All zero.
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("agentcfg");
-        let open_connections = Gauge::default();
-        let rate_limited = Counter::default();
-        let storage_ready = Gauge::default();
-        let damaged_blocks = Gauge::default();
-        let scrubbed_bytes = Counter::default();
-        let storage_failures = Counter::default();
-        let refused_commits = Counter::default();
-        let counted_alone = Counter::default();
-        let is_alone = Gauge::default();
-        let streams = Gauge::default();
-        let stream_events = Counter::default();
-        let stream_lag = Histogram::new(BOUNDS);
-        let requests = Family::default();
-        let durations = Family::new_with_constructor((|| Histogram::new(BOUNDS)) as fn() -> Histogram);
-        registry.register(
-            "open_connections",
-            "Connections that are open now",
-            open_connections.clone(),
-        );
-        registry.register("rate_limited_requests", "Requests answered 429", rate_limited.clone());
-        registry.register(
-            "storage_ready",
-            "1 while the store serves reads and changes, else 0",
-            storage_ready.clone(),
-        );
-        registry.register(
-            "storage_damaged_blocks",
-            "Damaged blocks of the store file found since the start; restore a backup when it is not 0",
-            damaged_blocks.clone(),
-        );
-        registry.register_with_unit(
-            "storage_scrubbed",
-            "Bytes of the store file that the background scrub has read",
-            Unit::Bytes,
-            scrubbed_bytes.clone(),
-        );
-        registry.register(
-            "storage_failures",
-            "How often the store file was reopened after a failed read or write",
-            storage_failures.clone(),
-        );
-        registry.register(
-            "storage_refused_commits",
-            "Commits refused before they touched the store file: its disk was full, it was removed, or it was being reopened",
-            refused_commits.clone(),
-        );
-        registry.register(
-            "rate_limit_counted_alone",
-            "Requests that this instance counted by itself because the shared count was out of reach",
-            counted_alone.clone(),
-        );
-        registry.register(
-            "rate_limit_alone",
-            "1 while requests are counted by this instance alone, although others share the database",
-            is_alone.clone(),
-        );
-        registry.register("streams", "Streams of changes that are open now", streams.clone());
-        registry.register(
-            "stream_events",
-            "Events that streams have sent after those from before they began",
-            stream_events.clone(),
-        );
-        registry.register_with_unit(
-            "stream_lag",
-            "Time from the commit of an event to its being sent on a stream",
-            Unit::Seconds,
-            stream_lag.clone(),
-        );
-        let deliveries = Family::default();
-        let given_up = Counter::default();
-        let webhook_lag = Gauge::default();
-        registry.register(
-            "webhook_deliveries",
-            "Attempts to deliver an event to a webhook",
-            deliveries.clone(),
-        );
-        registry.register(
-            "webhook_events_given_up",
-            "Events that no attempt could deliver",
-            given_up.clone(),
-        );
-        registry.register(
-            "webhook_lag_revisions",
-            "Revisions that the enabled webhooks have not read yet, added up",
-            webhook_lag.clone(),
-        );
-        let failed_handshakes = Counter::default();
-        let certificates = Family::default();
-        let is_certificate_refused = Gauge::default();
-        registry.register(
-            "tls_handshakes_failed",
-            "TLS handshakes that failed",
-            failed_handshakes.clone(),
-        );
-        registry.register(
-            "tls_certificate_renewals",
-            "Changes of the files of the certificate",
-            certificates.clone(),
-        );
-        registry.register(
-            "tls_certificate_refused",
-            "1 while the files of the certificate cannot be used and an earlier one stays in use, else 0",
-            is_certificate_refused.clone(),
-        );
-        registry.register("http_requests", "Requests answered", requests.clone());
-        registry.register_with_unit(
-            "http_request_duration",
-            "Time from the head of a request to the head of its response",
-            Unit::Seconds,
-            durations.clone(),
-        );
+        let all = &mut registry;
         Self {
-            open_connections,
-            rate_limited,
-            failed_handshakes,
-            certificates,
-            is_certificate_refused,
-            storage_ready,
+            open_connections: registered(all, "open_connections", "Connections that are open now"),
+            rate_limited: registered(all, "rate_limited_requests", "Requests answered 429"),
+            storage_ready: registered(
+                all,
+                "storage_ready",
+                "1 while the store serves reads and changes, else 0",
+            ),
+            damaged_blocks: registered(
+                all,
+                "storage_damaged_blocks",
+                "Damaged blocks of the store file found since the start; restore a backup when it is not 0",
+            ),
+            scrubbed_bytes: bytes(
+                all,
+                "storage_scrubbed",
+                "Bytes of the store file that the background scrub has read",
+            ),
+            storage_failures: registered(
+                all,
+                "storage_failures",
+                "How often the store file was reopened after a failed read or write",
+            ),
+            refused_commits: registered(
+                all,
+                "storage_refused_commits",
+                "Commits refused before they touched the store file: its disk was full, it was removed, or it was being reopened",
+            ),
+            counted_alone: registered(
+                all,
+                "rate_limit_counted_alone",
+                "Requests that this instance counted by itself because the shared count was out of reach",
+            ),
+            is_alone: registered(
+                all,
+                "rate_limit_alone",
+                "1 while requests are counted by this instance alone, although others share the database",
+            ),
+            streams: registered(all, "streams", "Streams of changes that are open now"),
+            stream_events: registered(
+                all,
+                "stream_events",
+                "Events that streams have sent after those from before they began",
+            ),
+            stream_lag: seconds(
+                all,
+                "stream_lag",
+                "Time from the commit of an event to its being sent on a stream",
+                Histogram::new(BOUNDS),
+            ),
+            deliveries: registered(all, "webhook_deliveries", "Attempts to deliver an event to a webhook"),
+            given_up: registered(all, "webhook_events_given_up", "Events that no attempt could deliver"),
+            webhook_lag: registered(
+                all,
+                "webhook_lag_revisions",
+                "Revisions that the enabled webhooks have not read yet, added up",
+            ),
+            failed_handshakes: registered(all, "tls_handshakes_failed", "TLS handshakes that failed"),
+            certificates: registered(
+                all,
+                "tls_certificate_renewals",
+                "Changes of the files of the certificate",
+            ),
+            is_certificate_refused: registered(
+                all,
+                "tls_certificate_refused",
+                "1 while the files of the certificate cannot be used and an earlier one stays in use, else 0",
+            ),
+            requests: registered(all, "http_requests", "Requests answered"),
+            durations: seconds(
+                all,
+                "http_request_duration",
+                "Time from the head of a request to the head of its response",
+                Family::new_with_constructor((|| Histogram::new(BOUNDS)) as fn() -> Histogram),
+            ),
             store: OnceLock::new(),
-            damaged_blocks,
-            scrubbed_bytes,
-            storage_failures,
-            refused_commits,
             shared: OnceLock::new(),
-            counted_alone,
-            is_alone,
-            streams,
-            stream_events,
-            stream_lag,
             webhooks: OnceLock::new(),
-            deliveries,
-            given_up,
-            webhook_lag,
-            requests,
-            durations,
             registry,
         }
     }
