@@ -60,8 +60,11 @@ fn each_command_has_a_page() {
         .succeeded();
     let help = run(["--help"]).succeeded();
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    // A description may go on in further lines, which are indented more.
     let commands: Vec<_> = listed
-        .map_while(|line| line.split_whitespace().next())
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')))
+        .filter_map(|line| line.split_whitespace().next())
         .filter(|command| *command != "help")
         .collect();
     assert!(commands.len() >= 11 && !commands.contains(&"man"), "{commands:?}");
