@@ -60,7 +60,7 @@ pub mod etcd;
 #[cfg(any(test, feature = "postgres", feature = "etcd"))]
 mod group;
 mod key;
-mod link;
+mod kind;
 mod memory;
 #[cfg(test)]
 mod model_tests;
@@ -91,9 +91,10 @@ pub use etcd::{are_endpoints as are_member_addresses, is_prefix as is_key_prefix
 pub use self::batch::{Batch, Check, CommitError, Committed, Write, with_revision};
 pub use self::changes::{Changes, Position};
 pub use self::error::StoreError;
-pub use self::key::{Key, Kind, Partition, PartitionKind};
+pub use self::key::{Key, Partition};
 #[cfg(feature = "postgres")]
-pub(in crate::store) use self::link::Part;
+pub(in crate::store) use self::kind::Part;
+pub use self::kind::{Kind, PartitionKind};
 pub use self::memory::MemoryStore;
 pub use self::scan::{Direction, Scan, Scanned};
 pub(crate) use self::stamp::Stamps;
