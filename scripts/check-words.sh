@@ -19,16 +19,22 @@ words=(
 )
 pattern=$(IFS='|'; echo "${words[*]}")
 
+# As grep, but it fails only when grep cannot search.
+search() {
+    grep "$@" || [ $? = 1 ]
+}
+
 # A comment begins a line or follows white space, so that URLs are none.
-comments=$(grep -rnPi "(^|\s)//.*(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.rs' \
-    --exclude-dir=target --exclude-dir=node_modules . || true)
-documents=$(grep -rnPi "(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.md' --include='*.toml' \
-    --exclude-dir=target --exclude-dir=node_modules . || true)
-# Messages of the programs, and comments of the scripts and the pages.
-messages=$(grep -rnPi "\"[^\"]*(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.rs' agentcfg-*/src \
-    | grep -vE '^[^:]*(/tests/|tests\.rs:|/listen/answers\.rs:)' || true)
-others=$(grep -rnPi "(^|\s)(//|#|/\*\*?|\*) .*(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.ts' --include='*.tsx' --include='*.mjs' --include='*.sh' \
-    --exclude-dir=target --exclude-dir=node_modules --exclude-dir=dist --exclude=check-words.sh . || true)
+comments=$(search -rnPi "(^|\s)//.*(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.rs' \
+    --exclude-dir=target --exclude-dir=node_modules .)
+documents=$(search -rnPi "(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.md' --include='*.toml' \
+    --exclude-dir=target --exclude-dir=node_modules .)
+# Code of the programs, of which messages are a part, and comments of the scripts and the pages.
+messages=$(search -rnPi "(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.rs' --exclude-dir=tests --exclude='*tests.rs' \
+    --exclude=answers.rs agentcfg-core/src agentcfg-server/src agentcfg-client/src)
+others=$(search -rnPi "(^|[\s{])(//|#|/\*\*?|\*) .*(?<![\w\`-])($pattern)(?![\w\`-])" \
+    --include='*.ts' --include='*.tsx' --include='*.mjs' --include='*.sh' \
+    --exclude-dir=target --exclude-dir=node_modules --exclude-dir=dist --exclude=check-words.sh .)
 if [ -n "$comments$documents$messages$others" ]; then
     printf '%s\n' "$comments" "$documents" "$messages" "$others" | sed '/^$/d' >&2
     echo "error: say it in plain technical words, see scripts/check-words.sh" >&2

@@ -36,15 +36,16 @@ pub(super) async fn finish_rotation(service: AgentCfg) {
             examined = done.examined,
             rewrapped = done.rewrapped,
             unreadable = done.unreadable,
-            "some provider keys or secrets of webhooks open under no master key and were left as they are: keep all master keys; \
-             the workspaces that the lines above name must save their keys again and rotate the secrets of their webhooks"
+            "some provider keys or secrets of webhooks open under no master key and were left as they are: the workspaces that the \
+             lines above name must save their keys again and rotate the secrets of their webhooks. All else is sealed under the first \
+             master key, no other one is needed any more"
         ),
         Ok(Resealed::Superseded) => tracing::warn!(
-            "another server has another first master key, and seals under that one: keep all master keys, and give all servers \
-             the same setting master_keys"
+            "another master key has become the first one meanwhile: keep all of them, and give all servers the same ones in the \
+             same order"
         ),
         Err(error) => {
-            tracing::warn!(%error, "could not seal every provider key and secret of a webhook under the first master key")
+            tracing::warn!(%error, "could not seal every provider key and secret of a webhook under the first master key, or check that it is so")
         }
     }
 }

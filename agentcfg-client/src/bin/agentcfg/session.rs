@@ -11,12 +11,13 @@ use agentcfg_client::{Client, Timeouts};
 use crate::args::Reason;
 use crate::credentials::{self, Credentials};
 use crate::failure::{Code, Failure, Result};
-use crate::usage::key_prefixes;
 
 pub const URL: &str = "AGENTCFG_URL";
 pub const API_KEY: &str = "AGENTCFG_API_KEY";
 /// Certificates that are trusted besides those of the Mozilla programme.
 const CA_FILE: &str = "AGENTCFG_CA_FILE";
+/// What tells an API key of any environment from a session token.
+const KEY_MARK: &str = "svc_";
 
 /// The server of `agentcfg-server dev`.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7420";
@@ -168,7 +169,7 @@ pub fn client(url: &str, secret: &str) -> Result<Client> {
         return Err(Failure::error("the credential begins with the word Bearer").hint(hint));
     }
     let builder = Client::builder(url).timeouts(timeouts);
-    let builder = match key_prefixes().any(|prefix| secret.starts_with(prefix)) {
+    let builder = match secret.starts_with(KEY_MARK) {
         true => builder.api_key(secret),
         false => builder.session_token(secret),
     };

@@ -57,7 +57,7 @@ impl KeySet {
         };
         if listed.len() > MAX_KEYS {
             return Err(format!(
-                "the key set has {} keys, at most {MAX_KEYS} are used",
+                "the key set has {} keys, at most {MAX_KEYS} are allowed",
                 listed.len()
             ));
         }

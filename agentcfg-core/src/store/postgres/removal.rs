@@ -53,15 +53,13 @@ fn outside(sql: &Sql, table: &Table) -> Option<String> {
     let index = TABLES.iter().find(|index| index.kind == link.to)?;
     let (name, item) = (sql.name(index), index.item_column);
     let parts = [(table.scope_column, link.partition), (table.item_column, link.item)];
-    let conditions = parts.into_iter().filter_map(|(column, part)| match part {
-        Part::Fixed(_) => None,
-        Part::Item => Some(format!(
-            "{column} IN (SELECT {item} FROM {name} WHERE workspace_id = $1)"
-        )),
-        Part::Workspace => Some(format!("{column} = $1::uuid::text")),
-        Part::WorkspaceAndItem => Some(format!("left({column}, 37) = $1::uuid::text || '/'")),
+    let conditions = parts.map(|(column, part)| match part {
+        Part::Fixed(text) => format!("{column} = '{text}'"),
+        Part::Item => format!("{column} IN (SELECT {item} FROM {name} WHERE workspace_id = $1)"),
+        Part::Workspace => format!("{column} = $1::uuid::text"),
+        Part::WorkspaceAndItem => format!("left({column}, 37) = $1::uuid::text || '/'"),
     });
-    Some(conditions.collect::<Vec<_>>().join(" AND "))
+    Some(conditions.join(" AND "))
 }
 
 /// Deletes tombstones, a bounded number at a time.

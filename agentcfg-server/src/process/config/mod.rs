@@ -328,12 +328,34 @@ impl Config {
     /// Why a setting has no effect beside the others; `None` if it has one.
     fn why_unused(&self, name: &str) -> Option<&'static str> {
         let is_of = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
-        let provider = self.session_provider;
-        if is_of(&["oidc_", "introspection_", "userinfo_"]) && provider == SessionProvider::Local {
-            return Some("session_provider is local, so this server issues the session tokens itself");
-        }
-        if is_of(&["introspection_", "userinfo_"]) && provider == SessionProvider::Jwks {
-            return Some("session_provider is jwks, so the keys of the provider verify the session tokens");
+        let of_sign_in = ["oidc_client_id", "oidc_client_secret", "oidc_scope", "oidc_resource"];
+        match self.session_provider {
+            SessionProvider::Local if is_of(&["oidc_", "introspection_", "userinfo_"]) => {
+                return Some("session_provider is local, so this server issues the session tokens itself");
+            }
+            SessionProvider::Jwks if is_of(&["introspection_", "userinfo_"]) => {
+                return Some("session_provider is jwks, so the keys of the provider verify the session tokens");
+            }
+            SessionProvider::Jwks if self.oidc_client_id.is_none() && of_sign_in.contains(&name) => {
+                return Some("oidc_client_id is not set, so the dashboard has no sign-in by this provider");
+            }
+            SessionProvider::Introspection if of_sign_in.contains(&name) || name == "oidc_jwks_url" => {
+                return Some(
+                    "session_provider is introspection; the dashboard signs in by a provider with session_provider = jwks alone",
+                );
+            }
+            SessionProvider::Introspection
+                if self.userinfo_url.is_some() && is_of(&["oidc_", "introspection_client_"]) =>
+            {
+                return Some("userinfo_url is asked about each token");
+            }
+            SessionProvider::Introspection if self.introspection_url.is_some() && name == "userinfo_apikey" => {
+                return Some("introspection_url is asked about each token");
+            }
+            SessionProvider::Jwks | SessionProvider::Introspection if name == "session_secret" => {
+                return Some("session_provider is not local, so this server issues no session tokens");
+            }
+            SessionProvider::Local | SessionProvider::Jwks | SessionProvider::Introspection => {}
         }
         if is_of(&["etcd_"]) && self.etcd_endpoints.is_none() {
             return Some("etcd_endpoints is not set");
