@@ -126,12 +126,14 @@ test("it works below a path prefix", async () => {
   proxy.stop();
 });
 
-test("a user signs in with the identity provider, and signs out", async () => {
+test("a user signs in with the identity provider, and signs out", async (t) => {
   const provider = await identityProvider();
+  t.after(() => provider.stop());
   const server = await Server.start(
     { AGENTCFG_SESSION_PROVIDER: "jwks", AGENTCFG_OIDC_ISSUER: provider.issuer, AGENTCFG_OIDC_AUDIENCE: "dashboard", AGENTCFG_OIDC_CLIENT_ID: "dashboard" },
     { local: false },
   );
+  t.after(() => server.stop());
   const page = await open(stage.browser, server);
   page.mayVisit = provider.issuer;
   await page.goto(`${server.url}/ui/agents`);
@@ -155,6 +157,4 @@ test("a user signs in with the identity provider, and signs out", async () => {
   assert.equal(await page.evaluate(async () => (await fetch("/api/whoami")).status), 401);
   page.faults();
   await page.context().close();
-  await server.stop();
-  provider.stop();
 });
