@@ -98,7 +98,7 @@ fn slow_network(product: &Product) -> Result<(), Failure> {
         };
         let [mut trip, mut p50, mut p99] = [const { Series::new() }; 3];
         for round in 0..=rounds(5) {
-            let trip_now = network::round_trip(DELAY)?;
+            let trip_now = network::round_trip(DELAY, per_second)?;
             let time = Duration::from_secs_f64(seconds(2.0));
             let outcome = Paced::start(far.addresses[0], pace, &requests)?.run_for(time)?;
             if outcome.refused > 0 {

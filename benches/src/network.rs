@@ -65,12 +65,15 @@ fn pass(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
     });
 }
 
-/// The median time of a round trip of one byte over a network with this delay in each direction, in milliseconds.
+/// The median time of a round trip of one byte over a network with this delay in each direction, in milliseconds, at this rate.
+///
+/// At a low rate the processors sleep in between, and each process on the way takes longer to wake up. Requests at that rate
+/// meet the same machine.
 ///
 /// # Errors
 ///
 /// If the connection breaks.
-pub fn round_trip(delay: Duration) -> Result<f64, Failure> {
+pub fn round_trip(delay: Duration, per_second: f64) -> Result<f64, Failure> {
     let echo = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = delayed(echo.local_addr()?.port(), delay)?;
     thread::spawn(move || -> std::io::Result<()> {
@@ -85,7 +88,11 @@ pub fn round_trip(delay: Duration) -> Result<f64, Failure> {
     let mut stream = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
     stream.set_nodelay(true)?;
     let mut times = Series::new();
+    let interval = Duration::from_secs_f64(1.0 / per_second);
+    let mut due = Instant::now();
     for _ in 0..200 {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        due += interval;
         let started = Instant::now();
         stream.write_all(b"?")?;
         stream.read_exact(&mut [0])?;
