@@ -4,7 +4,7 @@
 pub(crate) const OF_AGENTS: [&str; 3] = ["agent", "agents", "label"];
 
 /// The family of an action, or of a name for all of one; empty where there is none.
-pub(crate) fn family_of(action: &str) -> &str {
+fn family_of(action: &str) -> &str {
     action.split_once('.').map_or("", |(family, _)| family)
 }
 

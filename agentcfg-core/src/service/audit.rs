@@ -137,8 +137,8 @@ impl AgentCfg {
         })
     }
 
-    /// The number of the last entry up to `last` of which something holds, 0 if there is none. It must hold of all entries before
-    /// one of which it holds, as far as the caller needs it (binary search).
+    /// The number of the last entry up to `last` for which `holds` is true, 0 if there is none. The search is binary: where it is
+    /// true for an entry, it must be true for those before.
     pub(super) async fn last_entry_where(
         &self,
         workspace: WorkspaceId,

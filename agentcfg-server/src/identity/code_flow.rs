@@ -300,7 +300,7 @@ mod tests {
             "authorization_endpoint": stub.url("/authorize"),
         });
         stub.answers(move |_| answer(200, &document.to_string()));
-        // The clock has gone on by less than the pause: the test does not wait.
+        // The clock goes on by the time of the pause at once, so that the test does not wait for it.
         tokio::time::pause();
         assert_eq!(stub.seen().len(), 1);
         tokio::time::advance(FAILED).await;
