@@ -186,6 +186,7 @@ impl Layers {
 
     fn set(&mut self, setting: &Setting, value: &Value<'_>, name: &str, place: &str) {
         let before = self.config.clone();
+        self.config.names_data |= setting.name == "data";
         match (setting.set)(&mut self.config, value) {
             Ok(()) if self.config == before => {}
             Ok(()) => drop(self.given.insert(setting.name)),

@@ -4,11 +4,27 @@ use agentcfg_core::model::{AllowedHost, Provider};
 use agentcfg_core::routing::Catalogue;
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::vault::{MasterKey, Vault};
+use hyper::Uri;
 use hyper::header::HeaderMap;
 
 use super::Secret;
 use super::value::Value;
 use crate::http::{Browser, InvalidPublicUrl};
+use crate::identity::is_plain_url;
+
+/// Any text without control characters.
+pub(super) fn text(value: &Value<'_>) -> Result<String, String> {
+    value.text("text without control characters", is_text)
+}
+
+pub(super) fn secret_text(value: &Value<'_>, rule: &str, valid: fn(&str) -> bool) -> Result<Option<Secret>, String> {
+    value.text(rule, valid).map(|text| Some(Secret::new(text)))
+}
+
+pub(super) fn url(value: &Value<'_>) -> Result<Option<Uri>, String> {
+    let text = value.text("an http or https URL without credentials and fragment", is_plain_url)?;
+    Ok(text.parse().ok())
+}
 
 pub(super) fn base_url(value: &Value<'_>) -> Result<String, String> {
     const RULE: &str = "an address such as https://api.example.com or http://127.0.0.1:8080/prefix, without credentials, \
@@ -50,8 +66,7 @@ pub(super) fn call_path(text: &str) -> bool {
 
 pub(super) fn provider_key(value: &Value<'_>) -> Result<Option<Secret>, String> {
     let fits = |text: &str| ProviderCredential::new(text).is_ok();
-    let text = value.text("1 to 500 visible ASCII characters", fits)?;
-    Ok(Some(Secret::new(text)))
+    secret_text(value, "1 to 500 visible ASCII characters", fits)
 }
 
 pub(super) fn master_keys(value: &Value<'_>) -> Result<Vec<Secret>, String> {
@@ -86,7 +101,7 @@ pub(super) fn database_url(text: &str) -> bool {
     text.starts_with("postgres://") || text.starts_with("postgresql://")
 }
 
-pub(super) fn is_text(text: &str) -> bool {
+fn is_text(text: &str) -> bool {
     !text.is_empty() && !text.chars().any(char::is_control)
 }
 

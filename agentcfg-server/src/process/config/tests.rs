@@ -2,6 +2,9 @@ mod provider;
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
+
+use agentcfg_core::model::Plan;
 
 use super::*;
 
