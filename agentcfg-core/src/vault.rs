@@ -30,14 +30,13 @@ use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
 use zeroize::Zeroizing;
 
 pub use self::keys::{InvalidKeyId, InvalidMasterKey, KeyId, MasterKey};
+use self::sealed::{NONCE, TAG};
 pub use self::sealed::{NotSealed, Sealed};
 use crate::clock::{Entropy, EntropyError};
 use crate::model::{Provider, WebhookId, WorkspaceId};
 use crate::secret::ProviderCredential;
 
 const FORMAT: u8 = 1;
-const NONCE: usize = 24;
-const TAG: usize = 16;
 
 /// The keyring: master keys, of which the first seals and all open.
 ///

@@ -36,7 +36,7 @@ fn own_routes_are_behind_the_same_credentials() {
     let lines: Vec<_> = said.lines().collect();
     let begins = [
         "201 a task of ",
-        "403 this API key lacks the permission tasks:create",
+        "403 an API key of scope read lacks the permission tasks:create",
         "401 invalid credentials",
         "200 \"{",
         "429 rate limit of 2 requests per minute exceeded",

@@ -43,6 +43,35 @@ record! {
     examples: [{ "type": "user", "id": "user_71" }],
 }
 
+impl Actor {
+    /// A program, by its API key.
+    pub(crate) fn api_key(id: &str) -> Self {
+        Self::of(ActorType::ApiKey, id)
+    }
+
+    /// A person.
+    pub(crate) fn user(id: &str) -> Self {
+        Self::of(ActorType::User, id)
+    }
+
+    /// An operator of the deployment.
+    pub(crate) fn operator(id: &str) -> Self {
+        Self::of(ActorType::Operator, id)
+    }
+
+    /// A part of this service.
+    pub(crate) fn system(part: &str) -> Self {
+        Self::of(ActorType::System, part)
+    }
+
+    fn of(kind: ActorType, id: &str) -> Self {
+        Self {
+            kind,
+            id: id.to_owned(),
+        }
+    }
+}
+
 named! {
     /// What was done.
     Action {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::AgentCfg;
-use super::entry::{ApiKeyCaller, Caller, KeyFacts, Kind, Prefetch, unauthorized};
-use super::records::{self, Encoded, Entries, Membership, Stored, StoredApiKey, WorkspacePlan};
+use super::entry::{ApiKeyCaller, Caller, KeyFacts, Kind, Prefetch, lacks, lacks_scope, unauthorized};
+use super::records::{self, Encoded, Entries, Membership, Stored, StoredApiKey, Transaction, WorkspacePlan};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Actor, ActorType, Member, Message, Permission, PermissionSet, Role, UserId, WorkspaceId};
+use crate::model::{Actor, Member, Message, Permission, PermissionSet, Role, Scope, UserId, WorkspaceId};
 use crate::store::Check;
 use crate::token;
 
@@ -27,7 +27,7 @@ pub(super) struct Access {
 /// The basis of an authorisation: the record that was decided on.
 enum Basis {
     /// An API key's record, at this version.
-    ApiKey { id: token::Id, version: u64 },
+    ApiKey { id: token::Id, version: u64, scope: Scope },
     /// A user's membership, at this version.
     Member { user_id: UserId, version: u64 },
     /// An operation that needs no membership, and its actor. Boxed, since it is rare and an access is moved often.
@@ -60,6 +60,7 @@ impl Access {
             basis: Basis::ApiKey {
                 id,
                 version: facts.version,
+                scope: facts.scope,
             },
             acting_as: None,
             role: None,
@@ -108,21 +109,20 @@ impl Access {
         match (&self.acting_as, &self.basis) {
             (Some(actor), _) => actor.clone(),
             (None, Basis::Other(other)) => other.1.clone(),
-            (None, Basis::ApiKey { id, .. }) => Actor {
-                kind: ActorType::ApiKey,
-                id: id.as_str().to_owned(),
-            },
-            (None, Basis::Member { user_id, .. }) => Actor {
-                kind: ActorType::User,
-                id: user_id.to_string(),
-            },
+            (None, Basis::ApiKey { id, .. }) => Actor::api_key(id.as_str()),
+            (None, Basis::Member { user_id, .. }) => Actor::user(user_id.as_str()),
         }
+    }
+
+    /// A transaction that is committed only if the basis of this access has not changed.
+    pub(super) fn transaction(&self) -> Transaction {
+        Transaction::default().check(self.guard())
     }
 
     /// The check that a mutation makes in its commit: the basis of the decision has not changed.
     pub(super) fn guard(&self) -> Check {
         match &self.basis {
-            Basis::ApiKey { id, version } => Check::Version(records::api_key(id.as_str()).into(), *version),
+            Basis::ApiKey { id, version, .. } => Check::Version(records::api_key(id.as_str()).into(), *version),
             Basis::Member { user_id, version } => {
                 Check::Version(records::member(self.workspace, user_id).into(), *version)
             }
@@ -140,13 +140,11 @@ impl Access {
         if self.permissions.contains(permission) {
             return Ok(());
         }
-        let who = self
-            .role
-            .map_or_else(|| "this API key".to_owned(), |role| format!("the role {role}"));
-        Err(Error::new(
-            ErrorKind::Forbidden,
-            format!("{who} lacks the permission {permission}"),
-        ))
+        Err(match (&self.basis, self.role) {
+            (Basis::ApiKey { scope, .. }, _) => lacks_scope(*scope, permission),
+            (_, Some(role)) => lacks(format_args!("the role {role}"), permission),
+            (_, None) => lacks("the caller", permission),
+        })
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::access::Access;
 use super::agent_change::AgentChange;
-use super::change::{Attempt, Change, Rounds};
+use super::change::Change;
 use super::records::{self, CalledAgent, EntityKey, Lookup, Outcome, Stored, WorkspacePlan};
+use super::retry::{Attempt, Rounds};
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{

@@ -1,8 +1,9 @@
 //! API keys: create, list, rotate, revoke.
 
 use super::access::Access;
-use super::change::{Attempt, Change};
+use super::change::Change;
 use super::records::{self, Entries, Stored, StoredApiKey, WorkspaceApiKey};
+use super::retry::Attempt;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{

@@ -9,8 +9,8 @@ mod decided;
 use std::collections::HashSet;
 
 use super::access::Access;
-use super::change::Attempt;
 use super::records::{self, Outcome, SetMember, Stored, WorkspacePlan};
+use super::retry::Attempt;
 use super::{AgentCfg, Caller, no_member};
 use crate::error::{Error, ErrorKind};
 use crate::model::{

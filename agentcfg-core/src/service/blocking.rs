@@ -4,6 +4,25 @@ use tokio::runtime::Handle;
 
 use crate::error::{Error, ErrorKind};
 
+/// Work on texts of this length together is long. It takes about a millisecond, in which the other requests of an async worker
+/// would wait.
+pub(super) const LONG: usize = 256 << 10;
+
+/// Runs a computation in place, or on the blocking pool when it is long.
+///
+/// # Errors
+///
+/// As [`blocking`].
+pub(super) async fn blocking_if<T: Send + 'static>(
+    is_long: bool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    match is_long {
+        true => blocking(work).await,
+        false => Ok(work()),
+    }
+}
+
 /// Runs a computation on the blocking pool, so that it holds up no other request; in place where there is no runtime.
 ///
 /// # Errors

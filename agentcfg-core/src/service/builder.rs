@@ -5,9 +5,9 @@ use std::sync::{Arc, RwLock};
 
 use tokio::sync::OnceCell;
 
-use super::entry::{KeyTable, LastUses, Plaintexts};
+use super::entry::{Counting, KeyTable, LastUses, Plaintexts};
 use super::feed::{Boards, Heads};
-use super::lists::Lists;
+use super::lists::Cache;
 use super::{AgentCfg, Inner, Settings};
 use crate::clock::{Clock, Entropy, Ids, SystemClock, SystemEntropy};
 use crate::model::{Provider, Timestamp};
@@ -39,14 +39,6 @@ pub struct Builder {
     vault: Option<Vault>,
     list_cache_bytes: u64,
     remote_store: bool,
-}
-
-/// Where requests are counted.
-pub(super) enum Counting {
-    /// In this process: requests of users in this limiter, requests of API keys in the key table.
-    Here(MemoryLimiter),
-    /// In a limiter of the embedding app.
-    Elsewhere(Arc<dyn RateLimiter>),
 }
 
 /// The deployment's own credentials, by provider.
@@ -257,7 +249,7 @@ impl Builder {
                 keys: KeyTable::default(),
                 plaintexts: Plaintexts::default(),
                 uses: LastUses::default(),
-                lists: Lists::new(self.list_cache_bytes),
+                cache: Cache::new(self.list_cache_bytes),
                 epoch: OnceCell::new(),
                 heads: Heads::default(),
                 boards: Boards::default(),

@@ -8,13 +8,9 @@ use super::agent_change::AgentChange;
 use super::records::{self, Entity, EntityKey, NumberKey, Outcome, Stored, Transaction};
 use super::written::Written;
 use super::{AgentCfg, diff};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::model::{Action, Actor, Changes, Message, Target, TargetType, Timestamp, WorkspaceId};
 use crate::store::Check;
-
-/// How many attempts a mutation has. An attempt fails when another writer committed first. Of concurrent attempts at least
-/// one succeeds, so this bounds how many writers can precede one.
-const MAX_ROUNDS: usize = 2000;
 
 /// A mutation in preparation: its checks, its writes and its audit entry.
 pub(super) struct Change<'a> {
@@ -46,24 +42,6 @@ struct EntryHead {
     version: Option<u64>,
 }
 
-/// How an attempt at a mutation ended.
-pub(super) enum Attempt<T> {
-    /// The mutation is done.
-    Done(T),
-    /// The state has changed since it was read: decide again.
-    Raced,
-}
-
-impl Outcome {
-    /// The attempt of a change that adds to no counter, so that no limit can stop it.
-    pub(super) fn attempt<T>(self, value: T) -> Attempt<T> {
-        match self {
-            Self::Done(_) => Attempt::Done(value),
-            Self::Raced | Self::Limit => Attempt::Raced,
-        }
-    }
-}
-
 impl<'a> Change<'a> {
     pub(super) fn new(
         access: &'a Access,
@@ -81,7 +59,7 @@ impl<'a> Change<'a> {
             changes: b"{}".to_vec(),
             rebuilding: None,
             version: None,
-            transaction: Transaction::guarded_by(access),
+            transaction: access.transaction(),
         }
     }
 
@@ -240,43 +218,5 @@ impl AgentCfg {
         };
         let entry = entry(&head, change.rebuilding.as_deref(), &change.changes)?;
         self.commit(change.transaction.append(workspace_id, entry)).await
-    }
-
-    /// Makes attempts until one succeeds or fails for another reason than a lost race.
-    pub(super) async fn settle<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, Error>
-    where
-        F: Future<Output = Result<Attempt<T>, Error>>,
-    {
-        let mut rounds = Rounds::default();
-        loop {
-            if let Attempt::Done(value) = attempt().await? {
-                return Ok(value);
-            }
-            rounds.lost().await?;
-        }
-    }
-}
-
-/// The attempts that a mutation has lost against other writers.
-#[derive(Default)]
-pub(super) struct Rounds(usize);
-
-impl Rounds {
-    /// Whether none was lost yet.
-    pub(super) fn is_first(&self) -> bool {
-        self.0 == 0
-    }
-
-    /// Counts a lost attempt, and yields to other tasks. Too many are an error.
-    pub(super) async fn lost(&mut self) -> Result<(), Error> {
-        self.0 += 1;
-        if self.0 >= MAX_ROUNDS {
-            return Err(Error::new(
-                ErrorKind::Unavailable,
-                "too many writers want this record, try again",
-            ));
-        }
-        tokio::task::yield_now().await;
-        Ok(())
     }
 }

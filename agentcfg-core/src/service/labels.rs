@@ -7,8 +7,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::access::Access;
 use super::agents::agent_key;
-use super::change::{Attempt, Change};
+use super::change::Change;
 use super::records::{self, EntityKey, Entries, Stored, StoredLabel, StoredLabels};
+use super::retry::Attempt;
 use super::versions::is_version;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};

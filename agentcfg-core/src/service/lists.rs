@@ -3,35 +3,26 @@
 //! A list is read and encoded once for each revision. Requests that find no current list in the cache share a single-flight:
 //! one reads, and the others take its list if that is not older than the revision that they saw.
 
+mod cache;
 mod list;
-mod single_flight;
 mod write;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 
-use quick_cache::Weighter;
-
+pub(super) use self::cache::Cache;
 pub use self::list::AgentList;
-use self::list::Whole;
-use self::single_flight::SingleFlight;
+use self::list::ListCache;
 pub(super) use self::write::Writer;
 use super::access::Access;
-use super::blocking::blocking;
+use super::blocking::{LONG, blocking_if};
 use super::records::{self, Entries};
-use super::status::Statuses;
 use super::{AgentCfg, Caller};
 use crate::error::Error;
 use crate::model::{AgentFilter, AgentId, AgentState, AsOf, Cursor, Permission, StoredAgent, Tag, Tagged, WorkspaceId};
-use crate::store::Stamp;
 
 /// After so many failures of other requests, a waiting request reads on its own: where each failure is a timeout, one after
 /// the other would take too long.
 const PATIENCE: u64 = 2;
-
-/// Records of this length together are encoded on the blocking pool. It takes about a millisecond, in which the other
-/// requests of an async worker would wait.
-pub(super) const LONG: usize = 256 << 10;
 
 impl AgentCfg {
     /// Lists the agents of a workspace in the order of their creation: the active ones, unless
@@ -116,7 +107,7 @@ impl AgentCfg {
 
     /// The cached list, while its stamp says that it is the current one.
     fn current_list(&self, access: &Access, state: AgentState) -> Option<AgentList> {
-        let cached = self.inner.lists.get((access.workspace(), state))?;
+        let cached = self.inner.cache.get((access.workspace(), state))?;
         let stamp = cached.stamp?;
         self.inner.stamps.is_current(stamp).then(|| cached.list())
     }
@@ -124,7 +115,7 @@ impl AgentCfg {
     /// The list at the revision that the store says is the current one: the cached one, or one that is read now.
     async fn agent_list_at_revision(&self, access: &Access, state: AgentState) -> Result<AgentList, Error> {
         let workspace = access.workspace();
-        let cached = self.inner.lists.get((workspace, state));
+        let cached = self.inner.cache.get((workspace, state));
         let (revision, stamp) = match access.take_revision() {
             // The revision was read before, so a stamp that is taken now could hide a change in between.
             Some(revision) => (revision, None),
@@ -140,7 +131,7 @@ impl AgentCfg {
             return self.shared_list(access, state, revision).await;
         };
         if stamp.is_some() {
-            self.inner.lists.keep((workspace, state), &list, stamp);
+            self.inner.cache.keep((workspace, state), &list, stamp);
         }
         Ok(list)
     }
@@ -156,7 +147,7 @@ impl AgentCfg {
     /// The list, read by a single-flight: one request reads it, and concurrent ones wait for the result.
     async fn shared_list(&self, access: &Access, state: AgentState, seen: u64) -> Result<AgentList, Error> {
         let workspace = access.workspace();
-        let flight = self.inner.lists.flight((workspace, state));
+        let flight = self.inner.cache.flight((workspace, state));
         let failures = flight.failures();
         let mut last = flight.lead().await;
         if let Some(list) = last.since(seen)
@@ -169,11 +160,13 @@ impl AgentCfg {
             return self.read_list(access, state, None).await;
         }
         let stamp = self.store().stamp(records::revision(workspace).raw());
-        let list = self.read_list(access, state, Some(Arc::clone(&flight))).await;
+        let list = self
+            .read_list(access, state, Some(Arc::clone(&flight) as Arc<dyn ListCache>))
+            .await;
         match &list {
             Ok(list) => {
                 last.set(list);
-                self.inner.lists.keep((workspace, state), list, stamp);
+                self.inner.cache.keep((workspace, state), list, stamp);
             }
             Err(_) => flight.failed(),
         }
@@ -215,7 +208,7 @@ impl AgentCfg {
         &self,
         access: &Access,
         state: AgentState,
-        flight: Option<Arc<SingleFlight>>,
+        flight: Option<Arc<dyn ListCache>>,
     ) -> Result<AgentList, Error> {
         let workspace = access.workspace();
         let epoch = self.epoch().await?;
@@ -233,167 +226,6 @@ impl AgentCfg {
             }
             Ok(list.finish(Cursor::new(epoch, workspace, revision), flight))
         };
-        match length >= LONG {
-            true => blocking(encode).await?,
-            false => encode(),
-        }
-    }
-}
-
-/// The cached lists and tables, bounded by the memory that they take together.
-pub(super) struct Lists {
-    cache: quick_cache::sync::Cache<Place, Held, BySize>,
-    flights: Mutex<HashMap<ListOf, Weak<SingleFlight>>>,
-    /// The tables that are in the cache or in use.
-    statuses: Mutex<HashMap<WorkspaceId, Weak<Statuses>>>,
-}
-
-/// Which list: those agents of this workspace that are in this state.
-pub(super) type ListOf = (WorkspaceId, AgentState);
-
-/// What an entry of the cache is of.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Place {
-    List(ListOf),
-    Statuses(WorkspaceId),
-}
-
-/// An entry of the cache. Its weight is the memory that it took when it was inserted, and must not change.
-#[derive(Clone)]
-enum Held {
-    List(Cached),
-    Statuses { shared: Arc<Statuses>, bytes: u64 },
-}
-
-/// A cached list.
-#[derive(Clone)]
-pub(super) struct Cached {
-    list: Arc<Whole>,
-    bytes: u64,
-    /// The validity token: it tells without a read whether the list's revision is the current one.
-    pub(super) stamp: Option<Stamp>,
-}
-
-impl Cached {
-    pub(super) fn list(&self) -> AgentList {
-        AgentList::new(Arc::clone(&self.list))
-    }
-}
-
-/// The initial capacity of the table; it grows on demand.
-const FIRST_LISTS: usize = 64;
-
-#[derive(Clone)]
-struct BySize;
-
-impl Weighter<Place, Held> for BySize {
-    fn weight(&self, _: &Place, held: &Held) -> u64 {
-        match held {
-            Held::List(cached) => cached.bytes,
-            Held::Statuses { bytes, .. } => *bytes,
-        }
-    }
-}
-
-impl Lists {
-    pub(super) fn new(bytes: u64) -> Arc<Self> {
-        Arc::new(Self {
-            cache: quick_cache::sync::Cache::with_weighter(FIRST_LISTS, bytes, BySize),
-            flights: Mutex::default(),
-            statuses: Mutex::default(),
-        })
-    }
-
-    /// The cached list, of any revision.
-    pub(super) fn get(&self, of: ListOf) -> Option<Cached> {
-        match self.cache.get(&Place::List(of))? {
-            Held::List(cached) => Some(cached),
-            Held::Statuses { .. } => None,
-        }
-    }
-
-    /// Inserts a list, in place of an older one. The stamp is that of the workspace's revision, taken before it was
-    /// read.
-    pub(super) fn keep(&self, of: ListOf, list: &AgentList, stamp: Option<Stamp>) {
-        self.put(of, list.whole(), stamp);
-    }
-
-    /// The reading of a list that is under way, or a new one.
-    pub(super) fn flight(self: &Arc<Self>, of: ListOf) -> Arc<SingleFlight> {
-        let mut flights = self.flights();
-        let known = flights.get(&of).and_then(Weak::upgrade);
-        known.unwrap_or_else(|| {
-            let flight = Arc::new(SingleFlight::new(of, Arc::downgrade(self)));
-            flights.insert(of, Arc::downgrade(&flight));
-            flight
-        })
-    }
-
-    /// Removes a reading that has ended, unless a new one has begun meanwhile.
-    fn remove_flight(&self, of: ListOf) {
-        let mut flights = self.flights();
-        if flights.get(&of).is_some_and(|flight| flight.strong_count() == 0) {
-            flights.remove(&of);
-        }
-    }
-
-    /// The cached entry, if it is this list.
-    fn cached(&self, of: ListOf, list: &Arc<Whole>) -> Option<Cached> {
-        match self.cache.peek(&Place::List(of))? {
-            Held::List(cached) => Some(cached).filter(|cached| Arc::ptr_eq(&cached.list, list)),
-            Held::Statuses { .. } => None,
-        }
-    }
-
-    /// Inserts a list that grew again, with its new weight.
-    fn update_size(&self, of: ListOf, list: &Arc<Whole>) {
-        if let Some(cached) = self.cached(of, list) {
-            self.put(of, list, cached.stamp);
-        }
-    }
-
-    fn put(&self, of: ListOf, list: &Arc<Whole>, stamp: Option<Stamp>) {
-        let cached = Cached {
-            list: Arc::clone(list),
-            bytes: list.bytes() as u64,
-            stamp,
-        };
-        self.cache.insert(Place::List(of), Held::List(cached));
-    }
-
-    /// The table of a workspace that is in the cache or in use, or a new one.
-    pub(super) fn statuses(&self, of: WorkspaceId, make: impl FnOnce() -> Statuses) -> Arc<Statuses> {
-        if let Some(Held::Statuses { shared, .. }) = self.cache.get(&Place::Statuses(of)) {
-            return shared;
-        }
-        let mut tables = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = tables.get(&of).and_then(Weak::upgrade);
-        known.unwrap_or_else(|| {
-            tables.retain(|_, table| table.strong_count() > 0);
-            let made = Arc::new(make());
-            tables.insert(of, Arc::downgrade(&made));
-            made
-        })
-    }
-
-    /// Whether the table of a workspace is in the cache.
-    pub(super) fn has_statuses(&self, of: WorkspaceId) -> bool {
-        self.cache.contains_key(&Place::Statuses(of))
-    }
-
-    /// Inserts a table that takes so much memory.
-    pub(super) fn keep_statuses(&self, of: WorkspaceId, shared: &Arc<Statuses>, bytes: u64) {
-        let shared = Arc::clone(shared);
-        self.cache.insert(Place::Statuses(of), Held::Statuses { shared, bytes });
-    }
-
-    fn flights(&self) -> MutexGuard<'_, HashMap<ListOf, Weak<SingleFlight>>> {
-        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl std::fmt::Debug for Lists {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lists").finish_non_exhaustive()
+        blocking_if(length >= LONG, encode).await?
     }
 }

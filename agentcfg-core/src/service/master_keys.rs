@@ -10,10 +10,10 @@
 //! 3. The old keys are taken off the list.
 
 use super::AgentCfg;
-use super::change::Attempt;
 use super::records::{
     self, Encoded, EntityKey, Entries, SealedKey, Stored, StoredMasterKeys, Transaction, WebhookPlace,
 };
+use super::retry::Attempt;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Provider, WorkspaceId};
 use crate::vault::{KeyId, Vault};

@@ -1,8 +1,9 @@
 //! Members of a workspace. The last owner stays.
 
 use super::access::Access;
-use super::change::{Attempt, Change};
+use super::change::Change;
 use super::records::{self, Entries, Membership, Outcome};
+use super::retry::Attempt;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::named::OpenSet;

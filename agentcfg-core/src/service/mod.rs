@@ -30,6 +30,7 @@ mod pieces;
 mod provider_keys;
 mod records;
 mod removal;
+mod retry;
 mod rollback;
 mod sealing;
 mod settings;
@@ -51,14 +52,14 @@ use uuid::Uuid;
 
 pub use self::audit::AuditPages;
 pub use self::builder::Builder;
-use self::builder::{Counting, Managed};
+use self::builder::Managed;
 pub use self::entry::{Caller, Entry, EntryError};
-use self::entry::{KeyTable, LastUses, Plaintexts};
+use self::entry::{Counting, KeyTable, LastUses, Plaintexts};
 pub use self::export::Export;
 use self::feed::{Boards, Heads};
 pub use self::feed::{ChangePage, Update, Watch};
 pub use self::lists::AgentList;
-use self::lists::Lists;
+use self::lists::Cache;
 pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
 pub use self::models::{ModelCall, ModelRequest, ModelRoute};
 pub use self::settings::Settings;
@@ -112,7 +113,7 @@ struct Inner {
     keys: KeyTable,
     plaintexts: Plaintexts,
     uses: LastUses,
-    lists: Arc<Lists>,
+    cache: Arc<Cache>,
     epoch: OnceCell<Epoch>,
     heads: Heads,
     boards: Boards,

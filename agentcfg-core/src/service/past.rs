@@ -10,8 +10,8 @@
 mod log;
 
 use super::access::Access;
-use super::blocking::blocking;
-use super::lists::{LONG, Writer};
+use super::blocking::{LONG, blocking_if};
+use super::lists::Writer;
 use super::records::{self, Entity, EntityKey, Entries, StoredTouch, VersionHead};
 use super::{AgentCfg, AgentList};
 use crate::error::{Error, ErrorKind};
@@ -357,10 +357,7 @@ impl Pages {
 
 /// Sorts a list and joins its texts, a long one on the blocking pool.
 async fn finish(list: Writer, cursor: Cursor) -> Result<AgentList, Error> {
-    if list.length() < LONG {
-        return Ok(list.finish(cursor, None));
-    }
-    blocking(move || list.finish(cursor, None)).await
+    blocking_if(list.length() >= LONG, move || list.finish(cursor, None)).await
 }
 
 /// Checks that a workspace has reached a revision.

@@ -1,14 +1,13 @@
 //! Provider keys: a workspace's own credentials for model providers, sealed at rest.
 
 use super::access::Access;
-use super::change::{Attempt, Change};
+use super::change::Change;
 use super::records::{self, SealedKey, Stored, StoredProviderKey};
+use super::retry::Attempt;
 use super::{AgentCfg, Caller, no_member, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::named::OpenSet;
-use crate::model::{
-    Action, Actor, ActorType, Permission, Plan, Provider, ProviderKeyInfo, Success, TargetType, WorkspaceId,
-};
+use crate::model::{Action, Actor, Permission, Plan, Provider, ProviderKeyInfo, Success, TargetType, WorkspaceId};
 use crate::secret::ProviderCredential;
 use crate::validate::quoted;
 
@@ -217,10 +216,7 @@ impl AgentCfg {
         let Some(entry) = self.read(records::sealed_key(workspace, provider)).await? else {
             return Ok(Attempt::Done(Success::OK));
         };
-        let actor = Actor {
-            kind: ActorType::Operator,
-            id: operator.to_owned(),
-        };
+        let actor = Actor::operator(operator);
         let access = Access::without_membership(workspace, actor, entry.unchanged());
         self.remove_provider_key(&access, provider).await
     }

@@ -8,9 +8,9 @@
 
 use tokio::runtime::Handle;
 
-use super::change::Attempt;
 use super::pieces::Pieces;
-use super::records::{self, Entries, StoredRemoval, Transaction};
+use super::records::{self, Entries, StoredRemoval};
+use super::retry::Attempt;
 use super::{AgentCfg, Caller, no_member};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Permission, Success, WorkspaceId};
@@ -90,7 +90,8 @@ impl AgentCfg {
             name,
             deleted_at: self.now(),
         };
-        let transaction = Transaction::guarded_by(&access)
+        let transaction = access
+            .transaction()
             .check(found.unchanged())
             .delete(found.key)
             .put(marker, &stored)?;

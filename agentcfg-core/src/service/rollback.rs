@@ -2,8 +2,8 @@
 
 use super::agent_change::AgentChange;
 use super::agents::{agent_key, versioned};
-use super::change::Attempt;
 use super::records;
+use super::retry::Attempt;
 use super::versions::Found;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::Error;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::AgentCfg;
-use super::change::{Attempt, Change};
+use super::change::Change;
 use super::records::{self, Stored, StoredMasterKeys};
+use super::retry::Attempt;
 use crate::clock::Entropy;
 use crate::error::{Error, ErrorKind};
 use crate::vault::{KeyId, Vault};

@@ -10,8 +10,8 @@ pub use self::list::{StatusList, StatusPiece};
 pub(super) use self::shared::Statuses;
 pub(super) use self::table::{Delta, TablePosition};
 use self::table::{Table, entry};
-use super::change::Attempt;
-use super::records::{self, StoredStatus, Transaction};
+use super::records::{self, StoredStatus};
+use super::retry::Attempt;
 use super::{AgentCfg, Caller};
 use crate::error::Error;
 use crate::model::{AgentId, AgentStatus, IdRef, Permission, StatusReport, WorkspaceId};
@@ -105,7 +105,8 @@ impl AgentCfg {
             current_task_title: report.current_task_title.clone(),
             reported_at: self.now(),
         };
-        let transaction = Transaction::guarded_by(&access)
+        let transaction = access
+            .transaction()
             .check(unchanged)
             .put(records::status(access.workspace(), agent_id.as_str()), &stored)?;
         let reported = entry(agent.agent_id, &agent.display_name, Some(&stored));

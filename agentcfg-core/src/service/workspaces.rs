@@ -1,14 +1,15 @@
 //! Workspaces.
 
 use super::access::Access;
-use super::change::{Attempt, Change};
+use super::change::Change;
 use super::entry::Kind as CallerKind;
 use super::records::{self, Entries, Membership, Outcome, Stored};
+use super::retry::Attempt;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, Actor, ActorType, Member, NewWorkspace, Permission, Role, TargetType, Workspace, WorkspaceId,
-    WorkspacePatch, WorkspaceView,
+    Action, Actor, Member, NewWorkspace, Permission, Role, TargetType, Workspace, WorkspaceId, WorkspacePatch,
+    WorkspaceView,
 };
 use crate::validate::IntoValid;
 
@@ -157,7 +158,7 @@ impl AgentCfg {
             }
             access.require(Permission::WorkspaceManage)?;
             let access = if patch.plan.is_some() {
-                access.acting_as(operator_actor(user_id))
+                access.acting_as(Actor::operator(user_id))
             } else {
                 access
             };
@@ -173,7 +174,7 @@ impl AgentCfg {
         patch: &WorkspacePatch,
     ) -> Result<Attempt<Workspace>, Error> {
         let found = self.stored_workspace(id).await?;
-        let access = Access::without_membership(id, operator_actor(user_id), found.unchanged());
+        let access = Access::without_membership(id, Actor::operator(user_id), found.unchanged());
         self.try_update_workspace(&access, patch).await
     }
 
@@ -203,12 +204,5 @@ fn view(found: Stored<Workspace>, role: Option<Role>) -> WorkspaceView {
     WorkspaceView {
         workspace: found.value,
         role,
-    }
-}
-
-fn operator_actor(user_id: &str) -> Actor {
-    Actor {
-        kind: ActorType::Operator,
-        id: user_id.to_owned(),
     }
 }

@@ -240,6 +240,30 @@ impl fmt::Debug for Key {
     }
 }
 
+impl Key {
+    /// The keys outside the workspace's partition that belong to the record of this one.
+    pub(crate) fn linked(&self) -> Vec<Self> {
+        let Partition::Workspace(workspace) = self.partition() else {
+            return Vec::new();
+        };
+        let linked = Kind::ALL.into_iter().filter_map(|kind| {
+            let link = kind.link().filter(|link| link.to == self.kind())?;
+            let [partition, item] = [link.partition, link.item].map(|part| part.of(*workspace, self.item()));
+            Some(Self::global(partition, kind, item))
+        });
+        linked.collect()
+    }
+
+    /// The workspace whose record this is, or belongs to, as far as the key alone tells.
+    #[cfg(any(test, feature = "redb"))]
+    pub(crate) fn workspace(&self) -> Option<WorkspaceId> {
+        match self.partition() {
+            Partition::Workspace(workspace) => Some(*workspace),
+            Partition::Global(_) => self.kind().link()?.item.workspace(self.item()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -1,14 +1,13 @@
 //! The kinds of records, and which records outside a workspace belong to one.
 
-use super::{Key, Partition};
 use crate::model::WorkspaceId;
 
-/// What a [`Partition`] is kept by. Each [`Kind`] of record belongs to one of the two.
+/// What a [`Partition`](super::Partition) is kept by. Each [`Kind`] of record belongs to one of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PartitionKind {
-    /// By a workspace: [`Partition::Workspace`].
+    /// By a workspace: [`Partition::Workspace`](super::Partition::Workspace).
     Workspace,
-    /// By a text, outside any workspace: [`Partition::Global`].
+    /// By a text, outside any workspace: [`Partition::Global`](super::Partition::Global).
     Global,
 }
 
@@ -37,7 +36,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    fn of(self, workspace: WorkspaceId, item: &str) -> String {
+    pub(super) fn of(self, workspace: WorkspaceId, item: &str) -> String {
         match self {
             Self::Fixed(text) => text.to_owned(),
             Self::Item => item.to_owned(),
@@ -48,7 +47,7 @@ impl Part {
 
     /// The workspace in a text that was made so, where it names one.
     #[cfg(any(test, feature = "redb"))]
-    fn workspace(self, text: &str) -> Option<WorkspaceId> {
+    pub(super) fn workspace(self, text: &str) -> Option<WorkspaceId> {
         match self {
             Self::Fixed(_) | Self::Item => None,
             Self::Workspace => text.parse().ok(),
@@ -195,35 +194,11 @@ impl Kind {
     }
 }
 
-impl Key {
-    /// The keys outside the workspace's partition that belong to the record of this one.
-    pub(crate) fn linked(&self) -> Vec<Self> {
-        let Partition::Workspace(workspace) = self.partition() else {
-            return Vec::new();
-        };
-        let linked = Kind::ALL.into_iter().filter_map(|kind| {
-            let link = kind.link().filter(|link| link.to == self.kind())?;
-            let [partition, item] = [link.partition, link.item].map(|part| part.of(*workspace, self.item()));
-            Some(Self::global(partition, kind, item))
-        });
-        linked.collect()
-    }
-
-    /// The workspace whose record this is, or belongs to, as far as the key alone tells.
-    #[cfg(any(test, feature = "redb"))]
-    pub(crate) fn workspace(&self) -> Option<WorkspaceId> {
-        match self.partition() {
-            Partition::Workspace(workspace) => Some(*workspace),
-            Partition::Global(_) => self.kind().link()?.item.workspace(self.item()),
-        }
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::store::PartitionKind;
+    use crate::store::{Key, PartitionKind};
 
     #[test]
     fn links_lead_from_a_workspace_out_of_it() {

@@ -7,9 +7,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::keys::{ID, KeyId};
-use super::{NONCE, TAG};
 
 const HEAD: usize = 1 + ID;
+pub(super) const NONCE: usize = 24;
+pub(super) const TAG: usize = 16;
 
 /// An encrypted text. It reveals only the identifier of its master key, so it may be stored and shown.
 ///

@@ -65,6 +65,12 @@ impl Source {
         source
     }
 
+    /// The same source without one file. Paths still lead through it.
+    pub fn without(mut self, path: &str) -> Self {
+        self.files.retain(|file| file.path != path);
+        self
+    }
+
     /// The modules that a file uses, itself left out. Showing an item of another module is no use of it.
     pub fn uses(&self, file: &File) -> BTreeSet<Module> {
         let uses = self.paths(file).into_iter().filter(|(_, is_shown)| !is_shown);
@@ -203,10 +209,22 @@ fn tree(tokens: &[String], mut at: usize, before: &[String], paths: &mut Vec<Vec
 
 /// Leaves out inline modules of tests.
 fn without_tests(mut tokens: Vec<String>) -> Vec<String> {
-    const START: [&str; 10] = ["#", "[", "cfg", "(", "test", ")", "]", "mod", "tests", "{"];
-    while let Some(start) = tokens.windows(START.len()).position(|window| window == START) {
+    const MARK: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
+    const HEAD: [&str; 3] = ["mod", "tests", "{"];
+    let mut from = 0;
+    while let Some(found) = tokens[from..].windows(MARK.len()).position(|window| window == MARK) {
+        let start = from + found;
+        let mut end = start + MARK.len();
+        // Further attributes.
+        while tokens.get(end).is_some_and(|token| token == "#") {
+            end += 1 + tokens[end..].iter().take_while(|token| *token != "]").count();
+        }
+        from = start + 1;
+        if !tokens[end..].starts_with(&HEAD.map(str::to_owned)) {
+            continue;
+        }
+        end += HEAD.len();
         let mut depth = 1;
-        let mut end = start + START.len();
         while depth > 0 && end < tokens.len() {
             match tokens[end].as_str() {
                 "{" => depth += 1,
@@ -216,6 +234,7 @@ fn without_tests(mut tokens: Vec<String>) -> Vec<String> {
             end += 1;
         }
         tokens.drain(start..end);
+        from = start;
     }
     tokens
 }

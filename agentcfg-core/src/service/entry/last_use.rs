@@ -10,8 +10,8 @@ use tokio::runtime::Handle;
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::model::Timestamp;
-use crate::service::change::Rounds;
 use crate::service::records::{self, Outcome, StoredUse, Transaction};
+use crate::service::retry::Rounds;
 use crate::service::{AgentCfg, Inner};
 use crate::token;
 

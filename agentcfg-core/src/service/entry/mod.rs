@@ -18,6 +18,7 @@
 //! A revocation takes effect at once. What a [`Caller`] may do is decided again in each method of the service, on the
 //! current record ([`access`](super::access)).
 
+mod caller;
 mod hashing;
 mod key_table;
 pub(super) mod last_use;
@@ -27,20 +28,31 @@ mod prefetch;
 mod tests;
 mod verify;
 
-use std::fmt;
 use std::sync::Arc;
 
+pub use self::caller::Caller;
+pub(super) use self::caller::{ApiKeyCaller, Kind, UserSession, lacks, lacks_scope, unauthorized};
 use self::key_table::Known;
 pub(super) use self::key_table::{KeyFacts, KeyTable};
 pub(super) use self::last_use::LastUses;
 pub(super) use self::plaintext::Plaintexts;
 pub(super) use self::prefetch::Prefetch;
-use super::{AgentCfg, Counting};
+use self::prefetch::WorkspaceRecords;
+use super::AgentCfg;
+use super::records;
 use crate::clock::Moment;
-use crate::error::{Error, ErrorKind};
-use crate::model::{Actor, ActorType, Message, Permission, RateStatus, Timestamp, UserId, WorkspaceId};
-use crate::rate_limit::{RateDecision, RateLimited, Subject};
-use crate::token;
+use crate::error::Error;
+use crate::model::RateStatus;
+use crate::rate_limit::{MemoryLimiter, RateDecision, RateLimited, RateLimiter, Subject};
+use crate::token::{self, Parts};
+
+/// Where requests are counted.
+pub(super) enum Counting {
+    /// In this process: requests of users in this limiter, requests of API keys in the key table.
+    Here(MemoryLimiter),
+    /// In a limiter of the embedding app.
+    Elsewhere(Arc<dyn RateLimiter>),
+}
 
 /// An admitted request: its caller, and the figures of its rate window.
 ///
@@ -90,11 +102,6 @@ pub enum EntryError {
     /// The credential is valid and its limit is used up.
     #[error(transparent)]
     RateLimited(#[from] RateLimited),
-}
-
-/// The one message for every credential that is not valid, so that an attacker learns nothing from it.
-pub(super) fn unauthorized() -> Error {
-    Error::new(ErrorKind::Unauthorized, "invalid credentials")
 }
 
 impl AgentCfg {
@@ -184,6 +191,38 @@ impl AgentCfg {
         Ok(Entry { caller, rate })
     }
 
+    /// [`Self::enter`] on a remote store: steps 3 and 5 at the same time.
+    async fn enter_with_prefetch(&self, credential: &str, at: Moment) -> Result<Entry, EntryError> {
+        let known = Parts::of(credential).and_then(|text| Some((text.id, self.inner.keys.verified(&text)?)));
+        let (caller, decision, records) = match known {
+            Some((id, facts)) => {
+                let query = (
+                    records::api_key(id.as_str()).encoded(),
+                    records::revision(facts.workspace_id),
+                    records::workspace_plan(facts.workspace_id).encoded(),
+                );
+                let (read, decision) = tokio::join!(self.read(query), self.count_key(&id, facts.rate_limit, at));
+                let (record, revision, plan) = read?;
+                let caller = self.check_record(credential, record, None, at).await?;
+                let records = WorkspaceRecords {
+                    revision: Some(revision),
+                    plan,
+                };
+                (caller, decision, records)
+            }
+            None => {
+                let caller = self.identify(credential, at).await?;
+                let decision = self.count(&caller, at).await;
+                (caller, decision, WorkspaceRecords::default())
+            }
+        };
+        let rate = decision.into_result()?;
+        Ok(Entry {
+            caller: caller.with_prefetch(Prefetch::new(at, records)),
+            rate,
+        })
+    }
+
     /// Verifies a credential, an API key or a session token, and returns its caller.
     ///
     /// The caller may be kept. Each method that it is given to decides on the current state: calls with a revoked or expired
@@ -191,8 +230,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unauthorized`] with one same message for every credential that is not valid;
-    /// [`ErrorKind::Unavailable`] when it cannot be verified now.
+    /// [`ErrorKind::Unauthorized`](crate::ErrorKind::Unauthorized) with one same message for every credential that is not valid;
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) when it cannot be verified now.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -219,7 +258,7 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] when this is not a valid user id.
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) when this is not a valid user id.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -285,202 +324,5 @@ impl AgentCfg {
 
     pub(super) fn moment(&self) -> Moment {
         Moment::of(&*self.inner.clock)
-    }
-}
-
-/// An API key or a user whose credential was verified. See [`AgentCfg::authenticate`](crate::AgentCfg::authenticate).
-///
-/// It identifies the caller and carries no permissions: each method of the service decides on current records. Give it to the
-/// service that made it, or to another one on the same store.
-///
-/// ```
-/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-/// # fn main() -> Outcome { run(async |service, ada, studio| {
-/// assert_eq!(ada.user_id()?, "ada");
-/// assert_eq!(format!("{ada:?}"), "Caller(user \"ada\")");
-/// # Ok(()) }) }
-/// ```
-#[derive(Clone)]
-pub struct Caller {
-    pub(super) kind: Kind,
-    /// The reason that this caller gives for changes.
-    pub(super) message: Option<Message>,
-}
-
-#[derive(Clone)]
-pub(super) enum Kind {
-    ApiKey(ApiKeyCaller),
-    User { user_id: UserId, session: UserSession },
-}
-
-#[derive(Clone)]
-pub(super) struct ApiKeyCaller {
-    pub(super) id: token::Id,
-    /// The facts of its record on entry. Every use first checks whether they are still current.
-    pub(super) facts: KeyFacts,
-    pub(super) prefetch: Option<Arc<Prefetch>>,
-}
-
-/// The session of a user.
-#[derive(Debug, Clone, Default)]
-pub(super) struct UserSession {
-    /// When it ends; `None` for a user whom the embedding app has authenticated.
-    pub(super) expires_at: Option<Timestamp>,
-    /// The hash of the cookie, if it is a browser session.
-    pub(super) browser: Option<Arc<str>>,
-}
-
-impl Caller {
-    fn by_key(id: token::Id, facts: KeyFacts) -> Self {
-        let kind = Kind::ApiKey(ApiKeyCaller {
-            id,
-            facts,
-            prefetch: None,
-        });
-        Self { kind, message: None }
-    }
-
-    pub(super) fn user(user_id: UserId, session: UserSession) -> Self {
-        let kind = Kind::User { user_id, session };
-        Self { kind, message: None }
-    }
-
-    /// The same caller with what was read on entry, if it is an API key.
-    fn with_prefetch(mut self, prefetch: Arc<Prefetch>) -> Self {
-        if let Kind::ApiKey(key) = &mut self.kind {
-            key.prefetch = Some(prefetch);
-        }
-        self
-    }
-
-    /// The same caller, who gives this reason for a change: it is kept in the audit entry, and with the version if the
-    /// change makes one.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let ada = ada.with_message(Some("Not needed any more".parse()?));
-    /// service.delete_agent(&ada, Some(studio), "writer", &Precondition::None).await?;
-    /// let entry = service.audit_log(&ada, studio, 0, 1).await?.remove(0);
-    /// assert_eq!(entry.message.unwrap(), "Not needed any more");
-    /// # Ok(()) }) }
-    /// ```
-    #[must_use]
-    pub fn with_message(&self, message: Option<Message>) -> Self {
-        Self {
-            kind: self.kind.clone(),
-            message,
-        }
-    }
-
-    /// Refuses an API key whose scope, as it was on entry, lacks the permission. A user is never refused here: the role
-    /// depends on the workspace.
-    ///
-    /// It costs no read, so that a server can refuse early, before it reads a body. It grants nothing:
-    /// [`AgentCfg::authorize`](crate::AgentCfg::authorize) decides.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Forbidden`] when an API key's scope lacks the permission.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let eve = service.trusted_user("eve")?;
-    /// assert!(eve.check_scope(Permission::AgentsConfigure).is_ok(), "she has no scope that could lack it");
-    /// assert!(service.authorize(&eve, studio, Permission::AgentsConfigure).await.is_err());
-    /// # Ok(()) }) }
-    /// ```
-    pub fn check_scope(&self, permission: Permission) -> Result<(), Error> {
-        match &self.kind {
-            Kind::ApiKey(ApiKeyCaller { facts, .. }) if !facts.permissions.contains(permission) => Err(Error::new(
-                ErrorKind::Forbidden,
-                format!("an API key of scope {} lacks the permission {permission}", facts.scope),
-            )),
-            Kind::ApiKey(_) | Kind::User { .. } => Ok(()),
-        }
-    }
-
-    /// The user, when a session is required.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Forbidden`] for an API key.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// assert_eq!(ada.user_id()?.as_str(), "ada");
-    /// # Ok(()) }) }
-    /// ```
-    pub fn user_id(&self) -> Result<&UserId, Error> {
-        match &self.kind {
-            Kind::User { user_id, .. } => Ok(user_id),
-            Kind::ApiKey(_) => Err(Error::new(
-                ErrorKind::Forbidden,
-                "this needs a session token, API keys cannot do it",
-            )),
-        }
-    }
-
-    /// The workspace of an API key.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// assert_eq!(ada.key_workspace(), None, "a user may have many workspaces");
-    /// # Ok(()) }) }
-    /// ```
-    pub fn key_workspace(&self) -> Option<WorkspaceId> {
-        match &self.kind {
-            Kind::ApiKey(key) => Some(key.facts.workspace_id),
-            Kind::User { .. } => None,
-        }
-    }
-
-    /// When the credential expires; `None` for a key without an expiry, and for a user whom the embedding app has
-    /// authenticated.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// assert_eq!(ada.expires_at(), None, "the example authenticated her itself");
-    /// # Ok(()) }) }
-    /// ```
-    pub fn expires_at(&self) -> Option<Timestamp> {
-        match &self.kind {
-            Kind::ApiKey(key) => key.facts.expires_at(),
-            Kind::User { session, .. } => session.expires_at,
-        }
-    }
-
-    /// The actor of this caller's changes, for the audit log.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// assert_eq!(ada.actor(), Actor { kind: ActorType::User, id: "ada".into() });
-    /// # Ok(()) }) }
-    /// ```
-    pub fn actor(&self) -> Actor {
-        match &self.kind {
-            Kind::ApiKey(key) => Actor {
-                kind: ActorType::ApiKey,
-                id: key.id.as_str().to_owned(),
-            },
-            Kind::User { user_id, .. } => Actor {
-                kind: ActorType::User,
-                id: user_id.to_string(),
-            },
-        }
-    }
-}
-
-impl fmt::Debug for Caller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            Kind::ApiKey(key) => write!(f, "Caller(API key {})", key.id.as_str()),
-            Kind::User { user_id, .. } => write!(f, "Caller(user {user_id:?})"),
-        }
     }
 }

@@ -3,8 +3,8 @@
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
+use super::caller::unauthorized;
 use super::hashing::Hashing;
-use super::unauthorized;
 use crate::error::Error;
 use crate::service::AgentCfg;
 use crate::token::{self, Fingerprint};

@@ -9,11 +9,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Entry, EntryError};
 use crate::clock::Moment;
-use crate::service::AgentCfg;
-use crate::service::records::{self, Encoded, WorkspacePlan};
-use crate::token::Parts;
+use crate::service::records::{Encoded, WorkspacePlan};
 
 /// How long after the entry of its request a snapshot is used, in milliseconds of the steady clock.
 const MAX_AGE: i64 = 1000;
@@ -28,13 +25,13 @@ pub(in crate::service) struct Prefetch {
 
 /// Records of the key's workspace, each until it is taken.
 #[derive(Default)]
-struct WorkspaceRecords {
-    revision: Option<u64>,
-    plan: Option<Encoded<WorkspacePlan>>,
+pub(super) struct WorkspaceRecords {
+    pub(super) revision: Option<u64>,
+    pub(super) plan: Option<Encoded<WorkspacePlan>>,
 }
 
 impl Prefetch {
-    fn new(at: Moment, records: WorkspaceRecords) -> Arc<Self> {
+    pub(super) fn new(at: Moment, records: WorkspaceRecords) -> Arc<Self> {
         Arc::new(Self {
             read_at: at.steady_millis,
             is_claimed: AtomicBool::new(false),
@@ -59,39 +56,5 @@ impl Prefetch {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, WorkspaceRecords> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl AgentCfg {
-    /// [`AgentCfg::enter`] on a remote store.
-    pub(super) async fn enter_with_prefetch(&self, credential: &str, at: Moment) -> Result<Entry, EntryError> {
-        let known = Parts::of(credential).and_then(|text| Some((text.id, self.inner.keys.verified(&text)?)));
-        let (caller, decision, records) = match known {
-            Some((id, facts)) => {
-                let query = (
-                    records::api_key(id.as_str()).encoded(),
-                    records::revision(facts.workspace_id),
-                    records::workspace_plan(facts.workspace_id).encoded(),
-                );
-                let (read, decision) = tokio::join!(self.read(query), self.count_key(&id, facts.rate_limit, at));
-                let (record, revision, plan) = read?;
-                let caller = self.check_record(credential, record, None, at).await?;
-                let records = WorkspaceRecords {
-                    revision: Some(revision),
-                    plan,
-                };
-                (caller, decision, records)
-            }
-            None => {
-                let caller = self.identify(credential, at).await?;
-                let decision = self.count(&caller, at).await;
-                (caller, decision, WorkspaceRecords::default())
-            }
-        };
-        let rate = decision.into_result()?;
-        Ok(Entry {
-            caller: caller.with_prefetch(Prefetch::new(at, records)),
-            rate,
-        })
     }
 }

@@ -1,7 +1,7 @@
 //! Steps 3 and 4 of an entry: the check of an API key by its record, and of a session token by its verifier.
 
+use super::caller::{Caller, UserSession, unauthorized};
 use super::key_table::{KeyFacts, Verified};
-use super::{Caller, UserSession, unauthorized};
 use crate::clock::Moment;
 use crate::error::{Error, ErrorKind};
 use crate::service::AgentCfg;

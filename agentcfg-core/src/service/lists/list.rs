@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use tokio::sync::OnceCell;
 
-use super::single_flight::SingleFlight;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Agent, Cursor, Tag, Tagged};
 
@@ -17,8 +16,7 @@ const LARGE: usize = 64 << 10;
 /// The memory that a list takes besides its texts, with what is derived from its tag and its cursor.
 const OVERHEAD: usize = 2048;
 
-/// The active agents of a workspace at one revision, in the order of the list, with their JSON text.
-/// Clones share everything.
+/// The agents that a filter chose, in the order of the list, with their JSON text. Clones share everything.
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -39,7 +37,7 @@ pub struct AgentList {
 
 /// All agents of a workspace at one revision.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(in crate::service) struct Whole {
     pub(super) cursor: Cursor,
     /// The tag of the list of all agents.
     pub(super) tag: Tag,
@@ -55,8 +53,17 @@ pub(super) struct Whole {
     pub(super) agents: OnceLock<Vec<Agent>>,
     /// Another form of `json`, made on first use.
     pub(super) encoded: OnceCell<Bytes>,
-    /// The reading that it came out of, if it may be cached and shared.
-    pub(super) flight: Option<Arc<SingleFlight>>,
+    /// Where it is kept, if it may be cached and shared.
+    pub(super) cache: Option<Arc<dyn ListCache>>,
+}
+
+/// The cache of a list.
+pub(in crate::service) trait ListCache: std::fmt::Debug + Send + Sync {
+    /// Whether it has this list.
+    fn has(&self, list: &Arc<Whole>) -> bool;
+
+    /// The list takes more memory now.
+    fn update_size(&self, list: &Arc<Whole>);
 }
 
 /// Where one agent's texts end. Each starts where the one before ends; in `json` there is one byte between two.
@@ -150,7 +157,7 @@ impl AgentList {
         self.whole.cursor
     }
 
-    /// The tag of the list of all active agents at [`Self::revision`].
+    /// The tag of the list at [`Self::revision`].
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -376,16 +383,16 @@ impl AgentList {
 
     /// Tells the cache that the list takes more memory now.
     fn grew(&self) {
-        if let Some(flight) = &self.whole.flight {
-            flight.update_size(&self.whole);
+        if let Some(cache) = &self.whole.cache {
+            cache.update_size(&self.whole);
         }
     }
 
     /// A text of this list for a response, which may hold it for long. Until it is dropped, other requests find a list
     /// that is too large for the cache.
     fn shared(&self, text: Bytes) -> Bytes {
-        let Some(flight) = &self.whole.flight else { return text };
-        if text.len() < LARGE || flight.is_cached(&self.whole) {
+        let Some(cache) = &self.whole.cache else { return text };
+        if text.len() < LARGE || cache.has(&self.whole) {
             return text;
         }
         Bytes::from_owner(SharedText {
@@ -431,7 +438,7 @@ mod tests {
             names: "".into(),
             agents: OnceLock::new(),
             encoded: OnceCell::new(),
-            flight: None,
+            cache: None,
         };
         let error = AgentList::new(Arc::new(damaged)).agents().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Internal);

@@ -6,8 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use super::list::{AgentList, Row, Whole};
-use super::single_flight::SingleFlight;
+use super::list::{AgentList, ListCache, Row, Whole};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Agent, AgentId, Cursor, Tag, Timestamp};
 
@@ -53,8 +52,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The list in its order. One that came out of a single-flight reading may be cached and shared.
-    pub(in crate::service) fn finish(mut self, cursor: Cursor, flight: Option<Arc<SingleFlight>>) -> AgentList {
+    /// The list in its order, with where it is kept, if it may be cached and shared.
+    pub(in crate::service) fn finish(mut self, cursor: Cursor, cache: Option<Arc<dyn ListCache>>) -> AgentList {
         self.pieces.sort_unstable_by_key(|piece| piece.order);
         let mut json = Vec::with_capacity(self.text.len() + self.pieces.len().max(1) + 1);
         let mut names = String::with_capacity(self.pieces.iter().map(Piece::names).sum());
@@ -84,7 +83,7 @@ impl Writer {
             names: names.into(),
             agents: OnceLock::new(),
             encoded: OnceCell::new(),
-            flight,
+            cache,
         }))
     }
 }

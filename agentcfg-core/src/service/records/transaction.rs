@@ -7,7 +7,6 @@ use super::entity::{Entity, EntityKey, NumberKey};
 use crate::error::Error;
 use crate::model::WorkspaceId;
 use crate::service::AgentCfg;
-use crate::service::access::Access;
 use crate::store::{Batch, Check, CommitError, Write};
 
 /// Checks and writes that happen together or not at all.
@@ -39,11 +38,6 @@ pub(in crate::service) struct Done {
 }
 
 impl Transaction {
-    /// A transaction that is committed only if the basis of this access has not changed.
-    pub(in crate::service) fn guarded_by(access: &Access) -> Self {
-        Self::default().check(access.guard())
-    }
-
     /// Adds a condition.
     #[must_use]
     pub(in crate::service) fn check(mut self, check: Check) -> Self {

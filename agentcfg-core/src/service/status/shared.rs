@@ -8,8 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::super::AgentCfg;
 use super::super::access::Access;
-use super::super::blocking::blocking;
-use super::super::lists::LONG;
+use super::super::blocking::{LONG, blocking_if};
 use super::super::records::{self, StoredStatus};
 use super::list::{StatusList, Texts};
 use super::table::Table;
@@ -110,7 +109,7 @@ impl AgentCfg {
     pub(in crate::service) fn statuses(&self, access: &Access) -> Arc<Statuses> {
         let workspace = access.workspace();
         let make = || Statuses::new(workspace, self.store().track(workspace, Kind::Status));
-        self.inner.lists.statuses(workspace, make)
+        self.inner.cache.statuses(workspace, make)
     }
 
     /// The status list as text.
@@ -144,9 +143,9 @@ impl AgentCfg {
         let bytes = table.bytes() as u64;
         state.table = Some(table);
         // A weight in the cache must not change, so the table is inserted again when it has grown or shrunk.
-        if bytes.abs_diff(state.bytes) > state.bytes / 8 || !self.inner.lists.has_statuses(statuses.workspace) {
+        if bytes.abs_diff(state.bytes) > state.bytes / 8 || !self.inner.cache.has_statuses(statuses.workspace) {
             state.bytes = bytes;
-            self.inner.lists.keep_statuses(statuses.workspace, statuses, bytes);
+            self.inner.cache.keep_statuses(statuses.workspace, statuses, bytes);
         }
         Ok(StatusList::new(texts))
     }
@@ -229,14 +228,6 @@ impl Statuses {
         let (position, is_long) = (changed.position, changed.bytes() >= LONG);
         let table = blocking_if(is_long, move || table.apply(changed).map(|()| table)).await??;
         Ok((table, position))
-    }
-}
-
-/// Runs a computation in place, or on the blocking pool when it is long.
-async fn blocking_if<T: Send + 'static>(is_long: bool, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
-    match is_long {
-        true => blocking(work).await,
-        false => Ok(work()),
     }
 }
 

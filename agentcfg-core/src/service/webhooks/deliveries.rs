@@ -1,9 +1,10 @@
 //! Attempts: their records, their list, and the one of a test.
 
-use super::{Attempt, Found};
+use super::found::Found;
 use crate::error::Error;
 use crate::model::{Permission, Target, TargetType, Timestamp, WebhookDelivery, WebhookId, WorkspaceId};
 use crate::service::records::{self, EntityKey, Outcome, StoredWebhook, Transaction};
+use crate::service::retry::Attempt;
 use crate::service::{AgentCfg, Caller};
 use crate::webhook::{self, Answer, Outgoing, SigningSecret, Transport};
 

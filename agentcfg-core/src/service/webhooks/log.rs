@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::Found;
+use super::found::Found;
 use crate::error::Error;
 use crate::model::WorkspaceId;
 use crate::service::AgentCfg;

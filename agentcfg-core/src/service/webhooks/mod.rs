@@ -1,6 +1,8 @@
 //! Webhooks: create, list, change, delete, replay.
 
 mod deliveries;
+mod found;
+mod lanes;
 mod log;
 mod queue;
 mod secrets;
@@ -8,27 +10,21 @@ mod sender;
 mod session;
 
 use self::deliveries::kept_attempts;
-pub use self::sender::{SenderNumbers, WebhookSender};
+use self::found::{Found, changed};
+pub use self::lanes::SenderNumbers;
+pub use self::sender::WebhookSender;
 use super::access::Access;
-use super::change::{Attempt, Change};
-use super::records::{
-    self, Entries, Outcome, Previous, Stored, StoredSecret, StoredWebhook, WebhookPlace, WebhookState,
-};
+use super::records::{self, Entries, Outcome, Previous, StoredSecret, StoredWebhook, WebhookPlace, WebhookState};
+use super::retry::Attempt;
 use super::{AgentCfg, Caller, not_found};
 use crate::body::Change as _;
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, MAX_WEBHOOKS, NewWebhook, Permission, ReplayFrom, Success, TargetType, Timestamp, Webhook, WebhookId,
-    WebhookPatch, WebhookReplay, WebhookUrl, WebhookWithSecret, WorkspaceId,
+    Action, MAX_WEBHOOKS, NewWebhook, Permission, ReplayFrom, Success, Webhook, WebhookId, WebhookPatch, WebhookReplay,
+    WebhookUrl, WebhookWithSecret, WorkspaceId,
 };
 use crate::validate::{IntoValid, Invalid};
 use crate::webhook::SigningSecret;
-
-/// A webhook with its state, as one read found them.
-struct Found {
-    webhook: Stored<StoredWebhook>,
-    state: Stored<WebhookState>,
-}
 
 impl AgentCfg {
     /// The webhooks of a workspace in the order of their creation.
@@ -387,12 +383,6 @@ impl AgentCfg {
         Ok((access, found))
     }
 
-    async fn find_webhook(&self, workspace: WorkspaceId, id: WebhookId) -> Result<Option<Found>, Error> {
-        let keys = (records::webhook(workspace, id), records::webhook_state(workspace, id));
-        let (webhook, state) = self.read(keys).await?;
-        Ok(webhook.zip(state).map(|(webhook, state)| Found { webhook, state }))
-    }
-
     /// Whether this deployment sends webhooks to a URL.
     fn check_webhook_url(&self, url: &str) -> Result<(), Error> {
         let exceptions = &self.settings().webhook_allowed_hosts;
@@ -411,11 +401,6 @@ impl MovedCursor {
     fn of(webhook: &Webhook) -> Self {
         Self { cursor: webhook.cursor }
     }
-}
-
-/// A change of a webhook.
-fn changed(access: &Access, now: Timestamp, action: Action, id: WebhookId) -> Change<'_> {
-    Change::new(access, now, action, TargetType::Webhook, id.to_string())
 }
 
 fn same(one: &StoredWebhook, other: &StoredWebhook) -> bool {

@@ -3,10 +3,10 @@
 use super::deliveries::Secrets;
 use super::{changed, with_secret};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Action, Actor, ActorType, Permission, Success, Webhook, WebhookId, WebhookWithSecret, WorkspaceId};
+use crate::model::{Action, Actor, Permission, Success, Webhook, WebhookId, WebhookWithSecret, WorkspaceId};
 use crate::service::access::Access;
-use crate::service::change::Attempt;
 use crate::service::records::{self, StoredSecret, StoredWebhook, Transaction};
+use crate::service::retry::Attempt;
 use crate::service::{AgentCfg, Caller};
 use crate::vault::Vault;
 use crate::webhook::SigningSecret;
@@ -166,10 +166,7 @@ impl AgentCfg {
         let Some(found) = self.find_webhook(place.value.workspace_id, id).await? else {
             return Ok(Attempt::Raced);
         };
-        let actor = Actor {
-            kind: ActorType::Operator,
-            id: operator.to_owned(),
-        };
+        let actor = Actor::operator(operator);
         let access = Access::without_membership(place.value.workspace_id, actor, place.unchanged());
         self.remove_webhook(&access, found).await
     }

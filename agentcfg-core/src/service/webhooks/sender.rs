@@ -2,26 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::session::{self, End, Resources};
+use super::lanes::{Lanes, SenderNumbers};
+use super::session::{self, End, Kept, Resources, Signal};
 use crate::error::Error;
 use crate::model::{Timestamp, WebhookId, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::records::{self, Stored, WebhookState};
 use crate::webhook::Transport;
-
-/// How many webhooks are sent to at a time, and as many again whose receivers fail. Each has one attempt in flight.
-const SESSIONS: usize = 128;
-
-/// How many further attempts are in flight, of all sessions together. So the connections of a server are bounded, and each
-/// session goes on with at least one.
-const FURTHER_ATTEMPTS: usize = 384;
 
 /// How many webhooks are read at a time.
 const PAGE: usize = 500;
@@ -73,14 +67,6 @@ pub struct WebhookSender {
     turn: AtomicUsize,
 }
 
-/// What the sessions are told.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Signal {
-    ticks: u64,
-    /// No further attempt begins, and the sessions end.
-    pub(super) is_stopping: bool,
-}
-
 /// What the sender remembers of a webhook, so that an idle one costs no more than the read of its version.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
@@ -99,111 +85,6 @@ struct Known {
     is_active: bool,
 }
 
-/// The state of a webhook as the sender has seen it, for the decision whether a session may take the lease.
-pub(super) struct Kept {
-    version: u64,
-}
-
-impl Kept {
-    /// How long a lease is kept without a commit of its holder, in milliseconds. Each process measures it on its own steady
-    /// clock from the moment at which it first saw the state, so clocks that differ do no harm.
-    const LEASE: i64 = 20_000;
-
-    /// Whether the lease in this state may be taken: it is free, or the one that has been waited for.
-    pub(super) fn may_take(&self, state: &Stored<WebhookState>, holder: &str) -> bool {
-        match state.value.lease.as_deref() {
-            None => true,
-            Some(other) => other == holder || state.version == self.version,
-        }
-    }
-}
-
-/// The places for sessions. Webhooks whose receivers fail have places of their own, so that they delay no other.
-pub(super) struct Lanes {
-    healthy: Arc<Semaphore>,
-    failing: Arc<Semaphore>,
-    further: Arc<Semaphore>,
-    pub(super) numbers: SenderNumbers,
-}
-
-impl Lanes {
-    fn of(&self, is_failing: bool) -> &Arc<Semaphore> {
-        if is_failing { &self.failing } else { &self.healthy }
-    }
-
-    fn enter(&self, is_failing: bool) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(self.of(is_failing)).try_acquire_owned().ok()
-    }
-
-    /// A place for an attempt that is not the only one of its session.
-    pub(super) fn slot(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.further).try_acquire_owned().ok()
-    }
-
-    /// Moves a session to the lane that it belongs to now. False when that one is full.
-    pub(super) fn fit(&self, permit: &mut OwnedSemaphorePermit, is_failing: bool) -> bool {
-        if Arc::ptr_eq(permit.semaphore(), self.of(is_failing)) {
-            return true;
-        }
-        match self.enter(is_failing) {
-            Some(entered) => {
-                *permit = entered;
-                true
-            }
-            None => false,
-        }
-    }
-}
-
-/// What a sender has counted since its start, for metrics. Clones count the same.
-///
-/// ```
-/// use agentcfg_core::service::SenderNumbers;
-/// let numbers = SenderNumbers::default();
-/// assert_eq!((numbers.delivered(), numbers.failed(), numbers.given_up(), numbers.lag()), (0, 0, 0, 0));
-/// ```
-#[derive(Debug, Clone, Default)]
-pub struct SenderNumbers(Arc<Counts>);
-
-#[derive(Debug, Default)]
-struct Counts {
-    delivered: AtomicU64,
-    failed: AtomicU64,
-    given_up: AtomicU64,
-    lag: AtomicU64,
-}
-
-impl SenderNumbers {
-    /// Attempts that the receiver has answered with 2xx.
-    pub fn delivered(&self) -> u64 {
-        self.0.delivered.load(Ordering::Relaxed)
-    }
-
-    /// Attempts that failed.
-    pub fn failed(&self) -> u64 {
-        self.0.failed.load(Ordering::Relaxed)
-    }
-
-    /// Events that were given up after the last attempt.
-    pub fn given_up(&self) -> u64 {
-        self.0.given_up.load(Ordering::Relaxed)
-    }
-
-    /// Revisions that the enabled webhooks of all workspaces have not read yet, as of the last [`WebhookSender::tick`].
-    pub fn lag(&self) -> u64 {
-        self.0.lag.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn count(&self, is_success: bool) {
-        let counter = if is_success { &self.0.delivered } else { &self.0.failed };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn count_given_up(&self) {
-        self.0.given_up.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 impl WebhookSender {
     /// A sender for the webhooks of a service.
     ///
@@ -217,12 +98,7 @@ impl WebhookSender {
             transport,
             holder: name.simple().to_string().into(),
             signal: watch::Sender::default(),
-            lanes: Arc::new(Lanes {
-                healthy: Arc::new(Semaphore::new(SESSIONS)),
-                failing: Arc::new(Semaphore::new(SESSIONS)),
-                further: Arc::new(Semaphore::new(FURTHER_ATTEMPTS)),
-                numbers: SenderNumbers::default(),
-            }),
+            lanes: Arc::default(),
             known: Arc::default(),
             sessions: tokio::sync::Mutex::default(),
             turn: AtomicUsize::new(0),
@@ -259,7 +135,7 @@ impl WebhookSender {
             lag += self.examine(&enabled, &mut due).await?;
         }
         self.known().retain(|id, known| known.is_active || seen.contains(id));
-        self.lanes.numbers.0.lag.store(lag, Ordering::Relaxed);
+        self.lanes.numbers.set_lag(lag);
         if !due.is_empty() {
             // Each time another webhook is the first, so that none is always too late for a place.
             let turn = self.turn.fetch_add(1, Ordering::Relaxed) % due.len();

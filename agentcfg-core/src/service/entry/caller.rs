@@ -1,0 +1,215 @@
+//! Callers: who sends a request, once the credential was verified.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::key_table::KeyFacts;
+use super::prefetch::Prefetch;
+use crate::error::{Error, ErrorKind};
+use crate::model::{Actor, Message, Permission, Scope, Timestamp, UserId, WorkspaceId};
+use crate::token;
+
+/// The one message for every credential that is not valid, so that an attacker learns nothing from it.
+pub(in crate::service) fn unauthorized() -> Error {
+    Error::new(ErrorKind::Unauthorized, "invalid credentials")
+}
+
+/// The refusal of an API key whose scope lacks a permission.
+pub(in crate::service) fn lacks_scope(scope: Scope, permission: Permission) -> Error {
+    lacks(format_args!("an API key of scope {scope}"), permission)
+}
+
+/// The refusal of a caller that lacks a permission.
+pub(in crate::service) fn lacks(who: impl fmt::Display, permission: Permission) -> Error {
+    Error::new(ErrorKind::Forbidden, format!("{who} lacks the permission {permission}"))
+}
+
+/// An API key or a user whose credential was verified. See [`AgentCfg::authenticate`](crate::AgentCfg::authenticate).
+///
+/// It identifies the caller and carries no permissions: each method of the service decides on current records. Give it to the
+/// service that made it, or to another one on the same store.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+/// # fn main() -> Outcome { run(async |service, ada, studio| {
+/// assert_eq!(ada.user_id()?, "ada");
+/// assert_eq!(format!("{ada:?}"), "Caller(user \"ada\")");
+/// # Ok(()) }) }
+/// ```
+#[derive(Clone)]
+pub struct Caller {
+    pub(in crate::service) kind: Kind,
+    /// The reason that this caller gives for changes.
+    pub(in crate::service) message: Option<Message>,
+}
+
+#[derive(Clone)]
+pub(in crate::service) enum Kind {
+    ApiKey(ApiKeyCaller),
+    User { user_id: UserId, session: UserSession },
+}
+
+#[derive(Clone)]
+pub(in crate::service) struct ApiKeyCaller {
+    pub(in crate::service) id: token::Id,
+    /// The facts of its record on entry. Every use first checks whether they are still current.
+    pub(in crate::service) facts: KeyFacts,
+    pub(in crate::service) prefetch: Option<Arc<Prefetch>>,
+}
+
+/// The session of a user.
+#[derive(Debug, Clone, Default)]
+pub(in crate::service) struct UserSession {
+    /// When it ends; `None` for a user whom the embedding app has authenticated.
+    pub(in crate::service) expires_at: Option<Timestamp>,
+    /// The hash of the cookie, if it is a browser session.
+    pub(in crate::service) browser: Option<Arc<str>>,
+}
+
+impl Caller {
+    pub(super) fn by_key(id: token::Id, facts: KeyFacts) -> Self {
+        let kind = Kind::ApiKey(ApiKeyCaller {
+            id,
+            facts,
+            prefetch: None,
+        });
+        Self { kind, message: None }
+    }
+
+    pub(in crate::service) fn user(user_id: UserId, session: UserSession) -> Self {
+        let kind = Kind::User { user_id, session };
+        Self { kind, message: None }
+    }
+
+    /// The same caller with what was read on entry, if it is an API key.
+    pub(super) fn with_prefetch(mut self, prefetch: Arc<Prefetch>) -> Self {
+        if let Kind::ApiKey(key) = &mut self.kind {
+            key.prefetch = Some(prefetch);
+        }
+        self
+    }
+
+    /// The same caller, who gives this reason for a change: it is kept in the audit entry, and with the version if the
+    /// change makes one.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let ada = ada.with_message(Some("Not needed any more".parse()?));
+    /// service.delete_agent(&ada, Some(studio), "writer", &Precondition::None).await?;
+    /// let entry = service.audit_log(&ada, studio, 0, 1).await?.remove(0);
+    /// assert_eq!(entry.message.unwrap(), "Not needed any more");
+    /// # Ok(()) }) }
+    /// ```
+    #[must_use]
+    pub fn with_message(&self, message: Option<Message>) -> Self {
+        Self {
+            kind: self.kind.clone(),
+            message,
+        }
+    }
+
+    /// Refuses an API key whose scope, as it was on entry, lacks the permission. A user is never refused here: the role
+    /// depends on the workspace.
+    ///
+    /// It costs no read, so that a server can refuse early, before it reads a body. It grants nothing:
+    /// [`AgentCfg::authorize`](crate::AgentCfg::authorize) decides.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] when an API key's scope lacks the permission.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let eve = service.trusted_user("eve")?;
+    /// assert!(eve.check_scope(Permission::AgentsConfigure).is_ok(), "she has no scope that could lack it");
+    /// assert!(service.authorize(&eve, studio, Permission::AgentsConfigure).await.is_err());
+    /// # Ok(()) }) }
+    /// ```
+    pub fn check_scope(&self, permission: Permission) -> Result<(), Error> {
+        match &self.kind {
+            Kind::ApiKey(ApiKeyCaller { facts, .. }) if !facts.permissions.contains(permission) => {
+                Err(lacks_scope(facts.scope, permission))
+            }
+            Kind::ApiKey(_) | Kind::User { .. } => Ok(()),
+        }
+    }
+
+    /// The user, when a session is required.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] for an API key.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(ada.user_id()?.as_str(), "ada");
+    /// # Ok(()) }) }
+    /// ```
+    pub fn user_id(&self) -> Result<&UserId, Error> {
+        match &self.kind {
+            Kind::User { user_id, .. } => Ok(user_id),
+            Kind::ApiKey(_) => Err(Error::new(
+                ErrorKind::Forbidden,
+                "this needs a session token, API keys cannot do it",
+            )),
+        }
+    }
+
+    /// The workspace of an API key.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(ada.key_workspace(), None, "a user may have many workspaces");
+    /// # Ok(()) }) }
+    /// ```
+    pub fn key_workspace(&self) -> Option<WorkspaceId> {
+        match &self.kind {
+            Kind::ApiKey(key) => Some(key.facts.workspace_id),
+            Kind::User { .. } => None,
+        }
+    }
+
+    /// When the credential expires; `None` for a key without an expiry, and for a user whom the embedding app has
+    /// authenticated.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(ada.expires_at(), None, "the example authenticated her itself");
+    /// # Ok(()) }) }
+    /// ```
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        match &self.kind {
+            Kind::ApiKey(key) => key.facts.expires_at(),
+            Kind::User { session, .. } => session.expires_at,
+        }
+    }
+
+    /// The actor of this caller's changes, for the audit log.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(ada.actor(), Actor { kind: ActorType::User, id: "ada".into() });
+    /// # Ok(()) }) }
+    /// ```
+    pub fn actor(&self) -> Actor {
+        match &self.kind {
+            Kind::ApiKey(key) => Actor::api_key(key.id.as_str()),
+            Kind::User { user_id, .. } => Actor::user(user_id.as_str()),
+        }
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::ApiKey(key) => write!(f, "Caller(API key {})", key.id.as_str()),
+            Kind::User { user_id, .. } => write!(f, "Caller(user {user_id:?})"),
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The cache of lists and of status tables, and the single-flight of a list: one request reads it at a time.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use quick_cache::Weighter;
+
+use super::super::status::Statuses;
+use super::list::{AgentList, ListCache, Whole};
+use crate::model::{AgentState, WorkspaceId};
+use crate::store::Stamp;
+
+/// The cached lists and tables, bounded by the memory that they take together.
+pub(in crate::service) struct Cache {
+    held: quick_cache::sync::Cache<CacheKey, Held, BySize>,
+    flights: Mutex<HashMap<ListOf, Weak<SingleFlight>>>,
+    /// The tables that are in the cache or in use.
+    statuses: Mutex<HashMap<WorkspaceId, Weak<Statuses>>>,
+}
+
+/// Which list: those agents of this workspace that are in this state.
+pub(in crate::service) type ListOf = (WorkspaceId, AgentState);
+
+/// What an entry of the cache is of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum CacheKey {
+    List(ListOf),
+    Statuses(WorkspaceId),
+}
+
+/// An entry of the cache. Its weight is the memory that it took when it was inserted, and must not change.
+#[derive(Clone)]
+enum Held {
+    List(Cached),
+    Statuses { shared: Arc<Statuses>, bytes: u64 },
+}
+
+/// A cached list.
+#[derive(Clone)]
+pub(in crate::service) struct Cached {
+    list: Arc<Whole>,
+    bytes: u64,
+    /// The validity token: it tells without a read whether the list's revision is the current one.
+    pub(in crate::service) stamp: Option<Stamp>,
+}
+
+impl Cached {
+    pub(in crate::service) fn list(&self) -> AgentList {
+        AgentList::new(Arc::clone(&self.list))
+    }
+}
+
+/// The initial capacity of the table; it grows on demand.
+const FIRST_LISTS: usize = 64;
+
+#[derive(Clone)]
+struct BySize;
+
+impl Weighter<CacheKey, Held> for BySize {
+    fn weight(&self, _: &CacheKey, held: &Held) -> u64 {
+        match held {
+            Held::List(cached) => cached.bytes,
+            Held::Statuses { bytes, .. } => *bytes,
+        }
+    }
+}
+
+impl Cache {
+    pub(in crate::service) fn new(bytes: u64) -> Arc<Self> {
+        Arc::new(Self {
+            held: quick_cache::sync::Cache::with_weighter(FIRST_LISTS, bytes, BySize),
+            flights: Mutex::default(),
+            statuses: Mutex::default(),
+        })
+    }
+
+    /// The cached list, of any revision.
+    pub(in crate::service) fn get(&self, of: ListOf) -> Option<Cached> {
+        match self.held.get(&CacheKey::List(of))? {
+            Held::List(cached) => Some(cached),
+            Held::Statuses { .. } => None,
+        }
+    }
+
+    /// Inserts a list, in place of an older one. The stamp is that of the workspace's revision, taken before it was
+    /// read.
+    pub(in crate::service) fn keep(&self, of: ListOf, list: &AgentList, stamp: Option<Stamp>) {
+        self.put(of, list.whole(), stamp);
+    }
+
+    /// The reading of a list that is under way, or a new one.
+    pub(in crate::service) fn flight(self: &Arc<Self>, of: ListOf) -> Arc<SingleFlight> {
+        let mut flights = self.flights();
+        let known = flights.get(&of).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let flight = Arc::new(SingleFlight::new(of, Arc::downgrade(self)));
+            flights.insert(of, Arc::downgrade(&flight));
+            flight
+        })
+    }
+
+    /// Removes a reading that has ended, unless a new one has begun meanwhile.
+    fn remove_flight(&self, of: ListOf) {
+        let mut flights = self.flights();
+        if flights.get(&of).is_some_and(|flight| flight.strong_count() == 0) {
+            flights.remove(&of);
+        }
+    }
+
+    /// The cached entry, if it is this list.
+    fn cached(&self, of: ListOf, list: &Arc<Whole>) -> Option<Cached> {
+        match self.held.peek(&CacheKey::List(of))? {
+            Held::List(cached) => Some(cached).filter(|cached| Arc::ptr_eq(&cached.list, list)),
+            Held::Statuses { .. } => None,
+        }
+    }
+
+    /// Inserts a list that grew again, with its new weight.
+    fn update_size(&self, of: ListOf, list: &Arc<Whole>) {
+        if let Some(cached) = self.cached(of, list) {
+            self.put(of, list, cached.stamp);
+        }
+    }
+
+    fn put(&self, of: ListOf, list: &Arc<Whole>, stamp: Option<Stamp>) {
+        let cached = Cached {
+            list: Arc::clone(list),
+            bytes: list.bytes() as u64,
+            stamp,
+        };
+        self.held.insert(CacheKey::List(of), Held::List(cached));
+    }
+
+    /// The table of a workspace that is in the cache or in use, or a new one.
+    pub(in crate::service) fn statuses(&self, of: WorkspaceId, make: impl FnOnce() -> Statuses) -> Arc<Statuses> {
+        if let Some(Held::Statuses { shared, .. }) = self.held.get(&CacheKey::Statuses(of)) {
+            return shared;
+        }
+        let mut tables = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = tables.get(&of).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            tables.retain(|_, table| table.strong_count() > 0);
+            let made = Arc::new(make());
+            tables.insert(of, Arc::downgrade(&made));
+            made
+        })
+    }
+
+    /// Whether the table of a workspace is in the cache.
+    pub(in crate::service) fn has_statuses(&self, of: WorkspaceId) -> bool {
+        self.held.contains_key(&CacheKey::Statuses(of))
+    }
+
+    /// Inserts a table that takes so much memory.
+    pub(in crate::service) fn keep_statuses(&self, of: WorkspaceId, shared: &Arc<Statuses>, bytes: u64) {
+        let shared = Arc::clone(shared);
+        self.held
+            .insert(CacheKey::Statuses(of), Held::Statuses { shared, bytes });
+    }
+
+    fn flights(&self) -> MutexGuard<'_, HashMap<ListOf, Weak<SingleFlight>>> {
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Cache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cache").finish_non_exhaustive()
+    }
+}
+
+/// The reading of one list, which one request does for all concurrent ones. It exists while a request waits for
+/// it, or holds a list that it read.
+#[derive(Debug)]
+pub(in crate::service) struct SingleFlight {
+    of: ListOf,
+    cache: Weak<Cache>,
+    failures: AtomicU64,
+    /// The request that holds the lock reads.
+    lead: tokio::sync::Mutex<Last>,
+}
+
+/// The last list that was read, as long as a request holds it: also one that is too large for the cache.
+#[derive(Debug, Default)]
+pub(in crate::service) struct Last(Weak<Whole>);
+
+impl Last {
+    /// The list, unless it is older than this revision.
+    pub(in crate::service) fn since(&self, revision: u64) -> Option<AgentList> {
+        let list = self.0.upgrade().filter(|list| list.cursor.revision() >= revision)?;
+        Some(AgentList::new(list))
+    }
+
+    pub(in crate::service) fn set(&mut self, list: &AgentList) {
+        self.0 = Arc::downgrade(list.whole());
+    }
+}
+
+impl SingleFlight {
+    pub(super) fn new(of: ListOf, cache: Weak<Cache>) -> Self {
+        Self {
+            of,
+            cache,
+            failures: AtomicU64::new(0),
+            lead: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Waits until this request may read. If a request is cancelled while it waits or reads, the next one goes on.
+    pub(in crate::service) async fn lead(&self) -> tokio::sync::MutexGuard<'_, Last> {
+        self.lead.lock().await
+    }
+
+    /// How many attempts failed so far.
+    pub(in crate::service) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::service) fn failed(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl ListCache for SingleFlight {
+    fn has(&self, list: &Arc<Whole>) -> bool {
+        self.cache
+            .upgrade()
+            .is_some_and(|cache| cache.cached(self.of, list).is_some())
+    }
+
+    fn update_size(&self, list: &Arc<Whole>) {
+        if let Some(cache) = self.cache.upgrade() {
+            cache.update_size(self.of, list);
+        }
+    }
+}
+
+impl Drop for SingleFlight {
+    fn drop(&mut self) {
+        if let Some(cache) = self.cache.upgrade() {
+            cache.remove_flight(self.of);
+        }
+    }
+}
