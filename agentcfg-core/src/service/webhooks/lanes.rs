@@ -1,7 +1,7 @@
 //! How many sessions and attempts there are at a time, and what they have counted.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -14,17 +14,32 @@ const FURTHER_ATTEMPTS: usize = 384;
 
 /// The places for sessions. Webhooks whose receivers fail have places of their own, so that they delay no other.
 pub(super) struct Lanes {
-    healthy: Arc<Semaphore>,
-    failing: Arc<Semaphore>,
+    healthy: Lane,
+    failing: Lane,
     further: Arc<Semaphore>,
     pub(super) numbers: SenderNumbers,
+}
+
+/// Some places, and whether a webhook waits for one.
+struct Lane {
+    places: Arc<Semaphore>,
+    is_crowded: AtomicBool,
+}
+
+impl Default for Lane {
+    fn default() -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(SESSIONS)),
+            is_crowded: AtomicBool::new(false),
+        }
+    }
 }
 
 impl Default for Lanes {
     fn default() -> Self {
         Self {
-            healthy: Arc::new(Semaphore::new(SESSIONS)),
-            failing: Arc::new(Semaphore::new(SESSIONS)),
+            healthy: Lane::default(),
+            failing: Lane::default(),
             further: Arc::new(Semaphore::new(FURTHER_ATTEMPTS)),
             numbers: SenderNumbers::default(),
         }
@@ -32,12 +47,31 @@ impl Default for Lanes {
 }
 
 impl Lanes {
-    fn of(&self, is_failing: bool) -> &Arc<Semaphore> {
+    fn of(&self, is_failing: bool) -> &Lane {
         if is_failing { &self.failing } else { &self.healthy }
     }
 
+    /// A place for a session. When there is none, the lane counts as crowded.
     pub(super) fn enter(&self, is_failing: bool) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(self.of(is_failing)).try_acquire_owned().ok()
+        let lane = self.of(is_failing);
+        let permit = Arc::clone(&lane.places).try_acquire_owned().ok();
+        if permit.is_none() {
+            lane.is_crowded.store(true, Ordering::Relaxed);
+        }
+        permit
+    }
+
+    /// Whether a webhook has found no place in the lane of this session since the last [`Self::look_again`].
+    pub(super) fn is_crowded(&self, permit: &OwnedSemaphorePermit) -> bool {
+        let is_failing = Arc::ptr_eq(permit.semaphore(), &self.failing.places);
+        self.of(is_failing).is_crowded.load(Ordering::Relaxed)
+    }
+
+    /// No lane counts as crowded until a webhook finds no place in it.
+    pub(super) fn look_again(&self) {
+        for lane in [&self.healthy, &self.failing] {
+            lane.is_crowded.store(false, Ordering::Relaxed);
+        }
     }
 
     /// A place for an attempt that is not the only one of its session.
@@ -47,7 +81,7 @@ impl Lanes {
 
     /// Moves a session to the lane that it belongs to now. False when that one is full.
     pub(super) fn fit(&self, permit: &mut OwnedSemaphorePermit, is_failing: bool) -> bool {
-        if Arc::ptr_eq(permit.semaphore(), self.of(is_failing)) {
+        if Arc::ptr_eq(permit.semaphore(), &self.of(is_failing).places) {
             return true;
         }
         match self.enter(is_failing) {

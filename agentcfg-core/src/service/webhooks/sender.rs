@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -64,7 +63,6 @@ pub struct WebhookSender {
     lanes: Arc<Lanes>,
     known: Arc<Mutex<HashMap<WebhookId, Known>>>,
     sessions: tokio::sync::Mutex<JoinSet<()>>,
-    turn: AtomicUsize,
 }
 
 /// What the sender remembers of a webhook, so that an idle one costs no more than the read of its version.
@@ -82,7 +80,17 @@ struct Known {
     since: i64,
     /// The steady time before which no session begins.
     not_before: i64,
+    /// The steady time at which the last session began.
+    began_at: Option<i64>,
     is_active: bool,
+}
+
+/// A webhook with something to send.
+struct Due {
+    /// As in [`Known`].
+    began_at: Option<i64>,
+    workspace: WorkspaceId,
+    id: WebhookId,
 }
 
 impl WebhookSender {
@@ -101,7 +109,6 @@ impl WebhookSender {
             lanes: Arc::default(),
             known: Arc::default(),
             sessions: tokio::sync::Mutex::default(),
-            turn: AtomicUsize::new(0),
         })
     }
 
@@ -136,13 +143,11 @@ impl WebhookSender {
         }
         self.known().retain(|id, known| known.is_active || seen.contains(id));
         self.lanes.numbers.set_lag(lag);
-        if !due.is_empty() {
-            // Each time another webhook is the first, so that none is always too late for a place.
-            let turn = self.turn.fetch_add(1, Ordering::Relaxed) % due.len();
-            due.rotate_left(turn);
-            for (workspace, id) in due {
-                self.begin(workspace, id).await;
-            }
+        // Those that have waited longest are first, so that none is always too late for a place.
+        due.sort_by_key(|due| due.began_at);
+        self.lanes.look_again();
+        for Due { workspace, id, .. } in due {
+            self.begin(workspace, id).await;
         }
         Ok(())
     }
@@ -160,11 +165,7 @@ impl WebhookSender {
     }
 
     /// Adds the webhooks with something to send to `due`. Returns how many revisions they have not read.
-    async fn examine(
-        &self,
-        webhooks: &[(WorkspaceId, WebhookId)],
-        due: &mut Vec<(WorkspaceId, WebhookId)>,
-    ) -> Result<u64, Error> {
+    async fn examine(&self, webhooks: &[(WorkspaceId, WebhookId)], due: &mut Vec<Due>) -> Result<u64, Error> {
         let workspaces: HashSet<WorkspaceId> = webhooks.iter().map(|(workspace, _)| *workspace).collect();
         let workspaces: Vec<WorkspaceId> = workspaces.into_iter().collect();
         let heads = workspaces.iter().map(|workspace| records::revision(*workspace));
@@ -187,7 +188,11 @@ impl WebhookSender {
             }
             lag += head.saturating_sub(known.position);
             if known.is_due(head, now, steady, self.service.inner.remote_store) {
-                due.push((*workspace, *id));
+                due.push(Due {
+                    began_at: known.began_at,
+                    workspace: *workspace,
+                    id: *id,
+                });
             }
         }
         Ok(lag)
@@ -211,6 +216,7 @@ impl WebhookSender {
         };
         if let Some(known) = self.known().get_mut(&id) {
             known.is_active = true;
+            known.began_at = Some(self.service.inner.clock.steady_millis());
         }
         let mut active = Active {
             all: Arc::clone(&self.known),
@@ -273,6 +279,7 @@ impl Known {
             is_leased: state.value.lease.as_deref().is_some_and(|other| other != holder),
             since: steady,
             not_before: self.not_before,
+            began_at: self.began_at,
             is_active: false,
         };
     }

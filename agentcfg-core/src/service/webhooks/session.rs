@@ -35,6 +35,10 @@ const RENEWED_AFTER: i64 = 5_000;
 /// the process is likely to last.
 const HELD: i64 = 12_000;
 
+/// How long a session goes on while another webhook waits for a place, in milliseconds. Then it ends, and waits for a place
+/// itself.
+const TURN: i64 = 10_000;
+
 /// How a session ended.
 pub(super) enum End {
     /// There was nothing to send up to this revision. Nothing was stored.
@@ -96,6 +100,8 @@ pub(super) struct Session {
     recorded: u64,
     /// The steady time at which the last successful commit began.
     renewed_at: i64,
+    /// The steady time at which the session began.
+    began_at: i64,
     /// Whether the last commit failed, because storage is not available.
     is_stalled: bool,
     /// Whether no further attempt may begin.
@@ -157,6 +163,7 @@ pub(super) async fn run(
         let previous = service.previous_event(&found, queue.position()).await?;
         queue.set_previous(previous);
     }
+    let began_at = service.inner.clock.steady_millis();
     let mut session = Session {
         epoch: service.epoch().await?,
         secrets: Arc::new(service.open_secrets(&found.webhook.value)?),
@@ -165,7 +172,8 @@ pub(super) async fn run(
         in_flight: JoinSet::new(),
         unrecorded: Vec::new(),
         recorded: found.state.value.recorded,
-        renewed_at: service.inner.clock.steady_millis(),
+        renewed_at: began_at,
+        began_at,
         is_stalled: false,
         is_ending: false,
         webhook: found.webhook,
@@ -191,7 +199,7 @@ impl Session {
                     return self.disable(reason).await;
                 }
             }
-            self.is_ending |= self.resources.signal.borrow().is_stopping;
+            self.is_ending |= self.resources.signal.borrow().is_stopping || self.must_make_room();
             let (ordered, is_new) = (self.webhook.value.ordered, !self.unrecorded.is_empty());
             // The next event of an ordered webhook is not sent before the last one is recorded.
             if ordered && is_new && !self.try_save().await? {
@@ -283,6 +291,12 @@ impl Session {
             self.send(pending, &event, slot)?;
         }
         Ok(true)
+    }
+
+    /// Whether the session has had its turn, and another webhook waits for a place.
+    fn must_make_room(&self) -> bool {
+        let Resources { lanes, permit, .. } = &self.resources;
+        lanes.is_crowded(permit) && self.service().inner.clock.steady_millis() - self.began_at >= TURN
     }
 
     /// A place for one more attempt: the first of a session needs none, the others share those of the server.

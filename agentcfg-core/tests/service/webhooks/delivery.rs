@@ -273,6 +273,56 @@ async fn a_receiver_that_does_not_answer_delays_no_other() {
 }
 
 #[tokio::test]
+async fn slow_receivers_give_up_their_places_to_webhooks_that_wait() {
+    let hooks = Hooks::new().await;
+    let slow = "https://slow.example.com/";
+    let gate = hooks.receiver.gate(slow);
+    let mallory = hooks.service.trusted_user("mallory").unwrap();
+    // More webhooks than there are places, in as many workspaces as that takes.
+    for number in 0..7 {
+        let name = format!("Slow {number}");
+        let workspace = hooks
+            .service
+            .create_workspace(&mallory, NewWorkspace { name })
+            .await
+            .unwrap()
+            .id;
+        for _ in 0..20 {
+            let new = NewWebhook::new(workspace, slow);
+            hooks.service.create_webhook(&mallory, new).await.unwrap();
+        }
+        for agent in ["a", "b", "c"] {
+            let new = NewAgent::new(workspace, agent.parse().unwrap(), agent);
+            hooks.service.create_agent(&mallory, new).await.unwrap();
+        }
+    }
+    hooks.sender.tick().await.unwrap();
+    until(|| hooks.receiver.count() == 128).await;
+
+    hooks.create().await;
+    hooks.agent("writer").await;
+    let is_sent = || {
+        hooks
+            .receiver
+            .received
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|message| message.url == URL)
+    };
+    hooks.sender.tick().await.unwrap();
+    assert!(!is_sent(), "all places are taken");
+    hooks.pass(10);
+    // Each receiver answers the attempt that it has, and keeps the next one.
+    gate.add_permits(128);
+    for _ in 0..1000 {
+        hooks.sender.tick().await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    assert!(is_sent());
+}
+
+#[tokio::test]
 async fn a_test_is_sent_at_once_and_changes_nothing() {
     let hooks = Hooks::new().await;
     let created = hooks.create().await;
