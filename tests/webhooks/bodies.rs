@@ -191,7 +191,7 @@ fn a_name_with_a_private_address_gets_no_connection() {
         .json();
     let attempt = on(&studio, "POST", "/test", &webhook).send().expect(200).json();
     assert_eq!((&attempt["status"], &attempt["response"]), (&Value::Null, &Value::Null));
-    assert_eq!(attempt["error"], "the host has an address that is not public");
+    assert_eq!(attempt["error"], "the host has an address that is not public, or none");
     assert_eq!(receiver.messages().len(), 0);
 }
 

@@ -90,6 +90,18 @@ impl<T: Serialize + Example> Answer for Json<T> {
     }
 }
 
+/// 200 with a value that has a secret in plaintext, which no cache may keep.
+#[derive(Debug)]
+pub struct Disclosed<T>(pub T);
+
+impl<T: Serialize + Example> Answer for Disclosed<T> {
+    const DOC: AnswerDoc = Json::<T>::DOC;
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Ok(Reply::json(&self.0)?.plain().uncached())
+    }
+}
+
 /// 200 with an array as JSON.
 #[derive(Debug)]
 pub struct List<T>(pub Vec<T>);

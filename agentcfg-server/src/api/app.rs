@@ -17,9 +17,9 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
 use self::parts::Shared;
-use crate::api::call::{Call, Content, Received};
-use crate::api::credential::{Credential, check_no_page};
-use crate::api::endpoint::{Run, serve};
+use crate::api::call::{Call, Content, Received, Rest};
+use crate::api::credential::Credential;
+use crate::api::endpoint::{Definition, Run, serve};
 use crate::api::endpoints::{ListAgents, Proof, sign_in};
 use crate::api::observer::{Answered, Stopwatch};
 use crate::api::receive::{budget_name, read_body, read_optional_json};
@@ -201,23 +201,16 @@ where
     if let Run::Open(run) = endpoint.run {
         return run(service).await;
     }
-    if let Needs::Bearer = endpoint.route.needs {
-        check_no_page(fields, &shared.browser, shared.cors.as_ref(), headers)?;
-    }
-    // With `Authorization`, a cookie is ignored.
-    let credential = if fields.authorization.is_some() {
-        Credential::Bearer(fields.bearer()?)
-    } else if let Run::SignIn = endpoint.run {
-        Credential::Code
-    } else {
-        match Credential::cookie(&shared.browser, headers) {
-            Some(cookie) => cookie,
-            None => Credential::Bearer(fields.bearer()?),
-        }
-    };
+    let credential = Credential::of(
+        endpoint.route.needs,
+        fields,
+        headers,
+        &shared.browser,
+        shared.cors.as_ref(),
+    )?;
     *by_cookie = matches!(credential, Credential::Cookie(_));
     let entry = match credential {
-        Credential::Code => return Box::pin(redeem(shared, head, fields, *body)).await,
+        Credential::Code => return Box::pin(redeem(shared, endpoint, head, fields, *body)).await,
         Credential::Bearer(credential) => service.enter(credential).await,
         Credential::Cookie(cookie) => Box::pin(service.enter_browser_session(cookie)).await,
     };
@@ -233,9 +226,7 @@ where
     {
         *observed_caller = Some(caller.actor().id.into());
     }
-    if *by_cookie && !matches!(head.method, Method::GET | Method::HEAD) {
-        shared.browser.check_same_origin(headers)?;
-    }
+    credential.check_origin(&head.method, headers, &shared.browser)?;
     check_needs(endpoint.route.needs, &caller)?;
 
     let call = Call {
@@ -244,11 +235,9 @@ where
         model_calls: shared.model_calls.as_ref(),
         webhooks: shared.webhooks.as_deref(),
         disconnect: head.extensions.get::<Disconnect>(),
-        credential,
         streams: &shared.streams,
         observer: shared.observer.as_ref(),
-        browser: &shared.browser,
-        head,
+        rest: Rest::new(credential, &shared.browser, head),
     };
     let mut received = Received {
         uri: &head.uri,
@@ -303,7 +292,13 @@ fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
 }
 
 /// Signs a browser in with a login code.
-async fn redeem<B>(shared: &Shared, head: &Parts, fields: &Fields<'_>, body: &mut B) -> Result<Reply, Failure>
+async fn redeem<B>(
+    shared: &Shared,
+    endpoint: &Definition,
+    head: &Parts,
+    fields: &Fields<'_>,
+    body: &mut B,
+) -> Result<Reply, Failure>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
@@ -312,7 +307,7 @@ where
     fields.check_encoding()?;
     let name = || "a login code".to_owned();
     let mut share = shared.body_budget.share(&name);
-    let body = Box::pin(read_optional_json(head, body, &mut share)).await?;
+    let body = Box::pin(read_optional_json(endpoint, head, body, &mut share)).await?;
     let proof = Proof::Code(&body);
     Box::pin(sign_in(&shared.service, &shared.browser, &head.headers, proof)).await
 }

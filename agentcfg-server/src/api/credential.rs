@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 
 use agentcfg_core::{AgentCfg, Caller, Error};
+use hyper::Method;
 use hyper::header::{self, HeaderMap};
 
+use crate::api::route::Needs;
 use crate::http::browser::Cookie;
 use crate::http::errors::Failure;
 use crate::http::request::Fields;
@@ -22,6 +24,44 @@ pub(super) enum Credential<'a> {
 }
 
 impl<'a> Credential<'a> {
+    /// The credential of a request to an endpoint with these needs. With `Authorization`, a cookie is ignored.
+    ///
+    /// # Errors
+    ///
+    /// 401 without a credential; 403 for a page, where only programs may call.
+    pub(super) fn of(
+        needs: Needs,
+        fields: &Fields<'a>,
+        headers: &'a HeaderMap,
+        browser: &Browser,
+        cors: Option<&Cors>,
+    ) -> Result<Self, Failure> {
+        if let Needs::Bearer = needs {
+            check_no_page(fields, browser, cors, headers)?;
+        }
+        if fields.authorization.is_none() {
+            if let Needs::SessionOrCode = needs {
+                return Ok(Self::Code);
+            }
+            if let Some(cookie) = browser.cookie(Cookie::Session, headers) {
+                return Ok(Self::Cookie(cookie));
+            }
+        }
+        fields.bearer().map(Self::Bearer)
+    }
+
+    /// Refuses a change by cookie that does not come from a page of this server.
+    ///
+    /// # Errors
+    ///
+    /// 403 as [`Browser::check_same_origin`].
+    pub(super) fn check_origin(self, method: &Method, headers: &HeaderMap, browser: &Browser) -> Result<(), Failure> {
+        match self {
+            Self::Cookie(_) if !matches!(*method, Method::GET | Method::HEAD) => browser.check_same_origin(headers),
+            Self::Cookie(_) | Self::Bearer(_) | Self::Code => Ok(()),
+        }
+    }
+
     /// The credential of a user's session, which this is for every caller but an API key.
     pub(super) fn session(self) -> Option<Session<'a>> {
         match self {
@@ -29,11 +69,6 @@ impl<'a> Credential<'a> {
             Self::Cookie(cookie) => Some(Session::Cookie(cookie.into())),
             Self::Code => None,
         }
-    }
-
-    /// The credential of a request without `Authorization`.
-    pub(super) fn cookie(browser: &Browser, headers: &'a HeaderMap) -> Option<Self> {
-        browser.cookie(Cookie::Session, headers).map(Self::Cookie)
     }
 }
 
@@ -73,7 +108,7 @@ impl Session<'_> {
 /// # Errors
 ///
 /// 403 with a foreign `Origin` that CORS does not allow, and with a cookie but no `Authorization`.
-pub(super) fn check_no_page(
+fn check_no_page(
     fields: &Fields<'_>,
     browser: &Browser,
     cors: Option<&Cors>,

@@ -12,7 +12,6 @@ use crate::api::model_calls::Target;
 use crate::http::body_budget::Share;
 use crate::http::errors::Failure;
 use crate::http::received_body::{check_json, whole_body};
-use crate::http::request::MAX_BODY;
 
 /// The name under which the bodies of a caller are counted.
 pub(super) fn budget_name(caller: &Caller) -> String {
@@ -36,7 +35,7 @@ where
             check_json(&head.headers)?;
             whole_body(body, endpoint.max_body, share).await
         }
-        Content::OptionalJson(_) => read_optional_json(head, body, share).await,
+        Content::OptionalJson(_) => read_optional_json(endpoint, head, body, share).await,
         Content::ModelCall => {
             // At the other paths, providers accept other content types too, such as forms with files.
             let format = Target::of_path(head.uri.path()).and_then(|target| target.format());
@@ -49,7 +48,12 @@ where
 }
 
 /// Receives JSON, or nothing: only a body that has something in it needs a content type.
-pub(super) async fn read_optional_json<B>(head: &Parts, body: &mut B, share: &mut Share<'_>) -> Result<Bytes, Failure>
+pub(super) async fn read_optional_json<B>(
+    endpoint: &Definition,
+    head: &Parts,
+    body: &mut B,
+    share: &mut Share<'_>,
+) -> Result<Bytes, Failure>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
@@ -57,7 +61,7 @@ where
     if head.headers.contains_key(header::CONTENT_TYPE) {
         check_json(&head.headers)?;
     }
-    let received = whole_body(body, MAX_BODY, share).await?;
+    let received = whole_body(body, endpoint.max_body, share).await?;
     if !received.is_empty() {
         check_json(&head.headers)?;
     }

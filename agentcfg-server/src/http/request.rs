@@ -23,6 +23,10 @@ pub const MAX_BODY: usize = 1 << 20;
 /// The greatest length in bytes of the body of a model call, and of an apply.
 pub const MAX_LONG_BODY: usize = 10 << 20;
 
+/// The greatest length in bytes of a body that is received without a credential. The budget of the bodies in flight leaves
+/// short ones out, so this bounds what strangers can make a server hold.
+pub const MAX_OPEN_BODY: usize = 4 << 10;
+
 /// The header fields that every request is checked for, found in one pass over them.
 #[derive(Debug, Default)]
 pub struct Fields<'a> {

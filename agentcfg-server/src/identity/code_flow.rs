@@ -10,7 +10,7 @@ use http_body_util::Full;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Uri};
 use serde::Deserialize;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
 use super::asked::{basic, form};
@@ -23,6 +23,8 @@ use crate::secret::Secret;
 const MAX_BYTES: usize = 128 << 10;
 /// Time for the exchange of a code.
 const WITHIN: Duration = Duration::from_secs(10);
+/// How many codes are exchanged at a time, so that forged sign-ins make no flood of requests to the provider.
+const AT_A_TIME: usize = 32;
 /// How long the discovery document is used.
 const FRESH: Duration = Duration::from_secs(600);
 /// How long it is not asked for again after that failed.
@@ -77,6 +79,7 @@ pub struct CodeFlow {
     id_tokens: JwksSessions,
     /// Until when the last outcome is used, and that: the discovery document, or why there is none.
     discovered: Mutex<Option<(Instant, Result<Discovered, String>)>>,
+    exchanges: Semaphore,
 }
 
 #[derive(Deserialize)]
@@ -115,6 +118,7 @@ impl CodeFlow {
             // An ID token is for the client, an access token for this service.
             id_tokens: JwksSessions::new(client.issuer, client.id, keys),
             discovered: Mutex::default(),
+            exchanges: Semaphore::new(AT_A_TIME),
         }
     }
 
@@ -158,6 +162,10 @@ impl CodeFlow {
         verifier: &str,
         nonce: &str,
     ) -> Result<Tokens, CodeFlowError> {
+        // Anybody can call back with a code that they made up.
+        let permit = self.exchanges.try_acquire();
+        let _permit =
+            permit.map_err(|_| CodeFlowError::Unavailable("too many sign-ins at the same time".to_owned()))?;
         let endpoint = self.discovered().await?.token_endpoint().map_err(unavailable)?;
         let mut fields = vec![
             ("grant_type", "authorization_code"),

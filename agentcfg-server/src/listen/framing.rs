@@ -69,7 +69,7 @@ impl Fault {
     /// The message for the client.
     pub(super) fn message(self) -> &'static str {
         match self {
-            Self::BareLf => "lines of a request head must end in CRLF",
+            Self::BareLf => "lines of a request must end in CRLF",
             Self::Target => "the request target must be a path or a URL",
             Self::NoHost => "the header Host is required in HTTP/1.1",
             Self::NoAuthority => "the request must name its host in :authority",
@@ -137,7 +137,7 @@ impl Framing {
     fn line_ended(&mut self, line: &[u8]) -> Result<(), Fault> {
         let content = line.strip_suffix(b"\r");
         match (self.part, content) {
-            (Part::RequestLine | Part::Fields, None) => return Err(Fault::BareLf),
+            (Part::RequestLine | Part::Fields | Part::ChunkSize | Part::Trailers, None) => return Err(Fault::BareLf),
             // Empty lines before a request line are ignored.
             (Part::RequestLine, Some(b"")) => {}
             (Part::RequestLine, Some(line)) => {
@@ -326,6 +326,17 @@ mod tests {
         assert_eq!(fault("GET / HTTP/1.1\r\nhost: a\r\n\n"), Some(Fault::BareLf));
         assert_eq!(fault("\nGET / HTTP/1.1\r\n"), Some(Fault::BareLf));
         assert_eq!(fault("\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\n"), None);
+        let chunked = |rest: &str| fields(&format!("host: a\r\ntransfer-encoding: chunked\r\n\r\n{rest}"));
+        assert_eq!(chunked("1\r\n\n\r\n0\r\nx: y\r\n"), None);
+        for rest in [
+            "1\na\r\n0\r\n",
+            "0\n",
+            "0\r\nx: y\n",
+            "0\r\n\n",
+            "1\r\na\r\n0\r\nx: y\n",
+        ] {
+            assert_eq!(chunked(rest), Some(Fault::BareLf), "{rest:?}");
+        }
     }
 
     #[test]

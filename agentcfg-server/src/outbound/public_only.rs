@@ -6,7 +6,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,6 +17,7 @@ use agentcfg_core::model::{AllowedHost, Host, WebhookUrl};
 use hyper::Uri;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tower_service::Service;
 
 /// How many addresses of a name are tried, one after the other.
@@ -34,14 +35,36 @@ pub(super) trait Network: Send + Sync {
     fn connect(&self, address: SocketAddr) -> Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
 }
 
+/// How many names are resolved at a time.
+///
+/// The operating system resolves a name on a thread of the blocking pool, which goes on for its own time after the caller has
+/// given up. Users choose the names, and their name servers need not answer, so this keeps the pool free for other work.
+const LOOKUPS: usize = 32;
+
 /// The network of the operating system.
-pub(super) struct System;
+pub(super) struct System {
+    lookups: Arc<Semaphore>,
+}
+
+impl Default for System {
+    fn default() -> Self {
+        Self {
+            lookups: Arc::new(Semaphore::new(LOOKUPS)),
+        }
+    }
+}
 
 impl Network for System {
     fn resolve(&self, name: String) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
+        let lookups = Arc::clone(&self.lookups);
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name, 0)).await?;
-            Ok(found.map(|address| address.ip()).collect())
+            let permit = lookups.acquire_owned().await.map_err(io::Error::other)?;
+            let lookup = move || {
+                let _permit = permit;
+                let found = (name.as_str(), 0).to_socket_addrs()?;
+                Ok(found.map(|address| address.ip()).collect())
+            };
+            tokio::task::spawn_blocking(lookup).await?
         })
     }
 
@@ -54,17 +77,14 @@ impl Network for System {
     }
 }
 
-/// Why no connection was made. The text names no address: the managers of the webhook see it.
+/// Why no connection was made. The managers of the webhook see the text, so it names no address, and does not tell whether a
+/// name exists in the network of the server.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
     #[error("the URL {0}")]
     Url(#[from] agentcfg_core::model::InvalidUrl),
-    #[error("the host has an address that is not public")]
+    #[error("the host has an address that is not public, or none")]
     NotPublic,
-    #[error("the host has no address")]
-    NoAddress,
-    #[error("the host cannot be resolved")]
-    Unresolved(#[source] io::Error),
     #[error("cannot connect to the host: {0}")]
     Connect(io::Error),
 }
@@ -86,13 +106,16 @@ impl PublicOnly {
             Host::Address(address) => vec![*address],
             Host::Name(name) => {
                 let resolved = self.network.resolve(name.to_string()).await;
-                resolved.map_err(Refused::Unresolved)?
+                resolved.map_err(|error| {
+                    tracing::debug!(%name, %error, "the host of a webhook cannot be resolved");
+                    Refused::NotPublic
+                })?
             }
         };
         if !is_exception && !addresses.iter().copied().all(is_public) {
             return Err(Refused::NotPublic);
         }
-        let mut last = Refused::NoAddress;
+        let mut last = Refused::NotPublic;
         for address in addresses.into_iter().take(MAX_ADDRESSES) {
             let connecting = self.network.connect(SocketAddr::new(address, port));
             let ended = tokio::time::timeout(CONNECT, connecting).await;

@@ -72,7 +72,7 @@ impl WebhookTransport {
     ///
     /// If TLS cannot be configured.
     pub fn new(exceptions: &[AllowedHost]) -> io::Result<Self> {
-        Self::on(Arc::new(System), exceptions)
+        Self::on(Arc::new(System::default()), exceptions)
     }
 
     fn on(network: Arc<dyn Network>, exceptions: &[AllowedHost]) -> io::Result<Self> {

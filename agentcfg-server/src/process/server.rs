@@ -9,7 +9,6 @@ use agentcfg_core::routing::{Catalogue, InvalidCatalogue};
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::service::WebhookSender;
 use agentcfg_core::session::LocalSessions;
-use agentcfg_core::webhook::Transport;
 use agentcfg_core::{AgentCfg, Settings};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
@@ -201,10 +200,12 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
         let streams = Streams::new(self.config.max_streams);
-        let hooks: Arc<dyn Transport> = Arc::new(WebhookTransport::new(&self.config.webhook_allowed_hosts)?);
-        let sender = WebhookSender::new(&self.service, Arc::clone(&hooks)).map_err(io::Error::other)?;
+        // Tests have a transport of their own, so that many of them do not delay deliveries.
+        let transport = || WebhookTransport::new(&self.config.webhook_allowed_hosts);
+        let sender = WebhookSender::new(&self.service, Arc::new(transport()?)).map_err(io::Error::other)?;
         metrics.follow_webhooks(sender.numbers());
-        let mut app = self.app(address)?.with_streams(streams.clone()).with_webhooks(hooks);
+        let app = self.app(address)?.with_streams(streams.clone());
+        let mut app = app.with_webhooks(Arc::new(transport()?));
         let mut observers: Vec<Arc<dyn Observer>> = Vec::new();
         if self.config.access_log {
             observers.push(Arc::new(AccessLog));

@@ -73,12 +73,12 @@ impl Passed {
     pub fn query(&self, call: &Call<'_>, own: &[ParameterDoc]) -> Result<Option<String>, Failure> {
         let own = own.iter().filter(|parameter| parameter.place == Place::Query);
         let names: Vec<_> = own.map(|parameter| parameter.name).collect();
-        query_without(call.head.uri.query(), &names)
+        query_without(call.rest.head.uri.query(), &names)
     }
 
     /// All header fields.
     pub fn headers<'a>(&self, call: &Call<'a>) -> &'a HeaderMap {
-        &call.head.headers
+        &call.rest.head.headers
     }
 }
 
@@ -118,6 +118,7 @@ pub struct Optional<T>(pub Option<T>);
 
 impl<T: ReadJson> Body for Optional<T> {
     const CONTENT: Content = Content::OptionalJson(Schema::of_body::<T>());
+    const MAX_BYTES: usize = T::MAX_BYTES;
 
     fn read(request: &Received<'_>) -> Result<Self, Failure> {
         if request.body.is_empty() {

@@ -41,22 +41,38 @@ pub struct Call<'a> {
     pub webhooks: Option<&'a dyn Transport>,
     /// Reports that the caller closed the connection, where that can be observed.
     pub disconnect: Option<&'a Disconnect>,
-    /// What the caller was authenticated with.
-    pub(super) credential: Credential<'a>,
     /// The open streams of changes.
     pub streams: &'a Streams,
     /// Is called for what streams send.
     pub observer: Option<&'a Arc<dyn Observer>>,
+    /// The rest of the request.
+    pub(super) rest: Rest<'a>,
+}
+
+/// What only this module reads of a request, for [`Passed`], cookies and streams.
+pub(super) struct Rest<'a> {
+    /// What the caller was authenticated with.
+    credential: Credential<'a>,
     /// What browsers see of this server.
-    pub(super) browser: &'a Browser,
-    /// For [`Passed`] and cookies alone, which forward the query and the header fields.
-    pub(super) head: &'a Parts,
+    browser: &'a Browser,
+    head: &'a Parts,
+}
+
+impl<'a> Rest<'a> {
+    pub(super) fn new(credential: Credential<'a>, browser: &'a Browser, head: &'a Parts) -> Self {
+        Self {
+            credential,
+            browser,
+            head,
+        }
+    }
 }
 
 impl<'a> Call<'a> {
     /// The credential of the caller's session, which a stream verifies again; none for an API key.
     pub fn session(&self) -> Option<Session<'a>> {
-        self.credential
+        self.rest
+            .credential
             .session()
             .filter(|_| self.caller.key_workspace().is_none())
     }
@@ -67,7 +83,8 @@ impl<'a> Call<'a> {
     ///
     /// 500 when it cannot be sent, which it always can.
     pub fn removed_cookie(&self) -> Result<HeaderValue, Failure> {
-        self.browser.remove_cookie(Cookie::Session, &self.head.headers)
+        let Rest { browser, head, .. } = &self.rest;
+        browser.remove_cookie(Cookie::Session, &head.headers)
     }
 }
 

@@ -4,7 +4,7 @@ use agentcfg_core::model::{ApiKey, CreatedApiKey, NewApiKey, Permission, RotateA
 use agentcfg_core::validate::{IntoValid, Valid};
 
 use super::tags::API_KEYS;
-use crate::api::answer::{Created, Json, List as Array};
+use crate::api::answer::{Created, Disclosed, Json, List as Array};
 use crate::api::call::parameters::{KeyId, WorkspaceId};
 use crate::api::call::{Call, Optional};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
@@ -120,10 +120,10 @@ impl Endpoint for Create {
 
     type Input = ();
     type Body = Valid<NewApiKey>;
-    type Answer = Created<Json<CreatedApiKey>>;
+    type Answer = Created<Disclosed<CreatedApiKey>>;
 
     async fn run(call: &Call<'_>, (): Values<'_, Self>, new: Valid<NewApiKey>) -> Result<Self::Answer, Failure> {
-        Ok(Created(Json(call.service.create_api_key(call.caller, new).await?)))
+        Ok(Created(Disclosed(call.service.create_api_key(call.caller, new).await?)))
     }
 }
 
@@ -165,7 +165,7 @@ impl Endpoint for Rotate {
 
     type Input = (KeyId,);
     type Body = Optional<Valid<RotateApiKey>>;
-    type Answer = Created<Json<CreatedApiKey>>;
+    type Answer = Created<Disclosed<CreatedApiKey>>;
 
     async fn run(
         call: &Call<'_>,
@@ -176,7 +176,7 @@ impl Endpoint for Rotate {
             Some(rotate) => rotate,
             None => RotateApiKey::default().into_valid()?,
         };
-        Ok(Created(Json(
+        Ok(Created(Disclosed(
             call.service.rotate_api_key(call.caller, key_id, rotate).await?,
         )))
     }

@@ -15,6 +15,7 @@ use crate::api::schema::{ReadJson, Schema};
 use crate::http::Browser;
 use crate::http::browser::Cookie;
 use crate::http::errors::Failure;
+use crate::http::request::MAX_OPEN_BODY;
 use crate::http::response::Reply;
 
 const PATH: &str = "/api/sessions";
@@ -107,7 +108,7 @@ const OPEN: Definition = Definition {
     .bodies(&[Example("code", r#"{"code": "not-a-code-but-an-example"}"#)])
     .answer("The browser is signed in.", &[]),
     parameters: &[],
-    max_body: crate::http::request::MAX_BODY,
+    max_body: MAX_OPEN_BODY,
     content: Content::OptionalJson(Schema::of_body::<Valid<SignIn>>()),
     answer: SetCookie::DOC,
     run: Run::SignIn,

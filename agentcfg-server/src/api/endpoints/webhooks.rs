@@ -6,7 +6,7 @@ use agentcfg_core::model::{
 use agentcfg_core::validate::Valid;
 
 use super::tags::WEBHOOKS;
-use crate::api::answer::{Created, Json, List as Array};
+use crate::api::answer::{Created, Disclosed, Json, List as Array};
 use crate::api::call::parameters::{WebhookId, WorkspaceId};
 use crate::api::call::{Call, Optional};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
@@ -142,10 +142,10 @@ impl Endpoint for Create {
 
     type Input = ();
     type Body = Valid<NewWebhook>;
-    type Answer = Created<Json<WebhookWithSecret>>;
+    type Answer = Created<Disclosed<WebhookWithSecret>>;
 
     async fn run(call: &Call<'_>, (): Values<'_, Self>, new: Valid<NewWebhook>) -> Result<Self::Answer, Failure> {
-        Ok(Created(Json(call.service.create_webhook(call.caller, new).await?)))
+        Ok(Created(Disclosed(call.service.create_webhook(call.caller, new).await?)))
     }
 }
 
@@ -305,10 +305,12 @@ impl Endpoint for RotateSecret {
 
     type Input = (WebhookId,);
     type Body = Optional<Valid<NoFields>>;
-    type Answer = Json<WebhookWithSecret>;
+    type Answer = Disclosed<WebhookWithSecret>;
 
     async fn run(call: &Call<'_>, (webhook,): Values<'_, Self>, _: Self::Body) -> Result<Self::Answer, Failure> {
-        Ok(Json(call.service.rotate_webhook_secret(call.caller, webhook).await?))
+        Ok(Disclosed(
+            call.service.rotate_webhook_secret(call.caller, webhook).await?,
+        ))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::api::call::Content;
 use crate::api::endpoint::Definition;
 use crate::api::node::Node;
 use crate::api::route::Needs;
-use crate::http::request::MAX_LONG_BODY;
+use crate::http::request::{MAX_LONG_BODY, MAX_OPEN_BODY};
 
 /// A failure that endpoints share.
 pub(super) struct Failure {
@@ -137,6 +137,13 @@ pub(super) const FAILURES: &[Failure] = &[
         is_counted: true,
         headers: &[],
         examples: &[("too_large", "the body must be at most 10485760 bytes")],
+    },
+    Failure {
+        component: "CodeTooLarge",
+        description: "The body is longer than 4 KiB.",
+        is_counted: false,
+        headers: &[],
+        examples: &[("too_large", "the body must be at most 4096 bytes")],
     },
     Failure {
         component: "UriTooLong",
@@ -331,8 +338,11 @@ pub(super) fn component(endpoint: &Definition, status: u16) -> &'static str {
         409 => "Conflict",
         410 => "Gone",
         412 => "PreconditionFailed",
-        413 if endpoint.max_body == MAX_LONG_BODY => "CallTooLarge",
-        413 => "PayloadTooLarge",
+        413 => match endpoint.max_body {
+            MAX_OPEN_BODY => "CodeTooLarge",
+            MAX_LONG_BODY => "CallTooLarge",
+            _ => "PayloadTooLarge",
+        },
         414 => "UriTooLong",
         415 if matches!(endpoint.content, Content::Nothing) => "UnsupportedEncoding",
         415 => "UnsupportedMediaType",

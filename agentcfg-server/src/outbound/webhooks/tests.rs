@@ -231,7 +231,7 @@ async fn the_checked_address_is_the_one_that_is_connected_to() {
     let second = transport.post(message("https://rebinding.example/")).await;
     assert_eq!(
         second.error.as_deref(),
-        Some("the host has an address that is not public")
+        Some("the host has an address that is not public, or none")
     );
     assert_eq!(network.0.connected.lock().unwrap().len(), 1);
 }
