@@ -24,6 +24,7 @@
 //! | [`validate`] | the limits of every field, and reports of all faults at once |
 //! | [`error`] | the kinds of failures, and what the caller should do |
 //! | [`secret`] | plaintext that is never printed |
+//! | [`address`] | which addresses are public |
 //! | `service` | the handle [`AgentCfg`] with every operation |
 //! | `store` | the storage contract and its stores: in memory, in a file, in PostgreSQL, in etcd |
 //! | `session` | the verifiers of session tokens |
@@ -31,7 +32,9 @@
 //! | `token` | the text of API keys |
 //! | `vault` | provider keys at rest, sealed under master keys |
 //! | `routing` | which model and whose credential a model call uses |
+//! | `webhook` | the messages of webhooks, their signatures, and the transport that sends them |
 //! | `clock` | time, identifiers and randomness |
+//! | `tls` | the configuration of TLS for connections to other servers |
 //!
 //! # Features
 //!
@@ -43,6 +46,7 @@
 //! | `postgres` | the store that several servers share |
 //! | `etcd` | the same on an etcd cluster, which survives the loss of a member |
 //! | `jwks` | sessions of OpenID Connect providers |
+//! | `tls` | the TLS that connections to other servers use |
 //! | `conformance` | tests for your own store |
 //! | `schema` | JSON Schemas of the types of the API, for an OpenAPI document |
 

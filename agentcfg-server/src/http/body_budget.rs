@@ -29,13 +29,19 @@ struct AllHeld {
 }
 
 impl Default for BodyBudget {
-    /// 256 MiB for the server, 64 MiB for a caller.
+    /// [`Self::SERVER_MB`] and [`Self::CALLER_MB`].
     fn default() -> Self {
-        Self::new(256 << 20, 64 << 20)
+        Self::new(Self::SERVER_MB << 20, Self::CALLER_MB << 20)
     }
 }
 
 impl BodyBudget {
+    /// The default for all callers together, in MiB.
+    pub const SERVER_MB: usize = 256;
+
+    /// The default for each caller, in MiB.
+    pub const CALLER_MB: usize = 64;
+
     /// A budget of so many bytes for all callers together, and for each.
     pub fn new(server: usize, caller: usize) -> Self {
         Self {

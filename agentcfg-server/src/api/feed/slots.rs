@@ -39,13 +39,16 @@ struct Open {
 }
 
 impl Default for Streams {
-    /// At most 5,000 streams.
+    /// At most [`Self::DEFAULT_MAX`] streams.
     fn default() -> Self {
-        Self::new(5000)
+        Self::new(Self::DEFAULT_MAX)
     }
 }
 
 impl Streams {
+    /// How many streams there may be at a time unless a server chooses otherwise.
+    pub const DEFAULT_MAX: usize = 5000;
+
     /// At most so many streams at a time. Each caller may have 10 of them.
     ///
     /// ```

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agentcfg_core::model::{AllowedHost, Plan, Provider};
+use agentcfg_core::Settings;
+use agentcfg_core::model::{AllowedHost, Plan, PlanLimits, Provider};
 use agentcfg_core::routing::{Catalogue, CatalogueModel};
 use agentcfg_core::store::{are_member_addresses, is_key_prefix};
 use hyper::Uri;
@@ -15,6 +16,9 @@ use super::rules::{
 };
 use super::value::Value;
 use super::{LogFormat, Secret, SessionProvider, Statements, models};
+use crate::api::Streams;
+use crate::http::BodyBudget;
+use crate::listen::Limits;
 
 /// One setting: its name in all layers, its meaning and its rule.
 ///
@@ -129,22 +133,22 @@ settings! {
     /// User ids that may change the plan of any workspace.
     operators: Vec<String> = Vec::new(), |v| v.list("user ids of 1 to 200 characters", user_id);
     /// Plan of a new workspace.
-    default_plan: Plan = Plan::Enterprise, |v| v.choice(PLANS);
+    default_plan: Plan = Settings::default().default_plan, |v| v.choice(PLANS);
     /// Active agents on the free plan; 0 is unlimited.
-    plan_limit_free: u64 = 3, |v| v.integer(0, MANY);
+    plan_limit_free: u64 = plan_limit(Plan::Free), |v| v.integer(0, MANY);
     /// Active agents on the pro plan; 0 is unlimited.
-    plan_limit_pro: u64 = 25, |v| v.integer(0, MANY);
+    plan_limit_pro: u64 = plan_limit(Plan::Pro), |v| v.integer(0, MANY);
     /// Active agents on the team plan; 0 is unlimited.
-    plan_limit_team: u64 = 100, |v| v.integer(0, MANY);
+    plan_limit_team: u64 = plan_limit(Plan::Team), |v| v.integer(0, MANY);
     /// Active agents on the enterprise plan; 0 is unlimited.
-    plan_limit_enterprise: u64 = 0, |v| v.integer(0, MANY);
+    plan_limit_enterprise: u64 = plan_limit(Plan::Enterprise), |v| v.integer(0, MANY);
 
     /// Requests a minute of one session user.
-    session_rate_limit: u32 = 600, |v| v.integer(1, 1_000_000);
+    session_rate_limit: u32 = Settings::default().session_rate_limit, |v| v.integer(1, 1_000_000);
     /// Time that a status report counts, in seconds.
-    status_ttl: Duration = Duration::from_secs(120), |v| v.seconds(1, DAY);
+    status_ttl: Duration = Duration::from_secs(Settings::default().status_ttl_seconds.into()), |v| v.seconds(1, DAY);
     /// Whether API keys of scope `write` may configure agents.
-    write_scope_configures_agents: bool = true, |v| v.boolean();
+    write_scope_configures_agents: bool = Settings::default().write_scope_configures_agents, |v| v.boolean();
     /// Origins that browsers may call from.
     cors_origins: Vec<String> = Vec::new(), |v| v.list("origins such as https://app.example.com", origin);
     /// Whether answers are compressed for clients that accept gzip.
@@ -217,26 +221,31 @@ settings! {
     access_log: bool = false, |v| v.boolean();
 
     /// Connections served at a time.
-    max_connections: usize = 10_000, |v| v.integer(1, 1_000_000);
+    max_connections: usize = Limits::default().max_connections, |v| v.integer(1, 1_000_000);
     /// Streams of changes at a time.
-    max_streams: usize = 5000, |v| v.integer(0, 1_000_000);
+    max_streams: usize = Streams::DEFAULT_MAX, |v| v.integer(0, 1_000_000);
     /// Time for a request head to arrive, in seconds.
-    header_timeout: Duration = Duration::from_secs(10), |v| v.seconds(1, DAY);
+    header_timeout: Duration = Limits::default().header_timeout, |v| v.seconds(1, DAY);
     /// Time for a request body to arrive, and for a stalled response to move on, in seconds.
-    body_timeout: Duration = Duration::from_secs(30), |v| v.seconds(1, DAY);
+    body_timeout: Duration = Limits::default().body_timeout, |v| v.seconds(1, DAY);
     /// Bytes a second that a request body must bring on average after its first 10 seconds; 0 is any rate.
-    min_body_rate: u64 = 4096, |v| v.integer(0, MANY);
+    min_body_rate: u64 = Limits::default().min_body_rate, |v| v.integer(0, MANY);
     /// Request bodies that the server holds at a time, in MiB.
-    max_body_mb_in_flight: usize = 256, |v| v.integer(10, 1_048_576);
+    max_body_mb_in_flight: usize = BodyBudget::SERVER_MB, |v| v.integer(10, 1_048_576);
     /// Request bodies that one caller may have in flight, in MiB.
-    max_caller_body_mb: usize = 64, |v| v.integer(10, 1_048_576);
+    max_caller_body_mb: usize = BodyBudget::CALLER_MB, |v| v.integer(10, 1_048_576);
     /// Time that a connection may stay open between requests, in seconds.
-    idle_timeout: Duration = Duration::from_secs(75), |v| v.seconds(1, DAY);
+    idle_timeout: Duration = Limits::default().idle_timeout, |v| v.seconds(1, DAY);
     /// Time that requests in flight get to finish at shutdown, in seconds.
-    shutdown_timeout: Duration = Duration::from_secs(30), |v| v.seconds(0, DAY);
+    shutdown_timeout: Duration = Limits::default().shutdown_timeout, |v| v.seconds(0, DAY);
 
     /// Memory of the caches, in MiB: an eighth for pages of the store, half of the rest each for records and lists.
     cache_mb: u64 = 192, |v| v.integer(1, 1_048_576);
+}
+
+/// The core's limit of a plan; 0 is unlimited.
+fn plan_limit(plan: Plan) -> u64 {
+    PlanLimits::default().of(plan).map_or(0, u64::from)
 }
 
 /// Longest time a timeout may have: a day.
