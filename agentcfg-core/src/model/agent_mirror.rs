@@ -156,7 +156,7 @@ const MOVED: &str = "updated_at";
 /// The changed fields of one agent.
 type Fields<'a> = Vec<(&'a str, &'a Change)>;
 
-/// The changed fields of each agent that an event is about; `None` when an identifier is none of an agent.
+/// The changed fields of each agent that an event is about; `None` when an identifier is not that of an agent.
 fn changes_by_agent(event: &ChangeEvent) -> Option<BTreeMap<AgentId, Fields<'_>>> {
     let mut agents: BTreeMap<AgentId, Fields<'_>> = BTreeMap::new();
     match event.target.kind {

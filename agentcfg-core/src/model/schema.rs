@@ -56,7 +56,7 @@ pub fn generator() -> SchemaGenerator {
     settings.with_transform(Summaries).into_generator()
 }
 
-/// The schema of every type that the API takes or shows, by its name.
+/// The schemas of the records and bodies of the API, with those that they refer to, by their names.
 ///
 /// ```
 /// let schemas = agentcfg_core::model::schema::definitions();

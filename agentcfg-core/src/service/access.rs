@@ -271,7 +271,7 @@ impl AgentCfg {
             };
         }
         let stored = found.decode()?;
-        if !stored.value.is_good(self.now()) {
+        if !stored.value.is_valid_at(self.now()) {
             return Err(unauthorized());
         }
         let facts = KeyFacts::of(&stored.value, stored.version, None, self.settings());

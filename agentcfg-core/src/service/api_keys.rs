@@ -241,7 +241,7 @@ impl AgentCfg {
     ) -> Result<Attempt<ApiKey>, Error> {
         let (found, access) = self.managed_key(caller, key_id).await?;
         let (old, now) = (&found.value, self.now());
-        if !old.is_good(now) {
+        if !old.is_valid_at(now) {
             return Err(Error::new(
                 ErrorKind::Conflict,
                 "the API key was revoked or has expired: create a new one",

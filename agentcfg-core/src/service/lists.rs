@@ -151,7 +151,7 @@ impl AgentCfg {
         let failures = flight.failures();
         let mut last = flight.lead().await;
         if let Some(list) = last.since(seen)
-            && (list.revision() == seen || self.still_stands(access, &list).await?)
+            && (list.revision() == seen || self.is_of_this_store(access, &list).await?)
         {
             return Ok(list);
         }
@@ -175,7 +175,7 @@ impl AgentCfg {
 
     /// Whether a list is one of this store. Revisions only grow, unless an older state of a
     /// database is restored under a running server.
-    async fn still_stands(&self, access: &Access, list: &AgentList) -> Result<bool, Error> {
+    async fn is_of_this_store(&self, access: &Access, list: &AgentList) -> Result<bool, Error> {
         Ok(self.revision(access).await? >= list.revision())
     }
 

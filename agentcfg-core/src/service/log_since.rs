@@ -172,7 +172,7 @@ impl Undo {
         }
         let undone = serde_json::to_value(record).and_then(|mut value| {
             if let Value::Object(fields) = &mut value {
-                // A field that the record does not show is none of its own.
+                // Fields that the record does not have belong to other records of the agent.
                 let shown = self.fields.iter().filter(|(name, _)| fields.contains_key(*name));
                 let shown: Vec<_> = shown.map(|(name, value)| (name.clone(), value.clone())).collect();
                 fields.extend(shown);

@@ -2,6 +2,9 @@
 
 use crate::model::WorkspaceId;
 
+/// The item of the counter of a workspace's active agents, which `check` compares with the agents.
+pub(crate) const ACTIVE_AGENTS: &str = "active_agents";
+
 /// What a [`Partition`](super::Partition) is kept by. Each [`Kind`] of record belongs to one of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PartitionKind {

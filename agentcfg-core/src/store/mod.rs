@@ -92,6 +92,7 @@ pub use self::batch::{Batch, Check, CommitError, Committed, Write, with_revision
 pub use self::changes::{Changes, Position};
 pub use self::error::StoreError;
 pub use self::key::{Key, Partition};
+pub(crate) use self::kind::ACTIVE_AGENTS;
 #[cfg(feature = "postgres")]
 pub(in crate::store) use self::kind::Part;
 pub use self::kind::{Kind, PartitionKind};

@@ -27,6 +27,8 @@ pub use endpoint::Definition;
 pub use endpoints::all as endpoints;
 pub use feed::Streams;
 pub use model_calls::{CallTimeouts, ModelCalls};
+#[cfg(feature = "process")]
+pub(crate) use observer::Observers;
 pub use observer::{Answered, Observer};
 pub use route::{Needs, Route};
 pub use routes::all as routes;

@@ -1,5 +1,7 @@
 //! Observers of answers, such as metrics.
 
+#[cfg(feature = "process")]
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyper::Method;
@@ -66,6 +68,33 @@ pub trait Observer: Send + Sync {
     /// An event is about to be sent on a stream that had sent all earlier ones. `lag` is the time since its commit. The default does nothing.
     fn event_sent(&self, lag: Duration) {
         let _ = lag;
+    }
+}
+
+/// Observers that are all called. A method of [`Observer`] must be here too, since its default would call none.
+#[cfg(feature = "process")]
+pub struct Observers(pub Vec<Arc<dyn Observer>>);
+
+#[cfg(feature = "process")]
+impl Observer for Observers {
+    fn wants_caller(&self) -> bool {
+        self.0.iter().any(|observer| observer.wants_caller())
+    }
+
+    fn answered(&self, answered: &Answered<'_>) {
+        self.0.iter().for_each(|observer| observer.answered(answered));
+    }
+
+    fn stream_opened(&self) {
+        self.0.iter().for_each(|observer| observer.stream_opened());
+    }
+
+    fn stream_closed(&self) {
+        self.0.iter().for_each(|observer| observer.stream_closed());
+    }
+
+    fn event_sent(&self, lag: Duration) {
+        self.0.iter().for_each(|observer| observer.event_sent(lag));
     }
 }
 

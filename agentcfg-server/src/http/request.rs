@@ -128,7 +128,7 @@ impl<'a> Fields<'a> {
 const EVENTS: &str = "text/event-stream";
 
 /// Whether a response is to be server-sent events and not JSON: `Accept` names them, and does not prefer JSON (RFC 9110,
-/// section 12.5.1). Ranges such as `*/*` are no wish for a stream.
+/// section 12.5.1). Ranges such as `*/*` do not ask for a stream.
 pub fn asks_for_events(headers: &HeaderMap) -> bool {
     let fields = headers.get_all(header::ACCEPT).iter();
     let ranges = fields.flat_map(|field| field.to_str().unwrap_or_default().split(','));

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 #[cfg(feature = "dashboard")]
 use crate::api::Dashboard;
-use crate::api::{App, CallTimeouts, ModelCalls, Observer, Streams};
+use crate::api::{App, CallTimeouts, ModelCalls, Observer, Observers, Streams};
 use crate::http::{BodyBudget, Browser, Compression, Cors};
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits, Tls};
@@ -31,7 +31,7 @@ use crate::process::patrol::{numbers, patrol};
 #[cfg(feature = "dashboard")]
 use crate::process::sign_in;
 pub use crate::process::start_error::StartError;
-use crate::process::telemetry::{self, AccessLog, Metrics, Observers};
+use crate::process::telemetry::{self, AccessLog, Metrics};
 
 /// The listen backlog. Clients that connect all at once, such as after a restart, must not be refused; the system lowers the
 /// number to its own limit (`net.core.somaxconn`).

@@ -39,7 +39,7 @@ impl AgentCfg {
             Some(_) => return Err(unauthorized()),
             None => {
                 let stored = record.decode()?;
-                if !stored.value.is_good(at.now) {
+                if !stored.value.is_valid_at(at.now) {
                     return Err(unauthorized());
                 }
                 let version = (id, stored.version);

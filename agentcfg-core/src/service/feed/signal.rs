@@ -63,7 +63,7 @@ async fn read_heads(service: Weak<Inner>) {
         let heads = &inner.heads;
         if !heads.notifier.is_watched() {
             heads.is_read.store(false, Ordering::SeqCst);
-            // A watcher that came before the line above was told that this task runs.
+            // A watcher that registered before the store above found that this task runs, and started none.
             if !heads.notifier.is_watched() || heads.is_read.swap(true, Ordering::SeqCst) {
                 return;
             }

@@ -12,7 +12,7 @@ use crate::model::{
     Member, Message, Plan, Provider, ProviderKeyInfo, Scope, SetName, StoredAgent, Target, Timestamp, UserId,
     Workspace, WorkspaceId,
 };
-use crate::store::{Key, Kind, Partition};
+use crate::store::{ACTIVE_AGENTS, Key, Kind, Partition};
 use crate::vault::{KeyId, Sealed};
 
 impl Entity for Workspace {
@@ -39,7 +39,7 @@ pub(in crate::service) fn workspace_plan(id: WorkspaceId) -> EntityKey<Workspace
 
 /// The number of active agents.
 pub(in crate::service) fn active_agents(workspace: WorkspaceId) -> NumberKey {
-    NumberKey::of(Key::in_workspace(workspace, Kind::Counter, "active_agents"))
+    NumberKey::of(Key::in_workspace(workspace, Kind::Counter, ACTIVE_AGENTS))
 }
 
 /// The number of owners beyond the first. A counter cannot fall below zero, so the last owner stays.
@@ -247,7 +247,7 @@ impl StoredApiKey {
     }
 
     /// Whether the key is valid at this time: neither revoked nor expired.
-    pub(in crate::service) fn is_good(&self, now: Timestamp) -> bool {
+    pub(in crate::service) fn is_valid_at(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
     }
 }

@@ -3,10 +3,7 @@
 use serde::Deserialize;
 
 use super::super::plan::number;
-use super::super::{Key, Kind, Partition, Record};
-
-/// The item of the counter of active agents, as the service names it.
-const COUNTER: &str = "active_agents";
+use super::super::{ACTIVE_AGENTS, Key, Kind, Partition, Record};
 
 /// Counts the active agents of each workspace, from records in key order.
 #[derive(Debug, Default)]
@@ -44,7 +41,7 @@ impl Tally {
             active: 0,
         });
         match key.kind() {
-            Kind::Counter if key.item() == COUNTER => workspace.counter = number(&[], record).unwrap_or_default(),
+            Kind::Counter if key.item() == ACTIVE_AGENTS => workspace.counter = number(&[], record).unwrap_or_default(),
             Kind::Agent => {
                 let active = serde_json::from_slice(&record.value).is_ok_and(|agent: Agent| agent.is_active);
                 workspace.active += u64::from(active);
@@ -61,7 +58,7 @@ impl Tally {
             counter,
             active,
         } = self.workspace.take()?;
-        let key = Key::new(partition.clone(), Kind::Counter, COUNTER);
+        let key = Key::new(partition.clone(), Kind::Counter, ACTIVE_AGENTS);
         let why = || format!("{key:?} is {counter}, but the workspace has {active} active agents");
         (counter != active).then(|| (partition, why()))
     }
@@ -85,7 +82,7 @@ mod tests {
             let mut tally = Tally::default();
             let workspace = WorkspaceId::new(uuid::Uuid::from_u128(1));
             let key = |kind, item: &str| Key::in_workspace(workspace, kind, item);
-            assert_eq!(tally.record(&key(Kind::Counter, COUNTER), &record(counter)), None);
+            assert_eq!(tally.record(&key(Kind::Counter, ACTIVE_AGENTS), &record(counter)), None);
             for (item, value) in [
                 ("a", r#"{"is_active":true}"#),
                 ("b", r#"{"is_active":false}"#),

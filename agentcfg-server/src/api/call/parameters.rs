@@ -358,7 +358,7 @@ macro_rules! header_texts {
             fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Option<&'a str>, Failure> {
                 let mut fields = request.headers.get_all($field).iter();
                 let text = fields.next().and_then(|field| field.to_str().ok());
-                // Of two fields none is the one.
+                // A field that is sent twice counts as none.
                 Ok(text.filter(|_| fields.next().is_none()))
             }
         }

@@ -1,6 +1,5 @@
-//! The access log, a line for each answer, and several observers as one.
+//! The access log: a line for each answer.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::{Answered, Observer};
@@ -36,29 +35,4 @@ impl Observer for AccessLog {
 /// With three digits after the point.
 fn milliseconds(took: Duration) -> f64 {
     (took.as_secs_f64() * 1_000_000.0).round() / 1000.0
-}
-
-/// Observers that are all called.
-pub struct Observers(pub Vec<Arc<dyn Observer>>);
-
-impl Observer for Observers {
-    fn wants_caller(&self) -> bool {
-        self.0.iter().any(|observer| observer.wants_caller())
-    }
-
-    fn answered(&self, answered: &Answered<'_>) {
-        self.0.iter().for_each(|observer| observer.answered(answered));
-    }
-
-    fn stream_opened(&self) {
-        self.0.iter().for_each(|observer| observer.stream_opened());
-    }
-
-    fn stream_closed(&self) {
-        self.0.iter().for_each(|observer| observer.stream_closed());
-    }
-
-    fn event_sent(&self, lag: Duration) {
-        self.0.iter().for_each(|observer| observer.event_sent(lag));
-    }
 }

@@ -9,7 +9,7 @@ use std::io::{IsTerminal, stderr};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::SubscriberInitExt;
 
-pub use access::{AccessLog, Observers};
+pub use access::AccessLog;
 pub use endpoint::serve_metrics;
 pub use metrics::{Metrics, StoreNumbers};
 
