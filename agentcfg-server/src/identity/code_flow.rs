@@ -162,7 +162,7 @@ impl CodeFlow {
         verifier: &str,
         nonce: &str,
     ) -> Result<Tokens, CodeFlowError> {
-        // Anybody can call back with a code that they made up.
+        // A stranger can call back with an invented code.
         let permit = self.exchanges.try_acquire();
         let _permit =
             permit.map_err(|_| CodeFlowError::Unavailable("too many sign-ins at the same time".to_owned()))?;
