@@ -1,5 +1,5 @@
 /** Differences of texts: lines, and words within lines that were replaced. */
-import { diffArrays, diffWordsWithSpace } from "diff";
+import { diffArrays } from "diff";
 
 export interface Piece {
   text: string;
@@ -26,6 +26,8 @@ export interface Fold {
 const CONTEXT = 3;
 /** Beyond this length words are not compared: it would take too long. */
 const WORDS = 2_000;
+/** Words, runs of spaces, and single signs; also single letters of scripts that write no spaces between words. */
+const WORD = /[\p{Ideo}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}]\p{M}*|[\p{L}\p{M}\p{N}_]+|[^\S\n]+|[^]/gu;
 
 const lines = (text: string): string[] => (text === "" ? [] : text.split("\n"));
 const whole = (number: number, text: string, changed: boolean): Line => ({ number, pieces: [{ text, changed }] });
@@ -66,10 +68,11 @@ export function words(from: string, to: string): [Piece[], Piece[]] | null {
   const left: Piece[] = [];
   const right: Piece[] = [];
   let common = 0;
-  for (const part of diffWordsWithSpace(from, to)) {
-    if (!part.added && !part.removed) common += part.value.trim().length;
-    if (!part.added) left.push({ text: part.value, changed: part.removed });
-    if (!part.removed) right.push({ text: part.value, changed: part.added });
+  for (const { value, added, removed } of diffArrays(from.match(WORD) ?? [], to.match(WORD) ?? [])) {
+    const text = value.join("");
+    if (!added && !removed) common += text.trim().length;
+    if (!added) left.push({ text, changed: removed });
+    if (!removed) right.push({ text, changed: added });
   }
   return common * 4 < Math.max(from.length, to.length) ? null : [left, right];
 }
