@@ -167,6 +167,7 @@ test("members are added, their roles change what they see, and the last owner st
   await eli.show("agents/writer");
   await eli.getByText("Your role may look at agents and not change them.").waitFor();
   assert.equal(await eli.getByLabel("Persona prompt").getAttribute("readonly"), "");
+  assert.equal(await eli.getByRole("radio", { name: "Human" }).isDisabled(), true);
   await eli.show("api-keys");
   await eli.getByText("Your role may not see this page").waitFor();
 

@@ -156,16 +156,18 @@ export function Choices<T extends string>({
   choices,
   onPick,
   hidden,
+  disabled,
 }: {
   label: string;
   value: T | null;
   choices: Choice<T>[];
   onPick: (value: T) => void;
   hidden?: boolean;
+  disabled?: boolean;
 }) {
   const name = useId();
   return (
-    <fieldset class="choices">
+    <fieldset class="choices" disabled={disabled}>
       <legend class={hidden ? "hidden" : undefined}>{label}</legend>
       <div class="segments">
         {choices.map((choice) => (
