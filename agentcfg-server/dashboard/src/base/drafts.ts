@@ -39,6 +39,21 @@ export const useTyped = <T extends { safe?: boolean }>(key: string): [T | null, 
 /** Whether text would be lost with the page. */
 export const unsaved = (): boolean => drafts.peek().size > 0 || Object.values(typed.peek()).some((text) => text && !text.safe);
 
+const aside = new Map<string, [typeof drafts.value, typeof typed.value]>();
+
+/** Puts the texts of a user aside until they are back, and shows those of another one. */
+export function handOver(from: string, to: string): void {
+  aside.set(from, [drafts.peek(), typed.peek()]);
+  discard();
+  const back = aside.get(to);
+  if (back) [drafts.value, typed.value] = back;
+}
+
+export function discard(): void {
+  drafts.value = new Map();
+  typed.value = {};
+}
+
 /** How many reasons there are to ask before the page is closed, such as a key that is shown once. */
 export const holding = signal(0);
 

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, Unreachable } from "../base/api";
+import { ApiError, ended, Unreachable } from "../base/api";
 import { plural } from "../base/text";
 import { Button, cx, Icon } from "./base";
 
@@ -47,7 +47,9 @@ function Toast({ data }: { data: ToastData }) {
       onFocusOut={() => setHeld(false)}
     >
       <Icon name={data.bad ? "warn" : "check"} />
-      <span class="grow">{data.text}</span>
+      <span class="grow" dir="auto">
+        {data.text}
+      </span>
       {data.action && (
         <Button
           kind="quiet"
@@ -116,6 +118,7 @@ export function Banner({
 /** The text of an error: the server's own message. */
 export function errorText(error: unknown): string {
   if (error instanceof ApiError) {
+    if (error.status === 401 && ended.peek()) return "Your session has ended. Sign in in a new tab and come back.";
     const message = error.message.charAt(0).toUpperCase() + error.message.slice(1);
     const wait = error.status === 429 && error.retryAfter ? ` Try again in ${plural(error.retryAfter, "second")}.` : "";
     return (/[.!?]$/.test(message) ? message : `${message}.`) + wait;

@@ -71,6 +71,7 @@ export function Input({ value, onText, mono, class: extra, ...rest }: InputProps
   return (
     <input
       type="text"
+      dir="auto"
       {...(rest as JSX.IntrinsicElements["input"])}
       class={cx("input", mono && "mono", extra as string)}
       value={value}
@@ -88,6 +89,7 @@ type AreaProps = Omit<AllHTMLAttributes<HTMLTextAreaElement>, "onInput" | "value
 export function Area({ value, onText, mono, class: extra, ...rest }: AreaProps) {
   return (
     <textarea
+      dir="auto"
       {...(rest as JSX.IntrinsicElements["textarea"])}
       class={cx("input area", mono && "mono", extra as string)}
       value={value}

@@ -47,11 +47,11 @@ export function Page({ title, crumbs = [], actions, children, ownHeading, foot, 
         </button>
         <Crumbs crumbs={crumbs}>
           {ownHeading ? (
-            <span aria-current="page" class="clip">
+            <span aria-current="page" class="clip" dir="auto">
               {title}
             </span>
           ) : (
-            <h1 tabIndex={-1} class="clip">
+            <h1 tabIndex={-1} class="clip" dir="auto">
               {title}
             </h1>
           )}

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call } from "../base/api";
 import { invalidate } from "../base/cache";
 import { useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
+import { drafts } from "../base/drafts";
 import { touched } from "../base/feed";
 import { href, route, setParams } from "../base/route";
 import { can, planName, refresh, workspace } from "../base/session";
@@ -292,8 +293,14 @@ function AgentRow({
         <div class="agent-cell">
           <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} />
           <div class="names">
-            <a data-name href={href("agent", { id: agent.agent_id })} class="clip strong">
+            <a
+              data-name
+              dir="auto"
+              href={href("agent", { id: agent.agent_id })}
+              class={cx("clip strong", drafts.value.has(agent.id) && "changed")}
+            >
               {agent.display_name}
+              {drafts.value.has(agent.id) && <span class="hidden">, unsaved draft</span>}
             </a>
             <code class="clip">{agent.agent_id}</code>
           </div>
@@ -307,7 +314,7 @@ function AgentRow({
           <div class="row">
             <StatusPill status={status?.status ?? "offline"} />
             {status?.current_task_title && (
-              <span class="clip second dim" title={status.current_task_title}>
+              <span class="clip second dim" dir="auto" title={status.current_task_title}>
                 {status.current_task_title}
               </span>
             )}
