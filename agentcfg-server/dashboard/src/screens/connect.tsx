@@ -69,7 +69,7 @@ export function Connect() {
         />
         <Snippet
           title="Rust client (agentcfg-client)"
-          text={`let client = Client::builder("${root.href.slice(0, -1)}").api_key(std::env::var("API_KEY")?).build()?;\nlet agents = client.list_agents("${id}".parse()?, &AgentFilter::default()).await?;`}
+          text={`let client = Client::builder("${root.href.slice(0, -1)}")\n    .api_key(std::env::var("API_KEY")?)\n    .build()?;\nlet agents = client\n    .list_agents("${id}".parse()?, &AgentFilter::default())\n    .await?;`}
         />
         <Snippet
           title="MCP client (Claude Code)"
