@@ -213,7 +213,7 @@ test("a webhook is added, and its refusals are said", async (context) => {
   await page.getByRole("link", { name: "hooks.example.com" }).click();
   await page.getByRole("button", { name: "Actions for hooks.example.com" }).click();
   await page.getByRole("menuitem", { name: "Disable" }).click();
-  await page.getByText("hooks.example.com is disabled.").waitFor();
+  await page.getByText("hooks.example.com/in is disabled.").waitFor();
   await page.getByRole("button", { name: "Actions for hooks.example.com" }).click();
   await page.getByRole("menuitem", { name: "Delete webhook" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete webhook" }).click();

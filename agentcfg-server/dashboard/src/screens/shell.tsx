@@ -8,7 +8,7 @@ import { mode, nextTry, tryNow } from "../base/feed";
 import { go, href, route } from "../base/route";
 import { can, leave, me, planName, refresh, signOut, workspace } from "../base/session";
 import { number, second, time } from "../base/text";
-import { Avatar, Badge, Button, Icon, StatusShape } from "../parts/base";
+import { Avatar, Button, Icon, StatusShape } from "../parts/base";
 import { Dialog, Menu } from "../parts/dialog";
 import { badToast, Banner, errorText, Toasts } from "../parts/feedback";
 import { SecretDialog } from "../parts/secret";
@@ -113,8 +113,10 @@ function Switcher() {
         <span class="workspace-mark" aria-hidden="true">
           {[...current.name][0]!.toUpperCase()}
         </span>
-        <b class="clip">{current.name}</b>
-        <Badge>{planName(current.plan)}</Badge>
+        <span class="grow">
+          <b class="clip block">{current.name}</b>
+          <span class="hint block">{planName(current.plan)}</span>
+        </span>
         <Icon name="updown" small />
       </Menu>
     </div>

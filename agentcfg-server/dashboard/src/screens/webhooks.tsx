@@ -1,30 +1,22 @@
 /** Webhooks: creation, the one showing of the secret, deliveries, tests, replay. */
 import { useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
-import { invalidate } from "../base/cache";
+import { invalidate, type Resource, useResource } from "../base/cache";
 import { useWebhooks } from "../base/data";
 import { href, route, setParams } from "../base/route";
-import { ACTIONS } from "../base/said";
+import { ACTIONS, hookName } from "../base/said";
 import { can, workspace } from "../base/session";
 import { plural } from "../base/text";
-import type { Webhook } from "../base/types";
-import { Badge, Button, Empty, Skeleton, Time } from "../parts/base";
+import type { Delivery, Webhook } from "../base/types";
+import { Badge, Button, Empty, Time } from "../parts/base";
 import { Dialog } from "../parts/dialog";
-import { Failure, toast } from "../parts/feedback";
+import { Failure, Reading, toast } from "../parts/feedback";
 import { Area, Check, Field, Input } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { secret } from "../parts/secret";
 
 const MOST = 20;
 const DEFAULT_TYPES = ["agent.*", "agents.*", "label.*"];
-
-export const hostOf = (url: string): string => {
-  try {
-    return new URL(url).host;
-  } catch {
-    return url;
-  }
-};
 
 export function Webhooks() {
   const hooks = useWebhooks();
@@ -48,12 +40,8 @@ export function Webhooks() {
         <div class="card">
           <Empty icon="webhook" title="This server has no webhooks" />
         </div>
-      ) : hooks.error !== null ? (
-        <Failure what="The webhooks could not be read." error={hooks.error} retry={() => void hooks.reload()} />
       ) : !hooks.data ? (
-        <div class="card">
-          <Skeleton rows={3} />
-        </div>
+        <Reading of={hooks} what="The webhooks" rows={3} />
       ) : hooks.data.length === 0 ? (
         <div class="card">
           <Empty
@@ -77,8 +65,10 @@ export function Webhooks() {
               <caption class="hidden">Webhooks</caption>
               <thead>
                 <tr>
-                  <th scope="col">Address</th>
-                  <th scope="col" class="third">
+                  <th scope="col" class="c-name">
+                    Address
+                  </th>
+                  <th scope="col" class="large">
                     Events
                   </th>
                   <th scope="col" class="second">
@@ -95,12 +85,12 @@ export function Webhooks() {
               <tbody>
                 {hooks.data.map((hook) => (
                   <tr key={hook.id}>
-                    <td>
-                      <a class="strong" href={href("webhook", { id: hook.id })} title={hook.url}>
-                        {hostOf(hook.url)}
+                    <td title={hook.url}>
+                      <a class="strong" href={href("webhook", { id: hook.id })}>
+                        {hookName(hook.url)}
                       </a>
                     </td>
-                    <td class="third">
+                    <td class="large">
                       <code>{hook.types.join(" ")}</code>
                     </td>
                     <td class="second dim">{hook.description}</td>
@@ -126,14 +116,19 @@ export function Webhooks() {
   );
 }
 
+export const query = (hook: Webhook) => ({ webhook_id: hook.id });
+export const useDeliveries = (hook: Webhook): Resource<Delivery[]> =>
+  useResource("webhooks", "api/webhooks/deliveries", query(hook));
+export const arrived = ({ status, error }: Delivery): boolean => status !== null && status < 300 && !error;
+
+/** What the last delivery says about a webhook that is on. */
 export function State({ hook }: { hook: Webhook }) {
-  if (hook.enabled) return <Badge tone="ok">Enabled</Badge>;
+  const last = useDeliveries(hook).data?.[0];
+  if (hook.enabled) return last && !arrived(last) ? <Badge tone="bad">Failing</Badge> : <Badge tone="ok">Enabled</Badge>;
   return (
     <Badge tone={hook.disabled_reason ? "bad" : undefined}>{hook.disabled_reason ? "Disabled by the server" : "Disabled"}</Badge>
   );
 }
-
-export const query = (hook: Webhook) => ({ webhook_id: hook.id });
 
 export function showSecret(hook: Webhook, what: string): void {
   secret.value = {
@@ -141,7 +136,7 @@ export function showSecret(hook: Webhook, what: string): void {
     text: "This is the only time it is shown. Your server checks the signatures of events with it.",
     secret: hook.secret!,
     what: "the secret",
-    facts: [hostOf(hook.url), ...hook.types],
+    facts: [hookName(hook.url), ...hook.types],
   };
 }
 
@@ -173,7 +168,7 @@ export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => v
       invalidate("webhooks", "audit");
       onClose();
       if (data.secret) showSecret(data, "Copy the secret now");
-      else toast(`${hostOf(data.url)} is saved.`);
+      else toast(`${hookName(data.url)} is saved.`);
     } catch (failed) {
       setError(failed);
       setBusy(false);
@@ -181,7 +176,7 @@ export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => v
   };
   return (
     <Dialog
-      title={hook ? `Edit ${hostOf(hook.url)}` : "Add a webhook"}
+      title={hook ? `Edit ${hookName(hook.url)}` : "Add a webhook"}
       onClose={() => busy || onClose()}
       onSubmit={() => void save()}
       foot={
