@@ -70,7 +70,7 @@ const some = (parts: string[]): string =>
   list(parts.length > SHOWN + 1 ? [...parts.slice(0, SHOWN), `${parts.length - SHOWN} more`] : parts);
 
 /** What the action, the target or the id of a record says already. */
-const KNOWN = /^(id|workspace_id|created_at|updated_at|is_active|revoked_at|replaced_by|cursor|provider)$/;
+const KNOWN = /^(is_active|revoked_at|replaced_by|cursor|provider)$/;
 const MOST = 28;
 
 /** What changed, in a line: short values, else the names of the fields; of many agents their ids. */

@@ -221,6 +221,14 @@ export function Time({ at, precise, planned }: { at: string; precise?: boolean; 
   );
 }
 
+/** The choices of a list: value and text of each. */
+export const options = (rows: readonly (readonly [string, string])[]) =>
+  rows.map(([value, text]) => (
+    <option key={value} value={value}>
+      {text}
+    </option>
+  ));
+
 export function Skeleton({ rows = 8, tall }: { rows?: number | undefined; tall?: boolean }) {
   return (
     <div class={cx("skeleton", tall && "tall")} aria-busy="true">

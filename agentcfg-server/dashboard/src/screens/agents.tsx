@@ -8,7 +8,7 @@ import { href, route, setParams } from "../base/route";
 import { can, planName, refresh, workspace } from "../base/session";
 import { list, number, now, plural, second } from "../base/text";
 import type { Agent, Label, Status, StatusEntry, Version } from "../base/types";
-import { Avatar, Badge, Button, cx, Empty, Icon, LabelBadge, LinkButton, STATUS, StatusPill, Time } from "../parts/base";
+import { Avatar, Badge, Button, cx, Empty, Icon, LabelBadge, LinkButton, options, STATUS, StatusPill, Time } from "../parts/base";
 import { Confirm } from "../parts/dialog";
 import { Reading, toast } from "../parts/feedback";
 import { Search, Segments, Select } from "../parts/fields";
@@ -116,10 +116,8 @@ export function Agents() {
   const held = useHeld(found, [show, model, query, sort, direction].join(" "), inside);
   const counts = { working: 0, idle: 0, offline: 0 };
   for (const entry of statuses ?? []) counts[entry.status] += 1;
-  const withVersions = !versions.absent && !deletedShown;
   const used = [...new Set(rows.map(({ agent }) => agent.model).filter((id) => id !== null))].sort();
   const filtered = query !== "" || model !== "" || (show !== "all" && show !== "deleted");
-  const columns = withVersions ? 5 : 4;
 
   return (
     <Page
@@ -150,11 +148,7 @@ export function Agents() {
         <span class="grow" />
         <Select tool aria-label="Model" value={model} onPick={(value) => setParams({ model: value })}>
           <option value="">All models</option>
-          {used.map((id) => (
-            <option key={id} value={id}>
-              {models?.find((known) => known.id === id)?.display_name ?? id}
-            </option>
-          ))}
+          {options(used.map((id) => [id, models?.find((known) => known.id === id)?.display_name ?? id]))}
           <option value="human">Human</option>
         </Select>
         <Search
@@ -202,12 +196,12 @@ export function Agents() {
                 <Heading column="model" now={sort} direction={direction} class="c-model second">
                   Model
                 </Heading>
-                {deletedShown ? null : (
+                {!deletedShown && (
                   <Heading column="status" now={sort} direction={direction} class="c-status">
                     Status
                   </Heading>
                 )}
-                {withVersions && (
+                {!deletedShown && (
                   <Heading column="version" now={sort} direction={direction} class="c-version third">
                     Version
                   </Heading>
@@ -225,17 +219,9 @@ export function Agents() {
             <Rows
               items={held.rows}
               id={({ agent }) => agent.agent_id}
-              columns={columns}
               heights={[44, 52]}
               render={(row, index) => (
-                <AgentRow
-                  key={row.agent.agent_id}
-                  row={row}
-                  index={index}
-                  deleted={deletedShown}
-                  withVersions={withVersions}
-                  onRestore={setRestoring}
-                />
+                <AgentRow key={row.agent.agent_id} row={row} index={index} deleted={deletedShown} onRestore={setRestoring} />
               )}
             />
           </table>
@@ -282,13 +268,11 @@ function AgentRow({
   row,
   index,
   deleted,
-  withVersions,
   onRestore,
 }: {
   row: Row;
   index: number;
   deleted: boolean;
-  withVersions: boolean;
   onRestore: (agent: Agent) => void;
 }) {
   const { agent, status, version, labels } = row;
@@ -323,7 +307,7 @@ function AgentRow({
           </div>
         </td>
       )}
-      {withVersions && (
+      {!deleted && (
         <td class="third" title={list(labels.map(({ label }) => label))}>
           <div class="row">
             {version && <span>v{version.version}</span>}

@@ -9,7 +9,7 @@ import { ACTIONS, changeLine, changeRows, FAMILIES, said, targetName } from "../
 import { workspace } from "../base/session";
 import { DAY, date, number, plural, time, utc } from "../base/text";
 import type { AuditEntry } from "../base/types";
-import { ActorMark, Button, cx, Empty, Icon } from "../parts/base";
+import { ActorMark, Button, cx, Empty, Icon, options } from "../parts/base";
 import { TextDiff } from "../parts/comparison";
 import { badToast, errorText, Reading } from "../parts/feedback";
 import { Input, Select } from "../parts/fields";
@@ -40,10 +40,11 @@ interface Log {
 export function AuditLog() {
   const params = route.value.params;
   const days = params.get("days");
+  const actor = params.get("actor");
   const from = useMemo(() => since(days), [days]);
   const query = {
     workspace_id: workspace.value!.id,
-    actor: params.get("actor"),
+    actor,
     action: params.get("action"),
     target_type: params.get("type"),
     target_id: params.get("target"),
@@ -55,32 +56,32 @@ export function AuditLog() {
   const keys = useKeys().data ?? [];
   const members = useMembers().data ?? [];
   const filters = JSON.stringify(query);
-  const log = useRef<Log>({ filters, entries: [], more: true });
-  if (log.current.filters !== filters) log.current = { filters, entries: [], more: true };
+  const log = useRef<Log>({ filters, entries: [], more: true }).current;
+  if (log.filters !== filters) Object.assign(log, { filters, entries: [], more: true });
 
   const newest = audit.data ?? [];
-  // What the newest page has moved past stays. Where more came than a page holds, the rest is read again on demand.
-  const seen = new Set(newest.map(({ id }) => id));
-  const rest = log.current.entries.filter(({ id }) => !seen.has(id));
-  const joined = rest.length < log.current.entries.length;
-  if (newest.length)
-    log.current = { filters, entries: joined ? [...newest, ...rest] : newest, more: log.current.more || !joined };
-  const { entries, more } = log.current;
+  if (newest.length) {
+    // What the newest page has moved past stays. Where more came than a page holds, the rest is read again on demand.
+    const seen = new Set(newest.map(({ id }) => id));
+    const rest = log.entries.filter(({ id }) => !seen.has(id));
+    const joined = rest.length < log.entries.length;
+    log.entries = joined ? [...newest, ...rest] : newest;
+    log.more ||= !joined;
+  }
+  const { entries, more } = log;
   const filtered = ["actor", "action", "type", "target", "days"].some((name) => params.get(name));
-  const numbered = newest.length === 0 || newest[0]!.revision !== undefined;
   const last = entries.at(-1);
 
   const page = async (before: number, limit: number): Promise<AuditEntry[]> =>
     (await call<AuditEntry[]>("GET", "api/audit-log", { query: { ...query, limit, before } })).data;
   const load = async (): Promise<void> => {
-    if (!last?.revision) return;
+    if (!last) return;
     setBusy(true);
     try {
       const next = await page(last.revision, PAGE);
       // Meanwhile the filters may be others, or the entries before these gone.
-      const now = log.current;
-      if (now.entries.at(-1)?.id === last.id)
-        log.current = { ...now, entries: [...now.entries, ...next], more: next.length === PAGE };
+      if (log.entries.at(-1)?.id === last.id)
+        Object.assign(log, { entries: [...log.entries, ...next], more: next.length === PAGE });
     } catch (error) {
       badToast(`Older entries could not be read. ${errorText(error)}`);
     }
@@ -127,83 +128,51 @@ export function AuditLog() {
         </Button>
       }
     >
-      {numbered && (
-        <div class="tools audit-tools">
-          <Select {...filter("actor")} aria-label="Who">
-            <option value="">Anyone</option>
-            {members.length > 0 && (
-              <optgroup label="Members">
-                {members.map(({ user_id }) => (
-                  <option key={user_id} value={user_id}>
-                    {user_id}
-                  </option>
-                ))}
-              </optgroup>
-            )}
-            {keys.length > 0 && (
-              <optgroup label="API keys">
-                {keys.map(({ id, name }) => (
-                  <option key={id} value={id}>
-                    {name}
-                  </option>
-                ))}
-              </optgroup>
-            )}
-            {params.get("actor") &&
-              ![...members.map((member) => member.user_id), ...keys.map((key) => key.id)].includes(params.get("actor")!) && (
-                <option value={params.get("actor")!}>{params.get("actor")}</option>
-              )}
-          </Select>
-          <Select {...filter("action")} aria-label="Action">
-            <option value="">All actions</option>
-            {FAMILIES.map((family) => (
-              <optgroup key={family} label={family}>
-                <option value={`${family}.*`}>{family}.*</option>
-                {ACTIONS.filter((action) => action.startsWith(`${family}.`)).map((action) => (
-                  <option key={action} value={action}>
-                    {action}
-                  </option>
-                ))}
-              </optgroup>
-            ))}
-          </Select>
-          <Select {...filter("type")} onPick={(type) => setParams({ type, target: null }, false)} aria-label="Target">
-            <option value="">Everything</option>
-            {Object.entries(TYPES).map(([type, label]) => (
-              <option key={type} value={type}>
-                {label}
-              </option>
-            ))}
-          </Select>
-          {params.get("type") && (
-            <div class="target-filter">
-              <Input
-                aria-label="Id of the target"
-                placeholder="Any id"
-                mono
-                value={params.get("target") ?? ""}
-                onText={(target) => setParams({ target })}
-              />
-            </div>
-          )}
-          <Select {...filter("days")} aria-label="Since">
-            <option value="">Any time</option>
-            {Object.entries(SINCE).map(([value, label]) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
-          </Select>
-          {filtered && (
-            <Button
-              kind="quiet"
-              onClick={() => setParams({ actor: null, action: null, type: null, target: null, days: null }, false)}
-            >
-              Clear filters
-            </Button>
-          )}
-        </div>
-      )}
+      <div class="tools audit-tools">
+        <Select {...filter("actor")} aria-label="Who">
+          <option value="">Anyone</option>
+          {members.length > 0 && <optgroup label="Members">{options(members.map(({ user_id }) => [user_id, user_id]))}</optgroup>}
+          {keys.length > 0 && <optgroup label="API keys">{options(keys.map(({ id, name }) => [id, name]))}</optgroup>}
+          {actor &&
+            ![...members.map(({ user_id }) => user_id), ...keys.map(({ id }) => id)].includes(actor) &&
+            options([[actor, actor]])}
+        </Select>
+        <Select {...filter("action")} aria-label="Action">
+          <option value="">All actions</option>
+          {FAMILIES.map((family) => (
+            <optgroup key={family} label={family}>
+              {options([`${family}.*`, ...ACTIONS.filter((one) => one.startsWith(`${family}.`))].map((one) => [one, one]))}
+            </optgroup>
+          ))}
+        </Select>
+        <Select {...filter("type")} onPick={(type) => setParams({ type, target: null }, false)} aria-label="Target">
+          <option value="">Everything</option>
+          {options(Object.entries(TYPES))}
+        </Select>
+        {params.get("type") && (
+          <div class="target-filter">
+            <Input
+              aria-label="Id of the target"
+              placeholder="Any id"
+              mono
+              value={params.get("target") ?? ""}
+              onText={(target) => setParams({ target })}
+            />
+          </div>
+        )}
+        <Select {...filter("days")} aria-label="Since">
+          <option value="">Any time</option>
+          {options(Object.entries(SINCE))}
+        </Select>
+        {filtered && (
+          <Button
+            kind="quiet"
+            onClick={() => setParams({ actor: null, action: null, type: null, target: null, days: null }, false)}
+          >
+            Clear filters
+          </Button>
+        )}
+      </div>
       <Reading of={audit} what="The audit log" />
       {!audit.data ? null : entries.length === 0 ? (
         <div class="card">
@@ -247,12 +216,12 @@ export function AuditLog() {
           </div>
           <div class="table-foot row">
             <span class="grow">
-              {!filtered && last?.revision !== undefined && newest[0]?.revision !== undefined
-                ? `${number(entries.length)} of ${plural(newest[0].revision, "entry", "entries")}, newest first. `
+              {!filtered
+                ? `${number(entries.length)} of ${plural(entries[0]!.revision, "entry", "entries")}, newest first. `
                 : "Newest first. "}
               Times are local; hover shows UTC.
             </span>
-            {numbered && entries.length >= PAGE && more && (
+            {entries.length >= PAGE && more && (
               <Button small busy={busy} onClick={() => void load()}>
                 Load older
               </Button>
@@ -306,7 +275,7 @@ function Entry({ entry }: { entry: AuditEntry }) {
           {targetName(entry, targets)}
         </td>
         <td class="third dim">{changeLine(entry)}</td>
-        <td class="third right dim">{entry.revision !== undefined && number(entry.revision)}</td>
+        <td class="third right dim">{number(entry.revision)}</td>
       </tr>
       {open && (
         <tr class="detail">

@@ -7,7 +7,7 @@ import { href, route, setParams } from "../base/route";
 import { can, workspace } from "../base/session";
 import { ago, capital, count, date, DAY, moment, now, number, plural, until, utc } from "../base/text";
 import type { ApiKey, NewApiKey } from "../base/types";
-import { Badge, Button, cx, Empty, Time } from "../parts/base";
+import { Badge, Button, cx, Empty, options, Time } from "../parts/base";
 import { Confirm, Dialog, Menu } from "../parts/dialog";
 import { Banner, Failure, Reading, toast } from "../parts/feedback";
 import { Choices, Field, focusFault, Input, Select } from "../parts/fields";
@@ -338,11 +338,7 @@ function Create({ onClose }: { onClose: () => void }) {
           <Field label="Expires" hint={end && !dayFault ? date(end) : end === null ? "Works until it is revoked." : undefined}>
             {(field) => (
               <Select {...field} value={expiry} onPick={setExpiry}>
-                {PRESETS.map(([value, label]) => (
-                  <option key={value} value={value}>
-                    {label}
-                  </option>
-                ))}
+                {options(PRESETS)}
               </Select>
             )}
           </Field>
@@ -395,11 +391,7 @@ export function Rotate({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => voi
       <Field label="Keep the old one working for" hint="It never outlives its own expiry.">
         {(field) => (
           <Select {...field} value={overlap} onPick={setOverlap}>
-            {OVERLAPS.map(([value, label]) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
+            {options(OVERLAPS)}
           </Select>
         )}
       </Field>

@@ -7,7 +7,7 @@ import { route, setParams } from "../base/route";
 import { can, me, refresh, workspace } from "../base/session";
 import { capital, count, plural } from "../base/text";
 import type { Member, Role } from "../base/types";
-import { Avatar, Badge, Button, Time } from "../parts/base";
+import { Avatar, Badge, Button, options, Time } from "../parts/base";
 import { Confirm, Dialog } from "../parts/dialog";
 import { badToast, errorText, Failure, Reading, toast } from "../parts/feedback";
 import { Field, Input, Select } from "../parts/fields";
@@ -20,6 +20,9 @@ const ROLES: Record<Role, string> = {
   owner: "All of an admin; renames, exports and erases the workspace, and makes owners.",
 };
 const ORDER = Object.keys(ROLES) as Role[];
+
+/** The roles that one may give. */
+const given = (owner: boolean) => options(ORDER.filter((role) => role !== "owner" || owner).map((role) => [role, capital(role)]));
 
 const put = async (user: string, role: Role): Promise<void> => {
   await call("PUT", "api/workspaces/members", { query: { workspace_id: workspace.value!.id, user_id: user }, body: { role } });
@@ -105,11 +108,7 @@ export function Members() {
                             value={member.role}
                             onPick={(role) => void setRole(member, role as Role)}
                           >
-                            {ORDER.filter((role) => role !== "owner" || owner).map((role) => (
-                              <option key={role} value={role}>
-                                {capital(role)}
-                              </option>
-                            ))}
+                            {given(owner)}
                           </Select>
                         ) : (
                           <>
@@ -220,11 +219,7 @@ function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClo
       <Field label="Role" hint={ROLES[role]}>
         {(field) => (
           <Select {...field} value={role} onPick={(value) => setRole(value as Role)}>
-            {ORDER.filter((one) => one !== "owner" || owner).map((one) => (
-              <option key={one} value={one}>
-                {capital(one)}
-              </option>
-            ))}
+            {given(owner)}
           </Select>
         )}
       </Field>

@@ -22,7 +22,7 @@ export function WebhookScreen() {
   if (open) return <One hook={open} />;
   return (
     <Page title="Webhook" crumbs={[{ label: "Webhooks", to: href("webhooks") }]}>
-      {hooks.data || hooks.absent ? (
+      {hooks.data ? (
         <Empty
           icon="webhook"
           title="There is no such webhook"

@@ -20,7 +20,7 @@ const DEFAULT_TYPES = ["agent.*", "agents.*", "label.*"];
 
 export function Webhooks() {
   const hooks = useWebhooks();
-  const may = can("webhooks:manage") && !hooks.absent;
+  const may = can("webhooks:manage");
   const full = (hooks.data?.length ?? 0) >= MOST;
   return (
     <Page
@@ -36,11 +36,7 @@ export function Webhooks() {
       }
     >
       <Lead>Events of this workspace, sent to your own servers and signed with a secret. Each is delivered at least once.</Lead>
-      {hooks.absent ? (
-        <div class="card">
-          <Empty icon="webhook" title="This server has no webhooks" />
-        </div>
-      ) : !hooks.data ? (
+      {!hooks.data ? (
         <Reading of={hooks} what="The webhooks" rows={3} />
       ) : hooks.data.length === 0 ? (
         <div class="card">
@@ -71,7 +67,7 @@ export function Webhooks() {
                   <th scope="col" class="large">
                     Events
                   </th>
-                  <th scope="col" class="second">
+                  <th scope="col" class="third">
                     Description
                   </th>
                   <th scope="col" class="c-state">
@@ -93,7 +89,7 @@ export function Webhooks() {
                     <td class="large">
                       <code>{hook.types.join(" ")}</code>
                     </td>
-                    <td class="second dim">{hook.description}</td>
+                    <td class="third dim">{hook.description}</td>
                     <td>
                       <State hook={hook} />
                     </td>
