@@ -197,7 +197,7 @@ test("the audit log tells who changed what", async () => {
   assert.match(await detail.locator(".diff").innerText(), /seven/);
   await page.getByRole("row", { name: /pipeline/ }).filter({ hasText: "agent.updated" }).waitFor();
   await page.getByRole("row", { name: /member\.set/ }).getByText("Role: admin").waitFor();
-  await page.getByRole("row", { name: /agent\.updated/ }).getByText("Persona prompt and formality: 50 → 35").waitFor();
+  await page.getByRole("row", { name: /agent\.updated/ }).getByText("formality: 50 → 35 and Persona prompt").waitFor();
   await page.setViewportSize({ width: 700, height: 800 });
   const right = (name) => page.locator(name).last().evaluate((element) => element.getBoundingClientRect().right);
   assert.equal(await right(".audit-table td.c-action"), await right(".audit-table"), "an open entry adds no columns");

@@ -1,7 +1,7 @@
 /** One webhook: its deliveries, tests, replay, and the end of it. */
 import { useEffect, useState } from "preact/hooks";
 import { call } from "../base/api";
-import { invalidate } from "../base/cache";
+import { invalidate, update } from "../base/cache";
 import { useWebhooks } from "../base/data";
 import { go, href, route } from "../base/route";
 import { hookName } from "../base/said";
@@ -219,8 +219,9 @@ function One({ hook }: { hook: Webhook }) {
           run={async () => {
             await call("DELETE", "api/webhooks", { query: query(hook) });
             toast(`${name} is deleted.`);
+            // Its row would read deliveries that are no more.
+            update<Webhook[]>("webhooks", "api/webhooks", (all) => all.filter(({ id }) => id !== hook.id));
             go(href("webhooks"));
-            // Not before this screen is gone: it would read deliveries that are no more.
             setTimeout(done);
           }}
         >
