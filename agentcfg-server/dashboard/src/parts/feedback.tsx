@@ -3,8 +3,9 @@ import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, ended, Unreachable } from "../base/api";
+import type { Resource } from "../base/cache";
 import { plural } from "../base/text";
-import { Button, cx, Icon } from "./base";
+import { Button, cx, Icon, Skeleton } from "./base";
 
 interface ToastData {
   id: number;
@@ -159,4 +160,14 @@ export function Failure({
       )}
     </Banner>
   );
+}
+
+/** In the place of what is read: why it could not be, or that it is on its way. */
+export function Reading({ of, what, rows }: { of: Resource<unknown>; what: string; rows?: number }) {
+  if (of.error !== null) return <Failure what={`${what} could not be read.`} error={of.error} retry={() => void of.reload()} />;
+  return of.data === undefined ? (
+    <div class="card">
+      <Skeleton rows={rows} />
+    </div>
+  ) : null;
 }

@@ -72,7 +72,13 @@ function Crumbs({ crumbs, children }: { crumbs: Crumb[]; children: ComponentChil
     <nav class="crumbs" aria-label="Breadcrumb">
       {crumbs.map((crumb) => (
         <span key={crumb.label} class="crumb">
-          {crumb.to ? <a href={crumb.to}>{crumb.label}</a> : <span>{crumb.label}</span>}
+          {crumb.to ? (
+            <a class="clip" href={crumb.to}>
+              {crumb.label}
+            </a>
+          ) : (
+            <span>{crumb.label}</span>
+          )}
           <Icon name="right" />
         </span>
       ))}

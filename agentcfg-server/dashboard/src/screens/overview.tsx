@@ -1,32 +1,44 @@
 /** The overview: use of the plan, what is going on, what is left to set up, the last changes. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { PROVIDERS, useAgents, useAudit, useKeys, useMembers, useNames, useProviderKeys, useStatuses } from "../base/data";
 import type { Resource } from "../base/cache";
+import {
+  PROVIDERS,
+  useAgents,
+  useAudit,
+  useKeys,
+  useMembers,
+  useNames,
+  useProviderKeys,
+  useStatuses,
+  useWebhooks,
+} from "../base/data";
 import { href } from "../base/route";
-import { changedNames, targetName, verb } from "../base/said";
+import { changeLine, targetName, verb } from "../base/said";
 import { can, planName, workspace } from "../base/session";
-import { capital, DAY, list, now, number, plural, until } from "../base/text";
+import { capital, DAY, now, number, plural, until } from "../base/text";
 import type { ApiKey, AuditEntry } from "../base/types";
 import { ActorMark, Avatar, Badge, Button, cx, Empty, Icon, LinkButton, Meter, Skeleton, StatusPill, Time } from "../parts/base";
 import { Failure } from "../parts/feedback";
 import { Page } from "../parts/page";
 import { FirstAgent } from "./agents";
-import { isLive, Rotate } from "./keys";
+import { isLive, isReplaced, Rotate } from "./keys";
 
 export const SOON = 30 * DAY;
 const VERY_SOON = 7 * DAY;
 const LAST = 8;
 
-/** Names of targets that have an id only: keys, members and providers have readable ones. */
+/** Names of targets that have an id only: keys, members, webhooks and providers have readable ones. */
 export function useTargets(): ReadonlyMap<string, string> {
   const agents = useAgents().data ?? [];
   const keys = useKeys().data ?? [];
+  const hooks = useWebhooks().data ?? [];
   const { id, name } = workspace.value!;
   return new Map([
     ...agents.map((agent) => [`agent ${agent.agent_id}`, agent.display_name] as const),
     ...keys.map((key) => [`api_key ${key.id}`, key.name] as const),
     ...Object.entries(PROVIDERS).map(([provider, called]) => [`provider_key ${provider}`, called] as const),
+    ...hooks.map((hook) => [`webhook ${hook.id}`, hook.url] as const),
     [`workspace ${id}`, name] as const,
   ]);
 }
@@ -34,7 +46,7 @@ export function useTargets(): ReadonlyMap<string, string> {
 export function Overview() {
   const keys = useKeys().data?.filter((key) => isLive(key, now.value));
   const soon = keys
-    ?.filter(({ expires_at: end }) => end !== null && Date.parse(end) - now.value < SOON)
+    ?.filter((key) => key.expires_at !== null && Date.parse(key.expires_at) - now.value < SOON && !isReplaced(key, keys))
     .sort((a, b) => a.expires_at!.localeCompare(b.expires_at!));
   return (
     <Page
@@ -268,10 +280,7 @@ function Line({ entry }: { entry: AuditEntry }) {
   const names = useNames();
   const targets = useTargets();
   const name = targetName(entry, targets);
-  const details =
-    entry.action === "agent.updated" || entry.action === "agent.rolled_back"
-      ? changedNames(entry).map((one) => one.toLowerCase())
-      : [];
+  const details = /created$|\.saved$/.test(entry.action) ? "" : changeLine(entry);
   const itself = entry.action.startsWith("label.promoted") || entry.action === "agents.applied";
   return (
     <li>
@@ -286,7 +295,7 @@ function Line({ entry }: { entry: AuditEntry }) {
           ) : (
             <b>{name}</b>
           ))}
-        {details.length > 0 && ` · ${list(details.slice(0, 3))}`}
+        {details && ` · ${details}`}
       </span>
       <span class="dim small-text">
         <Time at={entry.created_at} />

@@ -9,7 +9,7 @@ import { mode, nextTry, tryNow } from "../base/feed";
 import { go, href, route, shownWorkspace } from "../base/route";
 import { can, me, planName, refresh, signOut, workspace } from "../base/session";
 import { number, plural, second, time } from "../base/text";
-import { Avatar, Badge, Button, Icon, LinkButton, StatusShape } from "../parts/base";
+import { Avatar, Button, Icon, LinkButton, StatusShape } from "../parts/base";
 import { Confirm, Dialog, Menu } from "../parts/dialog";
 import { badToast, Banner, errorText, Toasts } from "../parts/feedback";
 import { SecretDialog } from "../parts/secret";
@@ -111,10 +111,12 @@ function Switcher() {
         <span class="workspace-mark" aria-hidden="true">
           {[...current.name][0]!.toUpperCase()}
         </span>
-        <b class="clip" dir="auto">
-          {current.name}
-        </b>
-        <Badge>{planName(current.plan)}</Badge>
+        <span class="grow">
+          <b class="clip block" dir="auto">
+            {current.name}
+          </b>
+          <span class="hint block">{planName(current.plan)}</span>
+        </span>
         <Icon name="updown" small />
       </Menu>
     </div>

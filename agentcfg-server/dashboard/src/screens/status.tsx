@@ -179,7 +179,6 @@ function List({ entries, agents }: { entries: StatusEntry[]; agents: Map<string,
         <Rows
           items={entries}
           id={(entry) => entry.agent_id}
-          columns={4}
           heights={[44, 52]}
           render={(entry, index) => {
             const agent = agents.get(entry.agent_id);
