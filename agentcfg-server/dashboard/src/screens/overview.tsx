@@ -19,7 +19,7 @@ import { can, planName, workspace } from "../base/session";
 import { capital, DAY, now, number, plural, until } from "../base/text";
 import type { ApiKey, AuditEntry } from "../base/types";
 import { ActorMark, Avatar, Badge, Button, cx, Empty, Icon, LinkButton, Meter, Skeleton, StatusPill, Time } from "../parts/base";
-import { Failure } from "../parts/feedback";
+import { Reading } from "../parts/feedback";
 import { Page } from "../parts/page";
 import { FirstAgent } from "./agents";
 import { isLive, isReplaced, Rotate } from "./keys";
@@ -210,7 +210,7 @@ function Last<T>({
       </header>
       {of.error !== null ? (
         <div class="card-body">
-          <Failure what={`The ${what} could not be read.`} error={of.error} retry={() => void of.reload()} />
+          <Reading of={of} what={what} />
         </div>
       ) : !of.data ? (
         <Skeleton rows={LAST} />
@@ -228,7 +228,7 @@ function LastChanges() {
   return (
     <Last
       title="Last changes"
-      what="last changes"
+      what="The last changes"
       link="Audit log"
       to="audit-log"
       of={audit}
@@ -246,7 +246,7 @@ function LastAgents() {
   return (
     <Last
       title="Agents that changed last"
-      what="agents"
+      what="The agents"
       link="All agents"
       to="agents"
       of={agents}
@@ -266,7 +266,7 @@ function LastAgents() {
               </span>
             </div>
             {now && <StatusPill status={now.status} />}
-            <span class="dim small-text right c-changed">
+            <span class="dim small-text">
               <Time at={agent.updated_at} />
             </span>
           </li>

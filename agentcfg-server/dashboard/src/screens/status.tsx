@@ -3,8 +3,8 @@ import { useAgents, useStatuses } from "../base/data";
 import { href, route, setParams } from "../base/route";
 import { ago, number, second } from "../base/text";
 import type { Agent, Status, StatusEntry } from "../base/types";
-import { Avatar, Skeleton, STATUS, StatusPill, StatusShape } from "../parts/base";
-import { Failure } from "../parts/feedback";
+import { Avatar, STATUS, StatusPill, StatusShape } from "../parts/base";
+import { Reading } from "../parts/feedback";
 import { Segments } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { followRow, Rows } from "../parts/rows";
@@ -67,16 +67,8 @@ export function StatusBoard() {
         Agents report what they do. A report counts for two minutes, unless the server is set otherwise; without a new one the
         agent is shown as offline.
       </Lead>
-      {statuses.error !== null && (
-        <Failure what="The status could not be read." error={statuses.error} retry={() => void statuses.reload()} />
-      )}
-      {!all ? (
-        !statuses.error && (
-          <div class="card">
-            <Skeleton />
-          </div>
-        )
-      ) : all.length === 0 ? (
+      <Reading of={statuses} what="The status" />
+      {!all ? null : all.length === 0 ? (
         <div class="card">
           <FirstAgent />
         </div>
