@@ -17,6 +17,7 @@ test("an agent is created, changed with a review, deleted, and restored", async 
   page.expect(409, "/api/agents/configs");
   await page.getByRole("button", { name: "Create agent" }).click();
   await page.getByText("The id writer is taken.").waitFor();
+  await page.until(() => document.activeElement.value === "writer");
   await page.getByLabel("Id", { exact: true }).fill("critic");
   await page.getByLabel("Persona prompt").fill("😀".repeat(5001));
   await page.getByText("5,001 of 5,000").waitFor();
@@ -116,6 +117,15 @@ test("two people change the same agent, and no text of either is lost", async ()
   const both = `${base.replace("seven lines", "five lines")}\nMine: keep it short.`;
   await ada.getByLabel("Persona prompt, edited").fill(both);
   await ada.getByRole("region", { name: "Role" }).locator("label", { hasText: "Theirs" }).click();
+  await ada.getByLabel("Message").fill("Both of ours");
+  await ada.getByRole("button", { name: "Back to editing" }).click();
+  await ada.getByRole("link", { name: "Status" }).click();
+  await ada.getByRole("heading", { level: 1, name: "Status" }).waitFor();
+  await ada.goBack();
+  await ada.getByRole("button", { name: "Compare" }).click();
+  await ada.getByText("2 of 2 conflicts decided").waitFor();
+  assert.equal(await ada.getByLabel("Persona prompt, edited").inputValue(), both);
+  assert.equal(await ada.getByLabel("Message").inputValue(), "Both of ours");
 
   // It changes once more before it is saved: the choices stay.
   await stage.server.call("bo", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=writer`, { color: "#112233" });
@@ -133,6 +143,69 @@ test("two people change the same agent, and no text of either is lost", async ()
   );
   ada.faults();
   mira.faults();
+});
+
+test("the text of a new agent and of a trial is kept, and a copy starts from its source", async () => {
+  const { page } = await stage.studio("tove");
+  const asks = () => page.evaluate(() => !dispatchEvent(new Event("beforeunload", { cancelable: true })));
+  const leave = async () => {
+    await page.getByRole("link", { name: "Status" }).click();
+    await page.getByRole("heading", { level: 1, name: "Status" }).waitFor();
+    assert.equal(await asks(), true);
+    await page.goBack();
+  };
+  await page.show("agents/writer/try");
+  await page.getByRole("textbox", { name: "Message" }).fill("Say good evening");
+  await leave();
+  assert.equal(await page.getByRole("textbox", { name: "Message" }).inputValue(), "Say good evening");
+  await page.getByRole("textbox", { name: "Message" }).fill("");
+  assert.equal(await asks(), false);
+
+  await page.getByRole("link", { name: "Agents" }).first().click();
+  await page.getByRole("link", { name: "New agent" }).click();
+  await page.getByLabel("Display name").fill("Half an agent");
+  await leave();
+  assert.equal(await page.getByLabel("Display name").inputValue(), "Half an agent");
+
+  await page.getByRole("link", { name: "Agents" }).first().click();
+  await page.getByRole("link", { name: "Researcher" }).click();
+  await page.getByRole("button", { name: "Actions for Researcher" }).click();
+  await page.getByRole("menuitem", { name: "Duplicate" }).click();
+  await page.until(() => document.querySelector("input.input")?.value === "Researcher copy");
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("link", { name: "New agent" }).click();
+  assert.equal(await page.getByLabel("Display name").inputValue(), "Half an agent");
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("heading", { level: 1, name: "Agents" }).waitFor();
+  assert.equal(await asks(), false);
+  await page.getByRole("button", { name: "Undo" }).click();
+  assert.equal(await page.getByLabel("Display name").inputValue(), "Half an agent");
+  page.faults();
+});
+
+test("a slider keeps its range, numbers are shown whole, and a tag that is too long is not left out", async () => {
+  const { page } = await stage.studio("ragna");
+  await page.show("agents/writer");
+  const slider = page.getByRole("slider", { name: "warmth" });
+  const value = page.getByLabel("warmth, number");
+  for (const [key, wanted] of [["End", "1"], ["ArrowLeft", "0.99"], ["Home", "0"], ["ArrowRight", "0.01"]]) {
+    await slider.press(key);
+    assert.deepEqual([await value.inputValue(), await slider.getAttribute("max")], [wanted, "1"]);
+  }
+  await value.fill("120000");
+  assert.ok(await value.evaluate((input) => input.scrollWidth <= input.clientWidth));
+
+  await page.getByLabel("Capabilities").fill("x".repeat(120));
+  await page.getByText("20 characters too many. The limit is 100.").waitFor();
+  await page.getByRole("button", { name: "Review changes" }).click();
+  await page.until(() => document.activeElement.value === "x".repeat(120));
+  assert.equal(await page.getByRole("dialog").count(), 0);
+  await page.getByRole("button", { name: "Discard" }).click();
+  assert.equal(await page.getByLabel("Capabilities").inputValue(), "");
+  await page.getByLabel("Capabilities").fill("essays");
+  await page.keyboard.press("Control+s");
+  await page.getByRole("dialog").getByText("essays", { exact: true }).waitFor();
+  page.faults();
 });
 
 test("filters and sorting are in the address, and the keyboard moves through the table", async () => {
@@ -241,10 +314,32 @@ test("versions are compared and rolled back, and labels are moved", async (conte
   await page.getByText("production is on v3.").waitFor();
   const labels = await stage.server.call("hild", "GET", `/api/agents/labels?workspace_id=${id}&agent_id=writer&label=production`);
   assert.equal(labels[0].version, 3);
+  await page.getByRole("button", { name: "Actions for production" }).click();
+  await page.getByRole("menuitem", { name: "Promote on agents" }).click();
+  assert.equal(await page.getByRole("dialog").getByRole("button", { name: "Move label" }).getAttribute("aria-disabled"), "true");
+  await page.getByRole("dialog").getByLabel("To the label").fill("canary");
+  await page.getByRole("dialog").getByRole("button", { name: "Move label" }).click();
+  await page.getByText("canary is promoted on 1 agent.").waitFor();
   await page.getByRole("button", { name: "Actions for staging" }).click();
   await page.getByRole("menuitem", { name: "Remove" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Remove label" }).click();
   await page.getByText("staging is removed.").waitFor();
+  page.faults();
+});
+
+test("a table under the pointer waits, and counts what waits", async (context) => {
+  if (!stage.needs(context, "/api/changes")) return;
+  const { page, id } = await stage.studio("ylva");
+  await page.show("agents?sort=name");
+  await page.getByText("Live", { exact: true }).waitFor();
+  await page.getByRole("row", { name: /Writer/ }).hover();
+  await stage.server.call("ylva", "POST", "/api/agents/configs", { workspace_id: id, agent_id: "aardvark", display_name: "Aardvark" });
+  await page.getByRole("button", { name: "1 change, show" }).waitFor();
+  assert.equal(await page.getByRole("row", { name: /Aardvark/ }).count(), 0);
+  await page.mouse.move(5, 5);
+  await page.getByRole("row", { name: /Aardvark/ }).waitFor();
+  await page.getByRole("button", { name: "Changed" }).click();
+  assert.equal(await page.locator("th[aria-sort]").getAttribute("aria-sort"), "descending", "the newest change comes first");
   page.faults();
 });
 

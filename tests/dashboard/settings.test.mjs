@@ -95,8 +95,12 @@ test("a key in use is revoked only after its name is typed, and rotated with an 
   await page.getByRole("heading", { name: "Copy your new key now" }).waitFor();
   const rotated = await page.locator("[data-secret]").innerText();
   assert.deepEqual([await status(keys["ci-deploy"].key), await status(rotated)], [200, 200]);
+  await page.locator(".facts").getByText("The old key ends").waitFor();
   await page.getByLabel("I have stored the key in a safe place").check();
   await page.getByRole("button", { name: "Done" }).click();
+  // Both have one name: the one that ends says so, and is not rotated once more.
+  await page.getByRole("row", { name: /ci-deploy/ }).nth(1).waitFor();
+  assert.deepEqual((await page.getByRole("row", { name: /ci-deploy/ }).allInnerTexts()).map((text) => text.includes("Replaced")), [false, true]);
 
   const [listed] = (await stage.server.call("sigrid", "GET", `/api/api-keys?workspace_id=${id}`)).filter(({ name }) => name === "analytics-read");
   assert.equal(listed.last_used_at, null);
@@ -167,6 +171,7 @@ test("members are added, their roles change what they see, and the last owner st
   await eli.show("agents/writer");
   await eli.getByText("Your role may look at agents and not change them.").waitFor();
   assert.equal(await eli.getByLabel("Persona prompt").getAttribute("readonly"), "");
+  assert.equal(await eli.getByRole("radio", { name: "Human" }).isDisabled(), true);
   await eli.show("api-keys");
   await eli.getByText("Your role may not see this page").waitFor();
 
@@ -192,8 +197,33 @@ test("the audit log tells who changed what", async () => {
   assert.match(await detail.innerText(), /formality\s+50\s+35/);
   assert.match(await detail.locator(".diff").innerText(), /seven/);
   await page.getByRole("row", { name: /pipeline/ }).filter({ hasText: "agent.updated" }).waitFor();
+  await page.getByRole("row", { name: /member\.set/ }).getByText("Role: admin").waitFor();
+  await page.getByRole("row", { name: /agent\.updated/ }).getByText("formality: 50 → 35 and Persona prompt").waitFor();
+  await page.setViewportSize({ width: 700, height: 800 });
+  const right = (name) => page.locator(name).last().evaluate((element) => element.getBoundingClientRect().right);
+  assert.equal(await right(".audit-table td.c-action"), await right(".audit-table"), "an open entry adds no columns");
+  await page.setViewportSize({ width: 1280, height: 800 });
   const [file] = await Promise.all([page.waitForEvent("download").catch(() => null), stage.server.has("/api/agents/versions") ? page.getByRole("button", { name: "Export" }).click() : page.evaluate(() => 0)]);
   if (stage.server.has("/api/agents/versions")) assert.match(file.suggestedFilename(), /^audit-log-.*\.ndjson$/);
+  page.faults();
+}, { timeout: 60_000 });
+
+test("an audit log that was read further back loses no entry to the new ones", async () => {
+  const { page, id } = await stage.studio("vigdis");
+  const change = async (from, to) => {
+    for (let i = from; i < to; i += 1) await stage.server.call("vigdis", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=writer`, { role: `Role ${i}` });
+  };
+  await change(0, 90);
+  await page.show("audit-log");
+  const first = await page.locator(".audit-table tbody td:last-child").first().innerText();
+  await page.getByRole("button", { name: "Load older" }).click();
+  const shown = () => page.locator(".audit-table tbody td:last-child").allInnerTexts();
+  await page.until(() => document.querySelectorAll(".audit-table tbody tr").length > 100);
+  await change(90, 97);
+  await page.getByRole("cell", { name: String(Number(first) + 7), exact: true }).waitFor();
+  const all = (await shown()).map(Number);
+  assert.deepEqual(all, all.map((_, i) => all[0] - i));
+  assert.equal(all.at(-1), 1);
   page.faults();
 }, { timeout: 60_000 });
 
@@ -213,7 +243,7 @@ test("a webhook is added, and its refusals are said", async (context) => {
   await page.getByRole("link", { name: "hooks.example.com" }).click();
   await page.getByRole("button", { name: "Actions for hooks.example.com" }).click();
   await page.getByRole("menuitem", { name: "Disable" }).click();
-  await page.getByText("hooks.example.com is disabled.").waitFor();
+  await page.getByText("hooks.example.com/in is disabled.").waitFor();
   await page.getByRole("button", { name: "Actions for hooks.example.com" }).click();
   await page.getByRole("menuitem", { name: "Delete webhook" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete webhook" }).click();

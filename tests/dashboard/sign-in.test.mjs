@@ -85,6 +85,59 @@ test("a lost connection keeps the text and says how old the page is", async () =
   page.faults();
 });
 
+test("a server that is gone is noticed while changes are followed", async () => {
+  const server = await Server.start();
+  await fill(server, "rut");
+  const page = await open(stage.browser, server);
+  await page.signIn("rut");
+  await page.show("status");
+  await page.getByText("Live", { exact: true }).waitFor();
+  page.mayLose = true;
+  await server.stop();
+  await page.getByText("Connection lost.").waitFor();
+  await page.getByText("Live", { exact: true }).waitFor({ state: "detached" });
+  // What was heard of an agent stays, with its time.
+  await page.getByRole("region", { name: "Working" }).getByText(/ago|just now/).first().waitFor();
+  page.faults();
+  await page.context().close();
+});
+
+test("a sign-out asks before it discards text, and the next user sees none of it", async () => {
+  const { page, id } = await stage.studio("saga");
+  await stage.server.call("saga", "PUT", `/api/workspaces/members?workspace_id=${id}&user_id=runa`, { role: "admin" });
+  await page.show("agents/writer");
+  await page.getByLabel("Role").fill("Typed by saga");
+  await page.getByRole("link", { name: "Agents" }).first().click();
+  await page.getByRole("link", { name: /^Writer ?, unsaved draft$/ }).waitFor();
+  const leave = async () => {
+    await page.getByRole("button", { name: "saga", exact: true }).click();
+    await page.getByRole("menuitem", { name: "Sign out" }).click();
+  };
+  await leave();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("link", { name: "1 unsaved draft" }).click();
+  assert.equal(await page.getByLabel("Role").inputValue(), "Typed by saga");
+  await leave();
+  await page.getByRole("dialog").getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Session token").fill(stage.server.token("runa"));
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByLabel("Role").waitFor();
+  assert.equal(await page.getByLabel("Role").inputValue(), "Long-form writer");
+  assert.equal(await page.getByRole("link", { name: "1 unsaved draft" }).count(), 0);
+  page.faults();
+});
+
+test("an address of a workspace of others says so, and leads to the own one", async () => {
+  const { page } = await stage.studio("tora");
+  const foreign = await stage.server.workspace("ulla", "Of others");
+  await page.show(`agents/writer?workspace=${foreign}`);
+  await page.getByRole("heading", { name: "You are no member of this workspace" }).waitFor();
+  assert.match(page.url(), new RegExp(foreign));
+  await page.getByRole("link", { name: "Open Studio" }).click();
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+  page.faults();
+});
+
 test("an ended session keeps the text until the user is back", async () => {
   const { page } = await stage.studio("greta");
   await page.show("agents/writer");

@@ -100,7 +100,7 @@ function App() {
   }
   return (
     <Shell>
-      <Content key={workspace.value?.id} />
+      <Content key={`${me.value?.id} ${workspace.value?.id}`} />
     </Shell>
   );
 }

@@ -13,12 +13,16 @@ export interface Draft {
   color: string;
   persona_prompt: string;
   capabilities: string[];
+  /** A tag that is being typed. */
+  entry: string;
   parameters: Parameter[];
 }
 
 export interface Parameter {
   name: string;
   value: string;
+  /** Its slider was used as one from 0 to 1. */
+  fine?: boolean;
 }
 
 export type TextField = "display_name" | "role" | "description" | "model" | "color" | "persona_prompt";
@@ -59,6 +63,7 @@ export const toDraft = (config: Config): Draft => ({
   color: config.color ?? "",
   persona_prompt: config.persona_prompt ?? "",
   capabilities: [...config.capabilities],
+  entry: "",
   parameters: Object.entries(config.parameters).map(([name, value]) => ({ name, value: String(value) })),
 });
 
@@ -101,7 +106,14 @@ export const textFault = (field: TextField | "message" | "agent_id", text: strin
   return tooLong(text, LIMITS[field]);
 };
 
-export const tagFault = (tag: string): string | null => tooLong(tag, LIMITS.tag);
+/** The tags of a draft, also those that are being typed. */
+export const tagsOf = ({ capabilities, entry }: Draft): string[] => [
+  ...capabilities,
+  ...entry
+    .split(",")
+    .map((tag) => tag.trim())
+    .filter(Boolean),
+];
 
 export interface ParameterFaults {
   name?: string;
@@ -129,8 +141,10 @@ export function draftFaults(draft: Draft): Faults {
     const fault = textFault(field, draft[field]);
     if (fault) faults[field] = fault;
   }
-  if (draft.capabilities.length > MOST)
-    faults.capabilities = `${plural(draft.capabilities.length - MOST, "tag")} too many. The limit is ${MOST}.`;
+  const tags = tagsOf(draft);
+  const fault = tags.map((tag) => tooLong(tag, LIMITS.tag)).find(Boolean);
+  if (fault) faults.capabilities = fault;
+  if (tags.length > MOST) faults.capabilities = `${plural(tags.length - MOST, "tag")} too many. The limit is ${MOST}.`;
   if (draft.parameters.length > MOST)
     faults.parameters = `${plural(draft.parameters.length - MOST, "parameter")} too many. The limit is ${MOST}.`;
   const row = parameterFaults(draft.parameters).find(({ name, value }) => name || value);
@@ -146,11 +160,7 @@ export function changedFields(base: Config, draft: Draft): (keyof Config)[] {
   const stored = toDraft(base);
   return FIELDS.filter((field) => {
     if (field === "parameters") return !sameParameters(stored.parameters, draft.parameters);
-    if (field === "capabilities")
-      return (
-        stored.capabilities.join("\0") !== draft.capabilities.join("\0") ||
-        stored.capabilities.length !== draft.capabilities.length
-      );
+    if (field === "capabilities") return JSON.stringify(tagsOf(draft)) !== JSON.stringify(stored.capabilities);
     return stored[field] !== draft[field];
   });
 }
@@ -176,7 +186,8 @@ export function toBody(draft: Draft, fields: readonly (keyof Config)[]): Record<
     if (field === "parameters") {
       const members = draft.parameters.map(({ name, value }) => `${JSON.stringify(name)}:${jsonNumber(value) ?? "null"}`);
       body[field] = new Raw(`{${members.join(",")}}`);
-    } else if (field === "capabilities" || field === "agent_type" || field === "display_name") body[field] = draft[field];
+    } else if (field === "capabilities") body[field] = tagsOf(draft);
+    else if (field === "agent_type" || field === "display_name") body[field] = draft[field];
     else body[field] = draft[field] === "" ? null : draft[field];
   }
   return body;
@@ -191,7 +202,7 @@ export const toConfig = (draft: Draft): Config => ({
   model: draft.model || null,
   color: draft.color || null,
   persona_prompt: draft.persona_prompt || null,
-  capabilities: draft.capabilities,
+  capabilities: tagsOf(draft),
   parameters: Object.fromEntries(
     draft.parameters.map(({ name, value }) => {
       const text = jsonNumber(value) ?? value;

@@ -1,5 +1,5 @@
 /** The resources that several screens read. */
-import { isStatus } from "./api";
+import { isStatus, lostSince } from "./api";
 import { useResource, type Resource } from "./cache";
 import { heard, mode } from "./feed";
 import { can, workspace } from "./session";
@@ -34,12 +34,24 @@ export const useWebhooks = (): Resource<Webhook[]> =>
 export const useAudit = (limit: number): Resource<AuditEntry[]> =>
   useResource("audit", when("audit_log:read", "api/audit-log"), { workspace_id: id(), limit });
 
-/** The live status of all agents: from the feed where there is one, else as it was read last. */
+/**
+ * The live status of all agents: from the feed where there is one, else as it was read last, which has no times of reports.
+ * The last heard time then stays where no newer report can have come: while the connection is lost, or of an offline agent.
+ */
 export function useStatuses(): Resource<StatusEntry[]> {
   const read = useResource<StatusEntry[]>("status", when("agents:read", "api/agents/status"), { workspace_id: id() });
   const live = heard.value;
-  if (mode.value !== "live" || !live.size || !read.data) return read;
-  return { ...read, data: read.data.map((entry) => live.get(entry.agent_id) ?? entry) };
+  if (!read.data) return read;
+  const follows = mode.value === "live";
+  const lost = lostSince.value !== null;
+  const data = read.data.map((entry) => {
+    const last = live.get(entry.agent_id);
+    if (!last || follows) return last ?? entry;
+    return last.status === entry.status && (lost || entry.status === "offline")
+      ? { ...entry, reported_at: last.reported_at }
+      : entry;
+  });
+  return { ...read, data };
 }
 
 /** How actors are called: a key by its name, where the role may read it. */

@@ -1,5 +1,5 @@
 /** Differences of texts: lines, and words within lines that were replaced. */
-import { diffArrays, diffWordsWithSpace } from "diff";
+import { diffArrays } from "diff";
 
 export interface Piece {
   text: string;
@@ -26,9 +26,11 @@ export interface Fold {
 const CONTEXT = 3;
 /** Beyond this length words are not compared: it would take too long. */
 const WORDS = 2_000;
+/** Words, runs of spaces, and single signs; also single letters of scripts that write no spaces between words. */
+const WORD = /[\p{Ideo}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}]\p{M}*|[\p{L}\p{M}\p{N}_]+|[^\S\n]+|[^]/gu;
 
 const lines = (text: string): string[] => (text === "" ? [] : text.split("\n"));
-const whole = (number: number, text: string, changed: boolean): Line => ({ number, pieces: [{ text, changed }] });
+const whole = (number: number, text: string): Line => ({ number, pieces: [{ text, changed: false }] });
 
 export function rows(before: string, after: string): Row[] {
   const result: Row[] = [];
@@ -39,7 +41,7 @@ export function rows(before: string, after: string): Row[] {
     const part = parts[i]!;
     if (!part.added && !part.removed) {
       for (const text of part.value)
-        result.push({ kind: "same", left: whole((left += 1), text, false), right: whole((right += 1), text, false) });
+        result.push({ kind: "same", left: whole((left += 1), text), right: whole((right += 1), text) });
       continue;
     }
     const next = parts[i + 1];
@@ -50,28 +52,37 @@ export function rows(before: string, after: string): Row[] {
       const from = removed[k];
       const to = added[k];
       const paired = from !== undefined && to !== undefined ? words(from, to) : null;
+      const line = (number: number, text: string, mine: "added" | "removed", other: "added" | "removed"): Line =>
+        paired
+          ? { number, pieces: paired.filter((part) => !part[other]).map((part) => ({ text: part.text, changed: part[mine] })) }
+          : whole(number, text);
       result.push({
         kind: "changed",
-        left: from === undefined ? null : { number: (left += 1), pieces: paired?.[0] ?? [{ text: from, changed: false }] },
-        right: to === undefined ? null : { number: (right += 1), pieces: paired?.[1] ?? [{ text: to, changed: false }] },
+        left: from === undefined ? null : line((left += 1), from, "removed", "added"),
+        right: to === undefined ? null : line((right += 1), to, "added", "removed"),
       });
     }
   }
   return result;
 }
 
-/** The pieces of both texts, or null when they have too little in common. */
-export function words(from: string, to: string): [Piece[], Piece[]] | null {
+/** A part of two texts: it is in both, or in one of them alone. */
+export interface Part {
+  text: string;
+  added: boolean;
+  removed: boolean;
+}
+
+/** The parts of both texts, or null when they have too little in common. */
+export function words(from: string, to: string): Part[] | null {
   if (from.length > WORDS || to.length > WORDS) return null;
-  const left: Piece[] = [];
-  const right: Piece[] = [];
-  let common = 0;
-  for (const part of diffWordsWithSpace(from, to)) {
-    if (!part.added && !part.removed) common += part.value.trim().length;
-    if (!part.added) left.push({ text: part.value, changed: part.removed });
-    if (!part.removed) right.push({ text: part.value, changed: part.added });
-  }
-  return common * 4 < Math.max(from.length, to.length) ? null : [left, right];
+  const parts = diffArrays(from.match(WORD) ?? [], to.match(WORD) ?? []).map(({ value, added, removed }) => ({
+    text: value.join(""),
+    added,
+    removed,
+  }));
+  const common = parts.reduce((sum, { text, added, removed }) => sum + (added || removed ? 0 : text.trim().length), 0);
+  return common * 4 < Math.max(from.length, to.length) ? null : parts;
 }
 
 /** Puts long runs of equal lines together. */

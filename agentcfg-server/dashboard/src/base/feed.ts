@@ -37,6 +37,8 @@ const EACH: [Topic[], number][] = [
   [["keys", "members", "providers", "webhooks"], 60_000],
 ];
 const SETTLE = 250;
+/** The server sends a bookmark each 15 s: a stream that is silent for longer is lost. */
+const SILENCE = 35_000;
 
 const TOPICS: Record<string, Topic[]> = {
   agent: ["agents", "versions", "status", "whoami"],
@@ -65,8 +67,12 @@ function changed(topics: Topic[]): void {
 }
 
 function hear(message: Message): void {
-  if (message.kind === "mode") mode.value = message.mode;
-  else if (message.kind === "all") heard.value = new Map(message.statuses.map((entry) => [entry.agent_id, entry]));
+  if (message.kind === "mode") {
+    const before = mode.peek();
+    mode.value = message.mode;
+    // A stream that ends tells of a lost connection or an ended session before the next reading does.
+    if (before === "live" && message.mode === "polling") void refresh().catch(() => undefined);
+  } else if (message.kind === "all") heard.value = new Map(message.statuses.map((entry) => [entry.agent_id, entry]));
   else if (message.kind === "status") heard.value = new Map(heard.peek()).set(message.entry.agent_id, message.entry);
   else if (message.kind === "reload")
     changed(["agents", "versions", "status", "keys", "members", "providers", "audit", "webhooks", "whoami"]);
@@ -81,23 +87,36 @@ function hear(message: Message): void {
 function stream(workspaceId: string, tell: (message: Message) => void): () => void {
   let source: EventSource | null = null;
   let again: ReturnType<typeof setTimeout> | undefined;
+  let silence: ReturnType<typeof setTimeout> | undefined;
   let batch: StatusEntry[] = [];
   let first = true;
   const open = (): void => {
     source = new EventSource(address("api/changes", { workspace_id: workspaceId, after: "now", status: true }));
-    first = true;
-    batch = [];
     const retry = (delay: number): void => {
       source?.close();
+      clearTimeout(silence);
       tell({ kind: "mode", mode: "polling" });
       again = setTimeout(open, delay);
     };
+    const alive = (): void => {
+      clearTimeout(silence);
+      silence = setTimeout(() => retry(2_000), SILENCE);
+    };
+    alive();
+    source.addEventListener("bookmark", alive);
     source.addEventListener("open", () => {
+      alive();
+      first = true;
+      batch = [];
       tell({ kind: "mode", mode: "live" });
       tell({ kind: "reload" });
     });
-    source.addEventListener("change", (event) => tell({ kind: "change", event: JSON.parse(event.data) as ChangeEvent }));
+    source.addEventListener("change", (event) => {
+      alive();
+      tell({ kind: "change", event: JSON.parse(event.data) as ChangeEvent });
+    });
     source.addEventListener("status", (event) => {
+      alive();
       const entry = JSON.parse((event as MessageEvent<string>).data) as StatusEntry;
       if (!first) return tell({ kind: "status", entry });
       // The first ones are the whole list, in one piece of the stream.
@@ -112,17 +131,17 @@ function stream(workspaceId: string, tell: (message: Message) => void): () => vo
       tell({ kind: "reload" });
       retry(1_000);
     });
-    source.addEventListener("end", () => {
-      retry(2_000);
-      void refresh().catch(() => undefined);
-    });
+    source.addEventListener("end", () => retry(2_000));
+    // Where it is not closed, the browser connects again by itself.
     source.addEventListener("error", () => {
       if (source?.readyState === EventSource.CLOSED) retry(RETRY);
+      else tell({ kind: "mode", mode: "polling" });
     });
   };
   open();
   return () => {
     clearTimeout(again);
+    clearTimeout(silence);
     source?.close();
   };
 }

@@ -21,7 +21,7 @@ const OF_ONE: Record<string, { screen: string; parts: string[] }> = {
 const read = (): Route => {
   const rest = location.pathname.slice(root.pathname.length);
   const params = new URLSearchParams(location.search);
-  const [first = "", ...parts] = rest.startsWith("ui/") ? rest.slice(3).split("/") : [];
+  const [first = "", ...parts] = rest.startsWith("ui/") ? rest.slice(3).replace(/\/+$/, "").split("/") : [];
   const one = parts.length ? OF_ONE[first] : undefined;
   parts.forEach((part, i) => one?.parts[i] && params.set(one.parts[i], part));
   return { screen: parts.length ? (one?.screen ?? rest) : first || "overview", params };

@@ -1,51 +1,53 @@
 /** Audit entries in words. */
-import { NAMES } from "./config";
+import { NAMES, shown } from "./config";
+import { capital, list, moment } from "./text";
 import type { AuditEntry, Change, Config } from "./types";
 
+const DID: Record<string, string> = {
+  agent: "created updated deactivated restored rolled_back",
+  agents: "applied",
+  label: "set removed promoted",
+  api_key: "created revoked rotated",
+  member: "set removed",
+  provider_key: "saved deleted",
+  workspace: "created updated exported",
+  webhook: "created updated deleted disabled secret_rotated replayed",
+};
+export const FAMILIES = Object.keys(DID);
+export const ACTIONS = FAMILIES.flatMap((family) => DID[family]!.split(" ").map((did) => `${family}.${did}`));
+
+/** The actions whose words are not those of their names. */
 const VERBS: Record<string, string> = {
-  "agent.created": "created",
   "agent.updated": "changed",
   "agent.deactivated": "deleted",
-  "agent.restored": "restored",
-  "agent.rolled_back": "rolled back",
   "agents.applied": "applied a set of agents",
   "label.set": "set a label on",
   "label.removed": "removed a label from",
   "label.promoted": "promoted a label",
-  "api_key.created": "created the key",
-  "api_key.revoked": "revoked the key",
-  "api_key.rotated": "rotated the key",
   "member.set": "set the role of",
-  "member.removed": "removed",
-  "provider_key.saved": "saved the provider key",
-  "provider_key.deleted": "deleted the provider key",
-  "workspace.created": "created the workspace",
-  "workspace.updated": "changed the workspace",
-  "workspace.exported": "exported the workspace",
-  "webhook.created": "created the webhook",
-  "webhook.updated": "changed the webhook",
-  "webhook.deleted": "deleted the webhook",
-  "webhook.disabled": "disabled the webhook",
   "webhook.secret_rotated": "rotated the secret of the webhook",
-  "webhook.replayed": "replayed the webhook",
 };
 
-export const ACTIONS = Object.keys(VERBS);
-export const verb = (action: string): string => VERBS[action] ?? action;
+/** "rolled back", "created the webhook". */
+export function verb(action: string): string {
+  const [family, did] = action.replace("api_", "").replaceAll("_", " ").split(".");
+  return VERBS[action] ?? (family === "agent" || family === "member" ? did! : `${did} the ${family}`);
+}
 
-/** The field as people call it; labels are recorded as `labels/<name>`. */
-const called = (name: string): string => NAMES[name as keyof Config] ?? name.replace(/^labels\//, "").replaceAll("_", " ");
+/** The field as people call it; labels are recorded as `labels/<name>`, fields of several agents as `agents/<id>/<name>`. */
+const called = (name: string): string =>
+  NAMES[name as keyof Config] ??
+  (name.includes("/") ? name.replace(/^agents\/|labels\//g, "") : capital(name.replaceAll("_", " ")));
 
-const HIDDEN = new Set(["id", "workspace_id", "created_at", "updated_at"]);
-
-/** The names of what changed, for a line of text. */
-export const changedNames = (entry: AuditEntry): string[] =>
-  Object.keys(entry.changes ?? {})
-    .filter((name) => !HIDDEN.has(name))
-    .map(called);
+interface Row {
+  label: string;
+  from: unknown;
+  to: unknown;
+  long: boolean;
+}
 
 /** Single parameters in place of the whole mapping. */
-export function changeRows(changes: Record<string, Change>): { label: string; from: unknown; to: unknown; long: boolean }[] {
+export function changeRows(changes: Record<string, Change>): Row[] {
   return Object.entries(changes).flatMap(([name, { from, to }]) => {
     if (name === "parameters" && ((from && typeof from === "object") || (to && typeof to === "object"))) {
       const [old, next] = [(from ?? {}) as Record<string, unknown>, (to ?? {}) as Record<string, unknown>];
@@ -58,11 +60,43 @@ export function changeRows(changes: Record<string, Change>): { label: string; fr
   });
 }
 
+/** A value for reading, a time as people write it. */
+export const said = (value: unknown): string =>
+  typeof value === "string" && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? moment(Date.parse(value)) : shown(value);
+
+const SHOWN = 3;
+/** "a, b and c", or "a, b, c and 4 more". */
+const some = (parts: string[]): string =>
+  list(parts.length > SHOWN + 1 ? [...parts.slice(0, SHOWN), `${parts.length - SHOWN} more`] : parts);
+
+/** What the action, the target or the id of a record says already. */
+const KNOWN = /^(is_active|revoked_at|replaced_by|cursor|provider)$/;
+const MOST = 28;
+
+/** What changed, in a line: short values, else the names of the fields; of many agents their ids. */
+export function changeLine({ action, changes }: AuditEntry): string {
+  const all = Object.entries(changes ?? {}).filter(([name]) => !KNOWN.test(name));
+  const parts = (path: RegExp): string => some([...new Set(all.flatMap(([name]) => path.exec(name)?.[1] ?? []))]);
+  const ids = parts(/^agents\/([^/]+)/);
+  if (ids) return action === "label.promoted" ? `${parts(/([^/]+)$/)}: ${ids}` : ids;
+  const brief = (value: unknown): boolean => typeof value !== "object" && said(value).length <= MOST;
+  const v = action.startsWith("label.") ? "v" : "";
+  return some(
+    changeRows(Object.fromEntries(all)).map(({ label, from, to }) =>
+      brief(to) && (brief(from) || !action.endsWith("created"))
+        ? `${label}: ${brief(from) ? `${v}${said(from)} → ` : ""}${v}${said(to)}`
+        : label,
+    ),
+  );
+}
+
+/** An address without its protocol, its query and a slash at its end. */
+export const hookName = (url: string): string => url.replace(/^https?:\/\/|[?#].*|\/$/g, "");
+
 /** The name of what an entry is about, from what the entry itself holds where it does. */
 export function targetName(entry: AuditEntry, known: ReadonlyMap<string, string>): string {
-  const named = entry.changes?.["display_name"] ?? entry.changes?.["name"];
+  const of = (name: string): unknown => entry.changes?.[name]?.to ?? entry.changes?.[name]?.from;
   const { type, id } = entry.target;
-  return (
-    known.get(`${type} ${id}`) ?? (typeof named?.to === "string" ? named.to : typeof named?.from === "string" ? named.from : id)
-  );
+  const named = known.get(`${type} ${id}`) ?? of("display_name") ?? of("name") ?? of("url") ?? id;
+  return typeof named === "string" ? (type === "webhook" ? hookName(named) : named) : id;
 }

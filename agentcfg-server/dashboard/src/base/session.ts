@@ -2,6 +2,7 @@
 import { computed, signal } from "@preact/signals";
 import { call, ended, isStatus } from "./api";
 import { forget } from "./cache";
+import { discard, handOver } from "./drafts";
 import { shownWorkspace } from "./route";
 import type { Plan, Whoami, Workspace } from "./types";
 
@@ -13,7 +14,7 @@ export const me = signal<Whoami | null>(null);
 
 export const workspace = computed<Workspace | null>(() => {
   const all = me.value?.workspaces ?? [];
-  return all.find(({ id }) => id === shownWorkspace.value) ?? all[0] ?? null;
+  return (shownWorkspace.value ? all.find(({ id }) => id === shownWorkspace.value) : all[0]) ?? null;
 });
 
 export const can = (permission: string): boolean => workspace.value?.permissions.includes(permission) ?? false;
@@ -23,9 +24,13 @@ export const planName = (plan: Plan): string => plan.charAt(0).toUpperCase() + p
 /** Asks the server who is signed in. Throws what is no refusal of the session. */
 export async function refresh(): Promise<void> {
   try {
-    const { data } = await call<Whoami>("GET", "api/whoami");
+    // A server that takes the connection and says nothing counts as lost.
+    const { data } = await call<Whoami>("GET", "api/whoami", { signal: AbortSignal.timeout(10_000) });
     const before = me.peek();
-    if (before && before.id !== data.id) forget();
+    if (before && before.id !== data.id) {
+      forget();
+      handOver(before.id, data.id);
+    }
     me.value = data;
     ended.value = false;
     phase.value = "ready";
@@ -70,5 +75,6 @@ export function leave(): void {
   me.value = null;
   ended.value = false;
   forget();
+  discard();
   phase.value = "signed-out";
 }

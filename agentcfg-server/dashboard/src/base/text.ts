@@ -68,6 +68,9 @@ export function ago(at: number, from: number): string {
   return age < DAY ? `${span(age)} ago` : date(at);
 }
 
+/** "in 4 min" before it, then its age. */
+export const ahead = (at: number, from: number): string => (at > from ? `in ${until(at - from)}` : ago(at, from));
+
 /** "today at 14:07", "tomorrow at 14:07", "18 Nov at 14:07". */
 export function moment(at: number): string {
   const midnight = new Date().setHours(0, 0, 0, 0);

@@ -126,7 +126,7 @@ export interface AuditEntry {
   target: { type: string; id: string };
   created_at: string;
   changes: Record<string, Change> | null;
-  revision?: number;
+  revision: number;
   message?: string | null;
 }
 

@@ -1,6 +1,6 @@
 /** Small parts: icons, avatars, buttons, times, statuses, badges. */
 import type { ComponentChildren, JSX } from "preact";
-import { now, second, ago, utc } from "../base/text";
+import { now, second, ago, ahead, utc } from "../base/text";
 import type { Actor, AgentType, Status } from "../base/types";
 
 export const cx = (...names: (string | false | null | undefined)[]): string => names.filter(Boolean).join(" ");
@@ -211,17 +211,25 @@ export function LabelBadge({ label, version, current }: { label: string; version
   );
 }
 
-/** A time: its age below 24 hours, else the date; UTC under the pointer. */
-export function Time({ at, precise }: { at: string; precise?: boolean }) {
+/** A time: its age below 24 hours, else the date; UTC under the pointer. What is planned says how long it takes until then. */
+export function Time({ at, precise, planned }: { at: string; precise?: boolean; planned?: boolean }) {
   const clock = precise ? second.value : now.value;
   return (
     <time dateTime={at} title={utc(at)}>
-      {ago(Date.parse(at), clock)}
+      {(planned ? ahead : ago)(Date.parse(at), clock)}
     </time>
   );
 }
 
-export function Skeleton({ rows = 8, tall }: { rows?: number; tall?: boolean }) {
+/** The choices of a list: value and text of each. */
+export const options = (rows: readonly (readonly [string, string])[]) =>
+  rows.map(([value, text]) => (
+    <option key={value} value={value}>
+      {text}
+    </option>
+  ));
+
+export function Skeleton({ rows = 8, tall }: { rows?: number | undefined; tall?: boolean }) {
   return (
     <div class={cx("skeleton", tall && "tall")} aria-busy="true">
       <span class="hidden">Loading</span>

@@ -186,7 +186,7 @@ export function TextDiff({ title, before, after, inline }: { title: string; befo
       <header>
         <b>{title}</b>
         <span>{plural(removed, "line")} removed</span>
-        <span class="second">{plural(added, "line")} added</span>
+        <span>{plural(added, "line")} added</span>
       </header>
       <div class="lines">
         {parts.map((part, i) =>

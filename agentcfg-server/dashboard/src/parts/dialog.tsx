@@ -83,6 +83,8 @@ interface ConfirmProps {
   title: string;
   children: ComponentChildren;
   verb: string;
+  /** It cannot be done: what was typed in it is not right. */
+  blocked?: boolean;
   danger?: boolean;
   /** A text that must be typed first, and the sentence that asks for it. */
   typed?: { text: string; why: string } | null;
@@ -92,11 +94,11 @@ interface ConfirmProps {
 }
 
 /** Asks before something is done, and stays open with the error when it fails. */
-export function Confirm({ title, children, verb, danger = true, typed, run, onClose, extra }: ConfirmProps) {
+export function Confirm({ title, children, verb, blocked, danger = true, typed, run, onClose, extra }: ConfirmProps) {
   const [text, setText] = useState("");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
-  const ready = !typed || text === typed.text;
+  const ready = !blocked && (!typed || text === typed.text);
   const act = async (): Promise<void> => {
     if (!ready || busy) return;
     setBusy(true);

@@ -2,9 +2,10 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, Unreachable } from "../base/api";
+import { ApiError, ended, Unreachable } from "../base/api";
+import type { Resource } from "../base/cache";
 import { plural } from "../base/text";
-import { Button, cx, Icon } from "./base";
+import { Button, cx, Icon, Skeleton } from "./base";
 
 interface ToastData {
   id: number;
@@ -47,7 +48,9 @@ function Toast({ data }: { data: ToastData }) {
       onFocusOut={() => setHeld(false)}
     >
       <Icon name={data.bad ? "warn" : "check"} />
-      <span class="grow">{data.text}</span>
+      <span class="grow" dir="auto">
+        {data.text}
+      </span>
       {data.action && (
         <Button
           kind="quiet"
@@ -116,6 +119,7 @@ export function Banner({
 /** The text of an error: the server's own message. */
 export function errorText(error: unknown): string {
   if (error instanceof ApiError) {
+    if (error.status === 401 && ended.peek()) return "Your session has ended. Sign in in a new tab and come back.";
     const message = error.message.charAt(0).toUpperCase() + error.message.slice(1);
     const wait = error.status === 429 && error.retryAfter ? ` Try again in ${plural(error.retryAfter, "second")}.` : "";
     return (/[.!?]$/.test(message) ? message : `${message}.`) + wait;
@@ -156,4 +160,14 @@ export function Failure({
       )}
     </Banner>
   );
+}
+
+/** In the place of what is read: why it could not be, or that it is on its way. */
+export function Reading({ of, what, rows }: { of: Resource<unknown>; what: string; rows?: number }) {
+  if (of.error !== null) return <Failure what={`${what} could not be read.`} error={of.error} retry={() => void of.reload()} />;
+  return of.data === undefined ? (
+    <div class="card">
+      <Skeleton rows={rows} />
+    </div>
+  ) : null;
 }

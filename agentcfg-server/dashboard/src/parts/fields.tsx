@@ -71,6 +71,7 @@ export function Input({ value, onText, mono, class: extra, ...rest }: InputProps
   return (
     <input
       type="text"
+      dir="auto"
       {...(rest as JSX.IntrinsicElements["input"])}
       class={cx("input", mono && "mono", extra as string)}
       value={value}
@@ -88,6 +89,7 @@ type AreaProps = Omit<AllHTMLAttributes<HTMLTextAreaElement>, "onInput" | "value
 export function Area({ value, onText, mono, class: extra, ...rest }: AreaProps) {
   return (
     <textarea
+      dir="auto"
       {...(rest as JSX.IntrinsicElements["textarea"])}
       class={cx("input area", mono && "mono", extra as string)}
       value={value}
@@ -156,16 +158,18 @@ export function Choices<T extends string>({
   choices,
   onPick,
   hidden,
+  disabled,
 }: {
   label: string;
   value: T | null;
   choices: Choice<T>[];
   onPick: (value: T) => void;
   hidden?: boolean;
+  disabled?: boolean;
 }) {
   const name = useId();
   return (
-    <fieldset class="choices">
+    <fieldset class="choices" disabled={disabled}>
       <legend class={hidden ? "hidden" : undefined}>{label}</legend>
       <div class="segments">
         {choices.map((choice) => (

@@ -47,11 +47,11 @@ export function Page({ title, crumbs = [], actions, children, ownHeading, foot, 
         </button>
         <Crumbs crumbs={crumbs}>
           {ownHeading ? (
-            <span aria-current="page" class="clip">
+            <span aria-current="page" class="clip" dir="auto">
               {title}
             </span>
           ) : (
-            <h1 tabIndex={-1} class="clip">
+            <h1 tabIndex={-1} class="clip" dir="auto">
               {title}
             </h1>
           )}
@@ -72,7 +72,13 @@ function Crumbs({ crumbs, children }: { crumbs: Crumb[]; children: ComponentChil
     <nav class="crumbs" aria-label="Breadcrumb">
       {crumbs.map((crumb) => (
         <span key={crumb.label} class="crumb">
-          {crumb.to ? <a href={crumb.to}>{crumb.label}</a> : <span>{crumb.label}</span>}
+          {crumb.to ? (
+            <a class="clip" href={crumb.to}>
+              {crumb.label}
+            </a>
+          ) : (
+            <span>{crumb.label}</span>
+          )}
           <Icon name="right" />
         </span>
       ))}

@@ -9,14 +9,13 @@ const NARROW = matchMedia("(max-width: 719px)");
 interface Props<T> {
   items: T[];
   id: (item: T) => string;
-  columns: number;
   /** The height of a row in pixels on wide and narrow windows. */
   heights: [number, number];
   render: (item: T, index: number) => ComponentChildren;
 }
 
 /** Keys move between the names of rows; each row must hold one `[data-name]`. */
-export function Rows<T>({ items, id, columns, heights, render }: Props<T>) {
+export function Rows<T>({ items, id, heights, render }: Props<T>) {
   const body = useRef<HTMLTableSectionElement>(null);
   const windowed = items.length > FROM;
   const [range, setRange] = useState<[number, number]>([0, 60]);
@@ -85,7 +84,7 @@ export function Rows<T>({ items, id, columns, heights, render }: Props<T>) {
     if (until > end)
       rows.push(
         <tr key={`space ${rows.length}`} class="space" aria-hidden="true">
-          <td colSpan={columns} style={{ height: `${(until - end) * height}px` }} />
+          <td style={{ height: `${(until - end) * height}px` }} />
         </tr>,
       );
   };

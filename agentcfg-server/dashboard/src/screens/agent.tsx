@@ -104,7 +104,9 @@ export function AgentScreen() {
       <div class="agent-head">
         <Avatar id={id} name={agent.display_name} color={agent.color} type={agent.agent_type} size={44} />
         <div class="grow">
-          <h1 tabIndex={-1}>{agent.display_name}</h1>
+          <h1 tabIndex={-1} dir="auto">
+            {agent.display_name}
+          </h1>
           <div class="row dim small-text">
             <code>{id}</code>
             {agent.is_active ? (

@@ -3,14 +3,15 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call } from "../base/api";
 import { invalidate } from "../base/cache";
 import { useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
+import { drafts } from "../base/drafts";
 import { touched } from "../base/feed";
 import { href, route, setParams } from "../base/route";
 import { can, planName, refresh, workspace } from "../base/session";
-import { number, now, plural, second } from "../base/text";
+import { list, number, now, plural, second } from "../base/text";
 import type { Agent, Label, Status, StatusEntry, Version } from "../base/types";
-import { Avatar, Badge, Button, cx, Empty, Icon, LabelBadge, LinkButton, Skeleton, StatusPill, Time } from "../parts/base";
+import { Avatar, Badge, Button, cx, Empty, Icon, LabelBadge, LinkButton, options, STATUS, StatusPill, Time } from "../parts/base";
 import { Confirm } from "../parts/dialog";
-import { Failure, toast } from "../parts/feedback";
+import { Reading, toast } from "../parts/feedback";
 import { Search, Segments, Select } from "../parts/fields";
 import { Page } from "../parts/page";
 import { followRow, Rows } from "../parts/rows";
@@ -34,13 +35,23 @@ const COLUMNS: Record<Column, (a: Row, b: Row) => number> = {
   changed: (a, b) => b.agent.updated_at.localeCompare(a.agent.updated_at),
 };
 
+/** How many ids are new, gone, or at another place among those that stayed. */
+function differences(before: string[], after: string[]): number {
+  const places = new Map(before.map((id, i) => [id, i]));
+  const kept = after.flatMap((id) => places.get(id) ?? []);
+  // The longest run of places that rises: all others were moved.
+  const rising: number[] = [];
+  for (const place of kept) rising[place < rising.at(-1)! ? rising.findIndex((end) => end > place) : rising.length] = place;
+  return before.length + after.length - kept.length - rising.length;
+}
+
 /** The rows in the present order, or in the order of before while they are pointed at. */
 function useHeld(rows: Row[], view: string, held: boolean): { rows: Row[]; waiting: number; show: () => void } {
   const order = useRef<string[]>([]);
   const ordered = useRef(view);
   const [, again] = useState(0);
   const ids = rows.map(({ agent }) => agent.agent_id);
-  const waiting = held && ordered.current === view ? ids.reduce((sum, id, i) => sum + (order.current[i] === id ? 0 : 1), 0) : 0;
+  const waiting = held && ordered.current === view ? differences(order.current, ids) : 0;
   if (waiting === 0) order.current = ids;
   ordered.current = view;
   const show = (): void => {
@@ -99,15 +110,15 @@ export function Agents() {
     return matches;
   }, [rows, show, model, query, sort, direction]);
 
+  // On narrow windows the chosen segment may be out of sight.
+  useEffect(() => document.querySelector(".segments [aria-pressed=true]")?.scrollIntoView({ block: "nearest" }), [show]);
   // A table that goes away under the pointer is not left by it.
   useEffect(() => () => setInside(false), [show, found.length === 0]);
   const held = useHeld(found, [show, model, query, sort, direction].join(" "), inside);
   const counts = { working: 0, idle: 0, offline: 0 };
   for (const entry of statuses ?? []) counts[entry.status] += 1;
-  const withVersions = !versions.absent && !deletedShown;
   const used = [...new Set(rows.map(({ agent }) => agent.model).filter((id) => id !== null))].sort();
   const filtered = query !== "" || model !== "" || (show !== "all" && show !== "deleted");
-  const columns = withVersions ? 5 : 4;
 
   return (
     <Page
@@ -127,20 +138,18 @@ export function Agents() {
           onPick={(value) => setParams({ show: value === "all" ? null : value }, false)}
           choices={[
             { value: "all", label: "All", count: active.data?.length },
-            { value: "working", label: "Working", count: statuses && counts.working },
-            { value: "idle", label: "Idle", count: statuses && counts.idle },
-            { value: "offline", label: "Offline", count: statuses && counts.offline },
+            ...(Object.keys(STATUS) as Status[]).map((value) => ({
+              value,
+              label: STATUS[value],
+              count: statuses && counts[value],
+            })),
             { value: "deleted", label: "Deleted", count: deleted.data?.length },
           ]}
         />
         <span class="grow" />
         <Select tool aria-label="Model" value={model} onPick={(value) => setParams({ model: value })}>
           <option value="">All models</option>
-          {used.map((id) => (
-            <option key={id} value={id}>
-              {models?.find((known) => known.id === id)?.display_name ?? id}
-            </option>
-          ))}
+          {options(used.map((id) => [id, models?.find((known) => known.id === id)?.display_name ?? id]))}
           <option value="human">Human</option>
         </Select>
         <Search
@@ -157,9 +166,7 @@ export function Agents() {
           </Button>
         </div>
       )}
-      {source.error !== null && (
-        <Failure what="The agents could not be read." error={source.error} retry={() => void source.reload()} />
-      )}
+      <Reading of={source} what="The agents" />
       {source.data && found.length === 0 ? (
         <div class="card">
           {filtered ? (
@@ -172,13 +179,7 @@ export function Agents() {
             <FirstAgent />
           )}
         </div>
-      ) : !source.data ? (
-        !source.error && (
-          <div class="card">
-            <Skeleton />
-          </div>
-        )
-      ) : (
+      ) : !source.data ? null : (
         <div
           class="table-box"
           onMouseEnter={() => setInside(true)}
@@ -196,12 +197,12 @@ export function Agents() {
                 <Heading column="model" now={sort} direction={direction} class="c-model second">
                   Model
                 </Heading>
-                {deletedShown ? null : (
+                {!deletedShown && (
                   <Heading column="status" now={sort} direction={direction} class="c-status">
                     Status
                   </Heading>
                 )}
-                {withVersions && (
+                {!deletedShown && (
                   <Heading column="version" now={sort} direction={direction} class="c-version third">
                     Version
                   </Heading>
@@ -219,17 +220,9 @@ export function Agents() {
             <Rows
               items={held.rows}
               id={({ agent }) => agent.agent_id}
-              columns={columns}
               heights={[44, 52]}
               render={(row, index) => (
-                <AgentRow
-                  key={row.agent.agent_id}
-                  row={row}
-                  index={index}
-                  deleted={deletedShown}
-                  withVersions={withVersions}
-                  onRestore={setRestoring}
-                />
+                <AgentRow key={row.agent.agent_id} row={row} index={index} deleted={deletedShown} onRestore={setRestoring} />
               )}
             />
           </table>
@@ -258,11 +251,13 @@ function Heading({
 }) {
   const on = sorted === column;
   const down = direction === "down";
+  // The newest change comes first.
+  const falling = down !== (column === "changed");
   return (
-    <th scope="col" class={extra} aria-sort={on ? (down ? "descending" : "ascending") : undefined}>
+    <th scope="col" class={extra} aria-sort={on ? (falling ? "descending" : "ascending") : undefined}>
       <button type="button" class="sort" onClick={() => setParams({ sort: !on ? column : down ? null : `${column}.down` })}>
         {children}
-        {on && <Icon name={down ? "up" : "down"} small />}
+        {on && <Icon name={falling ? "up" : "down"} small />}
       </button>
     </th>
   );
@@ -274,16 +269,15 @@ function AgentRow({
   row,
   index,
   deleted,
-  withVersions,
   onRestore,
 }: {
   row: Row;
   index: number;
   deleted: boolean;
-  withVersions: boolean;
   onRestore: (agent: Agent) => void;
 }) {
   const { agent, status, version, labels } = row;
+  const first = labels.find(({ label }) => label === "production") ?? labels[0];
   const at = touched.value.get(agent.agent_id) ?? 0;
   const fresh = at > 0 && Math.max(now.value, second.peek()) - at < MARKED;
   return (
@@ -292,8 +286,14 @@ function AgentRow({
         <div class="agent-cell">
           <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} />
           <div class="names">
-            <a data-name href={href("agent", { id: agent.agent_id })} class="clip strong">
+            <a
+              data-name
+              dir="auto"
+              href={href("agent", { id: agent.agent_id })}
+              class={cx("clip strong", drafts.value.has(agent.id) && "changed")}
+            >
               {agent.display_name}
+              {drafts.value.has(agent.id) && <span class="hidden">, unsaved draft</span>}
             </a>
             <code class="clip">{agent.agent_id}</code>
           </div>
@@ -307,21 +307,19 @@ function AgentRow({
           <div class="row">
             <StatusPill status={status?.status ?? "offline"} />
             {status?.current_task_title && (
-              <span class="clip second dim" title={status.current_task_title}>
+              <span class="clip large dim" dir="auto" title={status.current_task_title}>
                 {status.current_task_title}
               </span>
             )}
           </div>
         </td>
       )}
-      {withVersions && (
-        <td class="third">
+      {!deleted && (
+        <td class="third" title={list(labels.map(({ label }) => label))}>
           <div class="row">
             {version && <span>v{version.version}</span>}
-            {labels.slice(0, 2).map((label) => (
-              <LabelBadge key={label.label} label={label.label} version={label.version} current={version?.version} />
-            ))}
-            {labels.length > 2 && <Badge>+{labels.length - 2}</Badge>}
+            {first && <LabelBadge label={first.label} version={first.version} current={version?.version} />}
+            {labels.length > 1 && <Badge>+{labels.length - 1}</Badge>}
           </div>
         </td>
       )}

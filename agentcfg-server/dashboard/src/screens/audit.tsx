@@ -1,17 +1,17 @@
 /** The audit log: filters in the address, differences, export. */
-import { useEffect, useState } from "preact/hooks";
+import { signal } from "@preact/signals";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { call } from "../base/api";
 import { useKeys, useMembers, useNames } from "../base/data";
 import { useResource } from "../base/cache";
-import { shown } from "../base/config";
 import { route, setParams } from "../base/route";
-import { ACTIONS, changedNames, changeRows, targetName } from "../base/said";
+import { ACTIONS, changeLine, changeRows, FAMILIES, said, targetName } from "../base/said";
 import { workspace } from "../base/session";
-import { DAY, date, list, number, plural, time, utc } from "../base/text";
+import { DAY, date, number, plural, time, utc } from "../base/text";
 import type { AuditEntry } from "../base/types";
-import { ActorMark, Button, cx, Empty, Icon, Skeleton } from "../parts/base";
+import { ActorMark, Button, cx, Empty, Icon, options } from "../parts/base";
 import { TextDiff } from "../parts/comparison";
-import { badToast, errorText, Failure } from "../parts/feedback";
+import { badToast, errorText, Reading } from "../parts/feedback";
 import { Input, Select } from "../parts/fields";
 import { Page } from "../parts/page";
 import { useTargets } from "./overview";
@@ -26,60 +26,72 @@ const TYPES: Record<string, string> = {
   webhook: "Webhooks",
 };
 const SINCE: Record<string, string> = { "1": "Last 24 hours", "7": "Last 7 days", "30": "Last 30 days" };
-const FAMILIES = [...new Set(ACTIONS.map((action) => action.split(".")[0]!))];
-
 /** Whole days are counted from midnight of a day, so that the address of a reading stays the same. */
 const since = (days: string | null): string | undefined =>
   days && SINCE[days] ? new Date(Math.floor(Date.now() / 60_000) * 60_000 - Number(days) * DAY).toISOString() : undefined;
 
+/** What is shown of the log: all that was read with these filters, without a gap. */
+interface Log {
+  filters: string;
+  entries: AuditEntry[];
+  more: boolean;
+}
+
 export function AuditLog() {
   const params = route.value.params;
-  const [from] = useState(() => new Map<string, string | undefined>());
   const days = params.get("days");
-  if (!from.has(days ?? "")) from.set(days ?? "", since(days));
+  const actor = params.get("actor");
+  const from = useMemo(() => since(days), [days]);
   const query = {
     workspace_id: workspace.value!.id,
-    actor: params.get("actor"),
+    actor,
     action: params.get("action"),
     target_type: params.get("type"),
     target_id: params.get("target"),
-    since: from.get(days ?? ""),
+    since: from,
     limit: PAGE,
   };
   const audit = useResource<AuditEntry[]>("audit", "api/audit-log", query);
-  const [older, setOlder] = useState<AuditEntry[]>([]);
-  const [more, setMore] = useState(true);
   const [busy, setBusy] = useState(false);
   const keys = useKeys().data ?? [];
   const members = useMembers().data ?? [];
   const filters = JSON.stringify(query);
-  useEffect(() => {
-    setOlder([]);
-    setMore(true);
-  }, [filters]);
+  const log = useRef<Log>({ filters, entries: [], more: true }).current;
+  if (log.filters !== filters) Object.assign(log, { filters, entries: [], more: true });
 
   const newest = audit.data ?? [];
-  // Entries that came since are in the newest page, so the rest is the older ones that are not.
-  const seen = new Set(newest.map(({ id }) => id));
-  const entries = [...newest, ...older.filter(({ id }) => !seen.has(id))];
+  if (newest.length) {
+    // What the newest page has moved past stays. Where more came than a page holds, the rest is read again on demand.
+    const seen = new Set(newest.map(({ id }) => id));
+    const rest = log.entries.filter(({ id }) => !seen.has(id));
+    const joined = rest.length < log.entries.length;
+    log.entries = joined ? [...newest, ...rest] : newest;
+    log.more ||= !joined;
+  }
+  const { entries, more } = log;
   const filtered = ["actor", "action", "type", "target", "days"].some((name) => params.get(name));
-  const numbered = newest.length === 0 || newest[0]!.revision !== undefined;
   const last = entries.at(-1);
 
   const page = async (before: number, limit: number): Promise<AuditEntry[]> =>
     (await call<AuditEntry[]>("GET", "api/audit-log", { query: { ...query, limit, before } })).data;
   const load = async (): Promise<void> => {
-    if (!last?.revision) return;
+    if (!last) return;
     setBusy(true);
     try {
       const next = await page(last.revision, PAGE);
-      setOlder([...older, ...next]);
-      setMore(next.length === PAGE);
+      // Meanwhile the filters may be others, or the entries before these gone.
+      if (log.entries.at(-1)?.id === last.id)
+        Object.assign(log, { entries: [...log.entries, ...next], more: next.length === PAGE });
     } catch (error) {
       badToast(`Older entries could not be read. ${errorText(error)}`);
     }
     setBusy(false);
   };
+  const filter = (name: string) => ({
+    tool: true,
+    value: params.get(name) ?? "",
+    onPick: (value: string): void => setParams({ [name]: value }, false),
+  });
   const download = async (): Promise<void> => {
     setBusy(true);
     try {
@@ -116,98 +128,53 @@ export function AuditLog() {
         </Button>
       }
     >
-      {numbered && (
-        <div class="tools audit-tools">
-          <Select tool aria-label="Who" value={params.get("actor") ?? ""} onPick={(actor) => setParams({ actor }, false)}>
-            <option value="">Anyone</option>
-            {members.length > 0 && (
-              <optgroup label="Members">
-                {members.map(({ user_id }) => (
-                  <option key={user_id} value={user_id}>
-                    {user_id}
-                  </option>
-                ))}
-              </optgroup>
-            )}
-            {keys.length > 0 && (
-              <optgroup label="API keys">
-                {keys.map(({ id, name }) => (
-                  <option key={id} value={id}>
-                    {name}
-                  </option>
-                ))}
-              </optgroup>
-            )}
-            {params.get("actor") &&
-              ![...members.map((member) => member.user_id), ...keys.map((key) => key.id)].includes(params.get("actor")!) && (
-                <option value={params.get("actor")!}>{params.get("actor")}</option>
-              )}
-          </Select>
-          <Select tool aria-label="Action" value={params.get("action") ?? ""} onPick={(action) => setParams({ action }, false)}>
-            <option value="">All actions</option>
-            {FAMILIES.map((family) => (
-              <optgroup key={family} label={family}>
-                <option value={`${family}.*`}>{family}.*</option>
-                {ACTIONS.filter((action) => action.startsWith(`${family}.`)).map((action) => (
-                  <option key={action} value={action}>
-                    {action}
-                  </option>
-                ))}
-              </optgroup>
-            ))}
-          </Select>
-          <Select
-            tool
-            aria-label="Target"
-            value={params.get("type") ?? ""}
-            onPick={(type) => setParams({ type, target: null }, false)}
-          >
-            <option value="">Everything</option>
-            {Object.entries(TYPES).map(([type, label]) => (
-              <option key={type} value={type}>
-                {label}
-              </option>
-            ))}
-          </Select>
-          {params.get("type") && (
-            <div class="target-filter">
-              <Input
-                aria-label="Id of the target"
-                placeholder="Any id"
-                mono
-                value={params.get("target") ?? ""}
-                onText={(target) => setParams({ target })}
-              />
-            </div>
-          )}
-          <Select tool aria-label="Since" value={days ?? ""} onPick={(value) => setParams({ days: value }, false)}>
-            <option value="">Any time</option>
-            {Object.entries(SINCE).map(([value, label]) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
-          </Select>
-          {filtered && (
-            <Button
-              kind="quiet"
-              onClick={() => setParams({ actor: null, action: null, type: null, target: null, days: null }, false)}
-            >
-              Clear filters
-            </Button>
-          )}
-        </div>
-      )}
-      {audit.error !== null && (
-        <Failure what="The audit log could not be read." error={audit.error} retry={() => void audit.reload()} />
-      )}
-      {!audit.data ? (
-        !audit.error && (
-          <div class="card">
-            <Skeleton />
+      <div class="tools audit-tools">
+        <Select {...filter("actor")} aria-label="Who">
+          <option value="">Anyone</option>
+          {members.length > 0 && <optgroup label="Members">{options(members.map(({ user_id }) => [user_id, user_id]))}</optgroup>}
+          {keys.length > 0 && <optgroup label="API keys">{options(keys.map(({ id, name }) => [id, name]))}</optgroup>}
+          {actor &&
+            ![...members.map(({ user_id }) => user_id), ...keys.map(({ id }) => id)].includes(actor) &&
+            options([[actor, actor]])}
+        </Select>
+        <Select {...filter("action")} aria-label="Action">
+          <option value="">All actions</option>
+          {FAMILIES.map((family) => (
+            <optgroup key={family} label={family}>
+              {options([`${family}.*`, ...ACTIONS.filter((one) => one.startsWith(`${family}.`))].map((one) => [one, one]))}
+            </optgroup>
+          ))}
+        </Select>
+        <Select {...filter("type")} onPick={(type) => setParams({ type, target: null }, false)} aria-label="Target">
+          <option value="">Everything</option>
+          {options(Object.entries(TYPES))}
+        </Select>
+        {params.get("type") && (
+          <div class="target-filter">
+            <Input
+              aria-label="Id of the target"
+              placeholder="Any id"
+              mono
+              value={params.get("target") ?? ""}
+              onText={(target) => setParams({ target })}
+            />
           </div>
-        )
-      ) : entries.length === 0 ? (
+        )}
+        <Select {...filter("days")} aria-label="Since">
+          <option value="">Any time</option>
+          {options(Object.entries(SINCE))}
+        </Select>
+        {filtered && (
+          <Button
+            kind="quiet"
+            onClick={() => setParams({ actor: null, action: null, type: null, target: null, days: null }, false)}
+          >
+            Clear filters
+          </Button>
+        )}
+      </div>
+      <Reading of={audit} what="The audit log" />
+      {!audit.data ? null : entries.length === 0 ? (
         <div class="card">
           <Empty icon="audit" title={filtered ? "No entry matches these filters." : "No entries yet"}>
             {filtered ? undefined : "Every change of the workspace is written here, with who made it."}
@@ -249,12 +216,12 @@ export function AuditLog() {
           </div>
           <div class="table-foot row">
             <span class="grow">
-              {!filtered && last?.revision !== undefined && newest[0]?.revision !== undefined
-                ? `${number(entries.length)} of ${plural(newest[0].revision, "entry", "entries")}, newest first. `
+              {!filtered
+                ? `${number(entries.length)} of ${plural(entries[0]!.revision, "entry", "entries")}, newest first. `
                 : "Newest first. "}
               Times are local; hover shows UTC.
             </span>
-            {numbered && newest.length === PAGE && more && (
+            {entries.length >= PAGE && more && (
               <Button small busy={busy} onClick={() => void load()}>
                 Load older
               </Button>
@@ -265,6 +232,11 @@ export function AuditLog() {
     </Page>
   );
 }
+
+/** The columns that the width of the window leaves: a cell that spans more would make new ones. */
+const wide = (): number => (innerWidth < 720 ? 3 : innerWidth < 1024 ? 4 : 6);
+const columns = signal(wide());
+addEventListener("resize", () => (columns.value = wide()));
 
 const today = (at: string): boolean => new Date(at).toDateString() === new Date().toDateString();
 
@@ -302,12 +274,12 @@ function Entry({ entry }: { entry: AuditEntry }) {
         <td class="c-target second" title={entry.target.id}>
           {targetName(entry, targets)}
         </td>
-        <td class="third dim">{list(changedNames(entry).slice(0, 4))}</td>
-        <td class="third right dim">{entry.revision !== undefined && number(entry.revision)}</td>
+        <td class="third dim">{changeLine(entry)}</td>
+        <td class="third right dim">{number(entry.revision)}</td>
       </tr>
       {open && (
         <tr class="detail">
-          <td colSpan={6}>
+          <td colSpan={columns.value}>
             <Detail entry={entry} />
           </td>
         </tr>
@@ -316,8 +288,11 @@ function Entry({ entry }: { entry: AuditEntry }) {
   );
 }
 
+const MOST_ROWS = 100;
+
 function Detail({ entry }: { entry: AuditEntry }) {
-  const all = changeRows(entry.changes ?? {});
+  const changed = changeRows(entry.changes ?? {});
+  const all = changed.slice(0, MOST_ROWS);
   const short = all.filter(({ long }) => !long);
   return (
     <div class="stack">
@@ -329,9 +304,9 @@ function Detail({ entry }: { entry: AuditEntry }) {
                 <tr key={row.label}>
                   <th scope="row">{row.label}</th>
                   <td>
-                    {row.from === null || row.from === undefined ? <span class="dim">None</span> : <del>{shown(row.from)}</del>}
+                    {row.from === null || row.from === undefined ? <span class="dim">None</span> : <del>{said(row.from)}</del>}
                   </td>
-                  <td>{row.to === null || row.to === undefined ? <span class="dim">None</span> : <ins>{shown(row.to)}</ins>}</td>
+                  <td>{row.to === null || row.to === undefined ? <span class="dim">None</span> : <ins>{said(row.to)}</ins>}</td>
                 </tr>
               ))}
             </tbody>
@@ -343,6 +318,9 @@ function Detail({ entry }: { entry: AuditEntry }) {
         .map((row) => (
           <TextDiff key={row.label} title={row.label} before={String(row.from ?? "")} after={String(row.to ?? "")} inline />
         ))}
+      {changed.length > MOST_ROWS && (
+        <p class="small-text">{plural(changed.length - MOST_ROWS, "more change")}: see the export.</p>
+      )}
       <p class="row dim small-text">
         <span class="grow">{entry.message ? `“${entry.message}”` : all.length ? "" : "No details are recorded for it."}</span>
         <code>

@@ -10,9 +10,10 @@ import { KeyHint } from "./keys";
 
 export function Connect() {
   const agents = useAgents().data ?? [];
-  const picked = route.value.params.get("agent") ?? agents[0]?.agent_id ?? "writer";
+  const picked = route.value.params.get("agent") ?? agents[0]?.agent_id ?? "AGENT_ID";
   const id = workspace.value!.id;
   const at = (path: string): string => new URL(path, root).href;
+  const calls = at("api/agents/model-calls");
   const header = '  -H "Authorization: Bearer $API_KEY"';
   return (
     <Page title="Connect" width="text">
@@ -26,6 +27,11 @@ export function Connect() {
       </Lead>
       <div class="stack wide-gap">
         <KeyHint />
+        {agents.length === 0 && (
+          <p class="prose">
+            There is no agent yet: <code>AGENT_ID</code> stands for the id of one.
+          </p>
+        )}
         {agents.length > 1 && (
           <label class="row small-text dim">
             For the agent
@@ -45,11 +51,25 @@ export function Connect() {
         />
         <Snippet
           title="Call a model with the agent's persona"
-          text={`curl '${at(`api/agents/model-calls/anthropic/v1/messages`)}?agent_id=${picked}' \\\n${header} \\\n  -H 'Content-Type: application/json' \\\n  -d '{"max_tokens":256,"messages":[{"role":"user","content":"Hello"}]}'`}
+          text={`curl '${calls}/anthropic/v1/messages?agent_id=${picked}' \\\n${header} \\\n  -H 'Content-Type: application/json' \\\n  -d '{"max_tokens":256,"messages":[{"role":"user","content":"Hello"}]}'`}
+        />
+        {[
+          ["OpenAI", "openai/v1", "api_key"],
+          ["Anthropic", "anthropic", "auth_token"],
+        ].map(([name, path, key]) => (
+          <Snippet
+            key={name}
+            title={`${name} SDK (Python)`}
+            text={`import os\nfrom ${name!.toLowerCase()} import ${name}\n\nclient = ${name}(\n    base_url="${calls}/${path}",\n    ${key}=os.environ["API_KEY"],\n    default_query={"agent_id": "${picked}"},\n)`}
+          />
+        ))}
+        <Snippet
+          title="Follow changes"
+          text={`curl -N '${at("api/changes")}?workspace_id=${id}&after=now&status=true' \\\n${header} \\\n  -H 'Accept: text/event-stream'`}
         />
         <Snippet
-          title="OpenAI SDK (Python)"
-          text={`from openai import OpenAI\n\nclient = OpenAI(\n    base_url="${at("api/agents/model-calls/openai/v1")}",\n    api_key=os.environ["API_KEY"],\n    default_query={"agent_id": "${picked}"},\n)`}
+          title="Rust client (agentcfg-client)"
+          text={`let client = Client::builder("${root.href.slice(0, -1)}")\n    .api_key(std::env::var("API_KEY")?)\n    .build()?;\nlet agents = client\n    .list_agents("${id}".parse()?, &AgentFilter::default())\n    .await?;`}
         />
         <Snippet
           title="MCP client (Claude Code)"

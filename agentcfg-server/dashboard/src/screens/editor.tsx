@@ -13,7 +13,7 @@ import {
   toDraft,
   type Draft,
 } from "../base/config";
-import { drafts, keep } from "../base/drafts";
+import { drafts, keep, type Kept } from "../base/drafts";
 import { setParams, route } from "../base/route";
 import { can } from "../base/session";
 import { capital, plural } from "../base/text";
@@ -52,11 +52,9 @@ export function Editor({ state }: { state: AgentState }) {
   const readOnly = !can("agents:configure") || !agent.is_active;
   const { touch, touched, touchAll } = useTouched();
   const [reviewing, setReviewing] = useState(false);
-  // It belongs to the draft: a save that ends in a merge keeps it.
-  const [message, setMessage] = useState("");
-  const [conflict, setConflict] = useState<{ agent: Agent; etag: string | null; version: number | null } | null>(null);
+  const message = kept?.message ?? "";
   const form = useRef<HTMLDivElement>(null);
-  const merging = conflict !== null && route.value.params.get("merge") !== null;
+  const theirs = route.value.params.get("merge") === null ? null : kept?.theirs;
 
   const fields = changedFields(configOf(base), draft);
   const names = useMemo(() => changeNames(configOf(base), draft), [base, draft]);
@@ -69,6 +67,12 @@ export function Editor({ state }: { state: AgentState }) {
     // A draft that is as the stored one again is none.
     const clean = changedFields(configOf(start.base), next).length === 0 && next.parameters.every(({ name }) => name);
     keep(agent.id, clean ? null : { ...start, draft: next });
+  };
+
+  /** Changes what is kept with the draft. */
+  const hold = (change: Partial<Kept>): void => {
+    const now = drafts.peek().get(agent.id);
+    if (now) keep(agent.id, { ...now, ...change });
   };
 
   const review = (): void => {
@@ -101,8 +105,6 @@ export function Editor({ state }: { state: AgentState }) {
         ifMatch: etag,
       });
       keep(agent.id, null);
-      setMessage("");
-      setConflict(null);
       setParams({ merge: null });
       update<Agent[]>("agents", "api/agents/configs", (all) => all.map((one) => (one.id === agent.id ? answer.data : one)));
       invalidate("agents", "versions", "audit");
@@ -112,23 +114,26 @@ export function Editor({ state }: { state: AgentState }) {
       if (!isStatus(error, 412)) throw error;
       const newest = await latest(agent);
       if (!newest.agent) throw error;
-      setConflict({ agent: newest.agent, etag: newest.etag, version: newest.version });
+      hold({ theirs: { ...newest, agent: newest.agent } });
       setReviewing(false);
       setParams({ merge: 1 }, false);
       return false;
     }
   };
 
-  if (merging && kept) {
+  if (theirs && kept) {
     return (
       <MergeView
         key="merge"
         base={kept.base}
         baseVersion={kept.version}
-        theirs={conflict}
+        theirs={theirs}
         draft={kept.draft}
         message={state.history.absent ? null : message}
-        onMessage={setMessage}
+        onMessage={(text) => hold({ message: text })}
+        sides={kept.sides ?? new Map()}
+        edits={kept.edits ?? new Map()}
+        onDecide={hold}
         onBack={() => history.back()}
         onSave={save}
       />
@@ -159,7 +164,7 @@ export function Editor({ state }: { state: AgentState }) {
                 void latest(agent)
                   .then((newest) => {
                     if (!newest.agent) return;
-                    setConflict({ ...newest, agent: newest.agent });
+                    hold({ theirs: { ...newest, agent: newest.agent } });
                     setParams({ merge: 1 }, false);
                   })
                   .catch(() => undefined)
@@ -227,7 +232,7 @@ export function Editor({ state }: { state: AgentState }) {
           draft={draft}
           version={kept?.version ?? state.version}
           message={state.history.absent ? null : message}
-          onMessage={setMessage}
+          onMessage={(text) => hold({ message: text })}
           onClose={() => setReviewing(false)}
           save={() => save(draft, base, kept?.etag ?? state.etag)}
         />

@@ -6,13 +6,13 @@ import {
   MOST,
   NAMES,
   parameterFaults,
-  tagFault,
+  tagsOf,
   type Draft,
   type Faults,
   type Parameter,
 } from "../base/config";
 import { PROVIDERS, useModels } from "../base/data";
-import { number } from "../base/text";
+import { count, number } from "../base/text";
 import type { Config, Model, Provider } from "../base/types";
 import { Avatar, Button, cx, Icon, SWATCHES } from "../parts/base";
 import { Area, Choices, Fault, Field, Input, Select } from "../parts/fields";
@@ -125,8 +125,8 @@ export function ModelField({ draft, onChange, faults, changed, readOnly }: FormP
   );
 }
 
-/** The range of a slider: shares between 0 and 1 where the number is one, else 0 to 100. */
-const range = (value: string): [number, number] => (/[.,]/.test(value) && Math.abs(Number(value)) <= 1 ? [1, 0.01] : [100, 1]);
+/** Whether a number is a share between 0 and 1: its slider has this range, others go from 0 to 100. */
+const isShare = (value: unknown): boolean => /\./.test(String(value)) && Math.abs(Number(value)) <= 1;
 
 export function Parameters({ draft, onChange, touched, touch, stored, changed, readOnly, faults }: FormProps) {
   const box = useRef<HTMLDivElement>(null);
@@ -146,7 +146,7 @@ export function Parameters({ draft, onChange, touched, touch, stored, changed, r
     );
   };
   return (
-    <div class="group-box" ref={box}>
+    <div class="group-box" ref={box} style={{ "--digits": Math.max(0, ...draft.parameters.map((row) => row.value.length)) }}>
       <div class="label">
         <h2 class={cx("as-label", changed.has("parameters") && "changed")}>
           {NAMES.parameters}
@@ -158,7 +158,9 @@ export function Parameters({ draft, onChange, touched, touch, stored, changed, r
       </div>
       {draft.parameters.map((row, index) => {
         const value = jsonNumber(row.value);
-        const [top, step] = range(value ?? row.value);
+        // The range stays while the slider moves, also where it is at a whole number.
+        const fine = (row.fine || isShare(stored[row.name]) || isShare(value)) && !(Math.abs(Number(value)) > 1);
+        const top = fine ? 1 : 100;
         const numeric = Math.max(0, Math.min(top, Number(value ?? 0)));
         const old = Object.hasOwn(stored, row.name);
         const differs = !old || String(stored[row.name]) !== (value ?? row.value);
@@ -189,12 +191,12 @@ export function Parameters({ draft, onChange, touched, touch, stored, changed, r
                 type="range"
                 min="0"
                 max={top}
-                step={step}
+                step={top / 100}
                 value={numeric}
                 disabled={readOnly}
                 aria-label={name}
                 style={{ "--part": `${(100 * numeric) / top}%` }}
-                onInput={(event) => set(index, { value: String(Number(event.currentTarget.value)) })}
+                onInput={(event) => set(index, { value: String(Number(event.currentTarget.value)), fine })}
               />
               <Input
                 value={row.value}
@@ -260,7 +262,8 @@ export function Identity(props: FormProps) {
           <Choices
             label={NAMES.agent_type}
             value={draft.agent_type}
-            onPick={(agent_type) => readOnly || onChange({ ...draft, agent_type })}
+            onPick={(agent_type) => onChange({ ...draft, agent_type })}
+            disabled={readOnly}
             choices={[
               { value: "ai", label: "AI" },
               { value: "human", label: "Human" },
@@ -328,48 +331,42 @@ export function Description({ draft, onChange, faults, changed, readOnly }: Form
 }
 
 export function Capabilities({ draft, onChange, changed, readOnly, faults }: FormProps) {
-  const [entry, setEntry] = useState("");
   const [said, setSaid] = useState("");
   const box = useRef<HTMLDivElement>(null);
-  const tags = draft.capabilities;
-  const fault = entry ? tagFault(entry) : null;
-  const set = (capabilities: string[]): void => onChange({ ...draft, capabilities });
+  const { capabilities: tags, entry } = draft;
+  const all = tagsOf(draft);
 
-  const add = (text: string): void => {
-    const added = text
-      .split(",")
-      .map((tag) => tag.trim())
-      .filter(Boolean);
-    if (!added.length || added.some(tagFault)) return;
-    set([...tags, ...added]);
-    setEntry("");
+  const add = (): void => {
+    const added = all.slice(tags.length);
+    if (!added.length || added.some((tag) => count(tag) > LIMITS.tag)) return;
+    onChange({ ...draft, capabilities: all, entry: "" });
     setSaid(`${added.join(", ")} added`);
   };
   const remove = (index: number): void => {
     setSaid(`${tags[index]} removed`);
-    set(tags.filter((_, i) => i !== index));
+    onChange({ ...draft, capabilities: tags.filter((_, i) => i !== index) });
     requestAnimationFrame(() => {
       const buttons = box.current?.querySelectorAll<HTMLElement>("button");
       (buttons?.[Math.min(index, buttons.length - 1)] ?? box.current?.querySelector("input"))?.focus();
     });
   };
   const keys = (event: KeyboardEvent): void => {
-    const all = [...box.current!.querySelectorAll<HTMLElement>("button, input")];
-    const at = all.indexOf(event.target as HTMLElement);
+    const stops = [...box.current!.querySelectorAll<HTMLElement>("button, input")];
+    const at = stops.indexOf(event.target as HTMLElement);
     const input = event.target instanceof HTMLInputElement;
     const start = input && event.target.selectionStart === 0 && event.target.selectionEnd === 0;
     if (input && (event.key === "Enter" || event.key === ",")) {
       event.preventDefault();
-      add(entry);
+      add();
     } else if (
       (!input && event.key === "ArrowLeft") ||
       (start && (event.key === "ArrowLeft" || (event.key === "Backspace" && !entry)))
     ) {
       if (at > 0) event.preventDefault();
-      all[at - 1]?.focus();
+      stops[at - 1]?.focus();
     } else if (!input && event.key === "ArrowRight") {
       event.preventDefault();
-      all[at + 1]?.focus();
+      stops[at + 1]?.focus();
     } else if (!input && (event.key === "Delete" || event.key === "Backspace")) {
       event.preventDefault();
       remove(at);
@@ -380,11 +377,11 @@ export function Capabilities({ draft, onChange, changed, readOnly, faults }: For
       label={NAMES.capabilities}
       changed={changed.has("capabilities")}
       aside={
-        <span class={cx("count", tags.length > MOST && "over")}>
-          {number(tags.length)} of {MOST}
+        <span class={cx("count", all.length > MOST && "over")}>
+          {number(all.length)} of {MOST}
         </span>
       }
-      error={fault ?? faults.capabilities}
+      error={faults.capabilities}
       hint={readOnly ? undefined : "Enter or a comma adds a tag."}
     >
       {(field) => (
@@ -403,8 +400,8 @@ export function Capabilities({ draft, onChange, changed, readOnly, faults }: For
             <input
               {...field}
               value={entry}
-              onInput={(event) => setEntry(event.currentTarget.value)}
-              onBlur={() => add(entry)}
+              onInput={(event) => onChange({ ...draft, entry: event.currentTarget.value })}
+              onBlur={add}
               placeholder="Add a tag"
               autocomplete="off"
             />

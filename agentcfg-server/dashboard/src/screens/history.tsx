@@ -210,7 +210,14 @@ function RollBack({ state, version, onClose }: { state: AgentState; version: num
     setParams({ from: null, to: null });
   };
   return (
-    <Confirm title={`Roll back to v${version}?`} verb={`Roll back to v${version}`} danger={false} run={run} onClose={onClose}>
+    <Confirm
+      title={`Roll back to v${version}?`}
+      verb={`Roll back to v${version}`}
+      blocked={fault !== null}
+      danger={false}
+      run={run}
+      onClose={onClose}
+    >
       {moved && (
         <b>{agent.display_name} was changed in the meantime. Look at the newest version first, or roll back all the same. </b>
       )}

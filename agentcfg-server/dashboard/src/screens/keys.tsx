@@ -7,9 +7,9 @@ import { href, route, setParams } from "../base/route";
 import { can, workspace } from "../base/session";
 import { ago, capital, count, date, DAY, moment, now, number, plural, until, utc } from "../base/text";
 import type { ApiKey, NewApiKey } from "../base/types";
-import { Badge, Button, cx, Empty, Skeleton, Time } from "../parts/base";
+import { Badge, Button, cx, Empty, options, Time } from "../parts/base";
 import { Confirm, Dialog, Menu } from "../parts/dialog";
-import { Banner, Failure, toast } from "../parts/feedback";
+import { Banner, Failure, Reading, toast } from "../parts/feedback";
 import { Choices, Field, focusFault, Input, Select } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { secret } from "../parts/secret";
@@ -21,7 +21,23 @@ const VERY_SOON = 7 * DAY;
 export const isLive = (key: ApiKey, at: number): boolean =>
   key.revoked_at === null && (key.expires_at === null || Date.parse(key.expires_at) > at);
 
+/** Rotation ends the old key a number of whole seconds after the creation of the new one, to the millisecond. */
+export const isReplaced = (key: ApiKey, all: ApiKey[]): boolean =>
+  all.some(({ name, created_at }) => {
+    const overlap = Date.parse(key.expires_at ?? "") - Date.parse(created_at);
+    return name === key.name && overlap >= 0 && overlap % 1000 === 0;
+  });
+
 const PREFIX = { production: "svc_live_", development: "svc_test_" } as const;
+
+function Shown({ apiKey: { environment, id } }: { apiKey: ApiKey }) {
+  return (
+    <code>
+      {PREFIX[environment]}
+      {id.slice(0, 4)}…
+    </code>
+  );
+}
 
 function Expiry({ apiKey }: { apiKey: ApiKey }) {
   const { revoked_at: revoked, expires_at: expires } = apiKey;
@@ -70,14 +86,8 @@ export function Keys() {
       }
     >
       <Lead>For your apps and pipelines. A key belongs to this workspace and may do what its scope says.</Lead>
-      {keys.error !== null && <Failure what="The keys could not be read." error={keys.error} retry={() => void keys.reload()} />}
-      {!sorted ? (
-        !keys.error && (
-          <div class="card">
-            <Skeleton />
-          </div>
-        )
-      ) : sorted.length === 0 ? (
+      <Reading of={keys} what="The keys" />
+      {!sorted ? null : sorted.length === 0 ? (
         <div class="card">
           <Empty
             icon="key"
@@ -106,13 +116,13 @@ export function Keys() {
                   <th scope="col" class="c-key third">
                     Key
                   </th>
-                  <th scope="col" class="c-env second">
+                  <th scope="col" class="c-env large">
                     Environment
                   </th>
                   <th scope="col" class="c-scope">
                     Scope
                   </th>
-                  <th scope="col" class="c-rate third right">
+                  <th scope="col" class="c-rate large right">
                     Per minute
                   </th>
                   <th scope="col" class="c-used second">
@@ -129,20 +139,24 @@ export function Keys() {
               <tbody>
                 {sorted.map((key) => {
                   const on = isLive(key, now.value);
+                  const replaced = on && isReplaced(key, sorted);
                   return (
                     <tr key={key.id} class={cx(!on && "over")}>
                       <td class="strong" title={key.name}>
-                        {key.name}
+                        <div class="row wrap">
+                          <span class="clip">{key.name}</span>
+                          {replaced && <Badge>Replaced</Badge>}
+                        </div>
+                        <span class="below">
+                          <Shown apiKey={key} />
+                        </span>
                       </td>
                       <td class="third">
-                        <code>
-                          {PREFIX[key.environment]}
-                          {key.id.slice(0, 4)}…
-                        </code>
+                        <Shown apiKey={key} />
                       </td>
-                      <td class="second">{capital(key.environment)}</td>
+                      <td class="large">{capital(key.environment)}</td>
                       <td>{key.scope}</td>
-                      <td class="third right">{number(key.rate_limit)}</td>
+                      <td class="large right">{number(key.rate_limit)}</td>
                       <td class="second">{key.last_used_at ? <Time at={key.last_used_at} /> : "Never"}</td>
                       <td>
                         <Expiry apiKey={key} />
@@ -158,7 +172,7 @@ export function Keys() {
                               run: () =>
                                 void copy(key.id).then((done) => (done ? toast("Id copied.") : badToast("Copying failed."))),
                             },
-                            may && on ? { label: "Rotate key", icon: "back", run: () => setRotating(key) } : null,
+                            may && on && !replaced ? { label: "Rotate key", icon: "back", run: () => setRotating(key) } : null,
                             may && on ? { label: "Revoke key", icon: "close", danger: true, run: () => setRevoking(key) } : null,
                           ]}
                         />
@@ -188,17 +202,17 @@ const SCOPES: Record<ApiKey["scope"], string> = {
 };
 
 const PRESETS = [
-  ["7", "7 days"],
-  ["30", "30 days"],
-  ["90", "90 days"],
-  ["365", "1 year"],
+  ["7", "In 7 days"],
+  ["30", "In 30 days"],
+  ["90", "In 90 days"],
+  ["365", "In 1 year"],
   ["never", "Never"],
   ["date", "On a date"],
 ] as const;
 const MOST_RATE = 1_000_000;
 
 /** Shows a key, once, with a command that works as it is. */
-function reveal(key: NewApiKey): void {
+function reveal(key: NewApiKey, old?: string): void {
   const agents = new URL("api/agents/configs", root);
   agents.searchParams.set("workspace_id", key.workspace_id);
   secret.value = {
@@ -212,6 +226,7 @@ function reveal(key: NewApiKey): void {
       capital(key.environment),
       `${number(key.rate_limit)} a minute`,
       key.expires_at ? `Expires ${date(Date.parse(key.expires_at))}` : "Never expires",
+      ...(old ? [old] : []),
     ],
     command: `export API_KEY='${key.key}'\ncurl '${agents.href}' \\\n  -H "Authorization: Bearer $API_KEY"`,
   };
@@ -323,11 +338,7 @@ function Create({ onClose }: { onClose: () => void }) {
           <Field label="Expires" hint={end && !dayFault ? date(end) : end === null ? "Works until it is revoked." : undefined}>
             {(field) => (
               <Select {...field} value={expiry} onPick={setExpiry}>
-                {PRESETS.map(([value, label]) => (
-                  <option key={value} value={value}>
-                    {expiry === value || value === "never" || value === "date" ? label : `In ${label}`}
-                  </option>
-                ))}
+                {options(PRESETS)}
               </Select>
             )}
           </Field>
@@ -371,9 +382,8 @@ export function Rotate({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => voi
     invalidate("keys", "audit");
     const wanted = Date.now() + Number(overlap) * 1000;
     const end = apiKey.expires_at === null ? wanted : Math.min(wanted, Date.parse(apiKey.expires_at));
-    toast(overlap === "0" ? "The old key has ended." : `The old key ends ${moment(end)}.`);
     // The dialog of the question closes first, so that focus comes back to the page.
-    setTimeout(() => reveal(data));
+    setTimeout(() => reveal(data, overlap === "0" ? "The old key has ended" : `The old key ends ${moment(end)}`));
   };
   return (
     <Confirm title={`Rotate ${apiKey.name}?`} verb="Rotate key" danger={false} run={run} onClose={onClose}>
@@ -381,11 +391,7 @@ export function Rotate({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => voi
       <Field label="Keep the old one working for" hint="It never outlives its own expiry.">
         {(field) => (
           <Select {...field} value={overlap} onPick={setOverlap}>
-            {OVERLAPS.map(([value, label]) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
+            {options(OVERLAPS)}
           </Select>
         )}
       </Field>
@@ -415,7 +421,7 @@ function Revoke({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }) {
           : null
       }
     >
-      The very next request with this key is refused. This cannot be undone.
+      The very next request with <Shown apiKey={apiKey} /> is refused. This cannot be undone.
     </Confirm>
   );
 }

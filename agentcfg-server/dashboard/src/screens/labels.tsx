@@ -285,11 +285,10 @@ export function Promote({ from, agent, onClose }: { from: string; agent: string;
     <Confirm
       title={!fault ? `Promote ${from} to ${to}${alone ? "" : ` on ${plural(bearers.length, "agent")}`}?` : `Promote ${from}`}
       verb="Move label"
+      blocked={fault !== null}
       danger={false}
       onClose={onClose}
-      run={async () => {
-        if (!fault) await run();
-      }}
+      run={run}
     >
       <Field label="To the label" error={to ? fault : null}>
         {(field) => <Input {...field} mono value={to} onText={setTo} autocomplete="off" spellcheck={false} data-first />}

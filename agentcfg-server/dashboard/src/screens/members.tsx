@@ -5,22 +5,24 @@ import { invalidate } from "../base/cache";
 import { useMembers } from "../base/data";
 import { route, setParams } from "../base/route";
 import { can, me, refresh, workspace } from "../base/session";
-import { count, plural } from "../base/text";
+import { capital, count, plural } from "../base/text";
 import type { Member, Role } from "../base/types";
-import { Avatar, Badge, Button, Skeleton, Time } from "../parts/base";
+import { Avatar, Badge, Button, options, Time } from "../parts/base";
 import { Confirm, Dialog } from "../parts/dialog";
-import { badToast, errorText, Failure, toast } from "../parts/feedback";
+import { badToast, errorText, Failure, Reading, toast } from "../parts/feedback";
 import { Field, Input, Select } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 
 const ROLES: Record<Role, string> = {
   viewer: "Sees agents and their status.",
-  member: "Also creates and changes agents, calls models, sees members and settings.",
-  admin: "Also manages members, API keys, provider keys, webhooks and labels, and reads the audit log.",
-  owner: "Also renames, exports and erases the workspace, and makes owners.",
+  member: "All of a viewer; creates and changes agents, calls models, sees members and settings.",
+  admin: "All of a member; manages members, API keys, provider keys, webhooks and labels, and reads the audit log.",
+  owner: "All of an admin; renames, exports and erases the workspace, and makes owners.",
 };
 const ORDER = Object.keys(ROLES) as Role[];
-const NAMES: Record<Role, string> = { viewer: "Viewer", member: "Member", admin: "Admin", owner: "Owner" };
+
+/** The roles that one may give. */
+const given = (owner: boolean) => options(ORDER.filter((role) => role !== "owner" || owner).map((role) => [role, capital(role)]));
 
 const put = async (user: string, role: Role): Promise<void> => {
   await call("PUT", "api/workspaces/members", { query: { workspace_id: workspace.value!.id, user_id: user }, body: { role } });
@@ -34,11 +36,12 @@ export function Members() {
   const owner = workspace.value!.role === "owner";
   const adding = may && route.value.params.get("new") !== null;
   const [removing, setRemoving] = useState<Member | null>(null);
+  const leaving = removing?.user_id === me.value!.id;
   const owners = members.data?.filter(({ role }) => role === "owner").length ?? 0;
   const setRole = async (member: Member, role: Role): Promise<void> => {
     try {
       await put(member.user_id, role);
-      toast(`${member.user_id} is ${role === "owner" || role === "admin" ? "an" : "a"} ${role}.`);
+      toast(`${member.user_id} is ${/^[ao]/.test(role) ? "an" : "a"} ${role}.`);
     } catch (error) {
       badToast(`${member.user_id} is still ${member.role}. ${errorText(error)}`);
       await members.reload();
@@ -57,16 +60,8 @@ export function Members() {
       }
     >
       <Lead>People who may sign in to this workspace. A person is known by the user id of your identity provider.</Lead>
-      {members.error !== null && (
-        <Failure what="The members could not be read." error={members.error} retry={() => void members.reload()} />
-      )}
-      {!members.data ? (
-        !members.error && (
-          <div class="card">
-            <Skeleton rows={4} />
-          </div>
-        )
-      ) : (
+      <Reading of={members} what="The members" rows={4} />
+      {members.data && (
         <>
           <div class="table-box">
             <table class="members-table">
@@ -105,7 +100,7 @@ export function Members() {
                           {member.user_id === me.value!.id && <Badge>You</Badge>}
                         </div>
                       </td>
-                      <td>
+                      <td class="whole">
                         {change ? (
                           <Select
                             tool
@@ -113,22 +108,16 @@ export function Members() {
                             value={member.role}
                             onPick={(role) => void setRole(member, role as Role)}
                           >
-                            {ORDER.filter((role) => role !== "owner" || owner).map((role) => (
-                              <option key={role} value={role}>
-                                {NAMES[role]}
-                              </option>
-                            ))}
+                            {given(owner)}
                           </Select>
                         ) : (
                           <>
-                            {NAMES[member.role]}
+                            {capital(member.role)}
                             {last && may && <span class="dim"> (the last one)</span>}
                           </>
                         )}
                       </td>
-                      <td class="third dim" title={ROLES[member.role]}>
-                        {ROLES[member.role]}
-                      </td>
+                      <td class="third dim whole">{ROLES[member.role]}</td>
                       <td class="right dim second">
                         <Time at={member.created_at} />
                       </td>
@@ -157,20 +146,19 @@ export function Members() {
       {adding && <Add owner={owner} known={members.data ?? []} onClose={() => setParams({ new: null })} />}
       {removing && (
         <Confirm
-          title={removing.user_id === me.value!.id ? `Leave ${workspace.value!.name}?` : `Remove ${removing.user_id}?`}
-          verb={removing.user_id === me.value!.id ? "Leave workspace" : "Remove member"}
+          title={leaving ? `Leave ${workspace.value!.name}?` : `Remove ${removing.user_id}?`}
+          verb={leaving ? "Leave workspace" : "Remove member"}
           onClose={() => setRemoving(null)}
           run={async () => {
             await call("DELETE", "api/workspaces/members", {
               query: { workspace_id: workspace.value!.id, user_id: removing.user_id },
             });
             invalidate("members", "audit");
-            toast(removing.user_id === me.value!.id ? "You left the workspace." : `${removing.user_id} is removed.`);
+            toast(leaving ? "You left the workspace." : `${removing.user_id} is removed.`);
             await refresh().catch(() => undefined);
           }}
         >
-          The very next request is refused. Agents, versions and API keys that{" "}
-          {removing.user_id === me.value!.id ? "you" : "they"} made stay.
+          The very next request is refused. Agents, versions and API keys that {leaving ? "you" : "they"} made stay.
         </Confirm>
       )}
     </Page>
@@ -231,11 +219,7 @@ function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClo
       <Field label="Role" hint={ROLES[role]}>
         {(field) => (
           <Select {...field} value={role} onPick={(value) => setRole(value as Role)}>
-            {ORDER.filter((one) => one !== "owner" || owner).map((one) => (
-              <option key={one} value={one}>
-                {NAMES[one]}
-              </option>
-            ))}
+            {given(owner)}
           </Select>
         )}
       </Field>

@@ -1,10 +1,11 @@
 /** The merge after a 412: base, theirs and mine of each field; no text is discarded. */
+import { Fragment } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { configOf, draftFaults, LIMITS, textFault, shown, toConfig, type Draft } from "../base/config";
 import { useNames } from "../base/data";
 import { middle, words } from "../base/diff";
 import { asText, merge, resolve, type Merged, type Part, type Side } from "../base/merge";
-import { now, plural, span } from "../base/text";
+import { now, plural, short, span } from "../base/text";
 import type { Agent } from "../base/types";
 import { Badge, Button, cx, Icon } from "../parts/base";
 import { Area, Choices, Field } from "../parts/fields";
@@ -20,6 +21,9 @@ interface Props {
   /** The message of the save, or null where there are none. */
   message: string | null;
   onMessage: (message: string) => void;
+  sides: ReadonlyMap<string, Side>;
+  edits: ReadonlyMap<string, string>;
+  onDecide: (change: { sides?: ReadonlyMap<string, Side>; edits?: ReadonlyMap<string, string> }) => void;
   onBack: () => void;
   onSave: (draft: Draft, against: Agent, etag: string | null) => Promise<boolean>;
 }
@@ -30,9 +34,8 @@ const SIDES: Record<Merged["side"], string> = {
   both: "Both made the same change",
 };
 
-export function MergeView({ base, baseVersion, theirs, draft, message, onMessage, onBack, onSave }: Props) {
-  const [sides, setSides] = useState<ReadonlyMap<string, Side>>(new Map());
-  const [edits, setEdits] = useState<ReadonlyMap<string, string>>(new Map());
+export function MergeView(props: Props) {
+  const { base, baseVersion, theirs, draft, message, onMessage, sides, edits, onDecide, onBack, onSave } = props;
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const names = useNames();
@@ -49,10 +52,11 @@ export function MergeView({ base, baseVersion, theirs, draft, message, onMessage
   const age = now.value - Date.parse(theirs.agent.updated_at);
   const next = version ? `Save as v${version + 1}` : "Save";
 
-  const choose = (part: Part, side: Side): void => {
-    if (side === "edit" && !edits.has(part.key)) setEdits(new Map(edits).set(part.key, asText(part, part.mine)));
-    setSides(new Map(sides).set(part.key, side));
-  };
+  const choose = (part: Part, side: Side): void =>
+    onDecide({
+      sides: new Map(sides).set(part.key, side),
+      edits: side !== "edit" || edits.has(part.key) ? edits : new Map(edits).set(part.key, asText(part, part.mine)),
+    });
   const save = async (): Promise<void> => {
     setBusy(true);
     setError(null);
@@ -84,7 +88,7 @@ export function MergeView({ base, baseVersion, theirs, draft, message, onMessage
           baseName={baseVersion ? `Base, v${baseVersion}` : "Base"}
           theirsName={[version ? `Theirs, v${version}` : "Theirs", saved && who].filter(Boolean).join(" · ")}
           onChoose={(side) => choose(part, side)}
-          onEdit={(text) => setEdits(new Map(edits).set(part.key, text))}
+          onEdit={(text) => onDecide({ edits: new Map(edits).set(part.key, text) })}
         />
       ))}
       {found.merged.length > 0 && (
@@ -97,9 +101,9 @@ export function MergeView({ base, baseVersion, theirs, draft, message, onMessage
             {found.merged.map((part) => (
               <div key={part.key}>
                 <dt>{part.label}</dt>
-                <dd class="clip">
-                  {shown(part.base)} <span class="hidden">to</span>
-                  <Icon name="arrow" small /> {shown(part.side === "mine" ? part.mine : part.theirs)}
+                <dd>
+                  {short(shown(part.base), 60)} <span class="hidden">to</span>
+                  <Icon name="arrow" small /> {short(shown(part.side === "mine" ? part.mine : part.theirs), 60)}
                 </dd>
                 <dd class="dim">{SIDES[part.side]}</dd>
               </div>
@@ -243,11 +247,25 @@ function Column({
   );
 }
 
-/** A text with what was added to the base marked. */
+/** A text with what was added to the base and removed from it marked. */
 function Marked({ from, to }: { from: string; to: string }) {
   if (!to) return <span class="dim">None</span>;
   const found = words(from, to);
+  if (!found) return <ins>{to}</ins>;
   return (
-    <>{found ? found[1].map((piece, i) => (piece.changed ? <ins key={i}>{piece.text}</ins> : piece.text)) : <ins>{to}</ins>}</>
+    <>
+      {found.map(({ text, added, removed }, i) =>
+        removed ? (
+          <Fragment key={i}>
+            <del>{text}</del>
+            {found[i + 1]?.added && " "}
+          </Fragment>
+        ) : added ? (
+          <ins key={i}>{text}</ins>
+        ) : (
+          text
+        ),
+      )}
+    </>
   );
 }

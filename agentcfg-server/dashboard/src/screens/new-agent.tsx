@@ -1,6 +1,5 @@
 /** Creation of an agent. */
-import { signal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
 import { invalidate } from "../base/cache";
 import {
@@ -16,18 +15,24 @@ import {
   type Draft,
 } from "../base/config";
 import { useAgent } from "../base/data";
+import { useTyped } from "../base/drafts";
 import { go, href, route } from "../base/route";
 import { refresh, workspace } from "../base/session";
 import type { Agent, Config } from "../base/types";
-import { Button, LinkButton } from "../parts/base";
+import { Button } from "../parts/base";
 import { Banner, Failure, toast } from "../parts/feedback";
 import { Field, focusFault, Input, useTouched } from "../parts/fields";
 import { Page } from "../parts/page";
 import { placesLeft } from "./agents";
 import { Capabilities, Description, Identity, ModelField, Parameters, Persona } from "./form";
 
-/** What is typed, kept while the page is open. */
-const typed = signal<{ id: string; own: boolean; draft: Draft } | null>(null);
+interface Typed {
+  id: string;
+  /** The id was typed, and does not follow the name. */
+  own: boolean;
+  draft: Draft;
+  safe?: false;
+}
 
 /** An id from a name: "Code reviewer" gives "code-reviewer". */
 export const slug = (name: string): string =>
@@ -43,30 +48,38 @@ const NOTHING: Config = toConfig(emptyDraft());
 
 export function NewAgent() {
   const source = route.value.params.get("from");
-  const copied = useAgent(source ?? "").data?.[0];
+  const read = useAgent(source ?? "").data?.[0];
+  const copied = source ? read : undefined;
   const { touch, touched, touchAll } = useTouched();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const form = useRef<HTMLDivElement>(null);
-  const { id, own, draft } = typed.value ?? { id: "", own: false, draft: emptyDraft() };
+  const [taken, setTaken] = useState<string | null>(null);
+  // A copy has a text of its own: it never shows what was typed for another new agent.
+  const [typed, setTyped] = useTyped<Typed>(`new ${workspace.value!.id} ${source ?? ""}`);
+  const { id, own, draft } = typed ?? {
+    id: copied ? slug(`${copied.agent_id}-copy`) : "",
+    own: copied !== undefined,
+    draft: copied ? { ...toDraft(configOf(copied)), display_name: `${copied.display_name} copy` } : emptyDraft(),
+  };
   const places = placesLeft();
 
-  useEffect(() => {
-    if (source && copied && !typed.peek()) {
-      const name = `${copied.display_name} copy`;
-      typed.value = {
-        id: slug(`${copied.agent_id}-copy`),
-        own: true,
-        draft: { ...toDraft(configOf(copied)), display_name: name },
-      };
-    }
-  }, [source, copied]);
-
-  const change = (next: Draft): void => {
-    typed.value = { id: own ? id : slug(next.display_name), own, draft: next };
-  };
+  const change = (next: Draft): void => setTyped({ id: own ? id : slug(next.display_name), own, draft: next });
   const faults = draftFaults(draft);
-  const idFault = textFault("agent_id", id);
+  const idFault = taken === id ? `The id ${id} is taken. Choose another one.` : textFault("agent_id", id);
+  const cancel = (): void => {
+    const address = location.href;
+    setTyped(null);
+    go(href("agents"));
+    if (typed)
+      toast("The new agent is discarded.", {
+        label: "Undo",
+        run: () => {
+          setTyped(typed);
+          go(address);
+        },
+      });
+  };
   const create = async (): Promise<void> => {
     if (idFault || Object.keys(faults).length) {
       touchAll();
@@ -83,14 +96,21 @@ export function NewAgent() {
           ...toBody(draft, ["display_name", ...changedFields(NOTHING, draft).filter((field) => field !== "display_name")]),
         },
       });
-      typed.value = null;
+      setTyped(null);
       invalidate("agents", "status", "versions", "audit");
       void refresh().catch(() => undefined);
       toast(`${data.display_name} is created.`);
       go(href("agent", { id: data.agent_id }), true);
     } catch (failed) {
-      setError(failed);
       setBusy(false);
+      if (isStatus(failed, 409)) {
+        setTaken(id);
+        touch("agent_id");
+        focusFault(form.current);
+      } else {
+        setError(failed);
+        scrollTo(0, 0);
+      }
     }
   };
 
@@ -111,7 +131,7 @@ export function NewAgent() {
       crumbs={[{ label: "Agents", to: href("agents") }]}
       actions={
         <>
-          <LinkButton to={href("agents")}>Cancel</LinkButton>
+          <Button onClick={cancel}>Cancel</Button>
           <Button kind="primary" busy={busy} blocked={places.full} onClick={() => void create()}>
             Create agent
           </Button>
@@ -123,12 +143,7 @@ export function NewAgent() {
           {places.text}
         </Banner>
       )}
-      {error !== null &&
-        (isStatus(error, 409) ? (
-          <Failure what={`The id ${id} is taken.`} error={error} kept="Choose another one." />
-        ) : (
-          <Failure what="Not created." error={error} kept="Your text is still here." />
-        ))}
+      {error !== null && <Failure what="Not created." error={error} kept="Your text is still here." />}
       <div class="editor" ref={form}>
         <div>
           <div class="group">
@@ -144,7 +159,7 @@ export function NewAgent() {
                   {...field}
                   mono
                   value={id}
-                  onText={(text) => (typed.value = { id: text, own: text !== "", draft })}
+                  onText={(text) => setTyped({ id: text, own: text !== "", draft })}
                   onBlur={() => id && touch("agent_id")}
                   spellcheck={false}
                   autocomplete="off"

@@ -1,29 +1,44 @@
 /** The overview: use of the plan, what is going on, what is left to set up, the last changes. */
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { PROVIDERS, useAgents, useAudit, useKeys, useMembers, useNames, useProviderKeys, useStatuses } from "../base/data";
+import type { Resource } from "../base/cache";
+import {
+  PROVIDERS,
+  useAgents,
+  useAudit,
+  useKeys,
+  useMembers,
+  useNames,
+  useProviderKeys,
+  useStatuses,
+  useWebhooks,
+} from "../base/data";
 import { href } from "../base/route";
-import { changedNames, targetName, verb } from "../base/said";
+import { changeLine, targetName, verb } from "../base/said";
 import { can, planName, workspace } from "../base/session";
-import { capital, DAY, list, now, number, plural, until } from "../base/text";
+import { capital, DAY, now, number, plural, until } from "../base/text";
 import type { ApiKey, AuditEntry } from "../base/types";
-import { ActorMark, Badge, Button, cx, Empty, Icon, LinkButton, Meter, Skeleton, Time } from "../parts/base";
-import { Failure } from "../parts/feedback";
+import { ActorMark, Avatar, Badge, Button, cx, Empty, Icon, LinkButton, Meter, Skeleton, StatusPill, Time } from "../parts/base";
+import { Reading } from "../parts/feedback";
 import { Page } from "../parts/page";
-import { isLive, Rotate } from "./keys";
+import { FirstAgent } from "./agents";
+import { isLive, isReplaced, Rotate } from "./keys";
 
 export const SOON = 30 * DAY;
 const VERY_SOON = 7 * DAY;
 const LAST = 8;
 
-/** Names of targets that have an id only: keys, members and providers have readable ones. */
+/** Names of targets that have an id only: keys, members, webhooks and providers have readable ones. */
 export function useTargets(): ReadonlyMap<string, string> {
   const agents = useAgents().data ?? [];
   const keys = useKeys().data ?? [];
+  const hooks = useWebhooks().data ?? [];
   const { id, name } = workspace.value!;
   return new Map([
     ...agents.map((agent) => [`agent ${agent.agent_id}`, agent.display_name] as const),
     ...keys.map((key) => [`api_key ${key.id}`, key.name] as const),
     ...Object.entries(PROVIDERS).map(([provider, called]) => [`provider_key ${provider}`, called] as const),
+    ...hooks.map((hook) => [`webhook ${hook.id}`, hook.url] as const),
     [`workspace ${id}`, name] as const,
   ]);
 }
@@ -31,7 +46,7 @@ export function useTargets(): ReadonlyMap<string, string> {
 export function Overview() {
   const keys = useKeys().data?.filter((key) => isLive(key, now.value));
   const soon = keys
-    ?.filter(({ expires_at: end }) => end !== null && Date.parse(end) - now.value < SOON)
+    ?.filter((key) => key.expires_at !== null && Date.parse(key.expires_at) - now.value < SOON && !isReplaced(key, keys))
     .sort((a, b) => a.expires_at!.localeCompare(b.expires_at!));
   return (
     <Page
@@ -47,87 +62,162 @@ export function Overview() {
       <div class="tiles">
         <AgentsTile />
         <StatusTile />
-        {keys && <KeysTile keys={keys} soon={soon ?? []} />}
+        {can("api_keys:read") && <KeysTile keys={keys} soon={soon ?? []} />}
       </div>
-      <div class="overview">
-        {can("audit_log:read") ? <LastChanges /> : <Setup />}
-        <div class="stack">
-          {can("audit_log:read") && <Setup />}
-          {soon && soon.length > 0 && <Expiring keys={soon} />}
+      {can("audit_log:read") ? (
+        <div class="overview">
+          <LastChanges />
+          <div class="stack">
+            <Setup />
+            {soon && soon.length > 0 && <Expiring keys={soon} />}
+          </div>
         </div>
-      </div>
+      ) : (
+        <div class="overview">
+          <LastAgents />
+          <Setup />
+        </div>
+      )}
     </Page>
+  );
+}
+
+/** A number, once it is known. */
+function Tile({
+  title,
+  screen,
+  of,
+  children,
+}: {
+  title: string;
+  screen: string;
+  of: Resource<unknown>;
+  children: ComponentChildren;
+}) {
+  return (
+    <section class="tile card">
+      <h2>
+        <a href={href(screen)}>{title}</a>
+      </h2>
+      {children || (of.error === null ? <Skeleton rows={2} tall /> : <span class="hint">Could not be read.</span>)}
+    </section>
   );
 }
 
 function AgentsTile() {
   const { active_agents: counted, agent_limit: limit, plan } = workspace.value!;
-  const read = useAgents().data?.length;
-  const active = read ?? counted ?? 0;
+  const agents = useAgents();
+  const active = agents.data?.length ?? counted;
   return (
-    <section class="tile card">
-      <h2>
-        <a href={href("agents")}>Agents</a>
-      </h2>
-      <p class="big">
-        {number(active)}{" "}
-        <small>{limit ? `of ${number(limit)} on ${planName(plan)}` : `on ${planName(plan)}, without a limit`}</small>
-      </p>
-      {limit ? (
-        <Meter total={limit} parts={[{ value: active, class: "used" }]} />
-      ) : (
-        <span class="hint">Create as many as you need.</span>
+    <Tile title="Agents" screen="agents" of={agents}>
+      {active !== undefined && (
+        <>
+          <p class="big">
+            {number(active)}{" "}
+            <small>{limit ? `of ${number(limit)} on ${planName(plan)}` : `on ${planName(plan)}, without a limit`}</small>
+          </p>
+          {limit ? (
+            <Meter total={limit} parts={[{ value: active, class: "used" }]} />
+          ) : (
+            can("agents:configure") && <span class="hint">Create as many as you need.</span>
+          )}
+        </>
       )}
-    </section>
+    </Tile>
   );
 }
 
 function StatusTile() {
-  const all = useStatuses().data ?? [];
-  const of = (status: string): number => all.filter((entry) => entry.status === status).length;
-  const working = of("working");
+  const statuses = useStatuses();
+  const all = statuses.data;
+  const of = (status: string): number => all!.filter((entry) => entry.status === status).length;
   return (
-    <section class="tile card">
-      <h2>
-        <a href={href("status")}>Right now</a>
-      </h2>
-      <p class="big">
-        {number(working)}{" "}
-        <small>
-          working, {number(of("idle"))} idle, {number(of("offline"))} offline
-        </small>
-      </p>
-      <Meter
-        total={all.length}
-        parts={[
-          { value: working, class: "at-work" },
-          { value: of("idle"), class: "at-rest" },
-        ]}
-      />
-    </section>
+    <Tile title="Right now" screen="status" of={statuses}>
+      {all && (
+        <>
+          <p class="big">
+            {number(of("working"))}{" "}
+            <small>
+              working, {number(of("idle"))} idle, {number(of("offline"))} offline
+            </small>
+          </p>
+          <Meter
+            total={all.length}
+            parts={[
+              { value: of("working"), class: "at-work" },
+              { value: of("idle"), class: "at-rest" },
+            ]}
+          />
+        </>
+      )}
+    </Tile>
   );
 }
 
-function KeysTile({ keys, soon }: { keys: ApiKey[]; soon: ApiKey[] }) {
+function KeysTile({ keys, soon }: { keys: ApiKey[] | undefined; soon: ApiKey[] }) {
   const first = soon[0];
   const very = soon.filter((key) => Date.parse(key.expires_at!) - now.value < VERY_SOON);
   return (
-    <section class="tile card">
-      <h2>
-        <a href={href("api-keys")}>API keys</a>
-      </h2>
-      <p class="big">
-        {number(keys.length)} <small>active</small>
-      </p>
-      {very.length > 0 && first ? (
-        <Badge tone="warn" icon="clock">
-          {very.length} {very.length === 1 ? "expires" : "expire"} within{" "}
-          {until(Math.max(DAY, Date.parse(very.at(-1)!.expires_at!) - now.value))}
-        </Badge>
+    <Tile title="API keys" screen="api-keys" of={useKeys()}>
+      {keys && (
+        <>
+          <p class="big">
+            {number(keys.length)} <small>active</small>
+          </p>
+          {very.length > 0 && first ? (
+            <Badge tone="warn" icon="clock">
+              {very.length} {very.length === 1 ? "expires" : "expire"} within{" "}
+              {until(Math.max(DAY, Date.parse(very.at(-1)!.expires_at!) - now.value))}
+            </Badge>
+          ) : (
+            <span class="hint">
+              {soon.length ? `${soon.length} ${soon.length === 1 ? "expires" : "expire"} within 30 days` : "None expires soon"}
+            </span>
+          )}
+        </>
+      )}
+    </Tile>
+  );
+}
+
+/** The last few of what a resource holds. */
+function Last<T>({
+  title,
+  what,
+  link,
+  to,
+  of,
+  items,
+  none,
+  line,
+}: {
+  title: string;
+  what: string;
+  link: string;
+  to: string;
+  of: Resource<T[]>;
+  items: T[];
+  none: ComponentChildren;
+  line: (item: T) => ComponentChildren;
+}) {
+  return (
+    <section class="card">
+      <header>
+        <h2>{title}</h2>
+        <a class="link" href={href(to)}>
+          {link}
+        </a>
+      </header>
+      {of.error !== null ? (
+        <div class="card-body">
+          <Reading of={of} what={what} />
+        </div>
+      ) : !of.data ? (
+        <Skeleton rows={LAST} />
+      ) : items.length === 0 ? (
+        none
       ) : (
-        <span class="hint">
-          {soon.length ? `${soon.length} ${soon.length === 1 ? "expires" : "expire"} within 30 days` : "None expires soon"}
-        </span>
+        <ul class="list">{items.map(line)}</ul>
       )}
     </section>
   );
@@ -136,29 +226,53 @@ function KeysTile({ keys, soon }: { keys: ApiKey[]; soon: ApiKey[] }) {
 function LastChanges() {
   const audit = useAudit(LAST);
   return (
-    <section class="card">
-      <header>
-        <h2>Last changes</h2>
-        <a class="link" href={href("audit-log")}>
-          Audit log
-        </a>
-      </header>
-      {audit.error !== null ? (
-        <div class="card-body">
-          <Failure what="The last changes could not be read." error={audit.error} retry={() => void audit.reload()} />
-        </div>
-      ) : !audit.data ? (
-        <Skeleton rows={LAST} />
-      ) : audit.data.length === 0 ? (
-        <Empty icon="audit" title="No changes yet" />
-      ) : (
-        <ul class="list">
-          {audit.data.map((entry) => (
-            <Line key={entry.id} entry={entry} />
-          ))}
-        </ul>
-      )}
-    </section>
+    <Last
+      title="Last changes"
+      what="The last changes"
+      link="Audit log"
+      to="audit-log"
+      of={audit}
+      items={audit.data ?? []}
+      none={<Empty icon="audit" title="No changes yet" />}
+      line={(entry) => <Line key={entry.id} entry={entry} />}
+    />
+  );
+}
+
+/** In place of the changes, where the role may not read the audit log. */
+function LastAgents() {
+  const agents = useAgents();
+  const status = new Map(useStatuses().data?.map((entry) => [entry.agent_id, entry]));
+  return (
+    <Last
+      title="Agents that changed last"
+      what="The agents"
+      link="All agents"
+      to="agents"
+      of={agents}
+      items={[...(agents.data ?? [])].sort((a, b) => b.updated_at.localeCompare(a.updated_at)).slice(0, LAST)}
+      none={<FirstAgent />}
+      line={(agent) => {
+        const now = status.get(agent.agent_id);
+        return (
+          <li key={agent.id}>
+            <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} />
+            <div class="grow">
+              <a class="strong clip block" dir="auto" href={href("agent", { id: agent.agent_id })}>
+                {agent.display_name}
+              </a>
+              <span class="dim small-text clip block" dir="auto">
+                {now?.current_task_title ?? agent.role ?? agent.agent_id}
+              </span>
+            </div>
+            {now && <StatusPill status={now.status} />}
+            <span class="dim small-text">
+              <Time at={agent.updated_at} />
+            </span>
+          </li>
+        );
+      }}
+    />
   );
 }
 
@@ -166,10 +280,7 @@ function Line({ entry }: { entry: AuditEntry }) {
   const names = useNames();
   const targets = useTargets();
   const name = targetName(entry, targets);
-  const details =
-    entry.action === "agent.updated" || entry.action === "agent.rolled_back"
-      ? changedNames(entry).map((one) => one.toLowerCase())
-      : [];
+  const details = /created$|\.saved$/.test(entry.action) ? "" : changeLine(entry);
   const itself = entry.action.startsWith("label.promoted") || entry.action === "agents.applied";
   return (
     <li>
@@ -184,7 +295,7 @@ function Line({ entry }: { entry: AuditEntry }) {
           ) : (
             <b>{name}</b>
           ))}
-        {details.length > 0 && ` · ${list(details.slice(0, 3))}`}
+        {details && ` · ${details}`}
       </span>
       <span class="dim small-text">
         <Time at={entry.created_at} />

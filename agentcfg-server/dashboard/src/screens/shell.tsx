@@ -4,18 +4,20 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ended, lastAnswer, lostSince } from "../base/api";
 import { useStatuses } from "../base/data";
+import { drafts, unsaved } from "../base/drafts";
 import { mode, nextTry, tryNow } from "../base/feed";
-import { go, href, route } from "../base/route";
-import { can, leave, me, planName, refresh, signOut, workspace } from "../base/session";
-import { number, second, time } from "../base/text";
-import { Avatar, Badge, Button, Icon, StatusShape } from "../parts/base";
-import { Dialog, Menu } from "../parts/dialog";
+import { go, href, route, shownWorkspace } from "../base/route";
+import { can, me, planName, refresh, signOut, workspace } from "../base/session";
+import { number, plural, second, time } from "../base/text";
+import { Avatar, Button, Icon, LinkButton, StatusShape } from "../parts/base";
+import { Confirm, Dialog, Menu } from "../parts/dialog";
 import { badToast, Banner, errorText, Toasts } from "../parts/feedback";
 import { SecretDialog } from "../parts/secret";
 import { NewWorkspace } from "./workspace";
 
 const menu = signal(false);
 const creating = signal(false);
+const leaving = signal(false);
 export const openMenu = (): void => {
   menu.value = true;
 };
@@ -99,11 +101,7 @@ function Switcher() {
       .map(({ id, name }) => ({
         label: name,
         icon: "workspace",
-        run: () => {
-          const url = new URL(href("overview"), location.origin);
-          url.searchParams.set("workspace", id);
-          go(url.pathname + url.search);
-        },
+        run: () => go(href("overview", { workspace: id })),
       })),
     me.value!.type === "user" ? { label: "New workspace", icon: "plus", run: () => (creating.value = true) } : null,
   ];
@@ -113,8 +111,12 @@ function Switcher() {
         <span class="workspace-mark" aria-hidden="true">
           {[...current.name][0]!.toUpperCase()}
         </span>
-        <b class="clip">{current.name}</b>
-        <Badge>{planName(current.plan)}</Badge>
+        <span class="grow">
+          <b class="clip block" dir="auto">
+            {current.name}
+          </b>
+          <span class="hint block">{planName(current.plan)}</span>
+        </span>
         <Icon name="updown" small />
       </Menu>
     </div>
@@ -132,15 +134,38 @@ function Connection() {
   );
 }
 
+/** Signs out, at once where no text would be lost. */
+async function out(): Promise<void> {
+  if (unsaved()) {
+    leaving.value = true;
+    return;
+  }
+  try {
+    await signOut();
+  } catch (error) {
+    badToast(`Not signed out. ${errorText(error)}`);
+  }
+}
+
+/** What is kept of agents that are not saved, in any of the user's workspaces. */
+function Unsaved() {
+  const kept = [...drafts.value.values()].map(({ base }) => base);
+  const next = kept.find(({ agent_id: id }) => id !== route.value.params.get("id")) ?? kept[0];
+  return (
+    next && (
+      <a
+        class="place changed"
+        href={href("agent", { id: next.agent_id, workspace: shownWorkspace.value && next.workspace_id })}
+        title={next.display_name}
+      >
+        {plural(kept.length, "unsaved draft")}
+      </a>
+    )
+  );
+}
+
 function User() {
   const { id } = me.value!;
-  const out = async (): Promise<void> => {
-    try {
-      await signOut();
-    } catch (error) {
-      badToast(`Not signed out. ${errorText(error)}`);
-    }
-  };
   return (
     <div class="user">
       <Menu label={`Signed in as ${id}`} align="start" items={[{ label: "Sign out", icon: "out", run: () => void out() }]}>
@@ -158,6 +183,7 @@ function Sidebar() {
       <Switcher />
       <Navigation />
       <div class="side-foot">
+        <Unsaved />
         <Connection />
         <User />
       </div>
@@ -180,8 +206,9 @@ function Notices() {
             </Button>
           }
         >
-          You see what was true at {time(lastAnswer.value)}. {wait > 0 ? `Trying again in ${wait} s.` : "Trying again."} Your
-          unsaved text is kept.
+          You see what was true at {time(lastAnswer.value)}. Trying again
+          {/* Its change each second is not announced. */}
+          <span aria-hidden="true">{wait > 0 && ` in ${wait} s`}</span>. Your unsaved text is kept.
         </Banner>
       )}
       {ended.value && <Ended />}
@@ -259,31 +286,56 @@ export function Shell({ children }: { children: ComponentChildren }) {
           </div>
         </Dialog>
       )}
-      {creating.value && <NewWorkspace onClose={() => (creating.value = false)} />}
       <SecretDialog />
+      <Dialogs />
+    </>
+  );
+}
+
+function Dialogs() {
+  return (
+    <>
+      {creating.value && <NewWorkspace onClose={() => (creating.value = false)} />}
+      {leaving.value && (
+        <Confirm title="Sign out?" verb="Sign out" run={signOut} onClose={() => (leaving.value = false)}>
+          Your unsaved text is discarded. Cancel to go back and save it.
+        </Confirm>
+      )}
       <Toasts />
     </>
   );
 }
 
+/** In place of the screens, where the user has no workspace, or none of this address. */
 function NoWorkspace() {
+  const { id, workspaces: own } = me.value!;
+  const foreign = shownWorkspace.value && own.length > 0;
   return (
     <main class="door">
       <div class="door-card">
-        <h1>No workspace yet</h1>
+        <h1>{foreign ? "You are no member of this workspace" : "No workspace yet"}</h1>
         <p class="prose">
-          You are signed in as <b>{me.value?.id}</b> and are a member of no workspace. Create one, or ask an owner to add you
-          under this name.
+          You are signed in as <b>{id}</b>
+          {foreign
+            ? ". Open one of your own workspaces, or ask an owner of this one to add you under this name."
+            : " and are a member of no workspace. Create one, or ask an owner to add you under this name."}
         </p>
-        <div class="row">
-          <Button kind="primary" icon="plus" onClick={() => (creating.value = true)}>
-            New workspace
-          </Button>
-          <Button onClick={() => void signOut().catch(leave)}>Sign out</Button>
+        <div class="row wrap">
+          {foreign ? (
+            own.map((one, i) => (
+              <LinkButton key={one.id} kind={i ? undefined : "primary"} to={href("overview", { workspace: one.id })}>
+                Open {one.name}
+              </LinkButton>
+            ))
+          ) : (
+            <Button kind="primary" icon="plus" onClick={() => (creating.value = true)}>
+              New workspace
+            </Button>
+          )}
+          <Button onClick={() => void out()}>Sign out</Button>
         </div>
       </div>
-      {creating.value && <NewWorkspace onClose={() => (creating.value = false)} />}
-      <Toasts />
+      <Dialogs />
     </main>
   );
 }

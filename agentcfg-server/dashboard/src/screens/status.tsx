@@ -3,8 +3,8 @@ import { useAgents, useStatuses } from "../base/data";
 import { href, route, setParams } from "../base/route";
 import { ago, number, second } from "../base/text";
 import type { Agent, Status, StatusEntry } from "../base/types";
-import { Avatar, cx, Skeleton, STATUS, StatusPill, StatusShape } from "../parts/base";
-import { Failure } from "../parts/feedback";
+import { Avatar, STATUS, StatusPill, StatusShape } from "../parts/base";
+import { Reading } from "../parts/feedback";
 import { Segments } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { followRow, Rows } from "../parts/rows";
@@ -13,13 +13,26 @@ import { FirstAgent } from "./agents";
 const ORDER: Status[] = ["working", "idle", "offline"];
 /** More cards than these are not read by people; the list shows all. */
 const MOST = 100;
+/** How long a report counts, where the server is not set otherwise. */
+const USUAL = 120_000;
+
+/** A ring that empties while a report gets older. */
+function Freshness({ left }: { left: number }) {
+  return (
+    <svg class="shape" viewBox="0 0 12 12" aria-hidden="true">
+      <circle class="track" cx="6" cy="6" r="5" />
+      <circle cx="6" cy="6" r="5" pathLength="1" stroke-dasharray={`${Math.max(0, Math.min(1, left))} 1`} />
+    </svg>
+  );
+}
 
 function Age({ entry }: { entry: StatusEntry }) {
   if (!entry.reported_at) return null;
   return (
-    <time class="age" dateTime={entry.reported_at}>
-      {ago(Date.parse(entry.reported_at), second.value)}
-    </time>
+    <span class="age">
+      <time dateTime={entry.reported_at}>{ago(Date.parse(entry.reported_at), second.value)}</time>
+      {entry.status !== "offline" && <Freshness left={1 - (second.value - Date.parse(entry.reported_at)) / USUAL} />}
+    </span>
   );
 }
 
@@ -50,17 +63,12 @@ export function StatusBoard() {
         />
       }
     >
-      <Lead>Agents report what they do. An agent without a new report is shown as offline after a while.</Lead>
-      {statuses.error !== null && (
-        <Failure what="The status could not be read." error={statuses.error} retry={() => void statuses.reload()} />
-      )}
-      {!all ? (
-        !statuses.error && (
-          <div class="card">
-            <Skeleton />
-          </div>
-        )
-      ) : all.length === 0 ? (
+      <Lead>
+        Agents report what they do. A report counts for two minutes, unless the server is set otherwise; without a new one the
+        agent is shown as offline.
+      </Lead>
+      <Reading of={statuses} what="The status" />
+      {!all ? null : all.length === 0 ? (
         <div class="card">
           <FirstAgent />
         </div>
@@ -118,15 +126,19 @@ function Card({ entry, agent }: { entry: StatusEntry; agent: Agent | undefined }
       />
       <div class="grow">
         <div class="row">
-          <a data-name class="clip strong grow" href={href("agent", { id: entry.agent_id })}>
+          <a data-name dir="auto" class="clip strong grow" href={href("agent", { id: entry.agent_id })}>
             {entry.display_name}
           </a>
           {!offline && <Age entry={entry} />}
         </div>
-        <p class="dim small-text clip">{(offline && lastReport(entry)) || agent?.role || entry.agent_id}</p>
+        <p class="dim small-text clip" dir="auto">
+          {(offline && lastReport(entry)) || agent?.role || entry.agent_id}
+        </p>
         {entry.current_task_title && (
           <div class="task">
-            <span title={entry.current_task_title}>{entry.current_task_title}</span>
+            <span dir="auto" title={entry.current_task_title}>
+              {entry.current_task_title}
+            </span>
             <code>{entry.current_task_id}</code>
           </div>
         )}
@@ -142,12 +154,16 @@ function List({ entries, agents }: { entries: StatusEntry[]; agents: Map<string,
         <caption class="hidden">Status of all agents</caption>
         <thead>
           <tr>
-            <th scope="col">Agent</th>
-            <th scope="col">Status</th>
+            <th scope="col" class="c-name">
+              Agent
+            </th>
+            <th scope="col" class="c-status">
+              Status
+            </th>
             <th scope="col" class="second">
               Task
             </th>
-            <th scope="col" class="right second">
+            <th scope="col" class="right second c-changed">
               Reported
             </th>
           </tr>
@@ -155,18 +171,11 @@ function List({ entries, agents }: { entries: StatusEntry[]; agents: Map<string,
         <Rows
           items={entries}
           id={(entry) => entry.agent_id}
-          columns={4}
           heights={[44, 52]}
           render={(entry, index) => {
             const agent = agents.get(entry.agent_id);
             return (
-              <tr
-                key={entry.agent_id}
-                data-row={entry.agent_id}
-                aria-rowindex={index + 2}
-                class={cx("follow")}
-                onClick={followRow}
-              >
+              <tr key={entry.agent_id} data-row={entry.agent_id} aria-rowindex={index + 2} class="follow" onClick={followRow}>
                 <td>
                   <div class="agent-cell">
                     <Avatar
@@ -176,7 +185,7 @@ function List({ entries, agents }: { entries: StatusEntry[]; agents: Map<string,
                       type={agent?.agent_type ?? "ai"}
                     />
                     <div class="names">
-                      <a data-name class="clip strong" href={href("agent", { id: entry.agent_id })}>
+                      <a data-name dir="auto" class="clip strong" href={href("agent", { id: entry.agent_id })}>
                         {entry.display_name}
                       </a>
                       <code class="clip">{entry.agent_id}</code>
@@ -187,7 +196,7 @@ function List({ entries, agents }: { entries: StatusEntry[]; agents: Map<string,
                   <StatusPill status={entry.status} />
                 </td>
                 <td class="second" title={entry.current_task_title ?? undefined}>
-                  {entry.current_task_title}
+                  <bdi>{entry.current_task_title}</bdi>
                   {entry.current_task_id && <code class="dim"> {entry.current_task_id}</code>}
                 </td>
                 <td class="right dim second">

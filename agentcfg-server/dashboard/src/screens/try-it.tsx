@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { failure, send } from "../base/api";
 import { PROVIDERS, useModels } from "../base/data";
+import { useTyped } from "../base/drafts";
 import { events } from "../base/events";
 import { route, setParams } from "../base/route";
 import { plural, span } from "../base/text";
@@ -52,7 +53,9 @@ const REQUESTS: Record<Provider, { path: string; body: (text: string, model: str
 export function TryIt({ state }: { state: AgentState }) {
   const { agent, labels, history } = state;
   const models = useModels().data;
-  const [text, setText] = useState("");
+  // It stays for the next trial; what was sent already may go with the page.
+  const [typed, setTyped] = useTyped<{ text: string; safe: boolean }>(`try ${agent.id}`);
+  const text = typed?.text ?? "";
   const [picked, setPicked] = useState("");
   const [outcome, setOutcome] = useState<Outcome | null>(null);
   const stop = useRef<AbortController | null>(null);
@@ -84,6 +87,7 @@ export function TryIt({ state }: { state: AgentState }) {
       setOutcome(answer);
     };
     show({});
+    setTyped({ text, safe: true });
     try {
       const request = REQUESTS[provider];
       const [kind, name] = selector.split(" ");
@@ -173,7 +177,7 @@ export function TryIt({ state }: { state: AgentState }) {
               {...field}
               rows={4}
               value={text}
-              onText={setText}
+              onText={(text) => setTyped({ text, safe: !text.trim() })}
               onKeyDown={(event) => {
                 if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
                   event.preventDefault();

@@ -1,17 +1,18 @@
 /** One webhook: its deliveries, tests, replay, and the end of it. */
 import { useEffect, useState } from "preact/hooks";
 import { call } from "../base/api";
-import { invalidate, useResource } from "../base/cache";
+import { invalidate, update } from "../base/cache";
 import { useWebhooks } from "../base/data";
 import { go, href, route } from "../base/route";
+import { hookName } from "../base/said";
 import { can, workspace } from "../base/session";
 import { date, number } from "../base/text";
 import type { Delivery, Webhook } from "../base/types";
 import { Badge, Button, Empty, LinkButton, Skeleton, Time } from "../parts/base";
 import { Confirm, Menu } from "../parts/dialog";
-import { badToast, Banner, errorText, Failure, toast } from "../parts/feedback";
+import { badToast, Banner, errorText, Failure, Reading, toast } from "../parts/feedback";
 import { Page } from "../parts/page";
-import { Edit, hostOf, query, showSecret, State } from "./webhooks";
+import { arrived, Edit, query, showSecret, State, useDeliveries } from "./webhooks";
 
 /** How often the deliveries are read while they are shown. */
 const AGAIN = 4_000;
@@ -21,7 +22,7 @@ export function WebhookScreen() {
   if (open) return <One hook={open} />;
   return (
     <Page title="Webhook" crumbs={[{ label: "Webhooks", to: href("webhooks") }]}>
-      {hooks.data || hooks.absent ? (
+      {hooks.data ? (
         <Empty
           icon="webhook"
           title="There is no such webhook"
@@ -38,11 +39,11 @@ export function WebhookScreen() {
 
 function One({ hook }: { hook: Webhook }) {
   const may = can("webhooks:manage");
-  const deliveries = useResource<Delivery[]>("webhooks", "api/webhooks/deliveries", query(hook));
+  const deliveries = useDeliveries(hook);
   const [asking, setAsking] = useState<"edit" | "delete" | "rotate" | null>(null);
   const [replaying, setReplaying] = useState<Delivery | "all" | null>(null);
   const [testing, setTesting] = useState(false);
-  const host = hostOf(hook.url);
+  const name = hookName(hook.url);
   const done = (): void => invalidate("webhooks", "audit");
   // Deliveries are no events of the feed.
   useEffect(() => {
@@ -54,8 +55,7 @@ function One({ hook }: { hook: Webhook }) {
     setTesting(true);
     try {
       const { data } = await call<Delivery>("POST", "api/webhooks/test", { query: query(hook) });
-      if (data.status !== null && data.status < 300 && !data.error)
-        toast(`The test arrived: ${data.status} after ${number(data.duration_ms)} ms.`);
+      if (arrived(data)) toast(`The test arrived: ${data.status} after ${number(data.duration_ms)} ms.`);
       else badToast(`The test failed: ${data.error ?? `the receiver answered ${data.status}`}.`);
       done();
     } catch (error) {
@@ -66,7 +66,7 @@ function One({ hook }: { hook: Webhook }) {
   const enable = async (enabled: boolean): Promise<void> => {
     try {
       await call("PATCH", "api/webhooks", { query: query(hook), body: { enabled } });
-      toast(`${host} is ${enabled ? "enabled" : "disabled"}.`);
+      toast(`${name} is ${enabled ? "enabled" : "disabled"}.`);
       done();
     } catch (error) {
       badToast(`Not changed. ${errorText(error)}`);
@@ -74,7 +74,7 @@ function One({ hook }: { hook: Webhook }) {
   };
   return (
     <Page
-      title={host}
+      title={name}
       crumbs={[{ label: "Webhooks", to: href("webhooks") }]}
       actions={
         may && (
@@ -83,7 +83,7 @@ function One({ hook }: { hook: Webhook }) {
               Send a test
             </Button>
             <Menu
-              label={`Actions for ${host}`}
+              label={`Actions for ${name}`}
               items={[
                 { label: "Edit", icon: "edit", run: () => setAsking("edit") },
                 {
@@ -147,12 +147,8 @@ function One({ hook }: { hook: Webhook }) {
         </div>
       </dl>
       <h2 class="section">Deliveries</h2>
-      {deliveries.error !== null ? (
-        <Failure what="The deliveries could not be read." error={deliveries.error} retry={() => void deliveries.reload()} />
-      ) : !deliveries.data ? (
-        <div class="card">
-          <Skeleton rows={5} />
-        </div>
+      {!deliveries.data ? (
+        <Reading of={deliveries} what="The deliveries" rows={5} />
       ) : deliveries.data.length === 0 ? (
         <div class="card">
           <Empty icon="webhook" title="Nothing was sent yet">
@@ -193,9 +189,9 @@ function One({ hook }: { hook: Webhook }) {
                   <td class="second">{one.attempt}</td>
                   <td title={one.response ?? undefined}>
                     {one.status !== null && <Badge tone={one.status < 300 ? "ok" : "bad"}>{one.status}</Badge>}{" "}
-                    <span class="dim">{one.error ?? `${number(one.duration_ms)} ms`}</span>
+                    <span class="dim">{one.status === null ? one.error : `${number(one.duration_ms)} ms`}</span>
                   </td>
-                  <td class="third dim">{one.next_attempt_at ? <Time at={one.next_attempt_at} /> : ""}</td>
+                  <td class="third dim">{one.next_attempt_at && <Time planned at={one.next_attempt_at} />}</td>
                   <td class="right dim second">
                     <Time at={one.at} />
                   </td>
@@ -217,14 +213,15 @@ function One({ hook }: { hook: Webhook }) {
       {asking === "edit" && <Edit hook={hook} onClose={() => setAsking(null)} />}
       {asking === "delete" && (
         <Confirm
-          title={`Delete ${host}?`}
+          title={`Delete ${name}?`}
           verb="Delete webhook"
           onClose={() => setAsking(null)}
           run={async () => {
             await call("DELETE", "api/webhooks", { query: query(hook) });
-            toast(`${host} is deleted.`);
+            toast(`${name} is deleted.`);
+            // Its row would read deliveries that are no more.
+            update<Webhook[]>("webhooks", "api/webhooks", (all) => all.filter(({ id }) => id !== hook.id));
             go(href("webhooks"));
-            // Not before this screen is gone: it would read deliveries that are no more.
             setTimeout(done);
           }}
         >

@@ -1,16 +1,16 @@
 /** Webhooks: creation, the one showing of the secret, deliveries, tests, replay. */
 import { useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
-import { invalidate } from "../base/cache";
+import { invalidate, type Resource, useResource } from "../base/cache";
 import { useWebhooks } from "../base/data";
 import { href, route, setParams } from "../base/route";
-import { ACTIONS } from "../base/said";
+import { ACTIONS, hookName } from "../base/said";
 import { can, workspace } from "../base/session";
 import { plural } from "../base/text";
-import type { Webhook } from "../base/types";
-import { Badge, Button, Empty, Skeleton, Time } from "../parts/base";
+import type { Delivery, Webhook } from "../base/types";
+import { Badge, Button, Empty, Time } from "../parts/base";
 import { Dialog } from "../parts/dialog";
-import { Failure, toast } from "../parts/feedback";
+import { Failure, Reading, toast } from "../parts/feedback";
 import { Area, Check, Field, Input } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { secret } from "../parts/secret";
@@ -18,17 +18,9 @@ import { secret } from "../parts/secret";
 const MOST = 20;
 const DEFAULT_TYPES = ["agent.*", "agents.*", "label.*"];
 
-export const hostOf = (url: string): string => {
-  try {
-    return new URL(url).host;
-  } catch {
-    return url;
-  }
-};
-
 export function Webhooks() {
   const hooks = useWebhooks();
-  const may = can("webhooks:manage") && !hooks.absent;
+  const may = can("webhooks:manage");
   const full = (hooks.data?.length ?? 0) >= MOST;
   return (
     <Page
@@ -44,16 +36,8 @@ export function Webhooks() {
       }
     >
       <Lead>Events of this workspace, sent to your own servers and signed with a secret. Each is delivered at least once.</Lead>
-      {hooks.absent ? (
-        <div class="card">
-          <Empty icon="webhook" title="This server has no webhooks" />
-        </div>
-      ) : hooks.error !== null ? (
-        <Failure what="The webhooks could not be read." error={hooks.error} retry={() => void hooks.reload()} />
-      ) : !hooks.data ? (
-        <div class="card">
-          <Skeleton rows={3} />
-        </div>
+      {!hooks.data ? (
+        <Reading of={hooks} what="The webhooks" rows={3} />
       ) : hooks.data.length === 0 ? (
         <div class="card">
           <Empty
@@ -77,11 +61,13 @@ export function Webhooks() {
               <caption class="hidden">Webhooks</caption>
               <thead>
                 <tr>
-                  <th scope="col">Address</th>
-                  <th scope="col" class="third">
+                  <th scope="col" class="c-name">
+                    Address
+                  </th>
+                  <th scope="col" class="large">
                     Events
                   </th>
-                  <th scope="col" class="second">
+                  <th scope="col" class="third">
                     Description
                   </th>
                   <th scope="col" class="c-state">
@@ -95,15 +81,15 @@ export function Webhooks() {
               <tbody>
                 {hooks.data.map((hook) => (
                   <tr key={hook.id}>
-                    <td>
-                      <a class="strong" href={href("webhook", { id: hook.id })} title={hook.url}>
-                        {hostOf(hook.url)}
+                    <td title={hook.url}>
+                      <a class="strong" href={href("webhook", { id: hook.id })}>
+                        {hookName(hook.url)}
                       </a>
                     </td>
-                    <td class="third">
+                    <td class="large">
                       <code>{hook.types.join(" ")}</code>
                     </td>
-                    <td class="second dim">{hook.description}</td>
+                    <td class="third dim">{hook.description}</td>
                     <td>
                       <State hook={hook} />
                     </td>
@@ -126,14 +112,19 @@ export function Webhooks() {
   );
 }
 
+export const query = (hook: Webhook) => ({ webhook_id: hook.id });
+export const useDeliveries = (hook: Webhook): Resource<Delivery[]> =>
+  useResource("webhooks", "api/webhooks/deliveries", query(hook));
+export const arrived = ({ status, error }: Delivery): boolean => status !== null && status < 300 && !error;
+
+/** What the last delivery says about a webhook that is on. */
 export function State({ hook }: { hook: Webhook }) {
-  if (hook.enabled) return <Badge tone="ok">Enabled</Badge>;
+  const last = useDeliveries(hook).data?.[0];
+  if (hook.enabled) return last && !arrived(last) ? <Badge tone="bad">Failing</Badge> : <Badge tone="ok">Enabled</Badge>;
   return (
     <Badge tone={hook.disabled_reason ? "bad" : undefined}>{hook.disabled_reason ? "Disabled by the server" : "Disabled"}</Badge>
   );
 }
-
-export const query = (hook: Webhook) => ({ webhook_id: hook.id });
 
 export function showSecret(hook: Webhook, what: string): void {
   secret.value = {
@@ -141,7 +132,7 @@ export function showSecret(hook: Webhook, what: string): void {
     text: "This is the only time it is shown. Your server checks the signatures of events with it.",
     secret: hook.secret!,
     what: "the secret",
-    facts: [hostOf(hook.url), ...hook.types],
+    facts: [hookName(hook.url), ...hook.types],
   };
 }
 
@@ -173,7 +164,7 @@ export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => v
       invalidate("webhooks", "audit");
       onClose();
       if (data.secret) showSecret(data, "Copy the secret now");
-      else toast(`${hostOf(data.url)} is saved.`);
+      else toast(`${hookName(data.url)} is saved.`);
     } catch (failed) {
       setError(failed);
       setBusy(false);
@@ -181,7 +172,7 @@ export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => v
   };
   return (
     <Dialog
-      title={hook ? `Edit ${hostOf(hook.url)}` : "Add a webhook"}
+      title={hook ? `Edit ${hookName(hook.url)}` : "Add a webhook"}
       onClose={() => busy || onClose()}
       onSubmit={() => void save()}
       foot={

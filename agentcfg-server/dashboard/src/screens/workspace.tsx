@@ -177,9 +177,7 @@ export function NewWorkspace({ onClose }: { onClose: () => void }) {
       const { data } = await call<Workspace>("POST", "api/workspaces", { body: { name } });
       await refresh();
       onClose();
-      const url = new URL(href("overview"), location.origin);
-      url.searchParams.set("workspace", data.id);
-      go(url.pathname + url.search);
+      go(href("overview", { workspace: data.id }));
       toast(`${data.name} is created.`);
     } catch (failed) {
       setError(failed);
