@@ -10,7 +10,9 @@ import { KeyHint } from "./keys";
 
 export function Connect() {
   const agents = useAgents().data ?? [];
-  const picked = route.value.params.get("agent") ?? agents[0]?.agent_id ?? "AGENT_ID";
+  const asked = route.value.params.get("agent");
+  // The commands are pasted into shells, so the address chooses among the agents and adds nothing of its own.
+  const picked = (agents.find((agent) => agent.agent_id === asked) ?? agents[0])?.agent_id ?? "AGENT_ID";
   const id = workspace.value!.id;
   const at = (path: string): string => new URL(path, root).href;
   const calls = at("api/agents/model-calls");
