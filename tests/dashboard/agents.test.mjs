@@ -329,11 +329,11 @@ test("versions are compared and rolled back, and labels are moved", async (conte
 
 test("a table under the pointer waits, and counts what waits", async (context) => {
   if (!stage.needs(context, "/api/changes")) return;
-  const { page, id } = await stage.studio("ylva");
+  const { page, id } = await stage.studio("runa");
   await page.show("agents?sort=name");
   await page.getByText("Live", { exact: true }).waitFor();
   await page.getByRole("row", { name: /Writer/ }).hover();
-  await stage.server.call("ylva", "POST", "/api/agents/configs", { workspace_id: id, agent_id: "aardvark", display_name: "Aardvark" });
+  await stage.server.call("runa", "POST", "/api/agents/configs", { workspace_id: id, agent_id: "aardvark", display_name: "Aardvark" });
   await page.getByRole("button", { name: "1 change, show" }).waitFor();
   assert.equal(await page.getByRole("row", { name: /Aardvark/ }).count(), 0);
   await page.mouse.move(5, 5);

@@ -1,5 +1,5 @@
 /** The table of agents: live status, filters, sorting, deleted agents. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call } from "../base/api";
 import { invalidate } from "../base/cache";
 import { useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
@@ -112,8 +112,8 @@ export function Agents() {
 
   // On narrow windows the chosen segment may be out of sight.
   useEffect(() => document.querySelector(".segments [aria-pressed=true]")?.scrollIntoView({ block: "nearest" }), [show]);
-  // A table that goes away under the pointer is not left by it.
-  useEffect(() => () => setInside(false), [show, found.length === 0]);
+  // A table that goes away under the pointer is not left by it. At once, or it would undo the entry into the next one.
+  useLayoutEffect(() => () => setInside(false), [show, found.length === 0]);
   const held = useHeld(found, [show, model, query, sort, direction].join(" "), inside);
   const counts = { working: 0, idle: 0, offline: 0 };
   for (const entry of statuses ?? []) counts[entry.status] += 1;
