@@ -1,9 +1,11 @@
-//! How many sessions and attempts there are at a time, and what they have counted.
+//! What the sender shares with its sessions: the places for them, the signal, the rule of the lease, and the counts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::service::records::{Stored, WebhookState};
 
 /// How many webhooks are sent to at a time, and as many again whose receivers fail. Each has one attempt in flight.
 const SESSIONS: usize = 128;
@@ -90,6 +92,33 @@ impl Lanes {
                 true
             }
             None => false,
+        }
+    }
+}
+
+/// What the sessions are told.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Signal {
+    pub(super) ticks: u64,
+    /// No further attempt begins, and the sessions end.
+    pub(super) is_stopping: bool,
+}
+
+/// The state of a webhook as the sender has seen it, for the decision whether a session may take the lease.
+pub(super) struct Kept {
+    pub(super) version: u64,
+}
+
+impl Kept {
+    /// How long a lease is kept without a commit of its holder, in milliseconds. Each process measures it on its own steady
+    /// clock from the moment at which it first saw the state, so clocks that differ do no harm.
+    pub(super) const LEASE: i64 = 20_000;
+
+    /// Whether the lease in this state may be taken: it is free, or the one that has been waited for.
+    pub(super) fn may_take(&self, state: &Stored<WebhookState>, holder: &str) -> bool {
+        match state.value.lease.as_deref() {
+            None => true,
+            Some(other) => other == holder || state.version == self.version,
         }
     }
 }

@@ -8,8 +8,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::lanes::{Lanes, SenderNumbers};
-use super::session::{self, End, Kept, Resources, Signal};
+use super::lanes::{Kept, Lanes, SenderNumbers, Signal};
+use super::session::{self, End, Resources};
 use crate::error::Error;
 use crate::model::{Timestamp, WebhookId, WorkspaceId};
 use crate::service::AgentCfg;

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use super::deliveries::{Attempted, Prepared, Secrets, kept_attempts, message_id};
 use super::found::{Found, changed};
-use super::lanes::Lanes;
+use super::lanes::{Kept, Lanes, Signal};
 use super::log::{log_after, numbered};
 use super::queue::Queue;
 
@@ -45,33 +45,6 @@ pub(super) enum End {
     Nothing(u64),
     /// It has sent what was due, or the webhook was changed, disabled or deleted, or another process has taken over.
     Done,
-}
-
-/// What the sessions are told.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Signal {
-    pub(super) ticks: u64,
-    /// No further attempt begins, and the sessions end.
-    pub(super) is_stopping: bool,
-}
-
-/// The state of a webhook as the sender has seen it, for the decision whether a session may take the lease.
-pub(super) struct Kept {
-    pub(super) version: u64,
-}
-
-impl Kept {
-    /// How long a lease is kept without a commit of its holder, in milliseconds. Each process measures it on its own steady
-    /// clock from the moment at which it first saw the state, so clocks that differ do no harm.
-    pub(super) const LEASE: i64 = 20_000;
-
-    /// Whether the lease in this state may be taken: it is free, or the one that has been waited for.
-    pub(super) fn may_take(&self, state: &Stored<WebhookState>, holder: &str) -> bool {
-        match state.value.lease.as_deref() {
-            None => true,
-            Some(other) => other == holder || state.version == self.version,
-        }
-    }
 }
 
 /// What a session needs from its sender.
