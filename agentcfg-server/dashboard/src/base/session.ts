@@ -24,7 +24,7 @@ export const planName = (plan: Plan): string => plan.charAt(0).toUpperCase() + p
 /** Asks the server who is signed in. Throws what is no refusal of the session. */
 export async function refresh(): Promise<void> {
   try {
-    // A server that takes the connection and says nothing counts as lost.
+    // A server that accepts the connection and does not answer counts as lost.
     const { data } = await call<Whoami>("GET", "api/whoami", { signal: AbortSignal.timeout(10_000) });
     const before = me.peek();
     if (before && before.id !== data.id) {
