@@ -195,6 +195,12 @@ impl Kind {
     pub const fn is_tracked(self) -> bool {
         matches!(self, Self::Status)
     }
+
+    /// Whether the values of its records are numbers, which a commit increments, and not JSON objects.
+    #[cfg(any(feature = "redb", feature = "postgres"))]
+    pub(crate) const fn is_number(self) -> bool {
+        matches!(self, Self::Counter | Self::LogHead)
+    }
 }
 
 #[cfg(test)]

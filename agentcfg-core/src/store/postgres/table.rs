@@ -26,11 +26,8 @@ const fn table(name: &'static str, kind: Kind, scope_column: &'static str, item_
         kind,
         scope_column,
         item_column,
-        numeric: matches!(kind, Kind::Counter | Kind::LogHead),
-        hot: matches!(
-            kind,
-            Kind::Counter | Kind::LogHead | Kind::Status | Kind::KeyUse | Kind::WebhookState
-        ),
+        numeric: kind.is_number(),
+        hot: kind.is_number() || matches!(kind, Kind::Status | Kind::KeyUse | Kind::WebhookState),
     }
 }
 
