@@ -25,6 +25,8 @@ const MAX_BYTES: usize = 128 << 10;
 const WITHIN: Duration = Duration::from_secs(10);
 /// How many codes are exchanged at a time, so that forged sign-ins make no flood of requests to the provider.
 const AT_A_TIME: usize = 32;
+/// How long an exchange waits for its place.
+const WAIT: Duration = Duration::from_secs(5);
 /// How long the discovery document is used.
 const FRESH: Duration = Duration::from_secs(600);
 /// How long it is not asked for again after that failed.
@@ -56,6 +58,9 @@ pub enum CodeFlowError {
     /// The provider cannot be reached, or its answer cannot be read.
     #[error("the identity provider is unavailable: {0}")]
     Unavailable(String),
+    /// Too many codes are being exchanged.
+    #[error("too many sign-ins at the same time")]
+    Busy,
 }
 
 /// The tokens of a sign-in.
@@ -163,9 +168,8 @@ impl CodeFlow {
         nonce: &str,
     ) -> Result<Tokens, CodeFlowError> {
         // A stranger can call back with an invented code.
-        let permit = self.exchanges.try_acquire();
-        let _permit =
-            permit.map_err(|_| CodeFlowError::Unavailable("too many sign-ins at the same time".to_owned()))?;
+        let permit = tokio::time::timeout(WAIT, self.exchanges.acquire()).await;
+        let _permit = permit.map_err(|_| CodeFlowError::Busy)?.map_err(unavailable)?;
         let endpoint = self.discovered().await?.token_endpoint().map_err(unavailable)?;
         let mut fields = vec![
             ("grant_type", "authorization_code"),

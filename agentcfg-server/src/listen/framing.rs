@@ -137,7 +137,8 @@ impl Framing {
     fn line_ended(&mut self, line: &[u8]) -> Result<(), Fault> {
         let content = line.strip_suffix(b"\r");
         match (self.part, content) {
-            (Part::RequestLine | Part::Fields | Part::ChunkSize | Part::Trailers, None) => return Err(Fault::BareLf),
+            // Not in the line of a chunk size: there hyper refuses a bare LF by itself, and takes NUL for an extension.
+            (Part::RequestLine | Part::Fields | Part::Trailers, None) => return Err(Fault::BareLf),
             // Empty lines before a request line are ignored.
             (Part::RequestLine, Some(b"")) => {}
             (Part::RequestLine, Some(line)) => {
@@ -328,13 +329,7 @@ mod tests {
         assert_eq!(fault("\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\n"), None);
         let chunked = |rest: &str| fields(&format!("host: a\r\ntransfer-encoding: chunked\r\n\r\n{rest}"));
         assert_eq!(chunked("1\r\n\n\r\n0\r\nx: y\r\n"), None);
-        for rest in [
-            "1\na\r\n0\r\n",
-            "0\n",
-            "0\r\nx: y\n",
-            "0\r\n\n",
-            "1\r\na\r\n0\r\nx: y\n",
-        ] {
+        for rest in ["0\r\nx: y\n", "0\r\n\n", "1\r\na\r\n0\r\nx: y\n"] {
             assert_eq!(chunked(rest), Some(Fault::BareLf), "{rest:?}");
         }
     }

@@ -289,8 +289,8 @@ impl<T: AsyncRead + Peer + Unpin> AsyncRead for Socket<T> {
                 let bytes = &mut buffer.filled_mut()[before..];
                 self.body_received += bytes.len() as u64;
                 self.track_head(bytes);
-                // hyper would accept the request. In no part of a head it accepts NUL, so that it refuses this one, and
-                // after the requests before it.
+                // hyper would accept the request. In no part of a head or of trailers it accepts NUL, so that it refuses
+                // this one, and after the requests before it.
                 if let Some(at) = self.framing.scan(bytes) {
                     bytes[at] = 0;
                 }

@@ -17,7 +17,7 @@ use agentcfg_core::model::{AllowedHost, Host, WebhookUrl};
 use hyper::Uri;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
 /// How many addresses of a name are tried, one after the other.
@@ -26,39 +26,30 @@ const MAX_ADDRESSES: usize = 4;
 /// The time limit for the TCP connection to one address.
 const CONNECT: Duration = Duration::from_secs(3);
 
+/// The addresses of a name, on their way.
+pub(super) type Resolved = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+
 /// The operations of the network that a connection consists of. Tests replace them.
 pub(super) trait Network: Send + Sync {
-    /// The addresses of a name.
-    fn resolve(&self, name: String) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+    /// The addresses of a name. The permit is held until the lookup has ended.
+    fn resolve(&self, name: String, permit: Option<OwnedSemaphorePermit>) -> Resolved;
 
     /// A TCP connection.
     fn connect(&self, address: SocketAddr) -> Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
 }
 
-/// How many names are resolved at a time.
+/// How many names that users choose are resolved at a time by one transport.
 ///
 /// The operating system resolves a name on a thread of the blocking pool, which goes on for its own time after the caller has
-/// given up. Users choose the names, and their name servers need not answer, so this keeps the pool free for other work.
-const LOOKUPS: usize = 32;
+/// given up. Name servers of users need not answer, so this keeps a part of the pool's 512 threads free for other work.
+pub(super) const LOOKUPS: usize = 200;
 
 /// The network of the operating system.
-pub(super) struct System {
-    lookups: Arc<Semaphore>,
-}
-
-impl Default for System {
-    fn default() -> Self {
-        Self {
-            lookups: Arc::new(Semaphore::new(LOOKUPS)),
-        }
-    }
-}
+pub(super) struct System;
 
 impl Network for System {
-    fn resolve(&self, name: String) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
-        let lookups = Arc::clone(&self.lookups);
+    fn resolve(&self, name: String, permit: Option<OwnedSemaphorePermit>) -> Resolved {
         Box::pin(async move {
-            let permit = lookups.acquire_owned().await.map_err(io::Error::other)?;
             let lookup = move || {
                 let _permit = permit;
                 let found = (name.as_str(), 0).to_socket_addrs()?;
@@ -85,6 +76,9 @@ pub(super) enum Refused {
     Url(#[from] agentcfg_core::model::InvalidUrl),
     #[error("the host has an address that is not public, or none")]
     NotPublic,
+    /// Of an exception, which the deployment names.
+    #[error("the host cannot be resolved")]
+    Unresolved(#[source] io::Error),
     #[error("cannot connect to the host: {0}")]
     Connect(io::Error),
 }
@@ -94,6 +88,8 @@ pub(super) enum Refused {
 pub(super) struct PublicOnly {
     pub(super) network: Arc<dyn Network>,
     pub(super) exceptions: Arc<[AllowedHost]>,
+    /// The lookups of names that the deployment does not name.
+    pub(super) lookups: Arc<Semaphore>,
 }
 
 impl PublicOnly {
@@ -105,10 +101,18 @@ impl PublicOnly {
         let addresses = match url.host() {
             Host::Address(address) => vec![*address],
             Host::Name(name) => {
-                let resolved = self.network.resolve(name.to_string()).await;
+                let permit = match is_exception {
+                    true => None,
+                    // The semaphore is never closed.
+                    false => self.lookups.acquire_owned().await.ok(),
+                };
+                let resolved = self.network.resolve(name.to_string(), permit).await;
                 resolved.map_err(|error| {
                     tracing::debug!(%name, %error, "the host of a webhook cannot be resolved");
-                    Refused::NotPublic
+                    match is_exception {
+                        true => Refused::Unresolved(error),
+                        false => Refused::NotPublic,
+                    }
                 })?
             }
         };

@@ -19,8 +19,9 @@ use hyper::{Request, Response};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::sync::Semaphore;
 
-use super::public_only::{Network, PublicOnly, System};
+use super::public_only::{LOOKUPS, Network, PublicOnly, System};
 use super::{BoxError, causes, tls_config};
 
 /// The idle timeout of connections. It is short, because some servers close theirs after five seconds, and an attempt on a
@@ -72,13 +73,14 @@ impl WebhookTransport {
     ///
     /// If TLS cannot be configured.
     pub fn new(exceptions: &[AllowedHost]) -> io::Result<Self> {
-        Self::on(Arc::new(System::default()), exceptions)
+        Self::on(Arc::new(System), exceptions)
     }
 
     fn on(network: Arc<dyn Network>, exceptions: &[AllowedHost]) -> io::Result<Self> {
         let connector = PublicOnly {
             network,
             exceptions: exceptions.into(),
+            lookups: Arc::new(Semaphore::new(LOOKUPS)),
         };
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls_config(&[]).map_err(io::Error::other)?)

@@ -63,6 +63,7 @@ impl From<CodeFlowError> for SignInError {
         match error {
             CodeFlowError::Refused(why) => Self::Refused(why),
             CodeFlowError::Unavailable(why) => Self::Unavailable(why),
+            CodeFlowError::Busy => Self::Busy,
         }
     }
 }

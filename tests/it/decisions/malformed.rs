@@ -85,6 +85,32 @@ fn a_body_may_come_in_chunks_and_pieces() {
 }
 
 #[test]
+fn a_line_of_a_chunked_body_ends_in_crlf() {
+    let studio = Studio::open();
+    for (agent, line, end) in [
+        ("size", "SIZE\n", "0\r\n\r\n"),
+        ("extension", "SIZE;x\nyy\r\n", "0\r\n\r\n"),
+        ("last-size", "SIZE\r\n", "0\n\r\n"),
+        ("trailer", "SIZE\r\n", "0\r\nx: y\n\r\n"),
+    ] {
+        let body = studio.agent(agent, &Value::Null).to_string();
+        let line = line.replace("SIZE", &format!("{:x}", body.len()));
+        let head = format!(
+            "POST /api/agents/configs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+            studio.owner
+        );
+        // A proxy in front may see a further request here, or none.
+        let hidden = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+        let mut wire = Wire::connect(studio.server.address());
+        wire.send(format!("{head}{line}{body}\r\n{end}{hidden}"));
+        assert_eq!(wire.receive("POST").unwrap().status, 400, "{agent}");
+        assert!(wire.is_closed(), "{agent}");
+    }
+    assert_eq!(studio.agent_ids(), [""; 0]);
+}
+
+#[test]
 fn pipelined_requests_are_answered_in_their_order() {
     let server = Server::shared();
     let targets = ["/healthz", "/nowhere", "/readyz", "/api/workspaces"];

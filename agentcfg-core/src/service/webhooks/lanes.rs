@@ -1,7 +1,7 @@
 //! What the sender shares with its sessions: the places for them, the signal, the rule of the lease, and the counts.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -22,17 +22,17 @@ pub(super) struct Lanes {
     pub(super) numbers: SenderNumbers,
 }
 
-/// Some places, and whether a webhook waits for one.
+/// Some places, and how many webhooks wait for one.
 struct Lane {
     places: Arc<Semaphore>,
-    is_crowded: AtomicBool,
+    waiting: AtomicUsize,
 }
 
 impl Default for Lane {
     fn default() -> Self {
         Self {
             places: Arc::new(Semaphore::new(SESSIONS)),
-            is_crowded: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
         }
     }
 }
@@ -53,26 +53,30 @@ impl Lanes {
         if is_failing { &self.failing } else { &self.healthy }
     }
 
-    /// A place for a session. When there is none, the lane counts as crowded.
+    /// A place for a session. When there is none, the webhook counts as waiting.
     pub(super) fn enter(&self, is_failing: bool) -> Option<OwnedSemaphorePermit> {
         let lane = self.of(is_failing);
         let permit = Arc::clone(&lane.places).try_acquire_owned().ok();
         if permit.is_none() {
-            lane.is_crowded.store(true, Ordering::Relaxed);
+            lane.waiting.fetch_add(1, Ordering::Relaxed);
         }
         permit
     }
 
-    /// Whether a webhook has found no place in the lane of this session since the last [`Self::look_again`].
-    pub(super) fn is_crowded(&self, permit: &OwnedSemaphorePermit) -> bool {
+    /// Whether the session with this place is to leave it to a webhook that waits in the same lane. One session leaves for each.
+    pub(super) fn must_leave(&self, permit: &OwnedSemaphorePermit) -> bool {
         let is_failing = Arc::ptr_eq(permit.semaphore(), &self.failing.places);
-        self.of(is_failing).is_crowded.load(Ordering::Relaxed)
+        let less_one = |waiting: usize| waiting.checked_sub(1);
+        let waiting = &self.of(is_failing).waiting;
+        waiting
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less_one)
+            .is_ok()
     }
 
-    /// No lane counts as crowded until a webhook finds no place in it.
+    /// No webhook counts as waiting until it finds no place again.
     pub(super) fn look_again(&self) {
         for lane in [&self.healthy, &self.failing] {
-            lane.is_crowded.store(false, Ordering::Relaxed);
+            lane.waiting.store(0, Ordering::Relaxed);
         }
     }
 

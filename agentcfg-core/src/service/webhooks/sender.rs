@@ -143,7 +143,7 @@ impl WebhookSender {
         }
         self.known().retain(|id, known| known.is_active || seen.contains(id));
         self.lanes.numbers.set_lag(lag);
-        // Those that have waited longest are first, so that none is always too late for a place.
+        // Those whose last session began first are first, so that none is always too late for a place.
         due.sort_by_key(|due| due.began_at);
         self.lanes.look_again();
         for Due { workspace, id, .. } in due {

@@ -15,7 +15,6 @@ use super::found::{Found, changed};
 use super::lanes::{Kept, Lanes, Signal};
 use super::log::{log_after, numbered};
 use super::queue::Queue;
-
 use crate::error::{Error, ErrorKind};
 use crate::model::{Action, Actor, DisabledReason, Epoch, WebhookDelivery, WebhookId, WorkspaceId};
 use crate::service::AgentCfg;
@@ -43,7 +42,8 @@ const TURN: i64 = 10_000;
 pub(super) enum End {
     /// There was nothing to send up to this revision. Nothing was stored.
     Nothing(u64),
-    /// It has sent what was due, or the webhook was changed, disabled or deleted, or another process has taken over.
+    /// It has sent what was due, has left its place, or was stopped; or the webhook was changed, disabled or deleted, or another
+    /// process has taken over.
     Done,
 }
 
@@ -164,7 +164,7 @@ impl Session {
         &self.resources.service
     }
 
-    /// Sends until nothing is in flight and nothing is due.
+    /// Sends until nothing is in flight, and nothing is due or the session is to end.
     async fn deliver(mut self) -> Result<End, Error> {
         loop {
             while let Some(joined) = self.in_flight.try_join_next() {
@@ -172,7 +172,7 @@ impl Session {
                     return self.disable(reason).await;
                 }
             }
-            self.is_ending |= self.resources.signal.borrow().is_stopping || self.must_make_room();
+            self.is_ending = self.is_ending || self.resources.signal.borrow().is_stopping || self.must_make_room();
             let (ordered, is_new) = (self.webhook.value.ordered, !self.unrecorded.is_empty());
             // The next event of an ordered webhook is not sent before the last one is recorded.
             if ordered && is_new && !self.try_save().await? {
@@ -269,7 +269,7 @@ impl Session {
     /// Whether the session has had its turn, and another webhook waits for a place.
     fn must_make_room(&self) -> bool {
         let Resources { lanes, permit, .. } = &self.resources;
-        lanes.is_crowded(permit) && self.service().inner.clock.steady_millis() - self.began_at >= TURN
+        self.service().inner.clock.steady_millis() - self.began_at >= TURN && lanes.must_leave(permit)
     }
 
     /// A place for one more attempt: the first of a session needs none, the others share those of the server.
@@ -456,7 +456,7 @@ impl Session {
                     return Ok(End::Done);
                 }
                 Outcome::Raced | Outcome::Limit => {
-                    if !self.adopt().await? || self.is_ending {
+                    if !self.adopt().await? || !self.webhook.value.enabled {
                         return Ok(End::Done);
                     }
                 }

@@ -65,6 +65,8 @@ pub enum SignInError {
     Refused(String),
     /// The provider cannot be reached or understood.
     Unavailable(String),
+    /// Too many users sign in at this moment.
+    Busy,
 }
 
 impl From<SignInError> for Failure {
@@ -76,6 +78,7 @@ impl From<SignInError> for Failure {
             SignInError::Unavailable(why) => {
                 Self::bad_gateway("the identity provider is unavailable, try again").because(why)
             }
+            SignInError::Busy => Self::unavailable("too many sign-ins at the same time, try again"),
         }
     }
 }

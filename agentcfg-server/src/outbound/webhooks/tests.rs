@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::OwnedSemaphorePermit;
 
+use super::super::public_only::Resolved;
 use super::*;
 
 /// A network with names that the test gives. It counts connections, and makes each to one listener.
@@ -22,7 +24,7 @@ struct Fake {
 }
 
 impl Network for Fake {
-    fn resolve(&self, name: String) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
+    fn resolve(&self, name: String, _: Option<OwnedSemaphorePermit>) -> Resolved {
         self.resolved.fetch_add(1, Ordering::Relaxed);
         let found = self.names.get(name.as_str()).cloned();
         Box::pin(async move { found.ok_or_else(|| io::ErrorKind::NotFound.into()) })
@@ -206,9 +208,9 @@ async fn the_checked_address_is_the_one_that_is_connected_to() {
     struct Rebinding(Fake);
 
     impl Network for Rebinding {
-        fn resolve(&self, name: String) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
+        fn resolve(&self, name: String, permit: Option<OwnedSemaphorePermit>) -> Resolved {
             let private = self.0.resolved.load(Ordering::Relaxed) > 0;
-            let answered = self.0.resolve(name);
+            let answered = self.0.resolve(name, permit);
             Box::pin(async move {
                 let _ = answered.await;
                 Ok(addresses(&[if private { "127.0.0.1" } else { "93.184.215.14" }]))
