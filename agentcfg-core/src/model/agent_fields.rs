@@ -6,6 +6,8 @@
 /// A line is `name: presence Type as Rule, example value;` with the documentation above it. The presences are those of
 /// [`body!`](crate::body::body): `required` and `defaulted` fields always have a value, a `nullable` one may have none.
 macro_rules! agent_fields {
+    (@is_nullable nullable) => { true };
+    (@is_nullable $presence:ident) => { false };
     ($(
         $(#[doc = $doc:literal])+
         $field:ident: $presence:ident $type:ty as $rule:ty, example $example:tt;
@@ -106,6 +108,20 @@ macro_rules! agent_fields {
             #[cfg(feature = "engine")]
             pub(crate) fn has_content_of(&self, other: &Self) -> bool {
                 true $(&& self.$field == other.$field)+
+            }
+        }
+
+        impl AgentConfig {
+            /// The names of the fields that can be null, in the order of the fields.
+            ///
+            /// ```
+            /// use agentcfg_core::model::AgentConfig;
+            /// assert!(AgentConfig::nullable().any(|name| name == "role"));
+            /// assert!(AgentConfig::nullable().all(|name| name != "display_name"));
+            /// ```
+            pub fn nullable() -> impl Iterator<Item = &'static str> {
+                let fields = [$((stringify!($field), agent_fields!(@is_nullable $presence))),+];
+                fields.into_iter().filter_map(|(name, is_nullable)| is_nullable.then_some(name))
             }
         }
 

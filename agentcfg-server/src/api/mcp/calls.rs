@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use agentcfg_core::model::{
-    AgentFilter, AgentPatch, AgentState, AuditFilter, Message, NewAgent, Precondition, StatusReport, VersionSelector,
-    VersionedAgent, WorkspaceId,
+    AgentConfig, AgentFilter, AgentPatch, AgentState, AuditFilter, Message, NewAgent, Precondition, StatusReport,
+    VersionSelector, VersionedAgent, WorkspaceId,
 };
 use agentcfg_core::validate::quoted;
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
@@ -15,9 +15,6 @@ use super::arguments::Arguments;
 use super::message::RpcError;
 use super::object;
 use super::tools::TOOLS;
-
-/// The fields of an agent that can be empty.
-pub(super) const CLEARABLE: [&str; 5] = ["role", "description", "model", "color", "persona_prompt"];
 
 /// How many records a list has unless the call says otherwise.
 const PAGE: u64 = 100;
@@ -215,8 +212,9 @@ impl Tools<'_> {
         let clear = arguments.texts("clear");
         let mut body = arguments.body("name it in clear");
         for field in clear {
-            if !CLEARABLE.contains(&&*field) {
-                arguments.fault(format!("clear must name {}, not {field}", CLEARABLE.join(", ")));
+            if AgentConfig::nullable().all(|name| name != field) {
+                let names: Vec<&str> = AgentConfig::nullable().collect();
+                arguments.fault(format!("clear must name {}, not {field}", names.join(", ")));
             } else if body.insert(field.clone(), Value::Null).is_some() {
                 arguments.fault(format!("{field} is given, and named in clear"));
             }

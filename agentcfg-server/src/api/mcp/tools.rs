@@ -5,7 +5,7 @@
 
 use std::pin::Pin;
 
-use agentcfg_core::model::{AgentState, AgentType, LiveStatus, Permission};
+use agentcfg_core::model::{AgentConfig, AgentState, AgentType, LiveStatus, Permission};
 use agentcfg_core::validate::{
     MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_ENTRIES, MAX_MESSAGE, MAX_MODEL, MAX_PERSONA_PROMPT, MAX_ROLE,
     MAX_TASK_TITLE,
@@ -14,7 +14,7 @@ use agentcfg_core::{AgentCfg, Caller, Error};
 use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
-use super::calls::{CLEARABLE, Outcome, Tools};
+use super::calls::{Outcome, Tools};
 use super::object;
 
 /// A tool.
@@ -173,7 +173,7 @@ pub(super) const TOOLS: &[Tool] = &[
                 "agent_id": {"type": "string"},
                 "etag": {"type": "string", "description": "From get_agent"},
                 "message": message(),
-                "clear": {"type": "array", "items": {"type": "string", "enum": CLEARABLE},
+                "clear": {"type": "array", "items": {"type": "string", "enum": AgentConfig::nullable().collect::<Vec<_>>()},
                           "description": "Fields to empty"},
             }))
         },
@@ -381,9 +381,9 @@ mod tests {
         given.sort_unstable();
         assert_eq!(given, fields);
         fields.retain(|name| config[*name].is_null());
-        let mut clearable = CLEARABLE;
-        clearable.sort_unstable();
-        assert_eq!(clearable.as_slice(), fields);
+        let mut nullable: Vec<&str> = AgentConfig::nullable().collect();
+        nullable.sort_unstable();
+        assert_eq!(nullable, fields);
     }
 
     #[test]
