@@ -24,7 +24,7 @@ use crate::api::endpoints::{ListAgents, Proof, sign_in};
 use crate::api::observer::{Answered, Stopwatch};
 use crate::api::receive::{budget_name, read_body, read_optional_json};
 use crate::api::route::Needs;
-use crate::api::routes::{self, Place};
+use crate::api::routes::{self, Resource};
 use crate::http::errors::Failure;
 use crate::http::received_body::discard;
 use crate::http::request::{Fields, Query, REQUEST_ID};
@@ -104,11 +104,11 @@ impl App {
             let observer = shared.observer.as_deref();
             let stopwatch = observer.map(|_| Stopwatch::start());
             let path = head.uri.path();
-            let place = routes::find(path);
+            let resource = routes::find(path);
             let fields = Fields::of(&head.headers);
             let request_id = fields.request_id.cloned().unwrap_or_else(|| shared.request_ids.next());
             let mut exchange = Exchange {
-                place,
+                resource,
                 head: &head,
                 fields,
                 body: &mut body,
@@ -144,7 +144,7 @@ impl App {
             if let (Some(observer), Some(stopwatch)) = (observer, stopwatch) {
                 observer.answered(&Answered {
                     method: &head.method,
-                    route: place.map_or_else(|| shared.label(path), |place| place.template),
+                    route: resource.map_or_else(|| shared.label(path), |resource| resource.template),
                     status: response.status().as_u16(),
                     took: stopwatch.elapsed(),
                     request_id: id_of(&response),
@@ -159,7 +159,7 @@ impl App {
 
 /// A request, and what is known of it besides the answer.
 struct Exchange<'a, B> {
-    place: Option<&'static Place>,
+    resource: Option<&'static Resource>,
     head: &'a Parts,
     fields: Fields<'a>,
     body: &'a mut B,
@@ -178,7 +178,7 @@ where
     B::Error: std::error::Error + 'static,
 {
     let Exchange {
-        place,
+        resource,
         head,
         fields,
         body,
@@ -189,11 +189,11 @@ where
     let (service, headers) = (&shared.service, &head.headers);
 
     fields.check_head(&head.method, &head.uri)?;
-    let endpoint = match place.and_then(|place| place.endpoint(&head.method)) {
+    let endpoint = match resource.and_then(|resource| resource.endpoint(&head.method)) {
         Some(endpoint) => endpoint,
         None => {
-            let page = Box::pin(shared.page(*place, head)).await;
-            let answered = page.unwrap_or_else(|| unrouted(*place, shared.cors.as_ref(), head));
+            let page = Box::pin(shared.page(*resource, head)).await;
+            let answered = page.unwrap_or_else(|| unrouted(*resource, shared.cors.as_ref(), head));
             return answered.map(Reply::whole);
         }
     };
@@ -328,12 +328,12 @@ where
 }
 
 /// The answer to a request that no endpoint has: a preflight, 405 or 404.
-fn unrouted(place: Option<&Place>, cors: Option<&Cors>, head: &Parts) -> Result<Response<Body>, Failure> {
-    let Some(place) = place else {
+fn unrouted(resource: Option<&Resource>, cors: Option<&Cors>, head: &Parts) -> Result<Response<Body>, Failure> {
+    let Some(resource) = resource else {
         let message = "there is nothing at this path, see /openapi.json for what there is";
         return Err(Failure::not_found(message));
     };
-    let allowed = place.allowed();
+    let allowed = resource.allowed();
     let preflight = cors.and_then(|cors| cors.preflight(&head.method, allowed, &head.headers));
     preflight.ok_or_else(|| {
         let message = format!("{} is not allowed here, use {allowed}", head.method);

@@ -9,7 +9,7 @@ use agentcfg_core::AgentCfg;
 use agentcfg_core::validate::Faults;
 
 use crate::api::answer::{Answer, AnswerDoc};
-use crate::api::call::{Body, Call, Content, LeftOut, Parameter, ParameterDoc, Place, Received};
+use crate::api::call::{Body, Call, Content, LeftOut, Location, Parameter, ParameterDoc, Received};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
@@ -331,7 +331,7 @@ pub trait Input {
 const fn in_query(docs: &[ParameterDoc]) -> u32 {
     let (mut bits, mut i) = (0, 0);
     while i < docs.len() {
-        bits |= (matches!(docs[i].place, Place::Query) as u32) << i;
+        bits |= (matches!(docs[i].location, Location::Query) as u32) << i;
         i += 1;
     }
     bits

@@ -10,7 +10,7 @@ use crate::api::route::{Prefix, Route};
 
 /// The endpoints of one path.
 #[derive(Debug)]
-pub struct Place {
+pub struct Resource {
     /// The path of their routes: the label of metrics, since what a client sends must not make new ones.
     pub template: &'static str,
     prefix: Option<Prefix>,
@@ -18,7 +18,7 @@ pub struct Place {
     allowed: String,
 }
 
-impl Place {
+impl Resource {
     /// The endpoint of a method.
     pub fn endpoint(&self, method: &Method) -> Option<&'static Definition> {
         let method = if method == Method::HEAD { "GET" } else { method.as_str() };
@@ -45,27 +45,27 @@ impl Place {
     }
 }
 
-/// All places, indexed so that a lookup needs a few comparisons, however many places there are.
-struct Places {
+/// All resources, indexed so that a lookup needs a few comparisons, however many resources there are.
+struct Resources {
     /// Exact paths by their length, which differs for most of them.
-    by_length: Vec<Vec<Place>>,
-    prefixes: Vec<Place>,
+    by_length: Vec<Vec<Resource>>,
+    prefixes: Vec<Resource>,
 }
 
-static PLACES: LazyLock<Places> = LazyLock::new(|| {
-    let mut places = Places {
+static RESOURCES: LazyLock<Resources> = LazyLock::new(|| {
+    let mut resources = Resources {
         by_length: Vec::new(),
         prefixes: Vec::new(),
     };
     for endpoint in endpoints::all() {
-        places.group(&endpoint.route).add(endpoint);
+        resources.group(&endpoint.route).add(endpoint);
     }
-    places
+    resources
 });
 
-impl Places {
-    /// The place of a route, which is made when there is none yet.
-    fn group(&mut self, route: &Route) -> &mut Place {
+impl Resources {
+    /// The resource of a route, which is made when there is none yet.
+    fn group(&mut self, route: &Route) -> &mut Resource {
         let group = if route.prefix.is_some() {
             &mut self.prefixes
         } else {
@@ -75,9 +75,9 @@ impl Places {
             }
             &mut self.by_length[length]
         };
-        let at = group.iter().position(|place| place.template == route.path);
+        let at = group.iter().position(|resource| resource.template == route.path);
         let at = at.unwrap_or_else(|| {
-            group.push(Place {
+            group.push(Resource {
                 template: route.path,
                 prefix: route.prefix,
                 endpoints: Vec::new(),
@@ -88,14 +88,14 @@ impl Places {
         &mut group[at]
     }
 
-    fn find(&self, path: &str) -> Option<&Place> {
+    fn find(&self, path: &str) -> Option<&Resource> {
         let group = self.by_length.get(path.len()).map(Vec::as_slice).unwrap_or_default();
-        let exact = group.iter().find(|place| place.template == path);
-        exact.or_else(|| self.prefixes.iter().find(|place| place.accepts(path)))
+        let exact = group.iter().find(|resource| resource.template == path);
+        exact.or_else(|| self.prefixes.iter().find(|resource| resource.accepts(path)))
     }
 }
 
-impl Place {
+impl Resource {
     fn accepts(&self, path: &str) -> bool {
         self.prefix
             .is_some_and(|prefix| path.strip_prefix(prefix.text).is_some_and(prefix.accepts))
@@ -113,9 +113,9 @@ pub fn all() -> impl Iterator<Item = &'static Route> + Clone {
     endpoints::all().map(|endpoint| &endpoint.route)
 }
 
-/// The place that a path names, if there is one.
-pub fn find(path: &str) -> Option<&'static Place> {
-    PLACES.find(path)
+/// The resource that a path names, if there is one.
+pub fn find(path: &str) -> Option<&'static Resource> {
+    RESOURCES.find(path)
 }
 
 #[cfg(test)]
@@ -126,15 +126,15 @@ mod tests {
     const MODEL_CALL: &str = "/api/agents/model-calls/openai/v1/chat/completions";
 
     fn allowed(path: &str) -> &'static str {
-        find(path).map_or("", Place::allowed)
+        find(path).map_or("", Resource::allowed)
     }
 
     fn template(path: &str) -> Option<&'static str> {
-        find(path).map(|place| place.template)
+        find(path).map(|resource| resource.template)
     }
 
     fn has(method: Method, path: &str) -> bool {
-        find(path).is_some_and(|place| place.endpoint(&method).is_some())
+        find(path).is_some_and(|resource| resource.endpoint(&method).is_some())
     }
 
     #[test]
@@ -178,11 +178,11 @@ mod tests {
     #[test]
     fn each_endpoint_is_found_at_its_path_and_method() {
         for endpoint in endpoints::all() {
-            let place = find(endpoint.route.example()).unwrap();
+            let resource = find(endpoint.route.example()).unwrap();
             let method = Method::from_bytes(endpoint.route.method.as_bytes()).unwrap();
-            let found = place.endpoint(&method).unwrap();
+            let found = resource.endpoint(&method).unwrap();
             assert_eq!(found.doc.id, endpoint.doc.id);
-            assert_eq!(place.template, endpoint.route.path);
+            assert_eq!(resource.template, endpoint.route.path);
         }
     }
 

@@ -13,7 +13,7 @@ use crate::api::docs;
 use crate::api::feed::Streams;
 use crate::api::model_calls::ModelCalls;
 use crate::api::observer::Observer;
-use crate::api::routes::Place;
+use crate::api::routes::Resource;
 #[cfg(feature = "dashboard")]
 use crate::api::ui::{self, Dashboard};
 use crate::http::errors::Failure;
@@ -57,8 +57,12 @@ impl Shared {
     }
 
     /// The answer of a page, if there is one at this path: the documentation, or the dashboard.
-    pub(super) async fn page(&self, place: Option<&Place>, head: &Parts) -> Option<Result<Response<Body>, Failure>> {
-        if place.is_some() {
+    pub(super) async fn page(
+        &self,
+        resource: Option<&Resource>,
+        head: &Parts,
+    ) -> Option<Result<Response<Body>, Failure>> {
+        if resource.is_some() {
             return None;
         }
         match docs::answer(head, &self.compression).await {

@@ -9,7 +9,7 @@ use agentcfg_core::validate::{Invalid, Valid};
 use bytes::Bytes;
 use hyper::header::HeaderMap;
 
-use super::{Call, ParameterDoc, Place, Received};
+use super::{Call, Location, ParameterDoc, Received};
 use crate::api::schema::{ReadJson, Schema};
 use crate::http::errors::Failure;
 use crate::http::request::{MAX_BODY, MAX_LONG_BODY, query_without};
@@ -71,7 +71,7 @@ impl Passed {
     ///
     /// 400 where the query is not percent-encoded.
     pub fn query(&self, call: &Call<'_>, own: &[ParameterDoc]) -> Result<Option<String>, Failure> {
-        let own = own.iter().filter(|parameter| parameter.place == Place::Query);
+        let own = own.iter().filter(|parameter| parameter.location == Location::Query);
         let names: Vec<_> = own.map(|parameter| parameter.name).collect();
         query_without(call.rest.head.uri.query(), &names)
     }

@@ -132,7 +132,7 @@ pub struct ParameterDoc {
     /// The name in the request.
     pub name: &'static str,
     /// The part of the request that it is in.
-    pub place: Place,
+    pub location: Location,
     /// What it means, in Markdown.
     pub description: &'static str,
     /// Whether a request without it is refused.
@@ -151,7 +151,7 @@ impl ParameterDoc {
         Self {
             component: Some(component),
             name,
-            place: Place::Query,
+            location: Location::Query,
             description,
             is_required: false,
             shape,
@@ -163,7 +163,7 @@ impl ParameterDoc {
     /// A header field.
     pub const fn header(component: &'static str, name: &'static str, shape: Shape, description: &'static str) -> Self {
         Self {
-            place: Place::Header,
+            location: Location::Header,
             ..Self::query(component, name, shape, description)
         }
     }
@@ -172,7 +172,7 @@ impl ParameterDoc {
     pub const fn path(name: &'static str, shape: Shape, description: &'static str) -> Self {
         Self {
             component: None,
-            place: Place::Path,
+            location: Location::Path,
             is_required: true,
             ..Self::query("", name, shape, description)
         }
@@ -209,7 +209,7 @@ impl ParameterDoc {
 /// The part of a request that a parameter is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as OpenAPI names them")]
-pub enum Place {
+pub enum Location {
     Query,
     Path,
     Header,

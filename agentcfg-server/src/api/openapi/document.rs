@@ -6,7 +6,7 @@ use super::failures::{self, FAILURES, headers};
 use super::rpc;
 use super::schemas::Schemas;
 use crate::api::answer::Shown;
-use crate::api::call::{Content, ParameterDoc, Place, Shape};
+use crate::api::call::{Content, Location, ParameterDoc, Shape};
 use crate::api::endpoint::{Definition, Example, KnownPath};
 use crate::api::endpoints;
 use crate::api::node::Node;
@@ -102,7 +102,7 @@ fn operation(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Sch
         None => (doc.id, doc.summary, doc.description.to_owned()),
     };
     let parameters = endpoint.parameters.iter();
-    let parameters = parameters.filter(|parameter| known.is_none() || parameter.place != Place::Path);
+    let parameters = parameters.filter(|parameter| known.is_none() || parameter.location != Location::Path);
     let parameters = parameters.map(|parameter| match parameter.component {
         Some(_) => component(parameter),
         None => written(parameter, schemas),
@@ -148,10 +148,10 @@ fn sentence(needs: Needs) -> String {
 }
 
 fn written(parameter: &ParameterDoc, schemas: &Schemas) -> Node {
-    let place = match parameter.place {
-        Place::Query => "query",
-        Place::Path => "path",
-        Place::Header => "header",
+    let location = match parameter.location {
+        Location::Query => "query",
+        Location::Path => "path",
+        Location::Header => "header",
     };
     let schema = schemas.shape(parameter.shape);
     let schema = match parameter.shape {
@@ -161,7 +161,7 @@ fn written(parameter: &ParameterDoc, schemas: &Schemas) -> Node {
     };
     Node::object()
         .with("name", parameter.name)
-        .with("in", place)
+        .with("in", location)
         .with("description", parameter.description)
         .with_some("required", parameter.is_required.then_some(true))
         .with("schema", schema)
