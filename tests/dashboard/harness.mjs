@@ -113,7 +113,7 @@ export async function visit(context, server, base = server.url) {
     if (place && place.origin === page.mayVisit) return;
     const path = place?.pathname ?? "";
     if (expected.some(([code, wanted]) => code === status && path.endsWith(wanted))) return;
-    if (/ERR_INTERNET_DISCONNECTED|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING/.test(message.text()) && page.mayLose) return;
+    if (/ERR_INTERNET_DISCONNECTED|ERR_CONNECTION_(REFUSED|RESET|CLOSED)|ERR_EMPTY_RESPONSE|ERR_SOCKET_NOT_CONNECTED|ERR_INCOMPLETE_CHUNKED_ENCODING/.test(message.text()) && page.mayLose) return;
     if (status === 404 && absent(path.slice(path.indexOf("/api/")))) return;
     found.push(`console: ${message.text()} ${message.location().url}`);
   });
