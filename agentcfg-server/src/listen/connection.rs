@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use tower_service::Service;
 
 use super::answers;
+use super::demand::Demand;
 use super::limits::Limits;
 use super::socket::{Exchange, Peer, Phase, ResponseGuard, Socket};
 use crate::http;
@@ -31,8 +32,8 @@ use crate::http::request::{REQUEST_ID, RequestIds, echoed_id};
 /// refuses with its own message, and below 64 KiB, the maximum of a header name in hyper.
 const READ_BUFFER: usize = 65_000;
 
-/// Serves `stream` until either side closes it. `closing` turns true at shutdown.
-pub(super) async fn run<T, S, B>(stream: T, service: S, limits: Limits, closing: watch::Receiver<bool>)
+/// Serves `stream` until either side closes it, as `demand` says.
+pub(super) async fn run<T, S, B>(stream: T, service: S, limits: Limits, demand: watch::Receiver<Demand>)
 where
     T: AsyncRead + AsyncWrite + Peer + Unpin,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
@@ -41,7 +42,7 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let exchange = Exchange::default();
-    let socket = Socket::new(stream, exchange.clone(), limits);
+    let socket = Socket::new(stream, exchange.clone(), limits, demand.clone());
     let service_side = exchange.clone();
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         let has_body = !request.body().is_end_stream();
@@ -63,7 +64,7 @@ where
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
-        () = shutdown(closing) => {
+        () = shutdown(demand) => {
             if exchange.phase() == Phase::AwaitingRequest {
                 exchange.no_body_is_sent();
             }
@@ -215,19 +216,21 @@ impl<B: Body + Unpin> Body for Tracked<B> {
     }
 }
 
-/// Resolves when `closing` turns true, or its sender is dropped.
+/// Resolves when connections are to close, or the sender of demands is dropped.
 ///
-/// All connections share the channel, and polling it takes a shared lock. So it is polled once, to register the waker;
-/// later polls of the task only compare the channel's version, which takes no lock.
-pub(super) async fn shutdown(closing: watch::Receiver<bool>) {
-    let mut polled = closing.clone();
-    let mut closed = pin!(async { polled.wait_for(|closing| *closing).await.is_ok() });
+/// All connections share the channel, and polling it takes a shared lock. So it is polled once for each demand, to register the
+/// waker; other polls of the task only compare the channel's version, which takes no lock.
+pub(super) async fn shutdown(mut demand: watch::Receiver<Demand>) {
+    let mut polled = demand.clone();
+    let mut closed = pin!(async { polled.wait_for(|demand| *demand == Demand::Close).await.is_ok() });
     let mut is_registered = false;
     poll_fn(move |cx| {
-        if is_registered && !closing.has_changed().unwrap_or(true) {
+        if is_registered && !demand.has_changed().unwrap_or(true) {
             return Poll::Pending;
         }
         is_registered = true;
+        // First, so that a demand that is sent meanwhile counts as a new one.
+        demand.mark_unchanged();
         closed.as_mut().poll(cx).map(drop)
     })
     .await

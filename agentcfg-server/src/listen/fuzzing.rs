@@ -10,6 +10,7 @@ use hyper::Response;
 use tokio::io::DuplexStream;
 use tokio::sync::watch;
 
+use super::demand::Demand;
 use super::framing::Framing;
 use super::socket::Peer;
 use super::{Limits, connection, service_fn};
@@ -49,7 +50,7 @@ pub async fn serve(stream: DuplexStream) -> usize {
             Ok::<_, Infallible>(Response::new(Full::from("answer")))
         }
     });
-    let (_open, closing) = watch::channel(false);
-    connection::run(stream, service, Limits::default(), closing).await;
+    let (_open, demand) = watch::channel(Demand::Serve);
+    connection::run(stream, service, Limits::default(), demand).await;
     calls.load(Ordering::Relaxed)
 }

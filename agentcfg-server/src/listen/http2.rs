@@ -32,6 +32,7 @@ pub use self::body::{StreamBody, StreamBodyError};
 use self::streams::{Activity, Follower, Streams};
 use super::answers;
 use super::connection::{Follow, answer, shutdown};
+use super::demand::Demand;
 use super::framing::{Fault, is_host};
 use super::limits::Limits;
 use crate::http::request;
@@ -63,8 +64,8 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time for a client without requests in flight to close a connection that the server has ended with GOAWAY.
 const GOODBYE: Duration = Duration::from_secs(5);
 
-/// Serves `io` until either side closes it. `closing` turns true at shutdown.
-pub(super) async fn run<T, S, B>(io: T, service: S, limits: Limits, closing: watch::Receiver<bool>)
+/// Serves `io` until either side closes it, or `demand` says so.
+pub(super) async fn run<T, S, B>(io: T, service: S, limits: Limits, demand: watch::Receiver<Demand>)
 where
     T: AsyncRead + AsyncWrite + Unpin,
     S: Service<Request<StreamBody>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
@@ -110,7 +111,7 @@ where
         .serve_connection(TokioIo::new(io), service);
     let mut connection = pin!(connection);
     let mut alarm = pin!(sleep_until(activity.deadline().unwrap_or_else(Instant::now)));
-    let mut closing = pin!(shutdown(closing));
+    let mut closing = pin!(shutdown(demand));
     // Whether a GOAWAY was sent: at shutdown, or because the connection is idle.
     let mut is_closing = false;
     let mut is_ending = false;

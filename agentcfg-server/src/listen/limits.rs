@@ -21,7 +21,8 @@ pub(super) const LINGER_IDLE: Duration = Duration::from_millis(500);
 /// ```
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections served at a time. Further ones wait in the backlog.
+    /// Connections served at a time. Further ones wait in the backlog. While one waits, idle ones over HTTP/1.1 close, the longest
+    /// idle first.
     pub max_connections: usize,
     /// Time for the head of a request to arrive, counted from its first byte or, for the first request of a connection,
     /// from the moment the connection was accepted.
@@ -34,7 +35,7 @@ pub struct Limits {
     pub min_body_rate: u64,
     /// Time that a client may leave a response unread before the connection is dropped.
     pub write_timeout: Duration,
-    /// Time that a connection may stay open between requests.
+    /// Time that a connection may stay open between requests. It is shorter while other clients wait for a connection.
     pub idle_timeout: Duration,
     /// Time that requests in flight get to finish at shutdown.
     pub shutdown_timeout: Duration,

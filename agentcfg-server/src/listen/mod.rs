@@ -6,6 +6,7 @@
 mod accept;
 mod answers;
 mod connection;
+mod demand;
 mod files;
 mod framing;
 #[cfg(feature = "fuzzing")]
@@ -13,6 +14,7 @@ mod framing;
 pub mod fuzzing;
 mod http2;
 mod limits;
+mod linger;
 mod patience;
 mod socket;
 #[cfg(test)]
@@ -40,6 +42,7 @@ pub use http2::{StreamBody, StreamBodyError};
 pub use limits::Limits;
 pub use tls::Tls;
 
+use self::demand::{Crowd, Demand};
 use crate::wakes::InPlace;
 
 /// The result of draining a listener.
@@ -100,7 +103,7 @@ where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let connect = |stream, closing| connection::run(stream, service.connect(), limits.clone(), closing);
+    let connect = |stream, demand| connection::run(stream, service.connect(), limits.clone(), demand);
     accept_until(listener, &limits, shutdown, connect).await
 }
 
@@ -135,9 +138,9 @@ where
     B2: Body<Data = Bytes> + Send + Unpin + 'static,
     B2::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let connect = |stream, closing| {
+    let connect = |stream, demand| {
         let services = (http1.connect(), http2.clone());
-        tls::run(stream, tls.clone(), services, limits.clone(), closing)
+        tls::run(stream, tls.clone(), services, limits.clone(), demand)
     };
     accept_until(listener, &limits, shutdown, connect).await
 }
@@ -150,28 +153,39 @@ async fn accept_until<C, F>(
     connect: C,
 ) -> Drained
 where
-    C: Fn(TcpStream, watch::Receiver<bool>) -> F,
+    C: Fn(TcpStream, watch::Receiver<Demand>) -> F,
     F: Future<Output = ()> + Send + 'static,
 {
-    let (closing, watched) = watch::channel(false);
+    let (demand, watched) = watch::channel(Demand::Serve);
+    let mut crowd = Crowd::new(demand, limits.idle_timeout);
+    // One connection more than are served, which shows that its client waits.
+    let mut waiting = None;
     let mut connections = JoinSet::new();
     let mut backoff = accept::Backoff::default();
     let mut shutdown = pin!(shutdown);
     loop {
-        let free = connections.len() < limits.max_connections;
+        if connections.len() < limits.max_connections
+            && let Some(accepted) = waiting.take()
+        {
+            let open = Open::new(&limits.open_connections);
+            let connection = connect(accepted, watched.clone());
+            connections.spawn(Served {
+                connection,
+                in_place: InPlace::default(),
+                open,
+            });
+        }
+        crowd.set_waiting(waiting.is_some());
         tokio::select! {
             biased;
             () = &mut shutdown => break,
             Some(ended) = connections.join_next(), if !connections.is_empty() => report(ended),
-            accepted = accept::next(&listener, &mut backoff), if free => {
-                let open = Open::new(&limits.open_connections);
-                let connection = connect(accepted, watched.clone());
-                connections.spawn(Served { connection, in_place: InPlace::default(), open });
-            }
+            () = crowd.change() => {}
+            accepted = accept::next(&listener, &mut backoff), if waiting.is_none() => waiting = Some(accepted),
         }
     }
-    drop(listener);
-    closing.send_replace(true);
+    drop((listener, waiting));
+    crowd.close();
     let drained = tokio::time::timeout(limits.shutdown_timeout, async {
         while let Some(ended) = connections.join_next().await {
             report(ended);

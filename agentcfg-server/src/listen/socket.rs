@@ -16,11 +16,14 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::answers;
+use super::demand::Demand;
 use super::framing::Framing;
-use super::limits::{LINGER_IDLE, LINGER_TOTAL, Limits};
+use super::limits::Limits;
+use super::linger::LingeringClose;
 use crate::http::{BodyTimeout, Disconnect, WatchClient};
 
 /// See the module's text.
@@ -28,8 +31,11 @@ pub(super) struct Socket<T: Peer> {
     io: T,
     exchange: Exchange,
     limits: Limits,
-    /// What the pending read waits for, and its deadline.
-    deadline: Option<(Awaited, Instant)>,
+    /// What the pending read waits for.
+    wait: Option<Wait>,
+    demand: watch::Receiver<Demand>,
+    /// How long the connection may be idle, as the last demand says.
+    longest_idle: Duration,
     /// Bytes of the body that have arrived since its deadline was set.
     body_received: u64,
     read_timer: Pin<Box<Sleep>>,
@@ -79,12 +85,6 @@ impl<T: Peer> Drop for Socket<T> {
     }
 }
 
-/// A lingering close: the sending side is shut down, and input is discarded.
-struct LingeringClose {
-    idle: Pin<Box<Sleep>>,
-    end: Instant,
-}
-
 /// The time limit of a pending write. Each write that succeeds starts it again.
 #[derive(Debug)]
 pub(super) struct WriteTimeout {
@@ -126,6 +126,14 @@ enum Awaited {
     Body,
 }
 
+/// A pending read: what it waits for, since when and until when.
+#[derive(Debug, Clone, Copy)]
+struct Wait {
+    awaited: Awaited,
+    since: Instant,
+    deadline: Instant,
+}
+
 /// How much of the request head has arrived: nothing, a part of the request line, or header fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Head {
@@ -135,13 +143,20 @@ enum Head {
 }
 
 impl<T: Peer> Socket<T> {
-    pub(super) fn new(io: T, exchange: Exchange, limits: Limits) -> Self {
+    pub(super) fn new(io: T, exchange: Exchange, limits: Limits, demand: watch::Receiver<Demand>) -> Self {
         // The first request has no request before it, so the header timeout applies instead of the idle timeout.
-        let first = Instant::now() + limits.header_timeout;
+        let since = Instant::now();
+        let first = since + limits.header_timeout;
         Self {
             io,
             exchange,
-            deadline: Some((Awaited::Request, first)),
+            wait: Some(Wait {
+                awaited: Awaited::Request,
+                since,
+                deadline: first,
+            }),
+            demand,
+            longest_idle: limits.idle_timeout,
             body_received: 0,
             read_timer: Box::pin(sleep_until(first)),
             read_waker: None,
@@ -177,6 +192,17 @@ impl<T: Peer> Socket<T> {
         }
     }
 
+    /// How long the connection may be idle now.
+    fn longest_idle(&mut self) -> Duration {
+        if self.demand.has_changed().unwrap_or(false) {
+            self.longest_idle = match *self.demand.borrow_and_update() {
+                Demand::Hurry(idle) => idle,
+                Demand::Serve | Demand::Close => self.limits.idle_timeout,
+            };
+        }
+        self.longest_idle
+    }
+
     /// Ready when the pending read has passed its deadline.
     fn poll_read_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let awaited = match (self.exchange.phase(), self.head) {
@@ -184,23 +210,27 @@ impl<T: Peer> Socket<T> {
             (_, Head::Nothing) => Awaited::Request,
             _ => Awaited::Head,
         };
-        let deadline = match self.deadline {
-            Some((same, deadline)) if same == awaited => deadline,
+        let wait = match self.wait {
+            Some(same) if same.awaited == awaited => same,
             _ => {
                 let time = match awaited {
                     Awaited::Request => self.limits.idle_timeout,
                     Awaited::Head => self.limits.header_timeout,
                     Awaited::Body => self.limits.body_timeout,
                 };
-                let deadline = Instant::now() + time;
-                self.deadline = Some((awaited, deadline));
+                let since = Instant::now();
                 self.body_received = 0;
-                deadline
+                *self.wait.insert(Wait {
+                    awaited,
+                    since,
+                    deadline: since + time,
+                })
             }
         };
         let deadline = match awaited {
-            Awaited::Body => self.limits.body_pace().deadline(deadline, self.body_received),
-            _ => deadline,
+            Awaited::Request => wait.deadline.min(wait.since + self.longest_idle()),
+            Awaited::Head => wait.deadline,
+            Awaited::Body => self.limits.body_pace().deadline(wait.deadline, self.body_received),
         };
         // The timer is moved only to an earlier deadline. A later deadline is set when the timer fires: that happens
         // less often than requests.
@@ -252,32 +282,6 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> Socket<T> {
             }
         }
         Poll::Ready(Ok(()))
-    }
-
-    /// Reads and discards input until the client stops sending or the time limit is over.
-    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        const READS_IN_A_ROW: usize = 32;
-        let Some(closing) = &mut self.closing else {
-            return Poll::Ready(());
-        };
-        let mut scratch = [0; 8192];
-        for _ in 0..READS_IN_A_ROW {
-            if closing.idle.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(());
-            }
-            let mut buffer = ReadBuf::new(&mut scratch);
-            match ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer)) {
-                Ok(()) if !buffer.filled().is_empty() => {
-                    closing
-                        .idle
-                        .as_mut()
-                        .reset(closing.end.min(Instant::now() + LINGER_IDLE));
-                }
-                _ => return Poll::Ready(()),
-            }
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
     }
 }
 
@@ -349,7 +353,7 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
         if self.exchange.phase() == Phase::Flushing {
             self.exchange.flushed();
             self.head = Head::Nothing;
-            self.deadline = None;
+            self.wait = None;
             // hyper may already have a pending read, which would wait without a timeout: a timer that has fired does
             // not wake the task again. So the timer is polled here.
             let _ = self.poll_read_timer(cx);
@@ -364,13 +368,10 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
             if self.end_seen || !(self.replacement.is_some() || self.exchange.may_be_sending()) {
                 return Poll::Ready(Ok(()));
             }
-            self.closing = Some(LingeringClose {
-                idle: Box::pin(sleep(LINGER_IDLE)),
-                end: Instant::now() + LINGER_TOTAL,
-            });
         }
-        ready!(self.poll_linger(cx));
-        Poll::Ready(Ok(()))
+        let this = &mut *self;
+        let closing = this.closing.get_or_insert_with(LingeringClose::begin);
+        closing.poll(&mut this.io, cx).map(Ok)
     }
 }
 

@@ -23,6 +23,7 @@ use tokio_rustls::server::TlsStream;
 use tower_service::Service;
 
 use super::connection::service_fn;
+use super::demand::Demand;
 use super::http2::StreamBody;
 use super::limits::Limits;
 use super::patience::Patient;
@@ -100,13 +101,13 @@ enum Start {
     Plain(TcpStream),
 }
 
-/// Serves `stream` until either side closes it. `closing` turns true at shutdown.
+/// Serves `stream` until either side closes it, as `demand` says.
 pub(super) async fn run<S1, B1, S2, B2>(
     stream: TcpStream,
     tls: Tls,
     services: (S1, S2),
     limits: Limits,
-    closing: watch::Receiver<bool>,
+    demand: watch::Receiver<Demand>,
 ) where
     S1: Service<Request<Incoming>, Response = Response<B1>, Error = Infallible> + Clone + Send + Sync + 'static,
     S1::Future: Send,
@@ -121,18 +122,18 @@ pub(super) async fn run<S1, B1, S2, B2>(
         biased;
         begun = timeout(limits.header_timeout, begin(stream, &tls.acceptor, &limits)) => begun,
         // No request has arrived yet.
-        () = connection::shutdown(closing.clone()) => return,
+        () = connection::shutdown(demand.clone()) => return,
     };
     match begun.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
         Ok(Start::Encrypted(stream)) if stream.get_ref().1.alpn_protocol() == Some(H2) => {
-            Box::pin(http2::run(*stream, services.1, limits, closing)).await;
+            Box::pin(http2::run(*stream, services.1, limits, demand)).await;
         }
-        Ok(Start::Encrypted(stream)) => Box::pin(connection::run(*stream, services.0, limits, closing)).await,
+        Ok(Start::Encrypted(stream)) => Box::pin(connection::run(*stream, services.0, limits, demand)).await,
         Ok(Start::Plain(stream)) => {
             let refuse = service_fn(async |request: Request<Incoming>| {
                 Ok::<_, Infallible>(answers::without_tls(request.headers()))
             });
-            Box::pin(connection::run(stream, refuse, limits, closing)).await;
+            Box::pin(connection::run(stream, refuse, limits, demand)).await;
         }
         Err(error) => {
             tls.failed.inc();

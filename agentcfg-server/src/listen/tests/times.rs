@@ -153,6 +153,31 @@ async fn connections_above_the_limit_wait_in_the_backlog() {
 }
 
 #[tokio::test]
+async fn idle_connections_close_while_a_client_waits_for_one() {
+    let server = Server::start(Limits {
+        max_connections: 2,
+        ..Limits::default()
+    })
+    .await;
+    let mut idle = server.connect().await;
+    idle.write_all(b"GET /ok HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    read_until(&mut idle, "3 bytes of path").await;
+    let mut busy = server.connect().await;
+    busy.write_all(b"GET /wait HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    server.waiting.notified().await;
+    // From here on, the time passes as soon as nothing else is to be done.
+    tokio::time::pause();
+    let began = tokio::time::Instant::now();
+    let mut third = server.connect().await;
+    third.write_all(b"GET /ok HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    read_until(&mut third, "3 bytes of path").await;
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(read_to_end(&mut idle).await, "");
+    server.release.notify_one();
+    read_until(&mut busy, "waited").await;
+}
+
+#[tokio::test]
 async fn shutdown_drains_requests_and_closes_idle_connections() {
     let mut server = Server::start(Limits::default()).await;
     let mut idle = server.connect().await;

@@ -31,7 +31,7 @@ async fn wakes_of<F: Future<Output = ()>>(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (stream, _) = listener.accept().await.unwrap();
-    let (_closing, watched) = watch::channel(false);
+    let (_closing, watched) = watch::channel(Demand::Serve);
     let echo = service_fn(async |request: Request<Incoming>| {
         let body = request.into_body().collect().await.unwrap().to_bytes();
         Ok::<_, Infallible>(Response::new(Full::new(body)))

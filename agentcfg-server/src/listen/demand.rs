@@ -1,0 +1,126 @@
+//! What a listener asks of its connections, and when.
+
+use std::future::pending;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+/// What connections are to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Demand {
+    /// Serve requests.
+    Serve,
+    /// Serve requests, and wait for the next one no longer than this, because a client waits for a connection.
+    Hurry(Duration),
+    /// Answer the requests in flight, and close.
+    Close,
+}
+
+/// The time between two requests that each client is given.
+const SHORTEST: Duration = Duration::from_secs(5);
+/// How long a demand has to make room before a stricter one.
+const STEP: Duration = Duration::from_millis(100);
+/// How long the last demand holds after no client waits any more.
+const CALM: Duration = Duration::from_secs(5);
+
+/// Demands that make room for clients that wait for a connection: the connections that are idle for longest close first.
+pub(super) struct Crowd {
+    demand: watch::Sender<Demand>,
+    idle_timeout: Duration,
+    /// How long connections may be idle now, if that is less than usual.
+    idle: Option<Duration>,
+    is_waiting: bool,
+    /// When the demand changes next.
+    next: Option<Instant>,
+}
+
+impl Crowd {
+    pub(super) fn new(demand: watch::Sender<Demand>, idle_timeout: Duration) -> Self {
+        Self {
+            demand,
+            idle_timeout,
+            idle: None,
+            is_waiting: false,
+            next: None,
+        }
+    }
+
+    /// Notes whether a client waits for a connection.
+    pub(super) fn set_waiting(&mut self, is_waiting: bool) {
+        if is_waiting == self.is_waiting {
+            return;
+        }
+        self.is_waiting = is_waiting;
+        let pause = match (is_waiting, self.idle) {
+            (true, None) => Duration::ZERO,
+            (true, Some(_)) => STEP,
+            (false, _) => CALM,
+        };
+        self.next = Some(Instant::now() + pause);
+    }
+
+    /// Changes the demand when it is time. Cancel safe.
+    pub(super) async fn change(&mut self) {
+        match self.next {
+            Some(next) => sleep_until(next).await,
+            None => pending().await,
+        }
+        self.next = None;
+        if !self.is_waiting {
+            self.idle = None;
+            self.demand.send_replace(Demand::Serve);
+            return;
+        }
+        let idle = (self.idle.unwrap_or(self.idle_timeout) / 2).max(SHORTEST.min(self.idle_timeout));
+        if self.idle != Some(idle) {
+            self.idle = Some(idle);
+            self.demand.send_replace(Demand::Hurry(idle));
+            self.next = Some(Instant::now() + STEP);
+        }
+    }
+
+    /// Asks all connections to close.
+    pub(super) fn close(&self) {
+        self.demand.send_replace(Demand::Close);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn demands_grow_while_a_client_waits_and_end_when_none_does() {
+        let (sender, mut demand) = watch::channel(Demand::Serve);
+        let mut crowd = Crowd::new(sender, Duration::from_secs(36));
+        crowd.set_waiting(true);
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            crowd.change().await;
+            seen.push(*demand.borrow_and_update());
+        }
+        let hurry = |seconds| Demand::Hurry(Duration::from_secs(seconds));
+        assert_eq!(seen, [hurry(18), hurry(9), hurry(5)]);
+        crowd.change().await;
+        assert!(!demand.has_changed().unwrap(), "no demand is stricter");
+        let before = Instant::now();
+        crowd.set_waiting(false);
+        crowd.change().await;
+        assert_eq!(*demand.borrow_and_update(), Demand::Serve);
+        assert_eq!(before.elapsed(), CALM);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_comes_soon_after_meets_the_same_demand() {
+        let (sender, demand) = watch::channel(Demand::Serve);
+        let mut crowd = Crowd::new(sender, Duration::from_secs(36));
+        crowd.set_waiting(true);
+        crowd.change().await;
+        crowd.set_waiting(false);
+        crowd.set_waiting(true);
+        assert_eq!(*demand.borrow(), Demand::Hurry(Duration::from_secs(18)));
+        crowd.change().await;
+        assert_eq!(*demand.borrow(), Demand::Hurry(Duration::from_secs(9)));
+    }
+}
