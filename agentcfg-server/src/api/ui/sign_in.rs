@@ -204,7 +204,7 @@ pub(super) fn page(title: &str, text: &str, next: Option<&str>) -> Response<Body
     let (title, text) = (escaped(title), escaped(text));
     let html = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">{next}<title>{title}</title>\
-         <link rel=\"stylesheet\" href=\"app.css\"></head>\
+         <link rel=\"icon\" href=\"icon.svg\" type=\"image/svg+xml\"><link rel=\"stylesheet\" href=\"app.css\"></head>\
          <body><main><h1>{title}</h1><p>{text}</p><p><a href=\"./\">Go on</a></p></main></body></html>"
     );
     let mut response = Response::new(Body::Whole(Full::new(Bytes::from(html))));
@@ -247,6 +247,15 @@ mod tests {
         ] {
             assert!(Attempt::read(&bad).is_none(), "{bad}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_page_names_its_icon_so_that_browsers_ask_for_no_other() {
+        use http_body_util::BodyExt;
+        let body = page("Signed in", "You are signed in.", Some("./")).into_body();
+        let html = body.collect().await.unwrap().to_bytes();
+        let html = std::str::from_utf8(&html).unwrap();
+        assert!(html.contains("<link rel=\"icon\" href=\"icon.svg\""), "{html}");
     }
 
     #[test]
