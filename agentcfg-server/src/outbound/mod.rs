@@ -16,18 +16,15 @@ mod tests;
 mod webhooks;
 
 use std::error::Error;
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use agentcfg_core::tls;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::header::HOST;
-use hyper::{Request, Response, Uri};
+use hyper::{Request, Response};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::ClientConfig;
@@ -35,7 +32,7 @@ use rustls::pki_types::CertificateDer;
 use tower_service::Service;
 
 pub use self::body::Body;
-use self::exchange::{Connection, Stream, Unanswered};
+use self::exchange::{Connection, Unanswered};
 use self::pool::{Origin, Pool, PooledConnection};
 pub use self::webhooks::WebhookTransport;
 
@@ -79,7 +76,8 @@ impl Default for Options {
 /// ```
 #[derive(Clone)]
 pub struct Outbound {
-    connector: Connector,
+    connector: HttpsConnector<HttpConnector>,
+    connect_timeout: Duration,
     pool: Arc<Pool>,
 }
 
@@ -123,17 +121,14 @@ impl Outbound {
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(KEEPALIVE));
-        let https = HttpsConnectorBuilder::new()
+        let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls_config(&options.extra_roots).map_err(io::Error::other)?)
             .https_or_http()
             .enable_http1()
             .wrap_connector(tcp);
-        let connector = Connector {
-            inner: https,
-            timeout: options.connect_timeout,
-        };
         Ok(Self {
             connector,
+            connect_timeout: options.connect_timeout,
             pool: Pool::new(options.idle_connections),
         })
     }
@@ -182,7 +177,10 @@ impl Outbound {
     }
 
     async fn connect(&self, origin: &Origin) -> Result<PooledConnection, BoxError> {
-        let stream = self.connector.clone().call(origin.url()?).await?;
+        let connecting = self.connector.clone().call(origin.url()?);
+        let stream = tokio::time::timeout(self.connect_timeout, connecting)
+            .await
+            .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "connecting timed out"))??;
         Ok(PooledConnection::new(Connection::over(stream).await?, origin.clone()))
     }
 
@@ -245,31 +243,4 @@ fn causes(error: &BoxError) -> String {
         cause = error.source();
     }
     text
-}
-
-/// Connects within a time limit that covers name resolution, TCP and the TLS handshake.
-#[derive(Clone)]
-struct Connector {
-    inner: HttpsConnector<HttpConnector>,
-    timeout: Duration,
-}
-
-impl Service<Uri> for Connector {
-    type Response = Stream;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Stream, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, target: Uri) -> Self::Future {
-        let connecting = self.inner.call(target);
-        let timeout = self.timeout;
-        Box::pin(async move {
-            tokio::time::timeout(timeout, connecting)
-                .await
-                .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "connecting timed out").into()))
-        })
-    }
 }
