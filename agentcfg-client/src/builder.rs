@@ -2,42 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyper::Uri;
 
 use crate::client::{Credential, Shared};
-use crate::{Client, Error, RetryPolicy, connect};
-
-/// Time limits of a call.
-///
-/// ```
-/// use std::time::Duration;
-/// use agentcfg_client::{Client, Timeouts};
-/// let timeouts = Timeouts { total: Duration::from_secs(10), ..Timeouts::default() };
-/// let client = Client::builder("https://agents.example.com").timeouts(timeouts).build()?;
-/// # Ok::<(), agentcfg_client::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timeouts {
-    /// For one connection: name resolution, TCP and TLS.
-    pub connect: Duration,
-    /// For one attempt, from connecting to the last byte of the response.
-    pub attempt: Duration,
-    /// For a call with all its retries and the delays between them.
-    pub total: Duration,
-}
-
-impl Default for Timeouts {
-    /// 5 s, 15 s and 45 s.
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(5),
-            attempt: Duration::from_secs(15),
-            total: Duration::from_secs(45),
-        }
-    }
-}
+use crate::{Client, Error, RetryPolicy, Timeouts, connect};
 
 /// Settings for a new [`Client`], created by [`Client::builder`].
 ///
@@ -59,8 +28,22 @@ pub struct Builder {
     roots: Vec<u8>,
 }
 
+impl Client {
+    /// Starts to build a client for the server at this URL, which may contain a path prefix under
+    /// which the server is mounted, such as `https://host/agentcfg`.
+    ///
+    /// ```
+    /// use agentcfg_client::Client;
+    /// let client = Client::builder("http://127.0.0.1:7420").build()?;
+    /// # Ok::<(), agentcfg_client::Error>(())
+    /// ```
+    pub fn builder(url: impl Into<String>) -> Builder {
+        Builder::new(url.into())
+    }
+}
+
 impl Builder {
-    pub(crate) fn new(url: String) -> Self {
+    fn new(url: String) -> Self {
         Self {
             url,
             credential: None,
@@ -102,8 +85,7 @@ impl Builder {
     /// Sets the time limits of calls.
     ///
     /// ```
-    /// use std::time::Duration;
-    /// use agentcfg_client::{Client, Timeouts};
+    ///     /// use agentcfg_client::{Client, Timeouts};
     /// let patient = Timeouts { attempt: Duration::from_secs(60), total: Duration::from_secs(180), ..Timeouts::default() };
     /// let client = Client::builder("https://agents.example.com").timeouts(patient).build()?;
     /// # Ok::<(), agentcfg_client::Error>(())

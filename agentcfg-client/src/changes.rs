@@ -10,9 +10,9 @@ use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::outcome::Outcome;
 use crate::request::Call;
 use crate::response::Answer;
-use crate::retry::Outcome;
 use crate::sse::{Event, Reader};
 use crate::{Client, Error};
 

@@ -14,7 +14,7 @@ use crate::error::Facts;
 use crate::request::{Call, Prepared};
 use crate::response::{self, Answer};
 use crate::retry::{self, deadline_after};
-use crate::{Builder, Error, RateLimit, RetryPolicy, Timeouts};
+use crate::{Error, RateLimit, RetryPolicy, Timeouts};
 
 /// A client of one server with one credential.
 ///
@@ -53,18 +53,6 @@ pub(crate) struct Credential {
 }
 
 impl Client {
-    /// Starts to build a client for the server at this URL, which may contain a path prefix under
-    /// which the server is mounted, such as `https://host/agentcfg`.
-    ///
-    /// ```
-    /// use agentcfg_client::Client;
-    /// let client = Client::builder("http://127.0.0.1:7420").build()?;
-    /// # Ok::<(), agentcfg_client::Error>(())
-    /// ```
-    pub fn builder(url: impl Into<String>) -> Builder {
-        Builder::new(url.into())
-    }
-
     /// Returns a client with another session token over the same connections.
     ///
     /// Session tokens expire after an hour: replace the client before that, or when a call

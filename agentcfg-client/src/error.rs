@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::RateLimit;
-use crate::retry::Outcome;
+use crate::outcome::Outcome;
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 

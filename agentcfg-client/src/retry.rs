@@ -6,6 +6,7 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use tokio::time::{Instant, sleep};
 
 use crate::Error;
+use crate::outcome::Outcome;
 
 /// How often and with which delays a failed call is retried.
 ///
@@ -77,17 +78,6 @@ impl Default for RetryPolicy {
             max_delay: Duration::from_secs(5),
         }
     }
-}
-
-/// What a failure reveals about the processing of the request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// The server has certainly not started to process it.
-    NotStarted,
-    /// The server may have processed it.
-    Unknown,
-    /// A retry would fail in the same way.
-    Final,
 }
 
 /// Whether a request is idempotent.

@@ -1,4 +1,4 @@
-//! Checks of the layers of the crate and of the core on their source. `ARCHITECTURE.md` describes them.
+//! Checks of the layers of the crate, of the core and of the client on their source. `ARCHITECTURE.md` describes them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -220,6 +220,16 @@ fn nothing_in_the_core_is_used_in_a_circle() {
     let service = circle(&core.without("service/mod.rs"), &["service"], usize::MAX);
     let found: Vec<String> = circles.into_iter().chain([service, store]).flatten().collect();
     assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn nothing_in_the_client_and_its_command_is_used_in_a_circle() {
+    let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agentcfg-client/src");
+    for root in [client.clone(), client.join("bin/agentcfg")] {
+        let source = Source::read(&root);
+        assert!(source.files.len() > 10, "{}", root.display());
+        assert_eq!(circle(&source, &[], usize::MAX), None);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use agentcfg_client::model::WhoAmI;
 
-use super::Context;
+use super::context::Context;
 use crate::credentials::{self, Credentials};
 use crate::failure::{Code, Failure, Result};
 use crate::output::{BOLD, or_dash, printable};

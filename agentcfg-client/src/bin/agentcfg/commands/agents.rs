@@ -9,7 +9,8 @@ use agentcfg_client::model::WorkspaceId;
 use agentcfg_client::model::{Agent, AgentConfig, AgentSpec, AsOf, NewAgent, Precondition, VersionSelector};
 use serde_json::{Map, Value};
 
-use super::{Context, edit};
+use super::context::Context;
+use super::edit;
 use crate::args::{Agents, Create, CreateFields, Reason, Selector};
 use crate::failure::{Code, Failure, Result};
 use crate::file::{self, Fields};

@@ -2,7 +2,7 @@
 
 use agentcfg_client::model::{AuditEntry, AuditFilter};
 
-use super::Context;
+use super::context::Context;
 use crate::args::Audit;
 use crate::failure::{Code, Result};
 use crate::output::{changed, minute, or_dash};

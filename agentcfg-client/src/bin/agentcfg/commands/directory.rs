@@ -9,7 +9,8 @@ use agentcfg_client::AgentFilter;
 use agentcfg_client::model::{Agent, AppliedAgents, ApplyAgents, SetName, WorkspaceId};
 use serde::Serialize;
 
-use super::{Context, plan};
+use super::context::Context;
+use super::plan;
 use crate::args::{self, Reason};
 use crate::failure::{Code, Failure, Result, count};
 use crate::file::{self, Directory, Fields, is_agent_file};

@@ -9,7 +9,7 @@ use std::process::Command;
 use agentcfg_client::Client;
 use agentcfg_client::model::{AgentSpec, Precondition, VersionedAgent, WorkspaceId};
 
-use super::Context;
+use super::context::Context;
 use crate::args::Reason;
 use crate::failure::{Code, Failure, Result};
 use crate::file::{self, EXTENSION, Fields};

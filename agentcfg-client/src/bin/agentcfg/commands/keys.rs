@@ -2,7 +2,7 @@
 
 use agentcfg_client::model::{ApiKey, CreatedApiKey, NewApiKey, RotateApiKey};
 
-use super::Context;
+use super::context::Context;
 use crate::args::Keys;
 use crate::failure::{Code, Failure, Result};
 use crate::output::{Output, minute, or_dash};

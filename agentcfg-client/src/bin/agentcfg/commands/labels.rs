@@ -2,7 +2,7 @@
 
 use agentcfg_client::model::{AgentLabel, LabelFilter, LabelTarget, Patch, PromotedLabel, Promotion};
 
-use super::Context;
+use super::context::Context;
 use crate::args::Label;
 use crate::failure::{Code, Result};
 use crate::output::{minute, or_dash};

@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::Context;
+use super::context::Context;
 use crate::args::Arguments;
 use crate::failure::{Code, Failure, Result};
 

@@ -2,7 +2,7 @@
 
 use agentcfg_client::model::AgentStatus;
 
-use super::Context;
+use super::context::Context;
 use crate::failure::{Code, Result};
 use crate::output::or_dash;
 

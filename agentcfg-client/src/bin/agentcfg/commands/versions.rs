@@ -2,7 +2,8 @@
 
 use agentcfg_client::model::{AgentVersion, Precondition, Rollback, VersionPage, VersionSelector};
 
-use super::{Context, plan};
+use super::context::Context;
+use super::plan;
 use crate::args::Reason;
 use crate::failure::{Code, Result};
 use crate::output::{minute, or_dash};

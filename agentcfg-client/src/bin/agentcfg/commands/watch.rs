@@ -7,7 +7,7 @@ use std::path::Path;
 use agentcfg_client::Followed;
 use agentcfg_client::model::{After, ChangeEvent, Cursor, StatusEvent};
 
-use super::Context;
+use super::context::Context;
 use crate::args::Watch;
 use crate::failure::{Code, Failure, Result};
 use crate::file;

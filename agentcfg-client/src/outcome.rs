@@ -1,0 +1,12 @@
+//! What a failed attempt reveals about the request.
+
+/// What a failure reveals about the processing of the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The server has certainly not started to process it.
+    NotStarted,
+    /// The server may have processed it.
+    Unknown,
+    /// A retry would fail in the same way.
+    Final,
+}
