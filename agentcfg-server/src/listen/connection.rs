@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tower_service::Service;
 
 use super::answers;
-use super::demand::Demand;
+use super::demand::{Demand, closing};
 use super::limits::Limits;
 use super::socket::{Exchange, Peer, Phase, ResponseGuard, Socket};
 use crate::http;
@@ -64,7 +64,7 @@ where
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
-        () = shutdown(demand) => {
+        () = closing(demand) => {
             if exchange.phase() == Phase::AwaitingRequest {
                 exchange.no_body_is_sent();
             }
@@ -214,26 +214,6 @@ impl<B: Body + Unpin> Body for Tracked<B> {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
-}
-
-/// Resolves when connections are to close, or the sender of demands is dropped.
-///
-/// All connections share the channel, and polling it takes a shared lock. So it is polled once for each demand, to register the
-/// waker; other polls of the task only compare the channel's version, which takes no lock.
-pub(super) async fn shutdown(mut demand: watch::Receiver<Demand>) {
-    let mut polled = demand.clone();
-    let mut closed = pin!(async { polled.wait_for(|demand| *demand == Demand::Close).await.is_ok() });
-    let mut is_registered = false;
-    poll_fn(move |cx| {
-        if is_registered && !demand.has_changed().unwrap_or(true) {
-            return Poll::Pending;
-        }
-        is_registered = true;
-        // First, so that a demand that is sent meanwhile counts as a new one.
-        demand.mark_unchanged();
-        closed.as_mut().poll(cx).map(drop)
-    })
-    .await
 }
 
 /// What a listener gets the service of each connection from: a service, which is cloned, or [`each_connection`].

@@ -1,6 +1,8 @@
 //! What a listener asks of its connections, and when.
 
-use std::future::pending;
+use std::future::{pending, poll_fn};
+use std::pin::pin;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -15,6 +17,34 @@ pub(super) enum Demand {
     Hurry(Duration),
     /// Answer the requests in flight, and close.
     Close,
+}
+
+/// Waits for a demand that `demands` has not seen, and returns it. Cancel safe.
+///
+/// All connections share the channel, and polling it takes a shared lock. So it is polled once to register the waker; other
+/// polls of the task only compare the channel's version, which takes no lock.
+pub(super) async fn next(demands: &mut watch::Receiver<Demand>) -> Demand {
+    let mut registered = demands.clone();
+    let mut changed = pin!(registered.changed());
+    let mut is_registered = false;
+    let is_open = poll_fn(|cx| {
+        if is_registered && !demands.has_changed().unwrap_or(true) {
+            return Poll::Pending;
+        }
+        is_registered = true;
+        Poll::Ready(ready!(changed.as_mut().poll(cx)).is_ok())
+    })
+    .await;
+    match is_open {
+        true => *demands.borrow_and_update(),
+        // The listener is gone.
+        false => Demand::Close,
+    }
+}
+
+/// Resolves when connections are to close.
+pub(super) async fn closing(mut demands: watch::Receiver<Demand>) {
+    while next(&mut demands).await != Demand::Close {}
 }
 
 /// The time between two requests that each client is given.
@@ -122,5 +152,20 @@ mod tests {
         assert_eq!(*demand.borrow(), Demand::Hurry(Duration::from_secs(18)));
         crowd.change().await;
         assert_eq!(*demand.borrow(), Demand::Hurry(Duration::from_secs(9)));
+    }
+
+    #[tokio::test]
+    async fn each_demand_is_seen_once_and_a_listener_that_is_gone_closes() {
+        let (sender, mut demands) = watch::channel(Demand::Serve);
+        sender.send_replace(Demand::Hurry(SHORTEST));
+        assert_eq!(next(&mut demands).await, Demand::Hurry(SHORTEST));
+        {
+            let mut later = pin!(next(&mut demands));
+            assert!(poll_fn(|cx| Poll::Ready(later.as_mut().poll(cx).is_pending())).await);
+            sender.send_replace(Demand::Serve);
+            assert_eq!(later.await, Demand::Serve);
+        }
+        drop(sender);
+        assert_eq!(next(&mut demands).await, Demand::Close);
     }
 }

@@ -31,8 +31,8 @@ use tower_service::Service;
 pub use self::body::{StreamBody, StreamBodyError};
 use self::streams::{Activity, Follower, Streams};
 use super::answers;
-use super::connection::{Follow, answer, shutdown};
-use super::demand::Demand;
+use super::connection::{Follow, answer};
+use super::demand::{self, Demand};
 use super::framing::{Fault, is_host};
 use super::limits::Limits;
 use crate::http::request;
@@ -65,7 +65,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 const GOODBYE: Duration = Duration::from_secs(5);
 
 /// Serves `io` until either side closes it, or `demand` says so.
-pub(super) async fn run<T, S, B>(io: T, service: S, limits: Limits, demand: watch::Receiver<Demand>)
+pub(super) async fn run<T, S, B>(io: T, service: S, limits: Limits, mut demand: watch::Receiver<Demand>)
 where
     T: AsyncRead + AsyncWrite + Unpin,
     S: Service<Request<StreamBody>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
@@ -110,8 +110,8 @@ where
         .keep_alive_timeout(PING_TIMEOUT)
         .serve_connection(TokioIo::new(io), service);
     let mut connection = pin!(connection);
-    let mut alarm = pin!(sleep_until(activity.deadline().unwrap_or_else(Instant::now)));
-    let mut closing = pin!(shutdown(demand));
+    let mut idle_timeout = limits.idle_timeout;
+    let mut alarm = pin!(sleep_until(Instant::now() + limits.header_timeout));
     // Whether a GOAWAY was sent: at shutdown, or because the connection is idle.
     let mut is_closing = false;
     let mut is_ending = false;
@@ -124,24 +124,33 @@ where
                 }
                 return;
             }
-            () = async { if is_closing { pending().await } else { closing.as_mut().await } } => {
-                if !activity.has_begun() {
-                    return;
+            demand = async { if is_closing { pending().await } else { demand::next(&mut demand).await } } => match demand {
+                Demand::Close => {
+                    if !activity.has_begun() {
+                        return;
+                    }
+                    is_closing = true;
+                    is_ending = true;
+                    connection.as_mut().graceful_shutdown();
+                    alarm.as_mut().reset(Instant::now() + GOODBYE);
                 }
-                is_closing = true;
-                is_ending = true;
-                connection.as_mut().graceful_shutdown();
-                alarm.as_mut().reset(Instant::now() + GOODBYE);
-            }
+                Demand::Hurry(idle) => {
+                    idle_timeout = idle;
+                    if let Some(deadline) = activity.deadline(idle).filter(|_| !is_ending) {
+                        alarm.as_mut().reset(deadline);
+                    }
+                }
+                Demand::Serve => idle_timeout = limits.idle_timeout,
+            },
             () = activity.abused() => {
                 tracing::info!("closing an HTTP/2 connection whose client resets its requests");
                 return;
             }
             () = alarm.as_mut() => {
                 let now = Instant::now();
-                match activity.deadline() {
+                match activity.deadline(idle_timeout) {
                     None if is_ending => alarm.as_mut().reset(now + GOODBYE),
-                    None => alarm.as_mut().reset(now + limits.idle_timeout),
+                    None => alarm.as_mut().reset(now + idle_timeout),
                     Some(_) if is_ending => return,
                     Some(deadline) if deadline > now => alarm.as_mut().reset(deadline),
                     Some(_) if !activity.has_begun() => return,
@@ -198,6 +207,11 @@ fn host<B>(request: &Request<B>) -> Result<Option<HeaderValue>, Fault> {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Poll};
+
+    use http_body_util::Empty;
+    use hyper_util::rt::TokioExecutor;
+
     use super::*;
 
     fn named(authority: Option<&str>, fields: &[&str]) -> Result<Option<String>, Fault> {
@@ -224,5 +238,43 @@ mod tests {
         assert_eq!(named(None, &["a.example", "a.example"]), Err(Fault::TwoHosts));
         assert_eq!(named(Some("u:p@a.example"), &[]), Err(Fault::Host));
         assert_eq!(named(None, &["a b"]), Err(Fault::Host));
+    }
+
+    #[derive(Clone)]
+    struct Hello;
+
+    impl Service<Request<StreamBody>> for Hello {
+        type Response = Response<String>;
+        type Error = Infallible;
+        type Future = std::future::Ready<Result<Response<String>, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Request<StreamBody>) -> Self::Future {
+            std::future::ready(Ok(Response::new("hello".to_owned())))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_closes_earlier_while_a_client_waits_for_one() {
+        let (near, far) = tokio::io::duplex(1 << 20);
+        let (demand, watched) = watch::channel(Demand::Serve);
+        let server = tokio::spawn(run(near, Hello, Limits::default(), watched));
+        let (mut requests, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(far))
+            .await
+            .unwrap();
+        let client = tokio::spawn(connection);
+        let request = Request::get("https://a.example/").body(Empty::<Bytes>::new()).unwrap();
+        assert_eq!(requests.send_request(request).await.unwrap().status(), 200);
+        let began = Instant::now();
+        demand.send_replace(Demand::Hurry(Duration::from_secs(18)));
+        tokio::time::sleep(Duration::from_secs(17)).await;
+        assert!(!server.is_finished());
+        server.await.unwrap();
+        client.await.unwrap().unwrap();
+        let idle = began.elapsed();
+        assert!(idle < Duration::from_secs(20), "{idle:?}");
     }
 }

@@ -23,7 +23,7 @@ use tokio_rustls::server::TlsStream;
 use tower_service::Service;
 
 use super::connection::service_fn;
-use super::demand::Demand;
+use super::demand::{Demand, closing};
 use super::http2::StreamBody;
 use super::limits::Limits;
 use super::patience::Patient;
@@ -122,7 +122,7 @@ pub(super) async fn run<S1, B1, S2, B2>(
         biased;
         begun = timeout(limits.header_timeout, begin(stream, &tls.acceptor, &limits)) => begun,
         // No request has arrived yet.
-        () = connection::shutdown(demand.clone()) => return,
+        () = closing(demand.clone()) => return,
     };
     match begun.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
         Ok(Start::Encrypted(stream)) if stream.get_ref().1.alpn_protocol() == Some(H2) => {

@@ -47,7 +47,7 @@ struct Progress {
 #[derive(Debug)]
 pub(super) struct Activity {
     state: Mutex<State>,
-    idle_timeout: Duration,
+    header_timeout: Duration,
     abuse: Notify,
 }
 
@@ -55,8 +55,8 @@ pub(super) struct Activity {
 struct State {
     open: usize,
     has_begun: bool,
-    /// When the connection must have a request, while none is open.
-    deadline: Instant,
+    /// Since when no request is open, if none is.
+    idle_since: Instant,
     /// Requests that the client has reset, less those that were answered.
     abandoned: u32,
 }
@@ -67,19 +67,24 @@ impl Activity {
             state: Mutex::new(State {
                 open: 0,
                 has_begun: false,
-                // The first request has no request before it, so the header timeout applies instead of the idle timeout.
-                deadline: Instant::now() + limits.header_timeout,
+                idle_since: Instant::now(),
                 abandoned: 0,
             }),
-            idle_timeout: limits.idle_timeout,
+            header_timeout: limits.header_timeout,
             abuse: Notify::new(),
         }
     }
 
     /// When the connection has been idle for too long; `None` while requests are in flight.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(super) fn deadline(&self, idle_timeout: Duration) -> Option<Instant> {
         let state = self.state();
-        (state.open == 0).then_some(state.deadline)
+        // The first request has no request before it, so the header timeout applies instead of the idle timeout.
+        let timeout = if state.has_begun {
+            idle_timeout
+        } else {
+            self.header_timeout
+        };
+        (state.open == 0).then(|| state.idle_since + timeout)
     }
 
     /// Resolves when the client has reset too many requests.
@@ -102,7 +107,7 @@ impl Activity {
         let mut state = self.state();
         state.open -= 1;
         if state.open == 0 {
-            state.deadline = Instant::now() + self.idle_timeout;
+            state.idle_since = Instant::now();
         }
         if is_complete {
             state.abandoned = state.abandoned.saturating_sub(1);
@@ -372,13 +377,19 @@ mod tests {
     async fn a_connection_is_idle_while_no_stream_is_open() {
         let activity = Activity::new(&Limits::default());
         let begin = Instant::now();
-        assert_eq!(activity.deadline(), Some(begin + Duration::from_secs(10)));
+        assert_eq!(
+            activity.deadline(Duration::from_secs(75)),
+            Some(begin + Duration::from_secs(10))
+        );
         activity.opened();
         activity.opened();
         activity.closed(true);
-        assert_eq!(activity.deadline(), None);
+        assert_eq!(activity.deadline(Duration::from_secs(75)), None);
         activity.closed(true);
-        assert_eq!(activity.deadline(), Some(begin + Duration::from_secs(75)));
+        assert_eq!(
+            activity.deadline(Duration::from_secs(75)),
+            Some(begin + Duration::from_secs(75))
+        );
     }
 
     #[tokio::test]
