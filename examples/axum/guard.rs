@@ -45,7 +45,7 @@ async fn admit(service: &AgentCfg, headers: &HeaderMap, permission: Permission) 
     let entry = match service.enter(bearer.unwrap_or_default()).await {
         Ok(entry) => entry,
         Err(EntryError::Credential(error)) => return Err(refusal(&error)),
-        Err(EntryError::RateLimited(limited)) => {
+        Err(EntryError::RateLimited { limited, .. }) => {
             let wait = [(header::RETRY_AFTER, limited.retry_after_seconds().to_string())];
             let response = (StatusCode::TOO_MANY_REQUESTS, wait, limited.to_string());
             return Err((figures(&limited.status), response).into_response());

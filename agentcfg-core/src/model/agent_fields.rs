@@ -69,9 +69,15 @@ macro_rules! agent_fields {
                     $field: $presence $type as $rule,
                 )+
             }
-            examples: [{
-                $((stringify!($field)): $example,)+
-            }],
+            examples: [AgentConfig::example()],
+        }
+
+        #[cfg(feature = "schema")]
+        impl AgentConfig {
+            /// A content with a value in each field, for the examples of schemas.
+            pub(crate) fn example() -> serde_json::Value {
+                serde_json::json!({ $((stringify!($field)): $example,)+ })
+            }
         }
 
         impl Agent {

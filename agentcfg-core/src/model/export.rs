@@ -74,17 +74,7 @@ record! {
         "actor": { "type": "user", "id": "user_71" },
         "message": null,
         "restored_from": null,
-        "config": {
-            "display_name": "Release writer",
-            "role": null,
-            "description": null,
-            "agent_type": "ai",
-            "model": "gpt-5.5",
-            "color": null,
-            "persona_prompt": "You write short, factual release notes.",
-            "capabilities": [],
-            "parameters": {},
-        },
+        "config": AgentConfig::example(),
     }],
 }
 

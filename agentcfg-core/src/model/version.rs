@@ -78,17 +78,7 @@ record! {
         "message": "Shorter notes",
         "restored_from": null,
         "labels": ["production"],
-        "config": {
-            "display_name": "Release writer",
-            "role": "Technical author",
-            "description": "Turns merged changes into release notes.",
-            "agent_type": "ai",
-            "model": "gpt-5.5",
-            "color": "#7c3aed",
-            "persona_prompt": "You write short, factual release notes.",
-            "capabilities": ["writing", "changelog"],
-            "parameters": { "creativity": 0.7, "formality": 70 },
-        },
+        "config": AgentConfig::example(),
     }],
 }
 

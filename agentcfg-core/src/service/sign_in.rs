@@ -287,8 +287,8 @@ impl AgentCfg {
     pub async fn enter_browser_session(&self, cookie: &str) -> Result<Entry, EntryError> {
         let at = self.moment();
         let caller = self.identify_browser_session(cookie, at).await?;
-        let rate = self.count(&caller, at).await.into_result()?;
-        Ok(Entry { caller, rate })
+        let decision = self.count(&caller, at).await;
+        Entry::admitted(caller, decision)
     }
 
     /// Verifies the cookie of a browser session, as [`Self::authenticate`] does with a credential: no request is counted.

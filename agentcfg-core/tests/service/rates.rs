@@ -85,9 +85,10 @@ async fn a_refused_entry_counts_and_has_the_figures_too() {
         assert_eq!(entry.caller.key_workspace(), Some(workspace));
     }
     world.clock.advance_millis(58_500);
-    let Err(EntryError::RateLimited(limited)) = world.service.enter(&key.key).await else {
+    let Err(EntryError::RateLimited { limited, caller }) = world.service.enter(&key.key).await else {
         panic!("the limit is used up");
     };
+    assert_eq!(caller.actor().id, key.record.id.as_str());
     assert_eq!((limited.status.limit, limited.status.remaining), (2, 0));
     assert_eq!(limited.retry_after_seconds(), 2);
     assert_eq!(

@@ -215,17 +215,18 @@ where
         Credential::Cookie(cookie) => Box::pin(service.enter_browser_session(cookie)).await,
     };
     // The figures belong to every answer to a good credential, also to the refusal of one that used up its limit.
-    *rate = match &entry {
-        Ok(entry) => Some(entry.rate),
-        Err(EntryError::RateLimited(limited)) => Some(limited.status),
-        Err(EntryError::Credential(_)) => None,
+    let (known, figures) = match &entry {
+        Ok(entry) => (Some(&entry.caller), Some(entry.rate)),
+        Err(EntryError::RateLimited { limited, caller }) => (Some(&**caller), Some(limited.status)),
+        Err(EntryError::Credential(_)) => (None, None),
     };
-    let caller = entry?.caller;
-    if let Some(observer) = &shared.observer
+    *rate = figures;
+    if let (Some(caller), Some(observer)) = (known, &shared.observer)
         && observer.wants_caller()
     {
         *observed_caller = Some(caller.actor().id.into());
     }
+    let caller = entry?.caller;
     credential.check_origin(&head.method, headers, &shared.browser)?;
     check_needs(endpoint.route.needs, &caller)?;
 

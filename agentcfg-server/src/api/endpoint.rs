@@ -146,7 +146,7 @@ pub struct Tag {
     pub description: &'static str,
 }
 
-/// A named example, written as JSON.
+/// A named example, written as JSON. What an example of an answer leaves out is as in the example of its schema.
 #[derive(Debug, Clone, Copy)]
 pub struct Example(pub &'static str, pub &'static str);
 

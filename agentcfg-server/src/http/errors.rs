@@ -164,7 +164,7 @@ impl From<EntryError> for Failure {
     fn from(error: EntryError) -> Self {
         match error {
             EntryError::Credential(error) => error.into(),
-            EntryError::RateLimited(limited) => limited.into(),
+            EntryError::RateLimited { limited, .. } => limited.into(),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use agentcfg_tests::harness::{Run, Server, Studio, run, scratch, until};
+use serde_json::json;
 
 #[test]
 fn a_mistake_in_the_file_is_shown_with_the_line_as_it_should_be() {
@@ -224,11 +225,14 @@ fn the_access_log_names_the_caller_and_no_secret() {
         .bearer(&studio.owner)
         .header("X-Request-Id", "mine-1")
         .send();
-    let line = until("the line is there", || {
-        let log = server.stderr();
-        let line = log.lines().find(|line| line.contains("mine-1"))?;
-        Some(serde_json::from_str::<serde_json::Value>(line).unwrap())
-    });
+    let line_of = |request: &str| {
+        until("the line is there", || {
+            let log = server.stderr();
+            let line = log.lines().find(|line| line.contains(request))?;
+            Some(serde_json::from_str::<serde_json::Value>(line).unwrap())
+        })
+    };
+    let line = line_of("mine-1");
     assert_eq!(line["method"], "GET");
     assert_eq!(line["route"], "/api/agents/configs");
     assert_eq!(line["status"], answer.status);
@@ -239,6 +243,13 @@ fn the_access_log_names_the_caller_and_no_secret() {
         line["caller"].as_str().is_some_and(|caller| !caller.is_empty()),
         "{line}"
     );
+    // Also of a request over its limit, so that the owner of the key can be found.
+    let limited = studio.key_with(&json!({"rate_limit": 1}));
+    for (id, status) in [("mine-2", 200), ("mine-3", 429)] {
+        let request = server.get(&target).bearer(&limited.key).header("X-Request-Id", id);
+        request.send().expect(status);
+        assert_eq!(line_of(id)["caller"], limited.id.as_str());
+    }
     let log = server.stderr();
     assert!(!log.contains("hunter2") && !log.contains(&studio.owner), "{log}");
     let quiet = Server::builder().set("log", "debug").start();

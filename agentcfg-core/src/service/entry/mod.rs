@@ -81,6 +81,19 @@ pub struct Entry {
     pub rate: RateStatus,
 }
 
+impl Entry {
+    /// Decides on a request that was counted.
+    pub(super) fn admitted(caller: Caller, decision: RateDecision) -> Result<Self, EntryError> {
+        match decision.into_result() {
+            Ok(rate) => Ok(Self { caller, rate }),
+            Err(limited) => Err(EntryError::RateLimited {
+                limited,
+                caller: Box::new(caller),
+            }),
+        }
+    }
+}
+
 /// Why a request is not admitted.
 ///
 /// ```
@@ -90,7 +103,7 @@ pub struct Entry {
 /// match service.enter("no credential").await {
 ///     Ok(entry) => println!("{:?} may go on", entry.caller),
 ///     Err(EntryError::Credential(error)) => println!("refused: {error}"),
-///     Err(EntryError::RateLimited(limited)) => println!("again in {} s", limited.retry_after_seconds()),
+///     Err(EntryError::RateLimited { limited, .. }) => println!("again in {} s", limited.retry_after_seconds()),
 /// }
 /// # Ok(()) }) }
 /// ```
@@ -100,8 +113,13 @@ pub enum EntryError {
     #[error(transparent)]
     Credential(#[from] Error),
     /// The credential is valid and its limit is used up.
-    #[error(transparent)]
-    RateLimited(#[from] RateLimited),
+    #[error("{limited}")]
+    RateLimited {
+        /// The figures of the window, and when the next request is admitted.
+        limited: RateLimited,
+        /// Whose limit it is.
+        caller: Box<Caller>,
+    },
 }
 
 impl AgentCfg {
@@ -133,7 +151,7 @@ impl AgentCfg {
     /// assert_eq!(entry.rate.remaining, 0);
     /// service.list_agents(&entry.caller, studio.id, &Default::default()).await?;
     /// match service.enter(&key).await {
-    ///     Err(EntryError::RateLimited(limited)) => assert_eq!(limited.retry_after_seconds(), 60),
+    ///     Err(EntryError::RateLimited { limited, .. }) => assert_eq!(limited.retry_after_seconds(), 60),
     ///     other => panic!("{other:?}"),
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -150,10 +168,7 @@ impl AgentCfg {
         // Windows are in the key table unless requests are counted together with other servers.
         if !self.inner.remote_store && matches!(self.inner.counting, Counting::Here(_)) {
             match self.known_caller(credential, at, true) {
-                Some(Ok((caller, Some(decision)))) => {
-                    let rate = decision.into_result()?;
-                    return Ok(Entry { caller, rate });
-                }
+                Some(Ok((caller, Some(decision)))) => return Entry::admitted(caller, decision),
                 Some(Err(error)) => return Err(error.into()),
                 Some(Ok((_, None))) | None => {}
             }
@@ -187,8 +202,8 @@ impl AgentCfg {
             return self.enter_with_prefetch(credential, at).await;
         }
         let caller = self.identify(credential, at).await?;
-        let rate = self.count(&caller, at).await.into_result()?;
-        Ok(Entry { caller, rate })
+        let decision = self.count(&caller, at).await;
+        Entry::admitted(caller, decision)
     }
 
     /// [`Self::enter`] on a remote store: steps 3 and 5 at the same time.
@@ -216,11 +231,7 @@ impl AgentCfg {
                 (caller, decision, WorkspaceRecords::default())
             }
         };
-        let rate = decision.into_result()?;
-        Ok(Entry {
-            caller: caller.with_prefetch(Prefetch::new(at, records)),
-            rate,
-        })
+        Entry::admitted(caller.with_prefetch(Prefetch::new(at, records)), decision)
     }
 
     /// Verifies a credential, an API key or a session token, and returns its caller.

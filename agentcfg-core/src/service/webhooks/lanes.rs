@@ -28,6 +28,12 @@ struct Lane {
     waiting: AtomicUsize,
 }
 
+impl Lane {
+    fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
+    }
+}
+
 impl Default for Lane {
     fn default() -> Self {
         Self {
@@ -56,7 +62,7 @@ impl Lanes {
     /// A place for a session. When there is none, the webhook counts as waiting.
     pub(super) fn enter(&self, is_failing: bool) -> Option<OwnedSemaphorePermit> {
         let lane = self.of(is_failing);
-        let permit = Arc::clone(&lane.places).try_acquire_owned().ok();
+        let permit = lane.place();
         if permit.is_none() {
             lane.waiting.fetch_add(1, Ordering::Relaxed);
         }
@@ -85,12 +91,14 @@ impl Lanes {
         Arc::clone(&self.further).try_acquire_owned().ok()
     }
 
-    /// Moves a session to the lane that it belongs to now. False when that one is full.
+    /// Moves a session to the lane that it belongs to now. False when that one is full: the session ends, and its webhook
+    /// waits from the next tick on.
     pub(super) fn fit(&self, permit: &mut OwnedSemaphorePermit, is_failing: bool) -> bool {
-        if Arc::ptr_eq(permit.semaphore(), &self.of(is_failing).places) {
+        let lane = self.of(is_failing);
+        if Arc::ptr_eq(permit.semaphore(), &lane.places) {
             return true;
         }
-        match self.enter(is_failing) {
+        match lane.place() {
             Some(entered) => {
                 *permit = entered;
                 true

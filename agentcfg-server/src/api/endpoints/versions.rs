@@ -116,26 +116,7 @@ impl Endpoint for Get {
         "The version.",
         &[Example(
             "version",
-            r##"{
-                "agent_id": "release-writer",
-                "version": 2,
-                "created_at": "2026-11-20T10:05:41.007Z",
-                "actor": {"type": "user", "id": "user_71"},
-                "message": "Shorter notes",
-                "restored_from": null,
-                "labels": ["staging"],
-                "config": {
-                    "display_name": "Release writer",
-                    "role": "Technical author",
-                    "description": "Turns merged changes into release notes.",
-                    "agent_type": "ai",
-                    "model": "gpt-5.5",
-                    "color": "#7c3aed",
-                    "persona_prompt": "You write short, factual release notes.",
-                    "capabilities": ["writing", "changelog"],
-                    "parameters": {"creativity": 0.7, "formality": 70}
-                }
-            }"##,
+            r#"{"version": 2, "labels": ["staging"]}"#,
         )],
     );
 
@@ -224,23 +205,7 @@ impl Endpoint for RollBack {
         "The agent.",
         &[Example(
             "restored",
-            r##"{
-                "id": "0192f0a4-10bb-7e91-8c02-5d7e9f1a2b33",
-                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-                "agent_id": "release-writer",
-                "display_name": "Release writer",
-                "role": "Technical author",
-                "description": "Turns merged changes into release notes.",
-                "agent_type": "ai",
-                "model": "gpt-5.5",
-                "color": "#7c3aed",
-                "persona_prompt": "You write release notes.",
-                "capabilities": ["writing", "changelog"],
-                "parameters": {"creativity": 0.7, "formality": 70},
-                "is_active": true,
-                "created_at": "2026-11-20T09:30:00.123Z",
-                "updated_at": "2026-11-20T11:12:00.480Z"
-            }"##,
+            r#"{"persona_prompt": "You write release notes.", "updated_at": "2026-11-20T11:12:00.480Z"}"#,
         )],
     );
 

@@ -168,18 +168,29 @@ fn written(parameter: &ParameterDoc, schemas: &Schemas) -> Node {
         .with_some("example", parameter.example.map(Node::parse))
 }
 
-fn examples(examples: &[Example]) -> Option<Node> {
+fn examples(examples: &[Example], value: impl Fn(&str) -> Node) -> Option<Node> {
     let all = examples.iter().fold(Node::object(), |node, Example(name, json)| {
-        node.with(name, Node::object().with("value", Node::parse(json)))
+        node.with(name, Node::object().with("value", value(json)))
     });
     (!examples.is_empty()).then_some(all)
+}
+
+/// An example of an answer.
+pub(super) fn answer_example(shown: &Shown, json: &str, schemas: &Schemas) -> Node {
+    match (shown, Node::parse(json)) {
+        (Shown::Value(schema), example @ Node::Object(_)) => schemas.completed(*schema, example),
+        (Shown::List(schema) | Shown::Lines(schema) | Shown::Events(schema), Node::Array(items)) => {
+            Node::Array(items.into_iter().map(|item| schemas.completed(*schema, item)).collect())
+        }
+        (_, example) => example,
+    }
 }
 
 fn request_body(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Schemas) -> Option<Node> {
     let json = |schema| {
         Node::object()
             .with("schema", schema)
-            .with_some("examples", examples(endpoint.doc.bodies))
+            .with_some("examples", examples(endpoint.doc.bodies, Node::parse))
     };
     let body = |is_required: bool, description: &str, content| {
         Node::object()
@@ -264,10 +275,13 @@ fn success(endpoint: &Definition, is_counted: bool, schemas: &mut Schemas) -> No
         names.extend(["Content-Encoding", "Vary"]);
     }
     let mut headers = headers(is_counted, &names);
+    let known_examples = examples(endpoint.doc.answers, |json| {
+        answer_example(&answer.shown, json, schemas)
+    });
     let json = |schema| {
         let media_type = Node::object()
             .with("schema", schema)
-            .with_some("examples", examples(endpoint.doc.answers));
+            .with_some("examples", known_examples.clone());
         Node::object().with("application/json", media_type)
     };
     let content = match answer.shown {

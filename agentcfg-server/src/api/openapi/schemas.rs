@@ -49,6 +49,50 @@ impl Schemas {
         Node::schema(&(schema.schema)(&mut self.generator).to_value())
     }
 
+    /// An example with the members that its schema requires and it leaves out: they are those of the schema's own example.
+    pub(super) fn completed(&self, schema: Schema, example: Node) -> Node {
+        let reference = Node::schema(&(schema.schema)(&mut self.generator.clone()).to_value());
+        let own = self.definition(&reference).and_then(|definition| {
+            let examples = definition.get("examples")?;
+            Some(self.ordered(examples.items().first()?.clone(), &definition))
+        });
+        let Some(own) = own else { return example };
+        let required = own
+            .members()
+            .map(|(name, value)| (name, example.get(name).unwrap_or(value)));
+        let more = example.members().filter(|(name, _)| own.get(name).is_none());
+        required
+            .chain(more)
+            .fold(Node::object(), |node, (name, value)| node.with(name, value.clone()))
+    }
+
+    /// The members of an object that its schema requires, in the order of the schema.
+    fn ordered(&self, object: Node, definition: &Node) -> Node {
+        let Some(required) = definition.get("required") else {
+            return object;
+        };
+        required
+            .items()
+            .iter()
+            .filter_map(Node::as_str)
+            .fold(Node::object(), |node, name| {
+                let value = object.get(name).cloned().map(|value| {
+                    let property = definition.get("properties").and_then(|all| all.get(name));
+                    match property.and_then(|property| self.definition(property)) {
+                        Some(definition) => self.ordered(value, &definition),
+                        None => value,
+                    }
+                });
+                node.with_some(name, value)
+            })
+    }
+
+    /// What a reference to a component leads to.
+    fn definition(&self, schema: &Node) -> Option<Node> {
+        let name = schema.text("$ref").strip_prefix("#/components/schemas/")?;
+        self.definitions.get(name).map(Node::schema)
+    }
+
     /// What the text of a parameter may be.
     pub(super) fn shape(&self, shape: Shape) -> Node {
         match shape {
