@@ -7,8 +7,8 @@ use std::thread;
 
 use agentcfg_core::store::{Digest, Digesting};
 
-use super::CommandError;
-use super::serve::runtime;
+use super::error::CommandError;
+use super::program::runtime;
 use crate::process::backend::{
     self, Database, DatabasePlace, FileStore, TransferError, Transferred, connect_to_move, open_store,
 };

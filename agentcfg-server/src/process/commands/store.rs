@@ -13,8 +13,9 @@ use std::process::ExitCode;
 use agentcfg_core::AgentCfg;
 use agentcfg_core::vault::MasterKey;
 
-use super::serve::runtime;
-use super::{CommandError, names_directory, program};
+use super::error::CommandError;
+use super::preconditions::require_named_directory;
+use super::program::{program, runtime};
 use crate::process::backend::{
     self, BackendError, BackupError, DatabasePlace, OpenError, RestoreError, open_store, verify_backup,
 };
@@ -30,7 +31,7 @@ impl<I: IntoIterator<Item = (OsString, OsString)>> Environment for I {}
 
 pub(super) fn backup(args: &BackupArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), environment)?;
-    names_directory(&config)?;
+    require_named_directory(&config)?;
     // A running server can still save a store whose file was removed.
     let running = DataDir::open(&config.data).ok();
     let running = running.filter(|dir| !config.is_shared() && dir.socket_path().exists());
@@ -90,7 +91,7 @@ pub(super) fn restore(args: &RestoreArgs, environment: impl Environment) -> Resu
         )
         .into());
     }
-    names_directory(&config)?;
+    require_named_directory(&config)?;
     let from = &args.from;
     let input = File::open(from).map_err(|error| format!("cannot read {}: {error}", from.display()))?;
     if input.metadata()?.is_dir() {
@@ -172,7 +173,7 @@ async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, has_keys: bool, disc
 
 pub(super) fn check(args: &CheckArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), environment)?;
-    names_directory(&config)?;
+    require_named_directory(&config)?;
     let dir = directory_with_store(&config, args.data.is_some())?;
     let _lock = dir.lock()?;
     let report = backend::check(dir.store_path()).map_err(|error| match error {
