@@ -22,8 +22,9 @@ use crate::api::receive::{budget_name, read_body, read_optional_json};
 use crate::api::route::Needs;
 use crate::api::routes::{self, Resource};
 use crate::http::errors::Failure;
+use crate::http::query::Query;
 use crate::http::received_body::discard;
-use crate::http::request::{Fields, Query, REQUEST_ID};
+use crate::http::request::{Fields, REQUEST_ID};
 use crate::http::response::{Reply, complete};
 use crate::http::{Body, Cors, Disconnect};
 
