@@ -63,8 +63,8 @@ impl App {
     /// use agentcfg_server::{App, Cors, ModelCalls, CallTimeouts};
     /// use std::time::Duration;
     /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let patience = CallTimeouts { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) };
-    /// let app = app.with_model_calls(ModelCalls::new(patience)?);
+    /// let timeouts = CallTimeouts { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) };
+    /// let app = app.with_model_calls(ModelCalls::new(timeouts)?);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]

@@ -8,7 +8,7 @@ use agentcfg_core::model::UserId;
 use super::error::CommandError;
 use super::preconditions::require_local_provider;
 use super::program::runtime;
-use crate::process::backend::{DatabasePlace, connect, open_store};
+use crate::process::backend::{DatabaseLocation, connect, open_store};
 use crate::process::cli::LoginLinkArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::control::{self, Order};
@@ -18,9 +18,9 @@ pub(super) fn run(args: &LoginLinkArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
     require_local_provider(&config, "login-link")?;
     let user: UserId = args.user.parse()?;
-    if let Some(place) = DatabasePlace::of(&config) {
+    if let Some(location) = DatabaseLocation::of(&config) {
         return runtime()?.block_on(async {
-            let database = connect(&config, &place).await?;
+            let database = connect(&config, &location).await?;
             let service = AgentCfg::builder(database.store()).build();
             let printed = print(&service, &config, &user).await;
             database.close().await;
