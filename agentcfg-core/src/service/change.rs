@@ -126,7 +126,7 @@ impl<'a> Change<'a> {
     }
 
     /// Adds the change of one agent of several, and returns its fields that differ: those of the audit log and those that
-    /// the change feed adds. [`Self::tell_text`] takes those of all.
+    /// the change feed adds. [`Self::audit_text`] takes those of all.
     pub(super) fn one_agent(mut self, decided: &AgentChange) -> Result<(Self, Vec<u8>, Vec<u8>), Error> {
         let written = decided.write(self.access, self.transaction)?;
         self.transaction = written.transaction;
@@ -134,7 +134,7 @@ impl<'a> Change<'a> {
     }
 
     /// Lists these changes in the audit entry, and those that only the change feed shows.
-    pub(super) fn tell_text(mut self, changes: Vec<u8>, rebuilding: Vec<u8>) -> Self {
+    pub(super) fn audit_text(mut self, changes: Vec<u8>, rebuilding: Vec<u8>) -> Self {
         self.changes = changes;
         self.rebuilding = Some(rebuilding);
         self
@@ -156,12 +156,12 @@ impl<'a> Change<'a> {
     /// Removes the subject of the change, under the check that its version is the one that was read. The audit entry lists
     /// its fields.
     pub(super) fn remove<T: Entity + Serialize>(self, found: Stored<T>) -> Result<Self, Error> {
-        let change = self.tell(Some(&found.value), None)?.check(found.unchanged());
+        let change = self.audit_diff(Some(&found.value), None)?.check(found.unchanged());
         Ok(change.delete(found.key))
     }
 
     /// Lists these changes in the audit entry, each a name with the values before and after.
-    pub(super) fn tell_changes(mut self, changes: &Changes) -> Result<Self, Error> {
+    pub(super) fn audit_changes(mut self, changes: &Changes) -> Result<Self, Error> {
         self.changes = serde_json::to_vec(changes).map_err(records::not_written)?;
         Ok(self)
     }
@@ -179,7 +179,7 @@ impl<'a> Change<'a> {
     }
 
     /// Lists the fields in which two states differ in the audit entry.
-    pub(super) fn tell<T: Serialize>(mut self, from: Option<&T>, to: Option<&T>) -> Result<Self, Error> {
+    pub(super) fn audit_diff<T: Serialize>(mut self, from: Option<&T>, to: Option<&T>) -> Result<Self, Error> {
         let (from, to) = (from.map(Written::of).transpose()?, to.map(Written::of).transpose()?);
         self.changes = diff::changes(from.as_ref(), to.as_ref())?;
         Ok(self)

@@ -158,7 +158,7 @@ impl AgentCfg {
             provider.as_str(),
         )
         // The audit entry has the same fields as the list, so nothing that is sealed.
-        .tell(
+        .audit_diff(
             before.as_ref().map(|before| before.value.listed()).as_ref(),
             Some(&info),
         )?
@@ -233,7 +233,7 @@ impl AgentCfg {
             TargetType::ProviderKey,
             provider.as_str(),
         )
-        .tell(Some(&found.value.listed()), None)?
+        .audit_diff(Some(&found.value.listed()), None)?
         .check(found.unchanged())
         .delete(found.key)
         .delete(records::sealed_key(access.workspace(), provider));

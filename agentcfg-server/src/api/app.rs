@@ -1,5 +1,6 @@
-//! One request from its head to its response, top to bottom.
+//! The API as a service: what it is made of, and where requests enter.
 
+mod exchange;
 mod parts;
 
 use std::convert::Infallible;
@@ -7,29 +8,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use agentcfg_core::Caller;
-use agentcfg_core::model::RateStatus;
-use agentcfg_core::service::EntryError;
+use agentcfg_core::AgentCfg;
+use agentcfg_core::webhook::Transport;
 use bytes::Bytes;
 use hyper::body::Body as HttpBody;
-use hyper::header::{self, HeaderValue};
-use hyper::http::request::Parts;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Request, Response};
 
-use self::parts::Shared;
-use crate::api::call::{Call, Content, Received, Rest};
-use crate::api::credential::Credential;
-use crate::api::endpoint::{Definition, Run, serve};
-use crate::api::endpoints::{ListAgents, Proof, sign_in};
-use crate::api::observer::{Answered, Stopwatch};
-use crate::api::receive::{budget_name, read_body, read_optional_json};
-use crate::api::route::Needs;
-use crate::api::routes::{self, Resource};
-use crate::http::errors::Failure;
-use crate::http::received_body::discard;
-use crate::http::request::{Fields, Query, REQUEST_ID};
-use crate::http::response::{Reply, complete};
-use crate::http::{Body, Cors, Disconnect};
+use self::parts::{Handle, Shared};
+use crate::api::feed::Streams;
+use crate::api::model_calls::ModelCalls;
+use crate::api::observer::Observer;
+#[cfg(feature = "dashboard")]
+use crate::api::ui::Dashboard;
+use crate::http::{Body, BodyBudget, Browser, Compression, Cors};
 
 /// The API as a function from requests to responses; clones share everything.
 ///
@@ -48,12 +39,182 @@ use crate::http::{Body, Cors, Disconnect};
 /// ```
 #[derive(Clone)]
 pub struct App {
-    /// What all clones share, behind a count of the references of one connection; see [`App::for_connection`].
-    #[allow(clippy::redundant_allocation, reason = "the outer count is one connection's")]
-    shared: Arc<Arc<Shared>>,
+    shared: Handle,
 }
 
 impl App {
+    /// The API of a service. Answers are compressed for clients that accept gzip. Model calls are refused until [a proxy is
+    /// set](Self::with_model_calls).
+    ///
+    /// ```
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{App, Cors};
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let app = App::new(service, Cors::new(vec!["https://dashboard.example.com".into()]));
+    /// ```
+    pub fn new(service: AgentCfg, cors: Cors) -> Self {
+        Self::make(Shared::new(service, cors))
+    }
+
+    /// The same API, with model calls through this proxy.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{App, Cors, ModelCalls, CallTimeouts};
+    /// use std::time::Duration;
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let timeouts = CallTimeouts { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) };
+    /// let app = app.with_model_calls(ModelCalls::new(timeouts)?);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_model_calls(&self, model_calls: ModelCalls) -> Self {
+        Self::make(Shared {
+            model_calls: Some(model_calls),
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API, with tests of webhooks by this transport. Without one they are refused.
+    ///
+    /// The events themselves are sent by a [`WebhookSender`](agentcfg_core::service::WebhookSender).
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{App, Cors, WebhookTransport};
+    /// use std::sync::Arc;
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let app = app.with_webhooks(Arc::new(WebhookTransport::new(&[])?));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_webhooks(&self, transport: Arc<dyn Transport>) -> Self {
+        Self::make(Shared {
+            webhooks: Some(transport),
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API, with another budget of request bodies in flight.
+    #[must_use]
+    pub fn with_body_budget(&self, body_budget: BodyBudget) -> Self {
+        Self::make(Shared {
+            body_budget,
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API, with other limits of streams of changes. Keep a clone to [close](Streams::close) them at shutdown.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{App, Cors, Streams};
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let streams = Streams::new(200);
+    /// let app = app.with_streams(streams.clone());
+    /// // At shutdown:
+    /// streams.close();
+    /// ```
+    #[must_use]
+    pub fn with_streams(&self, streams: Streams) -> Self {
+        Self::make(Shared {
+            streams,
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API, as browsers see it: their cookies and the origin of its pages follow from that.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{App, Browser, Cors};
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let app = app.with_browser(Browser::default().public_url("https://agents.example.com")?);
+    /// # Ok::<(), agentcfg_server::InvalidPublicUrl>(())
+    /// ```
+    #[must_use]
+    pub fn with_browser(&self, browser: Browser) -> Self {
+        Self::make(Shared {
+            browser,
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API, with the web dashboard at `/` and below `/ui/`.
+    #[cfg(feature = "dashboard")]
+    #[must_use]
+    pub fn with_dashboard(&self, dashboard: Dashboard) -> Self {
+        Self::make(Shared {
+            dashboard: Some(dashboard),
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API, with answers compressed or not.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{App, Compression, Cors};
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// // A proxy in front compresses.
+    /// let app = app.with_compression(Compression::off());
+    /// ```
+    #[must_use]
+    pub fn with_compression(&self, compression: Compression) -> Self {
+        Self::make(Shared {
+            compression,
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API, with an observer of every answer.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{Answered, App, Cors, Observer};
+    /// use std::sync::Arc;
+    ///
+    /// struct Print;
+    ///
+    /// impl Observer for Print {
+    ///     fn answered(&self, answered: &Answered<'_>) {
+    ///         println!("{} {}: {}", answered.method, answered.route, answered.status);
+    ///     }
+    /// }
+    ///
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let app = app.with_observer(Arc::new(Print));
+    /// ```
+    #[must_use]
+    pub fn with_observer(&self, observer: Arc<dyn Observer>) -> Self {
+        Self::make(Shared {
+            observer: Some(observer),
+            ..self.shared.again()
+        })
+    }
+
+    /// The same API with a reference count of its own. A server with many threads makes one for each connection, since each
+    /// request counts a reference, and a count that many threads change at the same time is slow.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # use agentcfg_server::{App, Cors};
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let of_one_connection = app.for_connection();
+    /// ```
+    #[must_use]
+    pub fn for_connection(&self) -> Self {
+        Self {
+            shared: Arc::new(Arc::clone(&self.shared)),
+        }
+    }
+
+    fn make(shared: Shared) -> Self {
+        Self {
+            shared: Arc::new(Arc::new(shared)),
+        }
+    }
+
     /// Answers one request.
     ///
     /// ```
@@ -96,281 +257,8 @@ impl App {
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: std::error::Error + 'static,
     {
-        let shared = Arc::clone(&self.shared);
-        // A future is moved several times before it runs. The smaller it is the better, so that the parts stay where
-        // they are captured.
-        let (head, mut body) = request.into_parts();
-        async move {
-            let observer = shared.observer.as_deref();
-            let stopwatch = observer.map(|_| Stopwatch::start());
-            let path = head.uri.path();
-            let resource = routes::find(path);
-            let fields = Fields::of(&head.headers);
-            let request_id = fields.request_id.cloned().unwrap_or_else(|| shared.request_ids.next());
-            let mut exchange = Exchange {
-                resource,
-                head: &head,
-                fields,
-                body: &mut body,
-                rate: None,
-                by_cookie: false,
-                caller: None,
-            };
-            let mut response = match answer(&shared, &mut exchange).await {
-                Ok(reply) => {
-                    let to = (&head, &exchange.fields);
-                    reply
-                        .into_response(to, &shared.compression, exchange.rate.as_ref(), request_id)
-                        .await
-                }
-                Err(failure) => {
-                    log(&failure, &head.method, path, &request_id);
-                    let mut refusal = Box::pin(refuse(&failure, &head, exchange.body)).await;
-                    complete(refusal.headers_mut(), exchange.rate.as_ref(), request_id);
-                    refusal
-                }
-            };
-            tracing::debug!(method = %head.method, path, status = response.status().as_u16(), request_id = id_of(&response), "answered");
-            let headers = response.headers_mut();
-            if exchange.by_cookie && !headers.contains_key(header::CACHE_CONTROL) {
-                headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-            }
-            if let Some(cors) = &shared.cors {
-                cors.expose(&head.headers, headers);
-            }
-            if head.method == Method::HEAD {
-                response = without_body(response);
-            }
-            if let (Some(observer), Some(stopwatch)) = (observer, stopwatch) {
-                observer.answered(&Answered {
-                    method: &head.method,
-                    route: resource.map_or_else(|| shared.label(path), |resource| resource.template),
-                    status: response.status().as_u16(),
-                    took: stopwatch.elapsed(),
-                    request_id: id_of(&response),
-                    caller: exchange.caller.as_deref(),
-                    bytes: response.body().size_hint().exact(),
-                });
-            }
-            Ok(response)
-        }
+        exchange::exchange(Arc::clone(&self.shared), request)
     }
-}
-
-/// A request, and what is known of it besides the answer.
-struct Exchange<'a, B> {
-    resource: Option<&'static Resource>,
-    head: &'a Parts,
-    fields: Fields<'a>,
-    body: &'a mut B,
-    rate: Option<RateStatus>,
-    /// Whether the credential is a cookie: then the answer must stay out of shared caches.
-    by_cookie: bool,
-    /// The id of the caller, for an observer that wants it.
-    caller: Option<Box<str>>,
-}
-
-/// Route → credential → rate window → scope → query → membership and role, if the endpoint is guarded → body → endpoint →
-/// answer.
-async fn answer<B>(shared: &Shared, exchange: &mut Exchange<'_, B>) -> Result<Reply, Failure>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-    B::Error: std::error::Error + 'static,
-{
-    let Exchange {
-        resource,
-        head,
-        fields,
-        body,
-        rate,
-        by_cookie,
-        caller: observed_caller,
-    } = exchange;
-    let (service, headers) = (&shared.service, &head.headers);
-
-    fields.check_head(&head.method, &head.uri)?;
-    let endpoint = match resource.and_then(|resource| resource.endpoint(&head.method)) {
-        Some(endpoint) => endpoint,
-        None => {
-            let page = Box::pin(shared.page(*resource, head)).await;
-            let answered = page.unwrap_or_else(|| unrouted(*resource, shared.cors.as_ref(), head));
-            return answered.map(Reply::whole);
-        }
-    };
-
-    if let Run::Open(run) = endpoint.run {
-        return run(service).await;
-    }
-    let credential = Credential::of(
-        endpoint.route.needs,
-        fields,
-        headers,
-        &shared.browser,
-        shared.cors.as_ref(),
-    )?;
-    *by_cookie = matches!(credential, Credential::Cookie(_));
-    let entry = match credential {
-        Credential::Code => return Box::pin(redeem(shared, endpoint, head, fields, *body)).await,
-        Credential::Bearer(credential) => service.enter(credential).await,
-        Credential::Cookie(cookie) => Box::pin(service.enter_browser_session(cookie)).await,
-    };
-    // The figures belong to every answer to a good credential, also to the refusal of one that used up its limit.
-    let (known, figures) = match &entry {
-        Ok(entry) => (Some(&entry.caller), Some(entry.rate)),
-        Err(EntryError::RateLimited { limited, caller }) => (Some(&**caller), Some(limited.status)),
-        Err(EntryError::Credential(_)) => (None, None),
-    };
-    *rate = figures;
-    if let (Some(caller), Some(observer)) = (known, &shared.observer)
-        && observer.wants_caller()
-    {
-        *observed_caller = Some(caller.actor().id.into());
-    }
-    let caller = entry?.caller;
-    credential.check_origin(&head.method, headers, &shared.browser)?;
-    check_needs(endpoint.route.needs, &caller)?;
-
-    let call = Call {
-        service,
-        caller: &caller,
-        model_calls: shared.model_calls.as_ref(),
-        webhooks: shared.webhooks.as_deref(),
-        disconnect: head.extensions.get::<Disconnect>(),
-        streams: &shared.streams,
-        observer: shared.observer.as_ref(),
-        rest: Rest::new(credential, &shared.browser, head),
-    };
-    let mut received = Received {
-        uri: &head.uri,
-        query: Query::parse(head.uri.query())?,
-        headers,
-        has_if_none_match: fields.has_if_none_match,
-        body: Bytes::new(),
-    };
-    if let Some(guard) = endpoint.guard {
-        guard(&call, &received).await?;
-    }
-    fields.check_encoding()?;
-    if let (Run::SignIn, Credential::Bearer(token)) = (endpoint.run, credential) {
-        let proof = Proof::Token(&caller, token);
-        return Box::pin(sign_in(service, &shared.browser, headers, proof)).await;
-    }
-    // The share is held until the endpoint has run.
-    let name = || budget_name(&caller);
-    let _share = if matches!(endpoint.content, Content::Nothing) {
-        None
-    } else {
-        let mut share = shared.body_budget.share(&name);
-        received.body = Box::pin(read_body(endpoint, head, *body, &mut share)).await?;
-        Some(share)
-    };
-    match endpoint.run {
-        Run::ListAgents => serve::<ListAgents>(&call, &received).await,
-        Run::Called(run) => run(&call, &received).await,
-        Run::Open(run) => run(service).await,
-        Run::SignIn => Err(Failure::internal("a sign-in has no caller")),
-    }
-}
-
-/// Refuses a caller that cannot have what an endpoint needs.
-///
-/// # Errors
-///
-/// 403 for an API key where a session is needed, or without the permission.
-fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
-    match needs {
-        Needs::Nothing | Needs::Credential | Needs::Bearer => {}
-        Needs::Session | Needs::SessionOrCode | Needs::SessionUnless(..) => {
-            caller.user_id()?;
-        }
-        Needs::Permission(permission) => caller.check_scope(permission)?,
-        Needs::SessionWith(permission) => {
-            caller.user_id()?;
-            caller.check_scope(permission)?;
-        }
-    }
-    Ok(())
-}
-
-/// Signs a browser in with a login code.
-async fn redeem<B>(
-    shared: &Shared,
-    endpoint: &Definition,
-    head: &Parts,
-    fields: &Fields<'_>,
-    body: &mut B,
-) -> Result<Reply, Failure>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-    B::Error: std::error::Error + 'static,
-{
-    shared.browser.check_not_foreign(&head.headers)?;
-    fields.check_encoding()?;
-    let name = || "a login code".to_owned();
-    let mut share = shared.body_budget.share(&name);
-    let body = Box::pin(read_optional_json(endpoint, head, body, &mut share)).await?;
-    let proof = Proof::Code(&body);
-    Box::pin(sign_in(&shared.service, &shared.browser, &head.headers, proof)).await
-}
-
-/// The response to a request that failed.
-async fn refuse<B>(failure: &Failure, head: &Parts, body: &mut B) -> Response<Body>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-{
-    let mut response = failure.to_response();
-    // A client that sends `Expect: 100-continue` has not sent its body yet.
-    if head.headers.contains_key(header::EXPECT) || !discard(body).await {
-        response
-            .headers_mut()
-            .insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
-    response
-}
-
-/// The answer to a request that no endpoint has: a preflight, 405 or 404.
-fn unrouted(resource: Option<&Resource>, cors: Option<&Cors>, head: &Parts) -> Result<Response<Body>, Failure> {
-    let Some(resource) = resource else {
-        let message = "there is nothing at this path, see /openapi.json for what there is";
-        return Err(Failure::not_found(message));
-    };
-    let allowed = resource.allowed();
-    let preflight = cors.and_then(|cors| cors.preflight(&head.method, allowed, &head.headers));
-    preflight.ok_or_else(|| {
-        let message = format!("{} is not allowed here, use {allowed}", head.method);
-        Failure::method_not_allowed(message, allowed)
-    })
-}
-
-/// Logs a failure of the server, with the cause that the answer does not show.
-fn log(failure: &Failure, method: &Method, path: &str, request_id: &HeaderValue) {
-    if !failure.status.is_server_error() {
-        return;
-    }
-    let request_id = text(request_id);
-    let cause = failure.cause.as_deref().unwrap_or_default();
-    tracing::error!(%method, path, request_id, status = failure.status.as_u16(), cause, "{}", failure.message);
-}
-
-/// An identifier of a request as text: it is visible ASCII.
-fn text(request_id: &HeaderValue) -> &str {
-    request_id.to_str().unwrap_or_default()
-}
-
-/// The identifier of the request that a response answers.
-fn id_of(response: &Response<Body>) -> &str {
-    response.headers().get(REQUEST_ID).map_or("", text)
-}
-
-/// The response to `HEAD`: the fields of `GET` and no body.
-fn without_body(response: Response<Body>) -> Response<Body> {
-    let (mut head, body) = response.into_parts();
-    if let Some(length) = body.size_hint().exact()
-        && head.status != StatusCode::NOT_MODIFIED
-    {
-        head.headers.insert(header::CONTENT_LENGTH, length.into());
-    }
-    Response::from_parts(head, Body::default())
 }
 
 impl<B> tower_service::Service<Request<B>> for App

@@ -201,10 +201,11 @@ impl CodeFlow {
             .map_err(unavailable)?;
         let (status, body) = (response.status(), response.body());
         if status.is_client_error() {
-            let told: Option<Failure> = serde_json::from_slice(body).ok();
-            let told = told.map(|told| format!("{}: {}", told.error, told.error_description.unwrap_or_default()));
+            let refusal: Option<Failure> = serde_json::from_slice(body).ok();
+            let refusal =
+                refusal.map(|refusal| format!("{}: {}", refusal.error, refusal.error_description.unwrap_or_default()));
             return Err(CodeFlowError::Refused(
-                told.unwrap_or_else(|| format!("it answered {status}")),
+                refusal.unwrap_or_else(|| format!("it answered {status}")),
             ));
         }
         if !status.is_success() {

@@ -10,10 +10,10 @@ use crate::outbound::Outbound;
 /// Fetches the JWK set of a provider.
 pub(super) struct PublishedKeys {
     outbound: Outbound,
-    place: Place,
+    location: JwksLocation,
 }
 
-enum Place {
+enum JwksLocation {
     Url(Uri),
     /// What the discovery document of this issuer names. It is read each time, so that the set may move.
     Issuer(String),
@@ -24,7 +24,7 @@ impl PublishedKeys {
     pub(super) fn at(outbound: Outbound, url: &Uri) -> Self {
         Self {
             outbound,
-            place: Place::Url(url.clone()),
+            location: JwksLocation::Url(url.clone()),
         }
     }
 
@@ -32,7 +32,7 @@ impl PublishedKeys {
     pub(super) fn discovered(outbound: Outbound, issuer: &str) -> Self {
         Self {
             outbound,
-            place: Place::Issuer(issuer.to_owned()),
+            location: JwksLocation::Issuer(issuer.to_owned()),
         }
     }
 }
@@ -41,9 +41,9 @@ impl PublishedKeys {
 impl FetchJwks for PublishedKeys {
     async fn fetch(&self) -> Result<Vec<u8>, FetchError> {
         let discovered;
-        let url = match &self.place {
-            Place::Url(url) => url,
-            Place::Issuer(issuer) => {
+        let url = match &self.location {
+            JwksLocation::Url(url) => url,
+            JwksLocation::Issuer(issuer) => {
                 discovered = Discovered::of(&self.outbound, issuer).await?.jwks_uri()?;
                 &discovered
             }

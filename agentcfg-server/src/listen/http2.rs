@@ -97,18 +97,7 @@ where
             }
         }
     });
-    let connection = http2::Builder::new(streams)
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(MAX_STREAMS)
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_send_buf_size(SEND_BUFFER)
-        .max_header_list_size(MAX_HEADER_LIST)
-        .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
-        .max_local_error_reset_streams(MAX_LOCAL_RESETS)
-        .keep_alive_interval(PING_INTERVAL)
-        .keep_alive_timeout(PING_TIMEOUT)
-        .serve_connection(TokioIo::new(io), service);
+    let connection = builder(streams).serve_connection(TokioIo::new(io), service);
     let mut connection = pin!(connection);
     let mut idle_timeout = limits.idle_timeout;
     let mut alarm = pin!(sleep_until(Instant::now() + limits.header_timeout));
@@ -163,6 +152,23 @@ where
             }
         }
     }
+}
+
+/// The settings of a connection.
+fn builder(streams: Streams) -> http2::Builder<Streams> {
+    let mut builder = http2::Builder::new(streams);
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(SEND_BUFFER)
+        .max_header_list_size(MAX_HEADER_LIST)
+        .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
+        .max_local_error_reset_streams(MAX_LOCAL_RESETS)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT);
+    builder
 }
 
 /// Gives a request the form that it has in HTTP/1.1: the host in `Host`, the path alone in the URI. What the framing of

@@ -13,7 +13,7 @@ pub(super) const LINGER_TOTAL: Duration = Duration::from_secs(3);
 /// A lingering close ends early if the client sends nothing for this long.
 pub(super) const LINGER_IDLE: Duration = Duration::from_millis(500);
 
-/// How much one listener serves, and how patient it is.
+/// How much one listener serves, and its timeouts.
 ///
 /// ```
 /// use agentcfg_server::listen::Limits;

@@ -15,11 +15,11 @@ pub mod fuzzing;
 mod http2;
 mod limits;
 mod linger;
-mod patience;
 mod socket;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod write_timeout_stream;
 
 use std::convert::Infallible;
 use std::error::Error;

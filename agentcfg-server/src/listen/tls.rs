@@ -26,8 +26,8 @@ use super::connection::service_fn;
 use super::demand::{Demand, closing};
 use super::http2::StreamBody;
 use super::limits::Limits;
-use super::patience::Patient;
 use super::socket::Peer;
+use super::write_timeout_stream::WriteTimeoutStream;
 use super::{answers, connection, http2};
 
 /// HTTP/2 in ALPN (RFC 9113, section 3.2).
@@ -96,7 +96,7 @@ impl std::fmt::Debug for Tls {
 
 /// What a new connection begins with.
 enum Start {
-    Encrypted(Box<TlsStream<Patient<TcpStream>>>),
+    Encrypted(Box<TlsStream<WriteTimeoutStream<TcpStream>>>),
     /// An HTTP request without TLS.
     Plain(TcpStream),
 }
@@ -151,11 +151,11 @@ async fn begin(stream: TcpStream, acceptor: &TlsAcceptor, limits: &Limits) -> io
     if first[0].is_ascii_alphabetic() {
         return Ok(Start::Plain(stream));
     }
-    let patient = Patient::new(stream, limits.write_timeout);
-    Ok(Start::Encrypted(Box::new(acceptor.accept(patient).await?)))
+    let stream = WriteTimeoutStream::new(stream, limits.write_timeout);
+    Ok(Start::Encrypted(Box::new(acceptor.accept(stream).await?)))
 }
 
-impl Peer for TlsStream<Patient<TcpStream>> {
+impl Peer for TlsStream<WriteTimeoutStream<TcpStream>> {
     fn poll_disconnect(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match Pin::new(self).poll_fill_buf(cx) {
             Poll::Ready(Ok([]) | Err(_)) => Poll::Ready(()),

@@ -20,7 +20,7 @@ use crate::process::master_keys::{self, MasterKeyFault};
 
 /// The store in a data directory.
 pub type FileStore = RedbStore;
-pub use self::database::{Database, DatabasePlace, connect, connect_to_move};
+pub use self::database::{Database, DatabaseLocation, connect, connect_to_move};
 pub use agentcfg_core::store::redb::{BackupError, OpenError, RestoreError, Scrub, check, restore, verify_backup};
 pub use agentcfg_core::store::{TransferError, Transferred};
 
@@ -145,9 +145,9 @@ impl Backend {
     ///
     /// See [`BackendError`].
     pub async fn open(config: &Config) -> Result<Self, BackendError> {
-        if let Some(place) = DatabasePlace::of(config) {
+        if let Some(location) = DatabaseLocation::of(config) {
             let vault = master_keys::find(config, None, false)?;
-            let database = connect(config, &place).await?;
+            let database = connect(config, &location).await?;
             let limiter = SharedLimiter::new(database.windows());
             let state = limiter.state();
             return Ok(Self::Shared {
@@ -256,10 +256,10 @@ impl Backend {
     }
 
     /// The periodic task of the store.
-    pub fn keeper(&self) -> Keeper {
+    pub fn maintenance(&self) -> StoreMaintenance {
         match self {
-            Self::Embedded { store, .. } => Keeper::Embedded(Arc::clone(store)),
-            Self::Shared { database, .. } => Keeper::Shared(database.clone()),
+            Self::Embedded { store, .. } => StoreMaintenance::Embedded(Arc::clone(store)),
+            Self::Shared { database, .. } => StoreMaintenance::Shared(database.clone()),
         }
     }
 
@@ -272,17 +272,17 @@ impl Backend {
     }
 }
 
-/// The periodic task of a store; see [`Backend::keeper`].
-pub enum Keeper {
+/// The periodic task of a store; see [`Backend::maintenance`].
+pub enum StoreMaintenance {
     /// The embedded store.
     Embedded(Arc<RedbStore>),
     /// The database.
     Shared(Database),
 }
 
-impl Keeper {
+impl StoreMaintenance {
     /// Runs the periodic work of the engine, then returns whether the store answers.
-    pub async fn look_after(&self) -> bool {
+    pub async fn run(&self) -> bool {
         match self {
             Self::Embedded(store) => store.is_ready(),
             Self::Shared(database) => {

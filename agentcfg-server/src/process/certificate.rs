@@ -310,12 +310,12 @@ mod tests {
     /// A certificate for another key.
     const OTHER: &str = include_str!("../outbound/tls/ca.pem");
 
-    struct Place {
+    struct Fixture {
         dir: tempfile::TempDir,
         config: Config,
     }
 
-    impl Place {
+    impl Fixture {
         fn new(cert: &str, key: &str) -> Self {
             let dir = tempfile::tempdir().unwrap();
             let config = Config {
@@ -323,10 +323,10 @@ mod tests {
                 tls_key: Some(dir.path().join("key.pem")),
                 ..Config::default()
             };
-            let place = Self { dir, config };
-            place.put("cert.pem", cert);
-            place.put("key.pem", key);
-            place
+            let fixture = Self { dir, config };
+            fixture.put("cert.pem", cert);
+            fixture.put("key.pem", key);
+            fixture
         }
 
         /// Replaces a file, so that its inode changes.
@@ -352,42 +352,42 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_used_is_named_with_the_reason() {
         assert!(Certificate::load(&Config::default()).unwrap().is_none());
-        assert!(Place::new(CERT, KEY).load().is_ok());
-        Place::new("nothing", KEY).refused(&["tls_cert", "cert.pem", "certificate", "PEM"]);
-        Place::new(CERT, CERT).refused(&["tls_key", "key.pem", "private key"]);
-        Place::new(OTHER, KEY).refused(&["tls_key", "key.pem", "is not that of", "cert.pem"]);
+        assert!(Fixture::new(CERT, KEY).load().is_ok());
+        Fixture::new("nothing", KEY).refused(&["tls_cert", "cert.pem", "certificate", "PEM"]);
+        Fixture::new(CERT, CERT).refused(&["tls_key", "key.pem", "private key"]);
+        Fixture::new(OTHER, KEY).refused(&["tls_key", "key.pem", "is not that of", "cert.pem"]);
         let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-        Place::new(damaged, KEY).refused(&["tls_cert", "cert.pem", "cannot be used"]);
-        let place = Place::new(CERT, KEY);
-        fs::remove_file(place.dir.path().join("key.pem")).unwrap();
-        place.refused(&["tls_key", "key.pem", "cannot read"]);
-        fs::create_dir(place.dir.path().join("key.pem")).unwrap();
-        place.refused(&["tls_key", "no regular file"]);
+        Fixture::new(damaged, KEY).refused(&["tls_cert", "cert.pem", "cannot be used"]);
+        let fixture = Fixture::new(CERT, KEY);
+        fs::remove_file(fixture.dir.path().join("key.pem")).unwrap();
+        fixture.refused(&["tls_key", "key.pem", "cannot read"]);
+        fs::create_dir(fixture.dir.path().join("key.pem")).unwrap();
+        fixture.refused(&["tls_key", "no regular file"]);
     }
 
     #[test]
     fn a_key_that_others_can_read_is_refused() {
-        let place = Place::new(CERT, KEY);
-        let key = place.dir.path().join("key.pem");
+        let fixture = Fixture::new(CERT, KEY);
+        let key = fixture.dir.path().join("key.pem");
         for mode in [0o640, 0o604, 0o644, 0o660] {
             fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
-            place.refused(&["tls_key", &format!("{mode:03o}"), "chmod 600"]);
+            fixture.refused(&["tls_key", &format!("{mode:03o}"), "chmod 600"]);
         }
         fs::set_permissions(&key, fs::Permissions::from_mode(0o400)).unwrap();
-        assert!(place.load().is_ok());
+        assert!(fixture.load().is_ok());
     }
 
     #[test]
     fn renewed_files_are_taken_once_they_do_not_change_any_more() {
-        let place = Place::new(CERT, KEY);
-        let certificate = place.load().unwrap();
+        let fixture = Fixture::new(CERT, KEY);
+        let certificate = fixture.load().unwrap();
         let mut renewal = Renewal::new(Arc::clone(&certificate));
         assert!(matches!(renewal.look(), Looked::InUse));
         assert!(matches!(renewal.look(), Looked::Nothing));
         let chain = format!("{CERT}{OTHER}");
-        place.put("cert.pem", &chain);
+        fixture.put("cert.pem", &chain);
         assert!(matches!(renewal.look(), Looked::Nothing));
-        place.put("key.pem", KEY);
+        fixture.put("key.pem", KEY);
         assert!(matches!(renewal.look(), Looked::Nothing));
         assert_eq!(certificate.current().cert.len(), 1);
         assert!(matches!(renewal.look(), Looked::Taken));
@@ -397,11 +397,11 @@ mod tests {
 
     #[test]
     fn refused_files_leave_the_certificate_and_are_reported_once() {
-        let place = Place::new(CERT, KEY);
-        let certificate = place.load().unwrap();
+        let fixture = Fixture::new(CERT, KEY);
+        let certificate = fixture.load().unwrap();
         let mut renewal = Renewal::new(Arc::clone(&certificate));
         renewal.look();
-        place.put("cert.pem", OTHER);
+        fixture.put("cert.pem", OTHER);
         renewal.look();
         assert!(matches!(
             renewal.look(),
@@ -412,13 +412,13 @@ mod tests {
             .collect::<Result<_, _>>()
             .unwrap();
         assert_eq!(certificate.current().cert, expected);
-        place.put("cert.pem", CERT);
+        fixture.put("cert.pem", CERT);
         renewal.look();
         assert!(matches!(renewal.look(), Looked::InUse));
-        fs::remove_file(place.dir.path().join("cert.pem")).unwrap();
+        fs::remove_file(fixture.dir.path().join("cert.pem")).unwrap();
         renewal.look();
         assert!(matches!(renewal.look(), Looked::Refused(CertificateError::Read { .. })));
-        place.put("cert.pem", &format!("{CERT}{OTHER}"));
+        fixture.put("cert.pem", &format!("{CERT}{OTHER}"));
         renewal.look();
         assert!(matches!(renewal.look(), Looked::Taken));
     }

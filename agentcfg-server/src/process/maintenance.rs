@@ -6,7 +6,7 @@ use std::time::Duration;
 use agentcfg_core::AgentCfg;
 use agentcfg_core::service::{RewrapProgress, WebhookSender};
 
-use crate::process::backend::Keeper;
+use crate::process::backend::StoreMaintenance;
 use crate::process::master_keys::{Resealed, reseal};
 use crate::process::telemetry::Metrics;
 
@@ -109,13 +109,13 @@ async fn more_to_send() {
 /// Runs the periodic tasks: writes when keys were last used, and checks whether storage answers.
 pub(super) async fn maintain(
     service: AgentCfg,
-    keeper: Keeper,
+    store_maintenance: StoreMaintenance,
     metrics: Arc<Metrics>,
     stopped: impl Future<Output = ()>,
 ) {
     let mut stopped = std::pin::pin!(stopped);
     for round in 1_u32.. {
-        metrics.storage_ready.set(i64::from(keeper.look_after().await));
+        metrics.storage_ready.set(i64::from(store_maintenance.run().await));
         tokio::select! {
             () = &mut stopped => return,
             () = tokio::time::sleep(EVERY) => {}

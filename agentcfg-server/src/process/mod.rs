@@ -9,13 +9,13 @@ mod control;
 mod datadir;
 mod maintenance;
 mod master_keys;
-mod patrol;
 mod server;
 mod service_manager;
 #[cfg(feature = "dashboard")]
 mod sign_in;
 mod signals;
 mod start_error;
+mod store_health;
 mod telemetry;
 
 pub use cli::Cli;

@@ -27,10 +27,10 @@ use crate::process::config::Config;
 use crate::process::datadir::DataDir;
 use crate::process::maintenance::{finish_rotation, maintain, remove_deleted_workspaces, send_webhooks};
 use crate::process::master_keys;
-use crate::process::patrol::{numbers, patrol};
 #[cfg(feature = "dashboard")]
 use crate::process::sign_in;
 pub use crate::process::start_error::StartError;
+use crate::process::store_health::{check_store, numbers};
 use crate::process::telemetry::{self, AccessLog, Metrics};
 
 /// The listen backlog. Clients that connect all at once, such as after a restart, must not be refused; the system lowers the
@@ -301,10 +301,10 @@ impl Server {
         if let Some(store) = self.backend.embedded() {
             let shown = Arc::clone(&store);
             metrics.follow_store(move || numbers(&shown));
-            tasks.spawn(patrol(store, end()));
+            tasks.spawn(check_store(store, end()));
         }
-        let keeper = self.backend.keeper();
-        tasks.spawn(maintain(self.service.clone(), keeper, Arc::clone(metrics), end()));
+        let store = self.backend.maintenance();
+        tasks.spawn(maintain(self.service.clone(), store, Arc::clone(metrics), end()));
         tasks.spawn(remove_deleted_workspaces(self.service.clone(), end()));
         tasks.spawn(self.identity.clone().keep(end()));
         Ok(())

@@ -184,7 +184,7 @@ impl Decided {
         }
         change = write_set(change, workspace, self.set_name, self.set, self.joined, self.left)?;
         let mut results = Vec::with_capacity(self.agents.len());
-        let (mut told, mut rebuilt) = (diff::OfAgents::default(), diff::OfAgents::default());
+        let (mut changed, mut rebuilt) = (diff::OfAgents::default(), diff::OfAgents::default());
         for (i, agent) in self.agents.into_iter().enumerate() {
             if i % TURN == TURN - 1 {
                 tokio::task::yield_now().await;
@@ -194,7 +194,7 @@ impl Decided {
                     let (with, changes, rebuilding) = change.one_agent(&decided)?;
                     change = with;
                     let agent_id = &decided.after().agent.agent_id;
-                    told.add(agent_id, &changes)?;
+                    changed.add(agent_id, &changes)?;
                     rebuilt.add(agent_id, &rebuilding)?;
                     results.push(applied(action, decided.after(), &changes)?);
                 }
@@ -204,7 +204,7 @@ impl Decided {
                 }
             }
         }
-        Ok((change.tell_text(told.into_text(), rebuilt.into_text()), results))
+        Ok((change.audit_text(changed.into_text(), rebuilt.into_text()), results))
     }
 }
 

@@ -149,7 +149,7 @@ impl AgentCfg {
         };
         let key = records::webhook(workspace, id);
         let change = changed(&access, now, Action::WebhookCreated, id)
-            .tell(None, Some(&webhook.audited()))?
+            .audit_diff(None, Some(&webhook.audited()))?
             .check(head.unchanged)
             .check(key.absent())
             .put(key, &webhook)?
@@ -234,7 +234,7 @@ impl AgentCfg {
             }
         }
         let change = changed(&access, now, Action::WebhookUpdated, id)
-            .tell(Some(&before.audited()), Some(&after.audited()))?
+            .audit_diff(Some(&before.audited()), Some(&after.audited()))?
             .check(found.webhook.unchanged())
             .put(found.webhook.key, &after)?
             .put(records::webhook_place(id), &after.place())?;
@@ -274,7 +274,7 @@ impl AgentCfg {
         let webhook = &found.webhook.value;
         let (workspace, id) = (webhook.workspace_id, webhook.id);
         let mut change = changed(access, self.now(), Action::WebhookDeleted, id)
-            .tell(Some(&webhook.audited()), None)?
+            .audit_diff(Some(&webhook.audited()), None)?
             .check(found.webhook.unchanged())
             .check(found.state.unchanged());
         for number in kept_attempts(found.state.value.recorded) {
@@ -354,7 +354,7 @@ impl AgentCfg {
         let listed = |state: &WebhookState| webhook.clone().listed(epoch, state);
         let (was, is) = (listed(before), listed(&after));
         let change = changed(&access, self.now(), Action::WebhookReplayed, id)
-            .tell(Some(&MovedCursor::of(&was)), Some(&MovedCursor::of(&is)))?
+            .audit_diff(Some(&MovedCursor::of(&was)), Some(&MovedCursor::of(&is)))?
             .check(found.webhook.unchanged())
             .check(found.state.unchanged())
             .put(found.state.key, &after)?;

@@ -76,7 +76,7 @@ impl AgentCfg {
             ..before.clone()
         };
         let change = changed(&access, now, Action::WebhookSecretRotated, id)
-            .tell(Some(&before.audited()), Some(&after.audited()))?
+            .audit_diff(Some(&before.audited()), Some(&after.audited()))?
             .check(found.webhook.unchanged())
             .put(found.webhook.key, &after)?;
         let change = sealing.guard(change, self.entropy())?;

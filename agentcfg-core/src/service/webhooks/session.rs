@@ -444,7 +444,7 @@ impl Session {
             let actor = Actor::system("webhooks");
             let access = Access::without_membership(workspace, actor, self.webhook.unchanged());
             let change = changed(&access, now, Action::WebhookDisabled, id)
-                .tell(Some(&before.audited()), Some(&after.audited()))?
+                .audit_diff(Some(&before.audited()), Some(&after.audited()))?
                 .check(self.state.unchanged())
                 .put(self.webhook.key.clone(), &after)?
                 .put(records::webhook_place(id), &after.place())?

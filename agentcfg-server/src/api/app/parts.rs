@@ -1,4 +1,4 @@
-//! The parts of an app, and how each is set.
+//! What an app is made of, and what its requests share.
 
 use std::sync::Arc;
 
@@ -6,8 +6,6 @@ use agentcfg_core::AgentCfg;
 use agentcfg_core::webhook::Transport;
 use hyper::Response;
 use hyper::http::request::Parts;
-
-use super::App;
 
 use crate::api::docs;
 use crate::api::feed::Streams;
@@ -19,6 +17,11 @@ use crate::api::ui::{self, Dashboard};
 use crate::http::errors::Failure;
 use crate::http::request::RequestIds;
 use crate::http::{Body, BodyBudget, Browser, Compression, Cors};
+
+/// What all clones of an app share, behind a count of the references of one connection; see
+/// [`App::for_connection`](super::App::for_connection).
+#[allow(clippy::redundant_allocation, reason = "the outer count is one connection's")]
+pub(super) type Handle = Arc<Arc<Shared>>;
 
 /// What the requests of an app share.
 pub(super) struct Shared {
@@ -38,8 +41,26 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// The parts of an app that has nothing but a service.
+    pub(super) fn new(service: AgentCfg, cors: Cors) -> Self {
+        Self {
+            service,
+            cors: cors.allows_any().then_some(cors),
+            compression: Compression::on(),
+            request_ids: RequestIds::new(),
+            model_calls: None,
+            webhooks: None,
+            body_budget: BodyBudget::default(),
+            streams: Streams::default(),
+            browser: Browser::default(),
+            #[cfg(feature = "dashboard")]
+            dashboard: None,
+            observer: None,
+        }
+    }
+
     /// The same parts for another app, with a sequence of request ids of its own.
-    fn again(&self) -> Self {
+    pub(super) fn again(&self) -> Self {
         Self {
             service: self.service.clone(),
             cors: self.cors.clone(),
@@ -93,192 +114,5 @@ impl Shared {
             return ui::ROUTE;
         }
         "none"
-    }
-}
-
-impl App {
-    /// The API of a service. Answers are compressed for clients that accept gzip. Model calls are refused until [a proxy is
-    /// set](Self::with_model_calls).
-    ///
-    /// ```
-    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{App, Cors};
-    /// let service = AgentCfg::builder(MemoryStore::new()).build();
-    /// let app = App::new(service, Cors::new(vec!["https://dashboard.example.com".into()]));
-    /// ```
-    pub fn new(service: AgentCfg, cors: Cors) -> Self {
-        Self::make(Shared {
-            service,
-            cors: cors.allows_any().then_some(cors),
-            compression: Compression::on(),
-            request_ids: RequestIds::new(),
-            model_calls: None,
-            webhooks: None,
-            body_budget: BodyBudget::default(),
-            streams: Streams::default(),
-            browser: Browser::default(),
-            #[cfg(feature = "dashboard")]
-            dashboard: None,
-            observer: None,
-        })
-    }
-
-    /// The same API, with model calls through this proxy.
-    ///
-    /// ```
-    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{App, Cors, ModelCalls, CallTimeouts};
-    /// use std::time::Duration;
-    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let patience = CallTimeouts { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) };
-    /// let app = app.with_model_calls(ModelCalls::new(patience)?);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    #[must_use]
-    pub fn with_model_calls(&self, model_calls: ModelCalls) -> Self {
-        Self::make(Shared {
-            model_calls: Some(model_calls),
-            ..self.shared.again()
-        })
-    }
-
-    /// The same API, with tests of webhooks by this transport. Without one they are refused.
-    ///
-    /// The events themselves are sent by a [`WebhookSender`](agentcfg_core::service::WebhookSender).
-    ///
-    /// ```
-    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{App, Cors, WebhookTransport};
-    /// use std::sync::Arc;
-    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let app = app.with_webhooks(Arc::new(WebhookTransport::new(&[])?));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    #[must_use]
-    pub fn with_webhooks(&self, transport: Arc<dyn Transport>) -> Self {
-        Self::make(Shared {
-            webhooks: Some(transport),
-            ..self.shared.again()
-        })
-    }
-
-    /// The same API, with another budget of request bodies in flight.
-    #[must_use]
-    pub fn with_body_budget(&self, body_budget: BodyBudget) -> Self {
-        Self::make(Shared {
-            body_budget,
-            ..self.shared.again()
-        })
-    }
-
-    /// The same API, with other limits of streams of changes. Keep a clone to [close](Streams::close) them at shutdown.
-    ///
-    /// ```
-    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{App, Cors, Streams};
-    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let streams = Streams::new(200);
-    /// let app = app.with_streams(streams.clone());
-    /// // At shutdown:
-    /// streams.close();
-    /// ```
-    #[must_use]
-    pub fn with_streams(&self, streams: Streams) -> Self {
-        Self::make(Shared {
-            streams,
-            ..self.shared.again()
-        })
-    }
-
-    /// The same API, as browsers see it: their cookies and the origin of its pages follow from that.
-    ///
-    /// ```
-    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{App, Browser, Cors};
-    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let app = app.with_browser(Browser::default().public_url("https://agents.example.com")?);
-    /// # Ok::<(), agentcfg_server::InvalidPublicUrl>(())
-    /// ```
-    #[must_use]
-    pub fn with_browser(&self, browser: Browser) -> Self {
-        Self::make(Shared {
-            browser,
-            ..self.shared.again()
-        })
-    }
-
-    /// The same API, with the web dashboard at `/` and below `/ui/`.
-    #[cfg(feature = "dashboard")]
-    #[must_use]
-    pub fn with_dashboard(&self, dashboard: Dashboard) -> Self {
-        Self::make(Shared {
-            dashboard: Some(dashboard),
-            ..self.shared.again()
-        })
-    }
-
-    /// The same API, with answers compressed or not.
-    ///
-    /// ```
-    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{App, Compression, Cors};
-    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// // A proxy in front compresses.
-    /// let app = app.with_compression(Compression::off());
-    /// ```
-    #[must_use]
-    pub fn with_compression(&self, compression: Compression) -> Self {
-        Self::make(Shared {
-            compression,
-            ..self.shared.again()
-        })
-    }
-
-    /// The same API, with an observer of every answer.
-    ///
-    /// ```
-    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{Answered, App, Cors, Observer};
-    /// use std::sync::Arc;
-    ///
-    /// struct Print;
-    ///
-    /// impl Observer for Print {
-    ///     fn answered(&self, answered: &Answered<'_>) {
-    ///         println!("{} {}: {}", answered.method, answered.route, answered.status);
-    ///     }
-    /// }
-    ///
-    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let app = app.with_observer(Arc::new(Print));
-    /// ```
-    #[must_use]
-    pub fn with_observer(&self, observer: Arc<dyn Observer>) -> Self {
-        Self::make(Shared {
-            observer: Some(observer),
-            ..self.shared.again()
-        })
-    }
-
-    /// The same API with a reference count of its own. A server with many threads makes one for each connection, since each
-    /// request counts a reference, and a count that many threads change at the same time is slow.
-    ///
-    /// ```
-    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// # use agentcfg_server::{App, Cors};
-    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let of_one_connection = app.for_connection();
-    /// ```
-    #[must_use]
-    pub fn for_connection(&self) -> Self {
-        Self {
-            shared: Arc::new(Arc::clone(&self.shared)),
-        }
-    }
-
-    fn make(shared: Shared) -> Self {
-        Self {
-            shared: Arc::new(Arc::new(shared)),
-        }
     }
 }

@@ -12,7 +12,8 @@ use hyper::header::HeaderMap;
 use super::{Call, Location, ParameterDoc, Received};
 use crate::api::schema::{ReadJson, Schema};
 use crate::http::errors::Failure;
-use crate::http::request::{MAX_BODY, MAX_LONG_BODY, query_without};
+use crate::http::query::query_without;
+use crate::http::request::{MAX_BODY, MAX_LONG_BODY};
 
 /// What body an endpoint takes.
 pub trait Body: Sized + Send {

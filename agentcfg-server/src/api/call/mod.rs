@@ -23,7 +23,7 @@ use crate::api::model_calls::ModelCalls;
 use crate::api::observer::Observer;
 use crate::http::browser::Cookie;
 use crate::http::errors::Failure;
-use crate::http::request::Query;
+use crate::http::query::Query;
 use crate::http::{Browser, Disconnect};
 
 /// One request, as an endpoint sees it.

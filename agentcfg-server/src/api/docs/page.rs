@@ -3,6 +3,7 @@
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
 use super::markdown::slug;
+use crate::http::html::escape;
 
 /// The icon of the dashboard, as a URL that needs no request.
 const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' \
@@ -83,12 +84,6 @@ fn content(reference: &str) -> (Vec<Event<'_>>, Vec<Heading>) {
 }
 
 /// A text as it is written in HTML.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::new();
-    html::push_html(&mut escaped, std::iter::once(Event::Text(text.into())));
-    escaped
-}
-
 fn text_of(events: &[Event<'_>]) -> String {
     let texts = events.iter().filter_map(|event| match event {
         Event::Text(text) | Event::Code(text) => Some(&**text),
@@ -102,7 +97,7 @@ fn contents(headings: &[Heading]) -> String {
     let mut list = String::from("<ul>\n");
     let mut is_inside = false;
     for (at, heading) in headings.iter().enumerate() {
-        let link = |heading: &Heading| format!("<li><a href=\"#{}\">{}</a>", heading.id, escaped(&heading.text));
+        let link = |heading: &Heading| format!("<li><a href=\"#{}\">{}</a>", heading.id, escape(&heading.text));
         match heading.level {
             HeadingLevel::H2 => {
                 if is_inside {

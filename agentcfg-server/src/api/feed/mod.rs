@@ -3,6 +3,8 @@
 //! A stream is a position in the log of a workspace: it has no queue, and reads on when its connection takes more. The core
 //! decides with each read what the caller may see.
 
+mod jitter;
+mod opening;
 mod session;
 mod slots;
 mod stream;
@@ -10,6 +12,6 @@ mod stream;
 mod tests;
 mod text;
 
-pub use session::Opening;
+pub use opening::Opening;
 pub use slots::Streams;
 pub use stream::EventStream;

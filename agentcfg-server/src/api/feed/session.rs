@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::vec::IntoIter;
 
-use agentcfg_core::clock::{Entropy, SystemEntropy};
 use agentcfg_core::model::{ChangeEvent, StatusEvent};
 use agentcfg_core::service::{Update, Watch};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
@@ -12,23 +11,13 @@ use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::slots::{Slot, Streams};
-use super::stream::EventStream;
+use super::jitter::jitter;
+use super::slots::ObservedSlot;
 use super::text::Text;
 use crate::api::credential;
-use crate::api::observer::Observer;
-use crate::http::Disconnect;
-use crate::http::errors::Failure;
 
 /// How often a stream has a bookmark. It also shows a proxy that the connection is alive.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(15);
-
-/// How old a stream becomes, give or take [`AGE_SPREAD`]: connections move to other servers in time, and not all at once.
-const AGE: Duration = Duration::from_secs(600);
-const AGE_SPREAD: Duration = Duration::from_secs(120);
-
-/// How long a client has to take the end of its stream.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The range of `retry`, in milliseconds: clients of a server that restarts do not come back all at once.
 const RETRY_MILLIS: (u64, u64) = (1000, 5000);
@@ -36,53 +25,6 @@ const RETRY_MILLIS: (u64, u64) = (1000, 5000);
 /// A piece of a stream ends after so many bytes. It is written when the connection has room for it, so the statuses of a large
 /// workspace are not in memory as text for each of its streams, and many streams that begin at once leave room for requests.
 const PIECE: usize = 16 << 10;
-
-/// What a stream needs besides its watch.
-pub struct Opening<'a> {
-    /// The core.
-    pub service: &'a AgentCfg,
-    /// The authenticated caller.
-    pub caller: &'a Caller,
-    /// The credential of the caller's session, which is verified again; none for an API key, whose record is read again by
-    /// the core.
-    pub session: Option<credential::Session<'a>>,
-    /// The open streams.
-    pub streams: &'a Streams,
-    /// Is called for each event.
-    pub observer: Option<&'a Arc<dyn Observer>>,
-    /// Reports that the client closed the connection.
-    pub disconnect: Option<&'a Disconnect>,
-}
-
-impl Opening<'_> {
-    /// A stream of what a watch reads.
-    ///
-    /// # Errors
-    ///
-    /// 429 when there are too many streams.
-    pub fn open(self, watch: Watch) -> Result<EventStream, Failure> {
-        let actor = self.caller.actor();
-        let slot = self.streams.enter(&format!("{} {}", actor.kind, actor.id))?;
-        let now = Instant::now();
-        let ends_at = now + AGE - AGE_SPREAD + random(2 * AGE_SPREAD);
-        if let Some(disconnect) = self.disconnect {
-            disconnect.end_by((ends_at + PATIENCE).into());
-        }
-        let session = Session {
-            service: self.service.clone(),
-            user: self.session.map(|session| (self.caller.clone(), session.into_owned())),
-            watch,
-            phase: Phase::New,
-            closing: self.streams.closing(),
-            bookmark_at: now + BOOKMARK_EVERY,
-            ends_at,
-            is_live: false,
-            unsent: None,
-            place: Place::new(slot, self.observer.cloned()),
-        };
-        Ok(EventStream::new(session, self.disconnect.cloned()))
-    }
-}
 
 /// The state of one stream.
 pub(super) struct Session {
@@ -98,7 +40,7 @@ pub(super) struct Session {
     is_live: bool,
     /// What was read and is not written yet.
     unsent: Option<Unsent>,
-    place: Place,
+    slot: ObservedSlot,
 }
 
 struct Unsent {
@@ -133,6 +75,30 @@ enum Wake {
 }
 
 impl Session {
+    /// A stream of what `watch` reads, until `ends_at` or until `closing` turns true. `user` is the caller with the session token,
+    /// for callers who have one.
+    pub(super) fn new(
+        service: AgentCfg,
+        user: Option<(Caller, credential::Session<'static>)>,
+        watch: Watch,
+        closing: watch::Receiver<bool>,
+        ends_at: Instant,
+        slot: ObservedSlot,
+    ) -> Self {
+        Self {
+            service,
+            user,
+            watch,
+            phase: Phase::New,
+            closing,
+            bookmark_at: Instant::now() + BOOKMARK_EVERY,
+            ends_at,
+            is_live: false,
+            unsent: None,
+            slot,
+        }
+    }
+
     /// The next piece of text, none after the last.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         match self.phase {
@@ -147,7 +113,7 @@ impl Session {
 
     fn first(&self) -> Bytes {
         let (least, most) = RETRY_MILLIS;
-        let spread = random(Duration::from_millis(most - least));
+        let spread = jitter(Duration::from_millis(most - least));
         let mut text = Text::default();
         text.retry(least + u64::try_from(spread.as_millis()).unwrap_or_default());
         text.bookmark(self.watch.cursor());
@@ -217,7 +183,7 @@ impl Session {
             } else if let Some(event) = unsent.changes.next() {
                 text.change(&event)?;
                 if self.is_live {
-                    self.place.sent(self.watch.age_of(event.created_at));
+                    self.slot.sent(self.watch.age_of(event.created_at));
                 }
             } else {
                 break;
@@ -254,43 +220,5 @@ impl Session {
         // A reason is a string, which JSON can express.
         let _ = text.last(name, reason);
         text.into_bytes()
-    }
-}
-
-/// The place of a stream, which the observer counts.
-struct Place {
-    _slot: Slot,
-    observer: Option<Arc<dyn Observer>>,
-}
-
-impl Place {
-    fn new(slot: Slot, observer: Option<Arc<dyn Observer>>) -> Self {
-        if let Some(observer) = &observer {
-            observer.stream_opened();
-        }
-        Self { _slot: slot, observer }
-    }
-
-    fn sent(&self, lag: Duration) {
-        if let Some(observer) = &self.observer {
-            observer.event_sent(lag);
-        }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some(observer) = &self.observer {
-            observer.stream_closed();
-        }
-    }
-}
-
-/// A random time up to this one. Without randomness it is half of it, which only makes streams end together.
-fn random(most: Duration) -> Duration {
-    let mut bytes = [0; 4];
-    match SystemEntropy.fill(&mut bytes) {
-        Ok(()) => most.mul_f64(f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX)),
-        Err(_) => most / 2,
     }
 }

@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::api::observer::Observer;
 use crate::http::errors::Failure;
 
 /// Streams of one API key or user at a time.
 const PER_CALLER: u32 = 10;
 
-/// Seconds after which a refused client may try again. A place becomes free when a stream ends, of which nothing is known.
+/// Seconds after which a refused client may try again. A slot becomes free when a stream ends, of which nothing is known.
 const RETRY_AFTER: u32 = 5;
 
 /// The open streams of a server: their limits, and the signal that ends them. Clones share everything.
@@ -93,7 +95,7 @@ impl Streams {
         self.shared.closing.subscribe()
     }
 
-    /// Takes a place for a stream of this caller.
+    /// Takes a slot for a stream of this caller.
     ///
     /// # Errors
     ///
@@ -128,7 +130,7 @@ impl Streams {
     }
 }
 
-/// A place of an open stream. Dropping it frees the place.
+/// The slot of an open stream. Dropping it frees the slot.
 #[derive(Debug)]
 pub(super) struct Slot {
     shared: Arc<Shared>,
@@ -144,6 +146,36 @@ impl Drop for Slot {
             if *count == 0 {
                 open.by_caller.remove(&self.caller);
             }
+        }
+    }
+}
+
+/// A slot whose stream an observer counts.
+pub(super) struct ObservedSlot {
+    _slot: Slot,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl ObservedSlot {
+    pub(super) fn new(slot: Slot, observer: Option<Arc<dyn Observer>>) -> Self {
+        if let Some(observer) = &observer {
+            observer.stream_opened();
+        }
+        Self { _slot: slot, observer }
+    }
+
+    /// Reports an event, with the time since its commit.
+    pub(super) fn sent(&self, lag: Duration) {
+        if let Some(observer) = &self.observer {
+            observer.event_sent(lag);
+        }
+    }
+}
+
+impl Drop for ObservedSlot {
+    fn drop(&mut self) {
+        if let Some(observer) = &self.observer {
+            observer.stream_closed();
         }
     }
 }

@@ -53,7 +53,7 @@ impl Body for EventStream {
             && let Some(disconnect) = &self.disconnect
             && disconnect.poll_disconnected(cx).is_ready()
         {
-            // The place of the stream is free from here on.
+            // The slot of the stream is free from here on.
             self.next = None;
             return Poll::Ready(Some(Err(Left)));
         }

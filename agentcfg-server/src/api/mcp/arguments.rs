@@ -164,9 +164,9 @@ mod tests {
         assert!(arguments.texts("clear").is_empty());
         assert_eq!(arguments.required("agent_id"), "");
         assert_eq!(arguments.text("etag"), None);
-        let told = arguments.finish().unwrap_err();
-        let parts: Vec<&str> = told.split("; ").collect();
-        assert!(parts[0].starts_with("workspace_id must be"), "{told}");
+        let message = arguments.finish().unwrap_err();
+        let parts: Vec<&str> = message.split("; ").collect();
+        assert!(parts[0].starts_with("workspace_id must be"), "{message}");
         assert_eq!(
             &parts[1..],
             [

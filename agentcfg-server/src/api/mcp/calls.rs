@@ -6,30 +6,27 @@ use agentcfg_core::model::{
     AgentConfig, AgentFilter, AgentPatch, AgentState, AuditFilter, Message, NewAgent, Precondition, StatusReport,
     VersionSelector, VersionedAgent, WorkspaceId,
 };
-use agentcfg_core::validate::quoted;
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
-use super::message::RpcError;
-use super::object;
-use super::tools::TOOLS;
+use super::json::object;
 
 /// How many records a list has unless the call says otherwise.
 const PAGE: u64 = 100;
 const MOST: u64 = 1000;
 
-/// Why a call has no structured result: what the model is told.
-pub(super) struct Told(String);
+/// Why a call has no structured result. The model gets this text.
+pub(super) struct ToolError(pub(super) String);
 
-impl From<String> for Told {
+impl From<String> for ToolError {
     fn from(text: String) -> Self {
         Self(text)
     }
 }
 
-impl From<Error> for Told {
+impl From<Error> for ToolError {
     fn from(error: Error) -> Self {
         if matches!(error.kind(), ErrorKind::Internal | ErrorKind::Unavailable) {
             tracing::error!(?error, "a tool failed");
@@ -44,46 +41,12 @@ impl From<Error> for Told {
 }
 
 /// The structured result of a call.
-pub(super) type Outcome = Result<Map<String, Value>, Told>;
-
-/// Answers `tools/call`. What the API refuses is a result with `isError`, which the model can read.
-///
-/// # Errors
-///
-/// An unknown tool, or parameters that are not those of a call.
-pub(super) async fn call(
-    service: &AgentCfg,
-    caller: &Caller,
-    params: &Map<String, Value>,
-) -> Result<Map<String, Value>, RpcError> {
-    let name = params.get("name").and_then(Value::as_str);
-    let name = name.ok_or_else(|| RpcError::invalid_params("name is required and must be a string"))?;
-    let tool = TOOLS.iter().find(|tool| tool.name == name);
-    let tool = tool.ok_or_else(|| RpcError::invalid_params(format!("unknown tool {}", quoted(name))))?;
-    let arguments = match params.get("arguments") {
-        None | Some(Value::Null) => Ok(Map::new()),
-        Some(Value::Object(arguments)) => Ok(arguments.clone()),
-        Some(_) => Err(Told("arguments must be an object".to_owned())),
-    };
-    let tools = Tools { service, caller };
-    let outcome = match arguments {
-        Ok(arguments) => (tool.run)(&tools, Arguments::new(arguments)).await,
-        Err(told) => Err(told),
-    };
-    let text = |text: String| json!([{"type": "text", "text": text}]);
-    Ok(object(match outcome {
-        Ok(members) => {
-            let structured = Value::Object(members);
-            json!({"content": text(structured.to_string()), "structuredContent": structured, "isError": false})
-        }
-        Err(Told(why)) => json!({"content": text(why), "isError": true}),
-    }))
-}
+pub(super) type Outcome = Result<Map<String, Value>, ToolError>;
 
 /// The tools of a caller.
 pub(super) struct Tools<'a> {
-    service: &'a AgentCfg,
-    caller: &'a Caller,
+    pub(super) service: &'a AgentCfg,
+    pub(super) caller: &'a Caller,
 }
 
 impl Tools<'_> {
@@ -290,8 +253,8 @@ fn condition(etag: Option<&str>) -> Precondition {
 }
 
 /// A record without its null fields.
-fn filled<T: Serialize>(record: &T) -> Result<Map<String, Value>, Told> {
-    let value = serde_json::to_value(record).map_err(|error| Told(error.to_string()))?;
+fn filled<T: Serialize>(record: &T) -> Result<Map<String, Value>, ToolError> {
+    let value = serde_json::to_value(record).map_err(|error| ToolError(error.to_string()))?;
     let mut members = object(value);
     members.retain(|_, member| !member.is_null());
     Ok(members)
@@ -304,6 +267,6 @@ fn shown(agent: &VersionedAgent) -> Outcome {
     Ok(members)
 }
 
-fn written(body: &Map<String, Value>) -> Result<Vec<u8>, Told> {
-    serde_json::to_vec(body).map_err(|error| Told(error.to_string()))
+fn written(body: &Map<String, Value>) -> Result<Vec<u8>, ToolError> {
+    serde_json::to_vec(body).map_err(|error| ToolError(error.to_string()))
 }

@@ -7,8 +7,8 @@ use agentcfg_core::validate::{quoted, shown};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use serde_json::{Map, Value, json};
 
+use super::json::object;
 use super::message::{Era, RpcError};
-use super::object;
 
 /// Agents on each page of a list.
 const PAGE: u32 = 500;

@@ -10,7 +10,7 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::{LEGACY, MODERN, server_info};
+use super::server_info::{LEGACY, MODERN, server_info, supported_versions};
 use crate::http::Body;
 use crate::http::errors::Failure;
 
@@ -153,9 +153,8 @@ impl RpcError {
     }
 
     fn unsupported(requested: &str) -> Self {
-        let supported: Vec<_> = std::iter::once(MODERN).chain(LEGACY).collect();
         Self {
-            data: Some(json!({"supported": supported, "requested": requested})),
+            data: Some(json!({"supported": supported_versions(), "requested": requested})),
             ..Self::malformed(UNSUPPORTED_VERSION, "Unsupported protocol version")
         }
     }

@@ -6,13 +6,17 @@
 //! | `arguments.rs` | reading the arguments of a tool, all faults together |
 //! | `tools.rs`, `calls.rs` | the definitions of the tools, and what each does |
 //! | `catalogue.rs` | resources and prompts |
+//! | `server_info.rs` | revisions, capabilities and name of the server |
+//! | `json.rs` | JSON objects |
 //!
 //! A tool calls the service as an endpoint does: the same permissions, the same audit log, and the caller is the actor.
 
 mod arguments;
 mod calls;
 mod catalogue;
+mod json;
 mod message;
+mod server_info;
 mod tools;
 
 use agentcfg_core::{AgentCfg, Caller};
@@ -20,21 +24,15 @@ use bytes::Bytes;
 use hyper::Response;
 use serde_json::{Map, Value, json};
 
+use self::json::object;
 pub use self::message::Mirrored;
 use self::message::{Era, Message, Request, RpcError, Served};
+use self::server_info::{INSTRUCTIONS, LEGACY, capabilities, server_info, supported_versions};
 use crate::http::Body;
 use crate::http::errors::Failure;
 
-/// The stateless revision.
-const MODERN: &str = "2026-07-28";
-/// The revisions with a handshake, the newest first.
-const LEGACY: [&str; 2] = ["2025-11-25", "2025-06-18"];
-
 /// Milliseconds that a client may keep the list of tools, which follows from the credential.
 const TOOLS_FRESH: u64 = 60_000;
-
-const INSTRUCTIONS: &str = "Configurations, live status and prompts of the agents of a workspace. Read an agent with get_agent \
-                            before you change it, and pass its etag to update_agent.";
 
 /// Answers one message.
 ///
@@ -68,7 +66,7 @@ async fn answer(service: &AgentCfg, caller: &Caller, request: &Request) -> Resul
             let tools = tools::listed(service, caller).await?;
             Ok(Served::cached(object(json!({ "tools": tools })), TOOLS_FRESH))
         }
-        (_, "tools/call") => calls::call(service, caller, params).await.map(Served::plain),
+        (_, "tools/call") => tools::call(service, caller, params).await.map(Served::plain),
         (_, "resources/list") => catalogue::resources(service, caller, params).await.map(Served::fresh),
         (_, "resources/templates/list") => {
             one_page(params)?;
@@ -83,18 +81,9 @@ async fn answer(service: &AgentCfg, caller: &Caller, request: &Request) -> Resul
     }
 }
 
-fn capabilities() -> Value {
-    json!({"tools": {}, "resources": {}, "prompts": {}})
-}
-
-fn server_info() -> Value {
-    json!({"name": "agentcfg", "title": "agentcfg", "version": env!("CARGO_PKG_VERSION")})
-}
-
 fn discovered() -> Map<String, Value> {
-    let supported: Vec<_> = std::iter::once(MODERN).chain(LEGACY).collect();
     object(json!({
-        "supportedVersions": supported,
+        "supportedVersions": supported_versions(),
         "capabilities": capabilities(),
         "instructions": INSTRUCTIONS,
     }))
@@ -119,13 +108,5 @@ fn one_page(params: &Map<String, Value>) -> Result<(), RpcError> {
     match params.get("cursor") {
         None | Some(Value::Null) => Ok(()),
         Some(_) => Err(RpcError::invalid_params("there is no page with this cursor")),
-    }
-}
-
-/// The members of an object.
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(members) => members,
-        _ => Map::new(),
     }
 }

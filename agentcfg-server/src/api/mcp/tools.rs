@@ -1,4 +1,4 @@
-//! The definitions of the tools.
+//! The definitions of the tools, their list, and the call of one.
 //!
 //! Schemas are flat and short, because every client puts all of them into the context of its model: no references, no
 //! combinations and no unions of types. A field that is null in the API is left out.
@@ -6,6 +6,7 @@
 use std::pin::Pin;
 
 use agentcfg_core::model::{AgentConfig, AgentState, AgentType, LiveStatus, Permission};
+use agentcfg_core::validate::quoted;
 use agentcfg_core::validate::{
     MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_ENTRIES, MAX_MESSAGE, MAX_MODEL, MAX_PERSONA_PROMPT, MAX_ROLE,
     MAX_TASK_TITLE,
@@ -14,12 +15,13 @@ use agentcfg_core::{AgentCfg, Caller, Error};
 use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
-use super::calls::{Outcome, Tools};
-use super::object;
+use super::calls::{Outcome, ToolError, Tools};
+use super::json::object;
+use super::message::RpcError;
 
 /// A tool.
-pub(super) struct Tool {
-    pub(super) name: &'static str,
+struct Tool {
+    name: &'static str,
     title: &'static str,
     description: &'static str,
     /// What the credential must be able to do.
@@ -28,7 +30,7 @@ pub(super) struct Tool {
     input: fn() -> Value,
     required: &'static [&'static str],
     output: fn() -> Value,
-    pub(super) run: Run,
+    run: Run,
 }
 
 /// The method that a call runs.
@@ -60,7 +62,7 @@ impl Effect {
 }
 
 /// All tools, in the order of the list.
-pub(super) const TOOLS: &[Tool] = &[
+const TOOLS: &[Tool] = &[
     Tool {
         name: "list_agents",
         title: "List agents",
@@ -324,6 +326,40 @@ pub(super) async fn listed(service: &AgentCfg, caller: &Caller) -> Result<Vec<Va
     };
     let tools = TOOLS.iter().filter(|tool| may(tool.permission));
     Ok(tools.map(Tool::shown).collect())
+}
+
+/// Answers `tools/call`. What the API refuses is a result with `isError`, which the model can read.
+///
+/// # Errors
+///
+/// An unknown tool, or parameters that are not those of a call.
+pub(super) async fn call(
+    service: &AgentCfg,
+    caller: &Caller,
+    params: &Map<String, Value>,
+) -> Result<Map<String, Value>, RpcError> {
+    let name = params.get("name").and_then(Value::as_str);
+    let name = name.ok_or_else(|| RpcError::invalid_params("name is required and must be a string"))?;
+    let tool = TOOLS.iter().find(|tool| tool.name == name);
+    let tool = tool.ok_or_else(|| RpcError::invalid_params(format!("unknown tool {}", quoted(name))))?;
+    let arguments = match params.get("arguments") {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(arguments)) => Ok(arguments.clone()),
+        Some(_) => Err(ToolError("arguments must be an object".to_owned())),
+    };
+    let tools = Tools { service, caller };
+    let outcome = match arguments {
+        Ok(arguments) => (tool.run)(&tools, Arguments::new(arguments)).await,
+        Err(error) => Err(error),
+    };
+    let text = |text: String| json!([{"type": "text", "text": text}]);
+    Ok(object(match outcome {
+        Ok(members) => {
+            let structured = Value::Object(members);
+            json!({"content": text(structured.to_string()), "structuredContent": structured, "isError": false})
+        }
+        Err(ToolError(why)) => json!({"content": text(why), "isError": true}),
+    }))
 }
 
 #[cfg(test)]

@@ -23,17 +23,17 @@ pub struct Draft {
     requested_model: Option<String>,
     is_object: bool,
     /// Where the model goes, when the body names none.
-    model: Option<Place>,
+    model: Option<InsertionPoint>,
     /// Where the persona goes, when the body has none.
-    persona: Option<Place>,
+    persona: Option<InsertionPoint>,
     /// Where new members go: behind the opening brace.
     opening: usize,
     is_empty: bool,
 }
 
-/// A place for something that is missing.
+/// Where something that is missing is inserted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum InsertionPoint {
     /// The member of this name, which is not there.
     Member(&'static str),
     /// A value that counts as absent: null or the empty string.
@@ -97,37 +97,37 @@ impl Draft {
     /// The body with the agent's model and persona where it has none of its own.
     pub fn fill(self, model: Option<&str>, persona: Option<&str>) -> Bytes {
         let mut pieces: SmallVec<[Piece<'_>; 2]> = SmallVec::new();
-        for (place, text) in [(&self.model, model), (&self.persona, persona)] {
-            if let (Some(place), Some(text)) = (place, text) {
-                pieces.push(Piece { place, text });
+        for (at, text) in [(&self.model, model), (&self.persona, persona)] {
+            if let (Some(at), Some(text)) = (at, text) {
+                pieces.push(Piece { at, text });
             }
         }
         if pieces.is_empty() {
             return self.body;
         }
         // A stable order: of two new members, the model is the first.
-        pieces.sort_by_key(|piece| self.range(piece.place).start);
+        pieces.sort_by_key(|piece| self.range(piece.at).start);
         // Of what is added, the text is the most, and few of its characters are escaped.
         let added: usize = pieces.iter().map(|piece| piece.text.len() + MEMBER).sum();
         let mut filled = Vec::with_capacity(self.body.len() + added);
         let mut copied = 0;
         let mut members = pieces
             .iter()
-            .filter(|piece| matches!(piece.place, Place::Member(_)))
+            .filter(|piece| matches!(piece.at, InsertionPoint::Member(_)))
             .count();
         for piece in &pieces {
-            let range = self.range(piece.place);
+            let range = self.range(piece.at);
             filled.extend_from_slice(&self.body[copied..range.start]);
             copied = range.end;
-            let (before, after) = match piece.place {
-                Place::Blank(_) => ("", ""),
-                Place::Member(name) => {
+            let (before, after) = match piece.at {
+                InsertionPoint::Blank(_) => ("", ""),
+                InsertionPoint::Member(name) => {
                     members -= 1;
                     filled.push(b'"');
                     filled.extend_from_slice(name.as_bytes());
                     ("\":", if members > 0 || !self.is_empty { "," } else { "" })
                 }
-                Place::Message { is_only, .. } => {
+                InsertionPoint::Message { is_only, .. } => {
                     let after = if *is_only { "}" } else { "}," };
                     (r#"{"role":"system","content":"#, after)
                 }
@@ -142,18 +142,18 @@ impl Draft {
     }
 
     /// What a piece replaces: nothing, where it is inserted.
-    fn range(&self, place: &Place) -> Range<usize> {
-        match place {
-            Place::Member(_) => self.opening..self.opening,
-            Place::Blank(range) => range.clone(),
-            Place::Message { at, .. } => *at..*at,
+    fn range(&self, point: &InsertionPoint) -> Range<usize> {
+        match point {
+            InsertionPoint::Member(_) => self.opening..self.opening,
+            InsertionPoint::Blank(range) => range.clone(),
+            InsertionPoint::Message { at, .. } => *at..*at,
         }
     }
 }
 
-/// A text for a place.
+/// A text, and where it is inserted.
 struct Piece<'a> {
-    place: &'a Place,
+    at: &'a InsertionPoint,
     text: &'a str,
 }
 
@@ -171,20 +171,20 @@ struct Members<'a> {
     twice: Option<&'static str>,
 }
 
-/// The place of a member that is absent or counts as absent.
-fn missing(text: &str, name: &'static str, value: Option<&RawValue>) -> Option<Place> {
+/// The insertion point of a member that is absent or counts as absent.
+fn missing(text: &str, name: &'static str, value: Option<&RawValue>) -> Option<InsertionPoint> {
     match value {
-        None => Some(Place::Member(name)),
-        Some(value) if matches!(value.get(), "null" | "\"\"") => Some(Place::Blank(range(text, value))),
+        None => Some(InsertionPoint::Member(name)),
+        Some(value) if matches!(value.get(), "null" | "\"\"") => Some(InsertionPoint::Blank(range(text, value))),
         Some(_) => None,
     }
 }
 
-/// The place before the first message, unless one gives instructions already.
-fn first_message(text: &str, list: &RawValue) -> Option<Place> {
+/// The insertion point before the first message, unless one gives instructions already.
+fn first_message(text: &str, list: &RawValue) -> Option<InsertionPoint> {
     let mut reader = serde_json::Deserializer::from_str(list.get());
     let messages = reader.deserialize_seq(Messages).ok()?;
-    (!messages.instruct).then(|| Place::Message {
+    (!messages.instruct).then(|| InsertionPoint::Message {
         at: range(text, list).start + 1,
         is_only: messages.is_empty,
     })

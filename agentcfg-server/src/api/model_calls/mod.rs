@@ -30,7 +30,7 @@ use crate::outbound::{Options, Outbound, OutboundError};
 /// ```
 /// use agentcfg_server::CallTimeouts;
 /// use std::time::Duration;
-/// let patience = CallTimeouts { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) };
+/// let timeouts = CallTimeouts { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) };
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallTimeouts {

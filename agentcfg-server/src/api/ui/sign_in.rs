@@ -18,8 +18,8 @@ use sha2::{Digest, Sha256};
 
 use crate::http::browser::Cookie;
 use crate::http::errors::Failure;
-use crate::http::request::Query;
-use crate::http::{Body, Browser};
+use crate::http::query::Query;
+use crate::http::{Body, Browser, html};
 
 /// Characters of each random text: 256 bits.
 const RANDOM: usize = 43;
@@ -156,8 +156,8 @@ pub(super) async fn finish(
         return Err(again());
     }
     if let Some(error) = query.get("error") {
-        let told = query.get("error_description").unwrap_or_default();
-        return Err(SignInError::Refused(format!("{error}: {told}")).into());
+        let description = query.get("error_description").unwrap_or_default();
+        return Err(SignInError::Refused(format!("{error}: {description}")).into());
     }
     let code = query
         .get("code")
@@ -201,7 +201,7 @@ pub(super) fn page(title: &str, text: &str, next: Option<&str>) -> Response<Body
     let next = next.map_or_else(String::new, |next| {
         format!("<meta http-equiv=\"refresh\" content=\"0; url={next}\">")
     });
-    let (title, text) = (escaped(title), escaped(text));
+    let (title, text) = (html::escape(title), html::escape(text));
     let html = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">{next}<title>{title}</title>\
          <link rel=\"icon\" href=\"icon.svg\" type=\"image/svg+xml\"><link rel=\"stylesheet\" href=\"app.css\"></head>\
@@ -213,20 +213,6 @@ pub(super) fn page(title: &str, text: &str, next: Option<&str>) -> Response<Body
         HeaderValue::from_static("text/html; charset=utf-8"),
     );
     response
-}
-
-fn escaped(text: &str) -> String {
-    text.chars()
-        .fold(String::with_capacity(text.len()), |mut escaped, character| {
-            match character {
-                '&' => escaped.push_str("&amp;"),
-                '<' => escaped.push_str("&lt;"),
-                '>' => escaped.push_str("&gt;"),
-                '"' => escaped.push_str("&quot;"),
-                other => escaped.push(other),
-            }
-            escaped
-        })
 }
 
 #[cfg(test)]
@@ -256,10 +242,5 @@ mod tests {
         let html = body.collect().await.unwrap().to_bytes();
         let html = std::str::from_utf8(&html).unwrap();
         assert!(html.contains("<link rel=\"icon\" href=\"icon.svg\""), "{html}");
-    }
-
-    #[test]
-    fn texts_are_escaped() {
-        assert_eq!(escaped("<a href=\"x\">&"), "&lt;a href=&quot;x&quot;&gt;&amp;");
     }
 }

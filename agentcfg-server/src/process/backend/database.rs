@@ -22,14 +22,14 @@ pub enum Database {
 
 /// Which database a store is in.
 #[derive(Debug, Clone)]
-pub enum DatabasePlace {
+pub enum DatabaseLocation {
     /// The database of this URL.
     Postgres(Secret),
     /// The etcd cluster with these members.
     Etcd(String),
 }
 
-impl DatabasePlace {
+impl DatabaseLocation {
     /// The database that the configuration names, if it names one.
     pub fn of(config: &Config) -> Option<Self> {
         let url = config.database_url.clone().map(Self::Postgres);
@@ -77,9 +77,11 @@ impl DatabasePlace {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return Ok(Some(Self::Postgres(Secret::new(text))));
         }
-        let place = Self::of(config);
-        match (text, place) {
-            ("postgres", Some(place @ Self::Postgres(_))) | ("etcd", Some(place @ Self::Etcd(_))) => Ok(Some(place)),
+        let location = Self::of(config);
+        match (text, location) {
+            ("postgres", Some(location @ Self::Postgres(_))) | ("etcd", Some(location @ Self::Etcd(_))) => {
+                Ok(Some(location))
+            }
             ("postgres", _) => {
                 Err("`postgres` means the URL in database_url (AGENTCFG_DATABASE_URL or _FILE), and there is none")
             }
@@ -174,13 +176,13 @@ impl Database {
 /// # Errors
 ///
 /// [`BackendError::Database`] or [`BackendError::Cluster`] with the way out.
-pub async fn connect(config: &Config, place: &DatabasePlace) -> Result<Database, BackendError> {
-    Ok(match place {
-        DatabasePlace::Postgres(url) => {
+pub async fn connect(config: &Config, location: &DatabaseLocation) -> Result<Database, BackendError> {
+    Ok(match location {
+        DatabaseLocation::Postgres(url) => {
             let store = PostgresStore::connect(&database_options(config, url)).await?;
             Database::Postgres(Arc::new(store))
         }
-        DatabasePlace::Etcd(endpoints) => {
+        DatabaseLocation::Etcd(endpoints) => {
             let store = EtcdStore::connect(&cluster_options(config, endpoints)).await?;
             Database::Etcd(Arc::new(store))
         }
@@ -192,10 +194,10 @@ pub async fn connect(config: &Config, place: &DatabasePlace) -> Result<Database,
 /// # Errors
 ///
 /// As [`connect`].
-pub async fn connect_to_move(config: &Config, place: &DatabasePlace) -> Result<Database, BackendError> {
-    match place {
-        DatabasePlace::Postgres(_) => connect(config, place).await,
-        DatabasePlace::Etcd(endpoints) => {
+pub async fn connect_to_move(config: &Config, location: &DatabaseLocation) -> Result<Database, BackendError> {
+    match location {
+        DatabaseLocation::Postgres(_) => connect(config, location).await,
+        DatabaseLocation::Etcd(endpoints) => {
             let store = EtcdStore::connect_to_import(&cluster_options(config, endpoints)).await?;
             Ok(Database::Etcd(Arc::new(store)))
         }

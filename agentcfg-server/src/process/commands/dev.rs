@@ -9,8 +9,10 @@ use agentcfg_core::model::{AgentFilter, AgentState, Environment, NewApiKey, NewW
 use agentcfg_core::session::SESSION_SECONDS;
 use zeroize::Zeroizing;
 
-use super::serve::{announce, runtime};
-use super::{CommandError, issues_tokens, program};
+use super::error::CommandError;
+use super::preconditions::require_local_provider;
+use super::program::{program, runtime};
+use super::serve::announce;
 use crate::process::cli::DevArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::server::{self, Server};
@@ -21,7 +23,7 @@ const USER: &str = "dev";
 
 pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
     let mut config = Config::load(Flags::from(args), std::env::vars_os())?;
-    issues_tokens(&config, "dev")?;
+    require_local_provider(&config, "dev")?;
     // The user of a trial may change plans as well.
     config.operators.push(USER.to_owned());
     telemetry::init(&config)?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 
-use super::CommandError;
+use super::error::CommandError;
 use crate::process::cli::{Cli, CompletionsArgs, ManArgs};
 
 /// The name of the program, and of its files.

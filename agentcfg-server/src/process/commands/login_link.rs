@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use agentcfg_core::AgentCfg;
 use agentcfg_core::model::UserId;
 
-use super::serve::runtime;
-use super::{CommandError, issues_tokens};
-use crate::process::backend::{DatabasePlace, connect, open_store};
+use super::error::CommandError;
+use super::preconditions::require_local_provider;
+use super::program::runtime;
+use crate::process::backend::{DatabaseLocation, connect, open_store};
 use crate::process::cli::LoginLinkArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::control::{self, Order};
@@ -15,11 +16,11 @@ use crate::process::datadir::{DataDir, DataDirError};
 
 pub(super) fn run(args: &LoginLinkArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
-    issues_tokens(&config, "login-link")?;
+    require_local_provider(&config, "login-link")?;
     let user: UserId = args.user.parse()?;
-    if let Some(place) = DatabasePlace::of(&config) {
+    if let Some(location) = DatabaseLocation::of(&config) {
         return runtime()?.block_on(async {
-            let database = connect(&config, &place).await?;
+            let database = connect(&config, &location).await?;
             let service = AgentCfg::builder(database.store()).build();
             let printed = print(&service, &config, &user).await;
             database.close().await;

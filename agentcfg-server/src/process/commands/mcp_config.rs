@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::CommandError;
+use super::error::CommandError;
 use crate::process::cli::{McpClient, McpConfigArgs};
 use crate::process::config::{Config, Flags};
 

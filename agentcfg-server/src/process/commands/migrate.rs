@@ -7,19 +7,19 @@ use std::thread;
 
 use agentcfg_core::store::{Digest, Digesting};
 
-use super::CommandError;
-use super::serve::runtime;
+use super::error::CommandError;
+use super::program::runtime;
 use crate::process::backend::{
-    self, Database, DatabasePlace, FileStore, TransferError, Transferred, connect_to_move, open_store,
+    self, Database, DatabaseLocation, FileStore, TransferError, Transferred, connect_to_move, open_store,
 };
 use crate::process::cli::MigrateArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::datadir::{DataDir, DataDirError, DataLock};
 
 /// Where a store is.
-enum Place {
+enum Location {
     Directory(PathBuf),
-    Database(DatabasePlace),
+    Database(DatabaseLocation),
 }
 
 pub(super) fn run(args: &MigrateArgs) -> Result<ExitCode, CommandError> {
@@ -28,27 +28,27 @@ pub(super) fn run(args: &MigrateArgs) -> Result<ExitCode, CommandError> {
         database_pool_size: 1,
         ..Config::load(Flags::from(args), std::env::vars_os())?
     };
-    let places = (place(&args.from, &config)?, place(&args.to, &config)?);
+    let locations = (location(&args.from, &config)?, location(&args.to, &config)?);
     runtime()?.block_on(async {
-        match places {
-            (Place::Directory(from), Place::Database(to)) => into_database(&from, &to, &config).await,
-            (Place::Database(from), Place::Directory(to)) => into_directory(&from, &to, &config).await,
-            (Place::Directory(_), Place::Directory(_)) => {
+        match locations {
+            (Location::Directory(from), Location::Database(to)) => into_database(&from, &to, &config).await,
+            (Location::Database(from), Location::Directory(to)) => into_directory(&from, &to, &config).await,
+            (Location::Directory(_), Location::Directory(_)) => {
                 Err("both are directories; use `agentcfg-server backup` and `restore`".into())
             }
-            (Place::Database(_), Place::Database(_)) => {
+            (Location::Database(_), Location::Database(_)) => {
                 Err("both are databases; move from one into a data directory, and from there into the other one".into())
             }
         }
     })
 }
 
-fn place(text: &str, config: &Config) -> Result<Place, CommandError> {
-    let database = DatabasePlace::named(text, config)?;
-    Ok(database.map_or_else(|| Place::Directory(text.into()), Place::Database))
+fn location(text: &str, config: &Config) -> Result<Location, CommandError> {
+    let database = DatabaseLocation::named(text, config)?;
+    Ok(database.map_or_else(|| Location::Directory(text.into()), Location::Database))
 }
 
-async fn into_database(from: &Path, to: &DatabasePlace, config: &Config) -> Result<ExitCode, CommandError> {
+async fn into_database(from: &Path, to: &DatabaseLocation, config: &Config) -> Result<ExitCode, CommandError> {
     let (lock, store) = open_source(from, config)?;
     let database = connect_to_move(config, to).await?;
     let filled = fill_database(&database, store, (from, to)).await;
@@ -60,7 +60,7 @@ async fn into_database(from: &Path, to: &DatabasePlace, config: &Config) -> Resu
 async fn fill_database(
     database: &Database,
     store: FileStore,
-    (from, to): (&Path, &DatabasePlace),
+    (from, to): (&Path, &DatabaseLocation),
 ) -> Result<ExitCode, CommandError> {
     let digest = digest(&store)?;
     database.require_unused().await?;
@@ -102,7 +102,7 @@ async fn fill_database(
     done("moved into the database", &moved)
 }
 
-async fn into_directory(from: &DatabasePlace, to: &Path, config: &Config) -> Result<ExitCode, CommandError> {
+async fn into_directory(from: &DatabaseLocation, to: &Path, config: &Config) -> Result<ExitCode, CommandError> {
     let database = connect_to_move(config, from).await?;
     let filled = fill_directory(&database, to, config).await;
     database.close().await;

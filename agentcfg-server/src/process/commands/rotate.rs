@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use agentcfg_core::AgentCfg;
 
-use super::serve::runtime;
-use super::{CommandError, names_directory};
+use super::error::CommandError;
+use super::preconditions::require_named_directory;
+use super::program::runtime;
 use crate::process::backend::open_store;
 use crate::process::cli::RotateArgs;
 use crate::process::config::{Config, Flags};
@@ -18,7 +19,7 @@ pub(super) fn run(args: &RotateArgs) -> Result<ExitCode, CommandError> {
     if !config.master_keys.is_empty() {
         return Err(MasterKeyFault::FromConfiguration.into());
     }
-    names_directory(&config)?;
+    require_named_directory(&config)?;
     let dir = DataDir::open(&config.data)?;
     dir.require_store()?;
     let drop_old = args.drop_old;

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::{CommandError, program};
+use super::error::CommandError;
+use super::program::{program, runtime};
 use crate::process::cli::ServeArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::server::{self, Server};
@@ -79,9 +80,4 @@ fn introduce(server: &Server, data: &Path) {
          Back up with: {program} backup --data {data} --out FILE\n\
          Stop with Ctrl-C or SIGTERM."
     );
-}
-
-/// The runtime of the server: a worker for each core.
-pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }

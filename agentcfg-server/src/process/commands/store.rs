@@ -13,10 +13,11 @@ use std::process::ExitCode;
 use agentcfg_core::AgentCfg;
 use agentcfg_core::vault::MasterKey;
 
-use super::serve::runtime;
-use super::{CommandError, names_directory, program};
+use super::error::CommandError;
+use super::preconditions::require_named_directory;
+use super::program::{program, runtime};
 use crate::process::backend::{
-    self, BackendError, BackupError, DatabasePlace, OpenError, RestoreError, open_store, verify_backup,
+    self, BackendError, BackupError, DatabaseLocation, OpenError, RestoreError, open_store, verify_backup,
 };
 use crate::process::cli::{BackupArgs, CheckArgs, RestoreArgs};
 use crate::process::config::{Config, Flags};
@@ -30,7 +31,7 @@ impl<I: IntoIterator<Item = (OsString, OsString)>> Environment for I {}
 
 pub(super) fn backup(args: &BackupArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), environment)?;
-    names_directory(&config)?;
+    require_named_directory(&config)?;
     // A running server can still save a store whose file was removed.
     let running = DataDir::open(&config.data).ok();
     let running = running.filter(|dir| !config.is_shared() && dir.socket_path().exists());
@@ -82,15 +83,15 @@ fn check_hint(dir: &DataDir) -> String {
 
 pub(super) fn restore(args: &RestoreArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), environment)?;
-    if let Some(place) = DatabasePlace::of(&config) {
+    if let Some(location) = DatabaseLocation::of(&config) {
         return Err(format!(
             "{}, and restore fills a data directory: {}",
-            place.is_set(),
-            place.other_tools()
+            location.is_set(),
+            location.other_tools()
         )
         .into());
     }
-    names_directory(&config)?;
+    require_named_directory(&config)?;
     let from = &args.from;
     let input = File::open(from).map_err(|error| format!("cannot read {}: {error}", from.display()))?;
     if input.metadata()?.is_dir() {
@@ -172,7 +173,7 @@ async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, has_keys: bool, disc
 
 pub(super) fn check(args: &CheckArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), environment)?;
-    names_directory(&config)?;
+    require_named_directory(&config)?;
     let dir = directory_with_store(&config, args.data.is_some())?;
     let _lock = dir.lock()?;
     let report = backend::check(dir.store_path()).map_err(|error| match error {
@@ -216,14 +217,14 @@ pub(super) fn check(args: &CheckArgs, environment: impl Environment) -> Result<E
 /// a directory that has one, such as from before a migration.
 fn directory_with_store(config: &Config, is_named: bool) -> Result<DataDir, CommandError> {
     let dir = DataDir::open(&config.data).and_then(|dir| dir.require_store().map(|()| dir));
-    match (dir, DatabasePlace::of(config)) {
+    match (dir, DatabaseLocation::of(config)) {
         (Ok(dir), None) => Ok(dir),
         (Ok(dir), Some(_)) if is_named => Ok(dir),
         (Err(error), None) => Err(error.into()),
-        (Err(error), Some(place)) if is_named => {
-            Err(format!("{error}; {}, and {}", place.is_set(), place.other_tools()).into())
+        (Err(error), Some(location)) if is_named => {
+            Err(format!("{error}; {}, and {}", location.is_set(), location.other_tools()).into())
         }
-        (_, Some(place)) => Err(format!("{}, and {}", place.is_set(), place.other_tools()).into()),
+        (_, Some(location)) => Err(format!("{}, and {}", location.is_set(), location.other_tools()).into()),
     }
 }
 

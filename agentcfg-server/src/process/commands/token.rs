@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use agentcfg_core::clock::{Clock, SystemClock};
 
-use super::{CommandError, issues_tokens};
+use super::error::CommandError;
+use super::preconditions::require_local_provider;
 use crate::process::cli::TokenArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::datadir::DataDir;
@@ -12,7 +13,7 @@ use crate::process::server::local_sessions;
 
 pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
-    issues_tokens(&config, "token")?;
+    require_local_provider(&config, "token")?;
     // With a database there is no data directory, and the secret is in the configuration.
     let dir = match config.is_shared() {
         true => None,

@@ -9,8 +9,11 @@ use std::path::Path;
 use agentcfg_core::validate::nearest as nearest_name;
 use toml::de::{DeTable, DeValue};
 
+use super::error::ConfigError;
+use super::flags::Flags;
+use super::mistakes;
+use super::settings::{Config, SETTINGS, Setting};
 use super::value::Value;
-use super::{Config, ConfigError, Flags, SETTINGS, Setting, mistakes};
 
 const PREFIX: &str = "AGENTCFG_";
 const FILE_SUFFIX: &str = "_FILE";
@@ -36,14 +39,12 @@ pub(super) fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsStri
     if layers.problems.is_empty()
         && let Err(error) = layers.config.provider()
     {
-        layers.problems = error.problems;
+        layers.problems = error.problems().to_vec();
     }
     if layers.problems.is_empty() {
         Ok(layers.config)
     } else {
-        Err(ConfigError {
-            problems: layers.problems,
-        })
+        Err(ConfigError::new(layers.problems))
     }
 }
 
@@ -77,14 +78,14 @@ impl Layers {
                 return self.problems.push(format!("{shown}:{line}: {message}"));
             }
         };
-        let is_secret = |key: &str| find(key).is_some_and(|setting| setting.secret);
+        let is_secret = |key: &str| Setting::find(key).is_some_and(|setting| setting.secret);
         if let Some((key, _)) = table.iter().find(|(key, _)| is_secret(key.get_ref())) {
             self.warn_if_open(key.get_ref(), path);
         }
         for (key, value) in &table {
             let name = key.get_ref().as_ref();
             let place = format!("{shown}:{}", line_of(&text, key.span().start));
-            match find(name) {
+            match Setting::find(name) {
                 None if matches!(value.get_ref(), DeValue::Table(_)) => self.problems.push(format!(
                     "unknown setting {name} ({place}): [{name}] is a table, and settings are in none; write its keys above all tables, such as {}",
                     "listen = \"127.0.0.1:7420\""
@@ -114,9 +115,9 @@ impl Layers {
                 self.problems.push(unknown_variable(variable, key));
                 continue;
             };
-            if let Some(setting) = find(&name) {
+            if let Some(setting) = Setting::find(&name) {
                 self.variable(setting, variable, value);
-            } else if let Some(setting) = name.strip_suffix("_file").and_then(find).filter(|s| s.secret) {
+            } else if let Some(setting) = name.strip_suffix("_file").and_then(Setting::find).filter(|s| s.secret) {
                 if ours.contains_key(OsStr::new(&setting.env())) {
                     self.problems
                         .push(format!("{} and {variable} are both set; keep one", setting.env()));
@@ -176,7 +177,7 @@ impl Layers {
             self.config.data.clone_from(path);
             self.config.names_data = true;
         }
-        if let (Some(text), Some(setting)) = (&flags.listen, find("listen")) {
+        if let (Some(text), Some(setting)) = (&flags.listen, Setting::find("listen")) {
             self.set(setting, &Value::Text(text), "--listen", "command line");
         }
         if let Some(seconds) = flags.wait_for {
@@ -191,23 +192,11 @@ impl Layers {
             Ok(()) if self.config == before => {}
             Ok(()) => drop(self.given.insert(setting.name)),
             Err(fault) => {
-                let fault = shown_fault(setting, &fault);
+                let fault = setting.shown_fault(&fault);
                 self.problems.push(format!("{name} ({place}): {fault}"));
             }
         }
     }
-}
-
-/// A fault without the value, if that is a secret: one that breaks its rule is still a secret.
-pub(super) fn shown_fault<'a>(setting: &Setting, fault: &'a str) -> &'a str {
-    match setting.secret {
-        true => fault.split(", got ").next().unwrap_or_default(),
-        false => fault,
-    }
-}
-
-pub(super) fn find(name: &str) -> Option<&'static Setting> {
-    SETTINGS.iter().find(|setting| setting.name == name)
 }
 
 /// The key of a variable in lower case, if it was all upper case.
@@ -219,7 +208,7 @@ fn unknown_variable(variable: &str, key: &str) -> String {
     let name = key.to_ascii_lowercase();
     if let Some(setting) = name
         .strip_suffix("_file")
-        .and_then(find)
+        .and_then(Setting::find)
         .filter(|setting| !setting.secret)
     {
         return format!(
@@ -244,7 +233,7 @@ fn nearest(name: &str) -> Option<&'static Setting> {
         .strip_suffix(&FILE_SUFFIX.to_ascii_lowercase())
         .unwrap_or(&lowered);
     let names: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
-    nearest_name(bare, &names).and_then(find)
+    nearest_name(bare, &names).and_then(Setting::find)
 }
 
 /// Whether a variable is one that Kubernetes sets in every container for a service that is named `agentcfg` or

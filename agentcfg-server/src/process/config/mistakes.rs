@@ -1,8 +1,7 @@
 //! Messages for a file that is no TOML: what TOML's parser says of a mistake is a riddle to most people.
 
-use super::layers::find;
+use super::settings::{Config, DEFAULT_TOML, Setting};
 use super::value::Value;
-use super::{Config, Setting};
 
 /// What is wrong with a line that the parser refuses, with the line as it should be; `None` where that is not known.
 pub(super) fn explain(line: &str) -> Option<String> {
@@ -31,7 +30,7 @@ pub(super) fn explain(line: &str) -> Option<String> {
             _ => None,
         };
     }
-    let setting = find(&key);
+    let setting = Setting::find(&key);
     let is_shown = setting.is_some_and(|setting| !setting.secret);
     if let Some(items) = value.strip_prefix('[') {
         let items = items.trim_end_matches(']');
@@ -60,12 +59,12 @@ fn unquoted(text: &str) -> &str {
 /// The rule of a setting that this text breaks.
 fn fault(setting: &Setting, text: &str) -> Option<String> {
     let fault = (setting.set)(&mut Config::default(), &Value::Text(text)).err()?;
-    Some(super::layers::shown_fault(setting, &fault).to_owned())
+    Some(setting.shown_fault(&fault).to_owned())
 }
 
 /// A line with this key as the default file has it.
 fn example(key: &str) -> String {
-    let line = super::DEFAULT_TOML.lines().find_map(|line| {
+    let line = DEFAULT_TOML.lines().find_map(|line| {
         let line = line.trim_start_matches("# ");
         let rest = line.strip_prefix(key)?;
         rest.trim_start().starts_with('=').then_some(line)

@@ -1,19 +1,10 @@
 //! The identity provider that the settings choose.
 
+use super::choices::SessionProvider;
+use super::error::ConfigError;
 use super::rules::is_visible;
-use super::{Config, ConfigError};
+use super::settings::Config;
 use crate::identity::{RemoteProvider, discovery_url};
-
-/// The kinds of identity provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionProvider {
-    /// This server issues tokens itself.
-    Local,
-    /// Tokens are verified by the keys that the provider publishes.
-    Jwks,
-    /// The provider is asked about each token.
-    Introspection,
-}
 
 impl Config {
     /// The external identity provider that `session_provider` chooses; `None` for the local one. Settings of the
@@ -31,7 +22,7 @@ impl Config {
         };
         match provider {
             Some(provider) if problems.is_empty() => Ok(Some(provider)),
-            _ => Err(ConfigError { problems }),
+            _ => Err(ConfigError::new(problems)),
         }
     }
 

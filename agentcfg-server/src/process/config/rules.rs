@@ -7,10 +7,10 @@ use agentcfg_core::vault::{MasterKey, Vault};
 use hyper::Uri;
 use hyper::header::HeaderMap;
 
-use super::Secret;
 use super::value::Value;
 use crate::http::{Browser, InvalidPublicUrl};
 use crate::identity::is_plain_url;
+use crate::secret::Secret;
 
 /// Any text without control characters.
 pub(super) fn text(value: &Value<'_>) -> Result<String, String> {

@@ -10,15 +10,20 @@ use agentcfg_core::routing::{Catalogue, CatalogueModel};
 use agentcfg_core::store::{are_member_addresses, is_key_prefix};
 use hyper::Uri;
 
+use super::choices::{LogFormat, SessionProvider, Statements};
+use super::models;
 use super::rules::{
     allowed_hosts, base_url, call_path, database_url, is_scope, is_visible, log_filter, master_keys, origin,
     provider_key, public_url, secret_text, text, url, user_id,
 };
 use super::value::Value;
-use super::{LogFormat, Secret, SessionProvider, Statements, models};
 use crate::api::Streams;
 use crate::http::BodyBudget;
 use crate::listen::Limits;
+use crate::secret::Secret;
+
+/// The default configuration as a commented TOML file.
+pub const DEFAULT_TOML: &str = include_str!("../config.default.toml");
 
 /// One setting: its name in all layers, its meaning and its rule.
 ///
@@ -47,6 +52,19 @@ impl Setting {
     /// ```
     pub fn env(&self) -> String {
         format!("AGENTCFG_{}", self.name.to_ascii_uppercase())
+    }
+
+    /// The setting of this name.
+    pub(super) fn find(name: &str) -> Option<&'static Self> {
+        SETTINGS.iter().find(|setting| setting.name == name)
+    }
+
+    /// A fault without the value, if that is a secret: one that breaks its rule is still a secret.
+    pub(super) fn shown_fault<'a>(&self, fault: &'a str) -> &'a str {
+        match self.secret {
+            true => fault.split(", got ").next().unwrap_or_default(),
+            false => fault,
+        }
     }
 }
 

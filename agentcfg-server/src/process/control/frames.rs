@@ -6,7 +6,7 @@
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::ControlError;
+use super::error::ControlError;
 
 const DATA: u8 = b'd';
 const END: u8 = b'e';

@@ -12,7 +12,9 @@ use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 
-use super::{LONGEST_LINE, Order, PATIENCE, at, frames};
+use super::frames;
+use super::order::{LONGEST_LINE, Order};
+use super::socket::{self, IO_TIMEOUT};
 use crate::process::datadir::DataLock;
 
 /// Time for a client to send its order.
@@ -50,7 +52,7 @@ where
     let path = lock.dir().socket_path();
     // Its process has ended, because this process holds the lock.
     clear(&path)?;
-    let listener = at(&path, |reachable| UnixListener::bind(reachable))?;
+    let listener = socket::at(&path, |reachable| UnixListener::bind(reachable))?;
     fs::set_permissions(&path, Permissions::from_mode(0o600))?;
     let stopped = Arc::new(AtomicBool::new(false));
     let accepting = tokio::spawn(accept(listener, Arc::new(execute), stopped.clone()));
@@ -110,7 +112,7 @@ fn serve(
 ) -> io::Result<(Order, u64)> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(ORDER_TIME))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(IO_TIMEOUT))?;
     let mut order = Vec::new();
     let mut byte = [0];
     while order.len() < LONGEST_LINE && order.last() != Some(&b'\n') && stream.read(&mut byte)? == 1 {

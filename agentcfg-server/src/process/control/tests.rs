@@ -1,9 +1,11 @@
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 
+use super::socket::at;
 use super::*;
+use crate::process::datadir::DataDir;
 
 /// More than one frame, and no multiple of one.
 fn content() -> Vec<u8> {

@@ -1,35 +1,26 @@
-//! The lock of a data directory: one process works on it at a time.
+//! The lock file of a data directory: one process works on the directory at a time.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
-use super::{DataDir, DataDirError};
+use super::error::DataDirError;
 
-/// The exclusive right to work on a data directory. The system takes it back when the process ends, however it ends.
+/// Name of the file in the data directory.
+const NAME: &str = "lock";
+
+/// The lock file, held by this process.
 #[derive(Debug)]
-pub struct DataLock {
-    dir: DataDir,
+pub(super) struct LockFile {
+    path: PathBuf,
     file: File,
 }
 
-impl DataLock {
-    /// The directory that is held.
-    pub fn dir(&self) -> &DataDir {
-        &self.dir
-    }
-
-    /// Writes the address that the process serves into the lock file, for the error message of other processes.
-    ///
-    /// # Errors
-    ///
-    /// When the lock file cannot be written.
-    pub fn announce(&mut self, listen: impl std::fmt::Display) -> Result<(), DataDirError> {
-        self.write(&format!("pid {}\nlisten {listen}\n", std::process::id()))
-    }
-
-    pub(super) fn take(dir: &DataDir) -> Result<Self, DataDirError> {
-        let path = dir.path().join("lock");
+impl LockFile {
+    /// Takes the lock of this directory.
+    pub(super) fn take(dir: &Path) -> Result<Self, DataDirError> {
+        let path = dir.join(NAME);
         let failed = |source| DataDirError::from_io("write to", &path, source);
         let mut file = OpenOptions::new()
             .read(true)
@@ -43,7 +34,7 @@ impl DataLock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(DataDirError::Locked {
-                    path: dir.path().to_owned(),
+                    path: dir.to_owned(),
                     holder: holder(&mut file),
                 });
             }
@@ -54,19 +45,19 @@ impl DataLock {
         if !fs::metadata(&path).is_ok_and(|named| (named.dev(), named.ino()) == (held.dev(), held.ino())) {
             return Self::take(dir);
         }
-        let mut lock = Self { dir: dir.clone(), file };
+        let mut lock = Self { path, file };
         lock.write(&format!("pid {}\n", std::process::id()))?;
         Ok(lock)
     }
 
-    /// Gives the directory back, and removes the lock file, for a command that leaves nothing behind.
-    ///
-    /// # Errors
-    ///
-    /// When the lock file cannot be removed.
-    pub fn remove(self) -> Result<(), DataDirError> {
-        let path = self.dir.path().join("lock");
-        fs::remove_file(&path).map_err(|source| DataDirError::from_io("remove", &path, source))
+    /// Writes the address that the process serves into the file.
+    pub(super) fn announce(&mut self, listen: impl std::fmt::Display) -> Result<(), DataDirError> {
+        self.write(&format!("pid {}\nlisten {listen}\n", std::process::id()))
+    }
+
+    /// Removes the file, and with it the lock.
+    pub(super) fn remove(self) -> Result<(), DataDirError> {
+        fs::remove_file(&self.path).map_err(|source| DataDirError::from_io("remove", &self.path, source))
     }
 
     fn write(&mut self, text: &str) -> Result<(), DataDirError> {
@@ -75,13 +66,13 @@ impl DataLock {
             file.rewind()?;
             file.write_all(text.as_bytes())
         };
-        write(&mut self.file).map_err(|source| DataDirError::from_io("write to", &self.dir.path().join("lock"), source))
+        write(&mut self.file).map_err(|source| DataDirError::from_io("write to", &self.path, source))
     }
 }
 
 /// Whether the last process that wrote the lock file was a server that accepted connections.
-pub(super) fn was_served(dir: &DataDir) -> bool {
-    let text = std::fs::read_to_string(dir.path().join("lock"));
+pub(super) fn was_served(dir: &Path) -> bool {
+    let text = fs::read_to_string(dir.join(NAME));
     text.is_ok_and(|text| text.lines().any(|line| line.starts_with("listen ")))
 }
 

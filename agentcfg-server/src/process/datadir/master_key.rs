@@ -7,7 +7,8 @@ use agentcfg_core::clock::SystemEntropy;
 use agentcfg_core::vault::{MasterKey, Vault};
 use zeroize::Zeroizing;
 
-use super::{DataDirError, secret_file};
+use super::error::DataDirError;
+use super::secret_file;
 
 pub(super) const NAME: &str = "master.key";
 

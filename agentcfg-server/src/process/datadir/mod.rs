@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use agentcfg_core::vault::MasterKey;
 
 pub use error::DataDirError;
-pub use lock::DataLock;
+use lock::LockFile;
 pub use session_key::SessionSecret;
 
 /// A data directory that exists.
@@ -142,7 +142,7 @@ impl DataDir {
         let has = |name: &str| self.path.join(name).exists();
         let key = if has(master_key::NAME) {
             master_key::NAME
-        } else if has(session_key::NAME) && lock::was_served(self) {
+        } else if has(session_key::NAME) && lock::was_served(&self.path) {
             session_key::NAME
         } else {
             return Ok(());
@@ -159,7 +159,10 @@ impl DataDir {
     ///
     /// [`DataDirError::Locked`] when another process has it; others when the directory is not writable.
     pub fn lock(&self) -> Result<DataLock, DataDirError> {
-        DataLock::take(self)
+        Ok(DataLock {
+            dir: self.clone(),
+            file: LockFile::take(&self.path)?,
+        })
     }
 
     /// The secret of the local identity provider. The first call makes it; concurrent calls get the same one.
@@ -231,5 +234,37 @@ impl DataDir {
     /// When the file cannot be written; it is left as it was then.
     pub fn replace_master_keys(&self, keys: &[MasterKey]) -> Result<(), DataDirError> {
         master_key::replace(&self.path, keys)
+    }
+}
+
+/// The exclusive right to work on a data directory. The system takes it back when the process ends, however it ends.
+#[derive(Debug)]
+pub struct DataLock {
+    dir: DataDir,
+    file: LockFile,
+}
+
+impl DataLock {
+    /// The directory that is held.
+    pub fn dir(&self) -> &DataDir {
+        &self.dir
+    }
+
+    /// Writes the address that the process serves into the lock file, for the error message of other processes.
+    ///
+    /// # Errors
+    ///
+    /// When the lock file cannot be written.
+    pub fn announce(&mut self, listen: impl std::fmt::Display) -> Result<(), DataDirError> {
+        self.file.announce(listen)
+    }
+
+    /// Gives the directory back, and removes the lock file, for a command that leaves nothing behind.
+    ///
+    /// # Errors
+    ///
+    /// When the lock file cannot be removed.
+    pub fn remove(self) -> Result<(), DataDirError> {
+        self.file.remove()
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::DataDirError;
+use super::error::DataDirError;
 
 /// Opens a file, and returns its permission bits when other users have any.
 pub(super) fn open(path: &Path) -> io::Result<(File, Option<u32>)> {

@@ -9,7 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
-use super::{DataDirError, secret_file};
+use super::error::DataDirError;
+use super::secret_file;
 
 pub(super) const NAME: &str = "session.key";
 const LENGTH: usize = 32;

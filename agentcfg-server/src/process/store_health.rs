@@ -1,5 +1,5 @@
-//! The background checks of the embedded store: whether its file is still at its path, whether its disk has room, and whether its
-//! blocks still match their checksums (the scrub).
+//! The health checks of the embedded store, in the background: whether its file is still at its path, whether its disk has
+//! room, and whether its blocks still match their checksums (the scrub).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,9 +32,9 @@ pub(super) fn numbers(store: &FileStore) -> StoreNumbers {
 }
 
 /// Checks a store until `stopped` resolves.
-pub(super) async fn patrol(store: Arc<FileStore>, stopped: impl Future<Output = ()>) {
+pub(super) async fn check_store(store: Arc<FileStore>, stopped: impl Future<Output = ()>) {
     let mut stopped = std::pin::pin!(stopped);
-    let mut patrol = Patrol::default();
+    let mut checks = HealthChecks::default();
     loop {
         tokio::select! {
             () = &mut stopped => return,
@@ -43,13 +43,13 @@ pub(super) async fn patrol(store: Arc<FileStore>, stopped: impl Future<Output = 
         let round = {
             let store = Arc::clone(&store);
             tokio::task::spawn_blocking(move || {
-                patrol.round(&store);
-                patrol
+                checks.round(&store);
+                checks
             })
         };
         match round.await {
-            Ok(after) => patrol = after,
-            // A round never panics except for a defect of the store. The server keeps serving without the patrol.
+            Ok(after) => checks = after,
+            // A round never panics except for a defect of the store. The server keeps serving without the checks.
             Err(error) => {
                 tracing::error!(%error, "the background checks of the store file have stopped");
                 return;
@@ -59,7 +59,7 @@ pub(super) async fn patrol(store: Arc<FileStore>, stopped: impl Future<Output = 
 }
 
 #[derive(Debug, Default)]
-struct Patrol {
+struct HealthChecks {
     scrub: Scrub,
     /// How many rounds are left of the scrub's pause.
     pause: u32,
@@ -69,7 +69,7 @@ struct Patrol {
     is_lost: bool,
 }
 
-impl Patrol {
+impl HealthChecks {
     fn round(&mut self, store: &FileStore) {
         match store.file_in_place() {
             Err(error) if !self.is_lost => {
@@ -119,13 +119,13 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("store.redb");
         let store = FileStore::open(&path, RedbOptions::default()).unwrap();
-        let mut patrol = Patrol::default();
-        patrol.round(&store);
+        let mut checks = HealthChecks::default();
+        checks.round(&store);
         let found = numbers(&store);
         assert!(found.is_ready && found.damaged_blocks == 0 && found.failures == 0);
-        assert!(found.scrubbed_bytes > 0 && patrol.pause > 0);
+        assert!(found.scrubbed_bytes > 0 && checks.pause > 0);
         std::fs::remove_file(&path).unwrap();
-        patrol.round(&store);
-        assert!(patrol.is_lost && !numbers(&store).is_ready);
+        checks.round(&store);
+        assert!(checks.is_lost && !numbers(&store).is_ready);
     }
 }

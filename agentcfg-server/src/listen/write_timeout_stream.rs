@@ -12,12 +12,12 @@ use super::socket::WriteTimeout;
 /// A stream whose writes have a time limit. It lies beneath TLS, which buffers writes: above it, a write that the client
 /// does not read looks finished.
 #[derive(Debug)]
-pub(super) struct Patient<T> {
+pub(super) struct WriteTimeoutStream<T> {
     io: T,
     timeout: WriteTimeout,
 }
 
-impl<T> Patient<T> {
+impl<T> WriteTimeoutStream<T> {
     pub(super) fn new(io: T, time: Duration) -> Self {
         Self {
             io,
@@ -30,13 +30,13 @@ impl<T> Patient<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Patient<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for WriteTimeoutStream<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_read(cx, buffer)
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Patient<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeoutStream<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write(cx, bytes);
         self.timeout.apply(cx, written, || None)
@@ -73,7 +73,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_a_client_that_reads_nothing_times_out() {
         let (near, mut far) = duplex(8);
-        let mut near = Patient::new(near, Duration::from_secs(30));
+        let mut near = WriteTimeoutStream::new(near, Duration::from_secs(30));
         let slow = tokio::spawn(async move {
             for _ in 0..10 {
                 tokio::time::sleep(Duration::from_secs(20)).await;

@@ -1,0 +1,330 @@
+//! One request from its head to its response, top to bottom.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use agentcfg_core::Caller;
+use agentcfg_core::model::RateStatus;
+use agentcfg_core::service::EntryError;
+use bytes::Bytes;
+use hyper::body::Body as HttpBody;
+use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, StatusCode};
+
+use super::parts::{Handle, Shared};
+use crate::api::call::{Call, Content, Received, Rest};
+use crate::api::credential::Credential;
+use crate::api::endpoint::{Definition, Run, serve};
+use crate::api::endpoints::{ListAgents, Proof, sign_in};
+use crate::api::observer::{Answered, Stopwatch};
+use crate::api::receive::{budget_name, read_body, read_optional_json};
+use crate::api::route::Needs;
+use crate::api::routes::{self, Resource};
+use crate::http::errors::Failure;
+use crate::http::query::Query;
+use crate::http::received_body::discard;
+use crate::http::request::{Fields, REQUEST_ID};
+use crate::http::response::{Reply, complete};
+use crate::http::{Body, Cors, Disconnect};
+
+/// Answers one request with what is shared; see [`App::exchange`](super::App::exchange).
+pub(super) fn exchange<B>(
+    shared: Handle,
+    request: Request<B>,
+) -> impl Future<Output = Result<Response<Body>, Infallible>> + use<B>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: std::error::Error + 'static,
+{
+    // A future is moved several times before it runs. The smaller it is the better, so that the parts stay where
+    // they are captured.
+    let (head, mut body) = request.into_parts();
+    async move {
+        let observer = shared.observer.as_deref();
+        let stopwatch = observer.map(|_| Stopwatch::start());
+        let path = head.uri.path();
+        let resource = routes::find(path);
+        let fields = Fields::of(&head.headers);
+        let request_id = fields.request_id.cloned().unwrap_or_else(|| shared.request_ids.next());
+        let mut exchange = Exchange {
+            resource,
+            head: &head,
+            fields,
+            body: &mut body,
+            rate: None,
+            by_cookie: false,
+            caller: None,
+        };
+        let mut response = match answer(&shared, &mut exchange).await {
+            Ok(reply) => {
+                let to = (&head, &exchange.fields);
+                reply
+                    .into_response(to, &shared.compression, exchange.rate.as_ref(), request_id)
+                    .await
+            }
+            Err(failure) => {
+                log(&failure, &head.method, path, &request_id);
+                let mut refusal = Box::pin(refuse(&failure, &head, &mut *exchange.body)).await;
+                complete(refusal.headers_mut(), exchange.rate.as_ref(), request_id);
+                refusal
+            }
+        };
+        tracing::debug!(method = %head.method, path, status = response.status().as_u16(), request_id = id_of(&response), "answered");
+        exchange.set_fields(shared.cors.as_ref(), response.headers_mut());
+        if head.method == Method::HEAD {
+            response = without_body(response);
+        }
+        if let (Some(observer), Some(stopwatch)) = (observer, stopwatch) {
+            let unrouted = || shared.label(path);
+            observer.answered(&exchange.answered(unrouted, &response, stopwatch.elapsed()));
+        }
+        Ok(response)
+    }
+}
+
+/// A request, and what is known of it besides the answer.
+struct Exchange<'a, B> {
+    resource: Option<&'static Resource>,
+    head: &'a Parts,
+    fields: Fields<'a>,
+    body: &'a mut B,
+    rate: Option<RateStatus>,
+    /// Whether the credential is a cookie: then the answer must stay out of shared caches.
+    by_cookie: bool,
+    /// The id of the caller, for an observer that wants it.
+    caller: Option<Box<str>>,
+}
+
+impl<B> Exchange<'_, B> {
+    /// Sets the header fields that depend on the credential and on the origin.
+    fn set_fields(&self, cors: Option<&Cors>, headers: &mut HeaderMap) {
+        if self.by_cookie && !headers.contains_key(header::CACHE_CONTROL) {
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+        }
+        if let Some(cors) = cors {
+            cors.expose(&self.head.headers, headers);
+        }
+    }
+
+    /// What an observer gets of it. `unrouted` is the label of a path that no endpoint has.
+    fn answered<'r>(
+        &'r self,
+        unrouted: impl FnOnce() -> &'static str,
+        response: &'r Response<Body>,
+        took: Duration,
+    ) -> Answered<'r> {
+        Answered {
+            method: &self.head.method,
+            route: self.resource.map_or_else(unrouted, |resource| resource.template),
+            status: response.status().as_u16(),
+            took,
+            request_id: id_of(response),
+            caller: self.caller.as_deref(),
+            bytes: response.body().size_hint().exact(),
+        }
+    }
+}
+
+/// Route → credential → rate window → scope → query → membership and role, if the endpoint is guarded → body → endpoint →
+/// answer.
+async fn answer<B>(shared: &Shared, exchange: &mut Exchange<'_, B>) -> Result<Reply, Failure>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: std::error::Error + 'static,
+{
+    let Exchange {
+        resource,
+        head,
+        fields,
+        body,
+        rate,
+        by_cookie,
+        caller: observed_caller,
+    } = exchange;
+    let (service, headers) = (&shared.service, &head.headers);
+
+    fields.check_head(&head.method, &head.uri)?;
+    let endpoint = match resource.and_then(|resource| resource.endpoint(&head.method)) {
+        Some(endpoint) => endpoint,
+        None => {
+            let page = Box::pin(shared.page(*resource, head)).await;
+            let answered = page.unwrap_or_else(|| unrouted(*resource, shared.cors.as_ref(), head));
+            return answered.map(Reply::whole);
+        }
+    };
+
+    if let Run::Open(run) = endpoint.run {
+        return run(service).await;
+    }
+    let credential = Credential::of(
+        endpoint.route.needs,
+        fields,
+        headers,
+        &shared.browser,
+        shared.cors.as_ref(),
+    )?;
+    *by_cookie = matches!(credential, Credential::Cookie(_));
+    let entry = match credential {
+        Credential::Code => return Box::pin(redeem(shared, endpoint, head, fields, *body)).await,
+        Credential::Bearer(credential) => service.enter(credential).await,
+        Credential::Cookie(cookie) => Box::pin(service.enter_browser_session(cookie)).await,
+    };
+    // The figures belong to every answer to a good credential, also to the refusal of one that used up its limit.
+    let (known, figures) = match &entry {
+        Ok(entry) => (Some(&entry.caller), Some(entry.rate)),
+        Err(EntryError::RateLimited { limited, caller }) => (Some(&**caller), Some(limited.status)),
+        Err(EntryError::Credential(_)) => (None, None),
+    };
+    *rate = figures;
+    if let (Some(caller), Some(observer)) = (known, &shared.observer)
+        && observer.wants_caller()
+    {
+        *observed_caller = Some(caller.actor().id.into());
+    }
+    let caller = entry?.caller;
+    credential.check_origin(&head.method, headers, &shared.browser)?;
+    check_needs(endpoint.route.needs, &caller)?;
+
+    let call = Call {
+        service,
+        caller: &caller,
+        model_calls: shared.model_calls.as_ref(),
+        webhooks: shared.webhooks.as_deref(),
+        disconnect: head.extensions.get::<Disconnect>(),
+        streams: &shared.streams,
+        observer: shared.observer.as_ref(),
+        rest: Rest::new(credential, &shared.browser, head),
+    };
+    let mut received = Received {
+        uri: &head.uri,
+        query: Query::parse(head.uri.query())?,
+        headers,
+        has_if_none_match: fields.has_if_none_match,
+        body: Bytes::new(),
+    };
+    if let Some(guard) = endpoint.guard {
+        guard(&call, &received).await?;
+    }
+    fields.check_encoding()?;
+    if let (Run::SignIn, Credential::Bearer(token)) = (endpoint.run, credential) {
+        let proof = Proof::Token(&caller, token);
+        return Box::pin(sign_in(service, &shared.browser, headers, proof)).await;
+    }
+    // The share is held until the endpoint has run.
+    let name = || budget_name(&caller);
+    let _share = if matches!(endpoint.content, Content::Nothing) {
+        None
+    } else {
+        let mut share = shared.body_budget.share(&name);
+        received.body = Box::pin(read_body(endpoint, head, *body, &mut share)).await?;
+        Some(share)
+    };
+    match endpoint.run {
+        Run::ListAgents => serve::<ListAgents>(&call, &received).await,
+        Run::Called(run) => run(&call, &received).await,
+        Run::Open(run) => run(service).await,
+        Run::SignIn => Err(Failure::internal("a sign-in has no caller")),
+    }
+}
+
+/// Refuses a caller that cannot have what an endpoint needs.
+///
+/// # Errors
+///
+/// 403 for an API key where a session is needed, or without the permission.
+fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
+    match needs {
+        Needs::Nothing | Needs::Credential | Needs::Bearer => {}
+        Needs::Session | Needs::SessionOrCode | Needs::SessionUnless(..) => {
+            caller.user_id()?;
+        }
+        Needs::Permission(permission) => caller.check_scope(permission)?,
+        Needs::SessionWith(permission) => {
+            caller.user_id()?;
+            caller.check_scope(permission)?;
+        }
+    }
+    Ok(())
+}
+
+/// Signs a browser in with a login code.
+async fn redeem<B>(
+    shared: &Shared,
+    endpoint: &Definition,
+    head: &Parts,
+    fields: &Fields<'_>,
+    body: &mut B,
+) -> Result<Reply, Failure>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: std::error::Error + 'static,
+{
+    shared.browser.check_not_foreign(&head.headers)?;
+    fields.check_encoding()?;
+    let name = || "a login code".to_owned();
+    let mut share = shared.body_budget.share(&name);
+    let body = Box::pin(read_optional_json(endpoint, head, body, &mut share)).await?;
+    let proof = Proof::Code(&body);
+    Box::pin(sign_in(&shared.service, &shared.browser, &head.headers, proof)).await
+}
+
+/// The response to a request that failed.
+async fn refuse<B>(failure: &Failure, head: &Parts, body: &mut B) -> Response<Body>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let mut response = failure.to_response();
+    // A client that sends `Expect: 100-continue` has not sent its body yet.
+    if head.headers.contains_key(header::EXPECT) || !discard(body).await {
+        response
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// The answer to a request that no endpoint has: a preflight, 405 or 404.
+fn unrouted(resource: Option<&Resource>, cors: Option<&Cors>, head: &Parts) -> Result<Response<Body>, Failure> {
+    let Some(resource) = resource else {
+        let message = "there is nothing at this path, see /openapi.json for what there is";
+        return Err(Failure::not_found(message));
+    };
+    let allowed = resource.allowed();
+    let preflight = cors.and_then(|cors| cors.preflight(&head.method, allowed, &head.headers));
+    preflight.ok_or_else(|| {
+        let message = format!("{} is not allowed here, use {allowed}", head.method);
+        Failure::method_not_allowed(message, allowed)
+    })
+}
+
+/// Logs a failure of the server, with the cause that the answer does not show.
+fn log(failure: &Failure, method: &Method, path: &str, request_id: &HeaderValue) {
+    if !failure.status.is_server_error() {
+        return;
+    }
+    let request_id = text(request_id);
+    let cause = failure.cause.as_deref().unwrap_or_default();
+    tracing::error!(%method, path, request_id, status = failure.status.as_u16(), cause, "{}", failure.message);
+}
+
+/// An identifier of a request as text: it is visible ASCII.
+fn text(request_id: &HeaderValue) -> &str {
+    request_id.to_str().unwrap_or_default()
+}
+
+/// The identifier of the request that a response answers.
+fn id_of(response: &Response<Body>) -> &str {
+    response.headers().get(REQUEST_ID).map_or("", text)
+}
+
+/// The response to `HEAD`: the fields of `GET` and no body.
+fn without_body(response: Response<Body>) -> Response<Body> {
+    let (mut head, body) = response.into_parts();
+    if let Some(length) = body.size_hint().exact()
+        && head.status != StatusCode::NOT_MODIFIED
+    {
+        head.headers.insert(header::CONTENT_LENGTH, length.into());
+    }
+    Response::from_parts(head, Body::default())
+}

@@ -1,0 +1,66 @@
+//! How a stream is opened: it takes a slot, and gets the time of its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentcfg_core::service::Watch;
+use agentcfg_core::{AgentCfg, Caller};
+use tokio::time::Instant;
+
+use super::jitter::jitter;
+use super::session::Session;
+use super::slots::{ObservedSlot, Streams};
+use super::stream::EventStream;
+use crate::api::credential;
+use crate::api::observer::Observer;
+use crate::http::Disconnect;
+use crate::http::errors::Failure;
+
+/// How old a stream becomes, give or take [`AGE_SPREAD`]: connections move to other servers in time, and not all at once.
+const AGE: Duration = Duration::from_secs(600);
+const AGE_SPREAD: Duration = Duration::from_secs(120);
+
+/// How long a client has to take the end of its stream.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// What a stream needs besides its watch.
+pub struct Opening<'a> {
+    /// The core.
+    pub service: &'a AgentCfg,
+    /// The authenticated caller.
+    pub caller: &'a Caller,
+    /// The credential of the caller's session, which is verified again; none for an API key, whose record is read again by
+    /// the core.
+    pub session: Option<credential::Session<'a>>,
+    /// The open streams.
+    pub streams: &'a Streams,
+    /// Is called for each event.
+    pub observer: Option<&'a Arc<dyn Observer>>,
+    /// Reports that the client closed the connection.
+    pub disconnect: Option<&'a Disconnect>,
+}
+
+impl Opening<'_> {
+    /// A stream of what a watch reads.
+    ///
+    /// # Errors
+    ///
+    /// 429 when there are too many streams.
+    pub fn open(self, watch: Watch) -> Result<EventStream, Failure> {
+        let actor = self.caller.actor();
+        let slot = self.streams.enter(&format!("{} {}", actor.kind, actor.id))?;
+        let ends_at = Instant::now() + AGE - AGE_SPREAD + jitter(2 * AGE_SPREAD);
+        if let Some(disconnect) = self.disconnect {
+            disconnect.end_by((ends_at + GRACE).into());
+        }
+        let session = Session::new(
+            self.service.clone(),
+            self.session.map(|session| (self.caller.clone(), session.into_owned())),
+            watch,
+            self.streams.closing(),
+            ends_at,
+            ObservedSlot::new(slot, self.observer.cloned()),
+        );
+        Ok(EventStream::new(session, self.disconnect.cloned()))
+    }
+}

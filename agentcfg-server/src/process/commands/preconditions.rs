@@ -1,0 +1,53 @@
+//! What commands require of the settings before they do anything.
+
+use super::error::CommandError;
+use crate::process::config::{Config, SessionProvider};
+
+/// Refuses to issue a session token when the configured server would not accept it.
+pub(super) fn require_local_provider(config: &Config, command: &str) -> Result<(), CommandError> {
+    let provider = match config.session_provider {
+        SessionProvider::Local => return Ok(()),
+        SessionProvider::Jwks => "jwks",
+        SessionProvider::Introspection => "introspection",
+    };
+    Err(format!(
+        "session_provider is {provider}: session tokens come from the identity provider, so `{command}` has none to give; \
+         sign in there, or set session_provider to local"
+    )
+    .into())
+}
+
+/// Refuses a command that changes or reads a whole data directory, unless some layer of the settings names the directory: the one
+/// in the working directory may be another one than is meant.
+pub(super) fn require_named_directory(config: &Config) -> Result<(), CommandError> {
+    if config.names_data || config.is_shared() {
+        return Ok(());
+    }
+    Err("name the data directory with --data, or with AGENTCFG_DATA, or as `data` in the file of --config".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_issued_for_the_local_provider_only() {
+        let with = |session_provider| Config {
+            session_provider,
+            ..Config::default()
+        };
+        assert!(require_local_provider(&with(SessionProvider::Local), "token").is_ok());
+        for (provider, name) in [
+            (SessionProvider::Jwks, "jwks"),
+            (SessionProvider::Introspection, "introspection"),
+        ] {
+            let refusal = require_local_provider(&with(provider), "token")
+                .unwrap_err()
+                .to_string();
+            assert!(
+                refusal.contains(name) && refusal.contains("identity provider"),
+                "{refusal}"
+            );
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The settings whose value is one of a few words.
+
+/// The kinds of identity provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionProvider {
+    /// This server issues tokens itself.
+    Local,
+    /// Tokens are verified by the keys that the provider publishes.
+    Jwks,
+    /// The provider is asked about each token.
+    Introspection,
+}
+
+/// How statements are sent to the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statements {
+    /// Prepared once for each connection.
+    Prepared,
+    /// Parsed each time, for poolers that share a session between transactions.
+    Unnamed,
+}
+
+/// Format of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}

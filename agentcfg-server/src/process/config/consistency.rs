@@ -1,0 +1,88 @@
+//! Settings that contradict each other, and those that have no effect beside the others.
+
+use std::collections::BTreeSet;
+
+use super::choices::SessionProvider;
+use super::flags::Flags;
+use super::settings::Config;
+
+impl Config {
+    /// The faults of settings that belong together.
+    pub(super) fn contradictions(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        match (&self.tls_cert, &self.tls_key) {
+            (Some(_), None) => faults.push("tls_cert is set, which needs tls_key, the file of its key".to_owned()),
+            (None, Some(_)) => {
+                faults.push("tls_key is set, which needs tls_cert, the file of its certificate".to_owned())
+            }
+            _ => {}
+        }
+        if self.database_url.is_some() && self.etcd_endpoints.is_some() {
+            faults.push(
+                "database_url and etcd_endpoints are set, and the store is in one of them: unset the other".to_owned(),
+            );
+        }
+        if self.etcd_user.is_some() != self.etcd_password.is_some() {
+            faults.push("etcd_user and etcd_password belong together: set both or none".to_owned());
+        }
+        if self.etcd_tls_cert.is_some() != self.etcd_tls_key.is_some() {
+            faults.push("etcd_tls_cert and etcd_tls_key belong together: set both or none".to_owned());
+        }
+        faults
+    }
+
+    /// Warns of settings that have no effect beside the others.
+    pub(super) fn warn_of_unused(&mut self, flags: &Flags, given: &BTreeSet<&'static str>) {
+        let mut unused = Vec::new();
+        if let (true, Some(data)) = (self.is_shared(), &flags.data) {
+            unused.push(format!(
+                "--data {} is not used: the store is in the database that the settings name",
+                data.display()
+            ));
+        }
+        let of_settings = given.iter().filter_map(|name| Some((name, self.why_unused(name)?)));
+        unused.extend(of_settings.map(|(name, why)| format!("{name} is not used: {why}")));
+        self.warnings.extend(unused);
+    }
+
+    /// Why a setting has no effect beside the others; `None` if it has one.
+    fn why_unused(&self, name: &str) -> Option<&'static str> {
+        let is_of = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        let of_sign_in = ["oidc_client_id", "oidc_client_secret", "oidc_scope", "oidc_resource"];
+        match self.session_provider {
+            SessionProvider::Local if is_of(&["oidc_", "introspection_", "userinfo_"]) => {
+                return Some("session_provider is local, so this server issues the session tokens itself");
+            }
+            SessionProvider::Jwks if is_of(&["introspection_", "userinfo_"]) => {
+                return Some("session_provider is jwks, so the keys of the provider verify the session tokens");
+            }
+            SessionProvider::Jwks if self.oidc_client_id.is_none() && of_sign_in.contains(&name) => {
+                return Some("oidc_client_id is not set, so the dashboard has no sign-in by this provider");
+            }
+            SessionProvider::Introspection if of_sign_in.contains(&name) || name == "oidc_jwks_url" => {
+                return Some(
+                    "session_provider is introspection; the dashboard signs in by a provider with session_provider = jwks alone",
+                );
+            }
+            SessionProvider::Introspection
+                if self.userinfo_url.is_some() && is_of(&["oidc_", "introspection_client_"]) =>
+            {
+                return Some("userinfo_url is asked about each token");
+            }
+            SessionProvider::Introspection if self.introspection_url.is_some() && name == "userinfo_apikey" => {
+                return Some("introspection_url is asked about each token");
+            }
+            SessionProvider::Jwks | SessionProvider::Introspection if name == "session_secret" => {
+                return Some("session_provider is not local, so this server issues no session tokens");
+            }
+            SessionProvider::Local | SessionProvider::Jwks | SessionProvider::Introspection => {}
+        }
+        if is_of(&["etcd_"]) && self.etcd_endpoints.is_none() {
+            return Some("etcd_endpoints is not set");
+        }
+        if is_of(&["database_pool_size", "database_statements"]) && self.database_url.is_none() {
+            return Some("database_url is not set");
+        }
+        (name == "database_wait" && !self.is_shared()).then_some("the store is in the data directory")
+    }
+}

@@ -1,0 +1,21 @@
+//! What the command line sets.
+
+use std::path::PathBuf;
+
+/// The settings that the command line carries.
+///
+/// ```
+/// use agentcfg_server::process::Flags;
+/// let flags = Flags { listen: Some("127.0.0.1:0".into()), ..Flags::default() };
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Flags {
+    /// `--config`: the TOML file.
+    pub config: Option<PathBuf>,
+    /// `--data`.
+    pub data: Option<PathBuf>,
+    /// `--listen`.
+    pub listen: Option<String>,
+    /// `--wait-for`, in seconds.
+    pub wait_for: Option<u32>,
+}
