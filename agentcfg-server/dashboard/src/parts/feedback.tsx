@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, ended, Unreachable } from "../base/api";
 import type { Resource } from "../base/cache";
-import { plural } from "../base/text";
+import { capital, plural } from "../base/text";
 import { Button, cx, Icon, Skeleton } from "./base";
 
 interface ToastData {
@@ -120,7 +120,7 @@ export function Banner({
 export function errorText(error: unknown): string {
   if (error instanceof ApiError) {
     if (error.status === 401 && ended.peek()) return "Your session has ended. Sign in in a new tab and come back.";
-    const message = error.message.charAt(0).toUpperCase() + error.message.slice(1);
+    const message = capital(error.message);
     const wait = error.status === 429 && error.retryAfter ? ` Try again in ${plural(error.retryAfter, "second")}.` : "";
     return (/[.!?]$/.test(message) ? message : `${message}.`) + wait;
   }

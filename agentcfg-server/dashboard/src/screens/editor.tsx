@@ -20,8 +20,8 @@ import { capital, plural } from "../base/text";
 import type { Agent, Config } from "../base/types";
 import { Button } from "../parts/base";
 import { Comparison } from "../parts/comparison";
-import { Dialog } from "../parts/dialog";
-import { Banner, Failure, toast } from "../parts/feedback";
+import { FormDialog } from "../parts/dialog";
+import { Banner, toast } from "../parts/feedback";
 import { Area, Field, focusFault, useTouched } from "../parts/fields";
 import { LIMITS, textFault } from "../base/config";
 import type { AgentState } from "./agent";
@@ -260,36 +260,19 @@ function Review({
   onClose: () => void;
   save: () => Promise<boolean>;
 }) {
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
   const fault = textFault("message", message ?? "");
-  const run = async (): Promise<void> => {
-    if (busy || fault) return;
-    setBusy(true);
-    setError(null);
-    try {
-      if (await save()) onClose();
-    } catch (failed) {
-      setError(failed);
-      setBusy(false);
-    }
-  };
   return (
-    <Dialog
+    <FormDialog
       wide
       title={`Save ${agent.display_name}?`}
-      onClose={() => busy || onClose()}
-      onSubmit={() => void run()}
-      foot={
-        <>
-          <Button onClick={onClose} blocked={busy}>
-            Cancel
-          </Button>
-          <Button type="submit" kind="primary" busy={busy} blocked={fault !== null}>
-            {version ? `Save as v${version + 1}` : "Save"}
-          </Button>
-        </>
-      }
+      verb={version ? `Save as v${version + 1}` : "Save"}
+      blocked={fault !== null}
+      run={async () => {
+        if (await save()) onClose();
+      }}
+      failed="Not saved."
+      kept={() => "Your text is still here."}
+      onClose={onClose}
     >
       <div class="review" tabIndex={0} role="group" aria-label="Differences">
         <Comparison
@@ -311,7 +294,6 @@ function Review({
           {(field) => <Area {...field} rows={2} value={message} onText={onMessage} data-first />}
         </Field>
       )}
-      {error !== null && <Failure what="Not saved." error={error} kept="Your text is still here." />}
-    </Dialog>
+    </FormDialog>
   );
 }

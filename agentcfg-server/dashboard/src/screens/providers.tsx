@@ -3,8 +3,8 @@ import { useState } from "preact/hooks";
 import { call } from "../base/api";
 import { invalidate } from "../base/cache";
 import { PROVIDERS, useAgents, useModels, useProviderKeys } from "../base/data";
-import { can, planName, workspace } from "../base/session";
-import { date, number, plural } from "../base/text";
+import { can, workspace } from "../base/session";
+import { capital, date, number, plural } from "../base/text";
 import type { Agent, Model, Provider, ProviderKey } from "../base/types";
 import { Badge, Button, Skeleton } from "../parts/base";
 import { Confirm } from "../parts/dialog";
@@ -34,7 +34,7 @@ export function Providers() {
       </Lead>
       {free && (
         <Banner icon="lock" title="Your own provider keys need Pro, Team or Enterprise.">
-          {name} is on {planName(plan)}: calls use the server's managed keys. Ask an operator of this server to change the plan.
+          {name} is on {capital(plan)}: calls use the server's managed keys. Ask an operator of this server to change the plan.
           {stored.length > 0 && ` Your ${stored.join(" and ")} key stays stored and works again after an upgrade.`}
         </Banner>
       )}

@@ -5,11 +5,11 @@ import { address, call } from "../base/api";
 import { forget } from "../base/cache";
 import { useKeys } from "../base/data";
 import { go, href, shownWorkspace } from "../base/route";
-import { can, planName, refresh, without, workspace } from "../base/session";
-import { count, now, number, plural } from "../base/text";
+import { can, refresh, without, workspace } from "../base/session";
+import { capital, count, now, number, plural } from "../base/text";
 import type { Workspace } from "../base/types";
 import { Button } from "../parts/base";
-import { Confirm, Dialog } from "../parts/dialog";
+import { Confirm, FormDialog } from "../parts/dialog";
 import { Failure, toast } from "../parts/feedback";
 import { Field, Input } from "../parts/fields";
 import { Page } from "../parts/page";
@@ -34,7 +34,7 @@ export function WorkspaceScreen() {
       <section class="group">
         <h2>Plan</h2>
         <p class="prose">
-          {planName(plan)}
+          {capital(plan)}
           {active !== undefined &&
             `, ${limit ? `${number(active)} of ${number(limit)} agents in use` : `${plural(active, "agent")}, without a limit`}`}
           . An operator of this server can change the plan.
@@ -164,47 +164,31 @@ function Erase({ onClose }: { onClose: () => void }) {
 
 export function NewWorkspace({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState("");
-  const [busy, setBusy] = useState(false);
   const [tried, setTried] = useState(false);
-  const [error, setError] = useState<unknown>(null);
   const fault = nameFault(name);
   const create = async (): Promise<void> => {
-    setTried(true);
-    if (fault || busy) return;
-    setBusy(true);
-    setError(null);
-    try {
-      const { data } = await call<Workspace>("POST", "api/workspaces", { body: { name } });
-      await refresh();
-      onClose();
-      go(href("overview", { workspace: data.id }));
-      toast(`${data.name} is created.`);
-    } catch (failed) {
-      setError(failed);
-      setBusy(false);
-    }
+    const { data } = await call<Workspace>("POST", "api/workspaces", { body: { name } });
+    await refresh();
+    onClose();
+    go(href("overview", { workspace: data.id }));
+    toast(`${data.name} is created.`);
   };
   return (
-    <Dialog
+    <FormDialog
       narrow
       title="New workspace"
-      onClose={() => busy || onClose()}
-      onSubmit={() => void create()}
-      foot={
-        <>
-          <Button onClick={onClose} blocked={busy}>
-            Cancel
-          </Button>
-          <Button type="submit" kind="primary" busy={busy}>
-            Create workspace
-          </Button>
-        </>
-      }
+      verb="Create workspace"
+      check={() => {
+        setTried(true);
+        return !fault;
+      }}
+      run={create}
+      failed="Not created."
+      onClose={onClose}
     >
       <Field label="Name" hint="You become its owner." error={tried ? fault : null}>
         {(field) => <Input {...field} value={name} onText={setName} autocomplete="off" data-first />}
       </Field>
-      {error !== null && <Failure what="Not created." error={error} />}
-    </Dialog>
+    </FormDialog>
   );
 }
