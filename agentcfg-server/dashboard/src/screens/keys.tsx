@@ -2,10 +2,11 @@
 import { useState } from "preact/hooks";
 import { call, root } from "../base/api";
 import { invalidate } from "../base/cache";
+import { tooLong } from "../base/config";
 import { useKeys } from "../base/data";
 import { href, route, setParams } from "../base/route";
 import { can, workspace } from "../base/session";
-import { ago, capital, count, date, DAY, moment, now, number, plural, until, utc } from "../base/text";
+import { ago, capital, count, date, DAY, moment, now, number, until, utc } from "../base/text";
 import type { ApiKey, NewApiKey } from "../base/types";
 import { Badge, Button, cx, Empty, options, Time } from "../parts/base";
 import { Confirm, FormDialog, Menu } from "../parts/dialog";
@@ -241,11 +242,7 @@ function Create({ onClose }: { onClose: () => void }) {
   const [rate, setRate] = useState("100");
   const [tried, setTried] = useState(false);
   const [form, setForm] = useState<Element | null>(null);
-  const nameFault = !name
-    ? "A key needs a name."
-    : count(name) > 100
-      ? `${plural(count(name) - 100, "character")} too many. The limit is 100.`
-      : null;
+  const nameFault = !name ? "A key needs a name." : tooLong(name, 100);
   const rateFault =
     /^\d+$/.test(rate) && Number(rate) >= 1 && Number(rate) <= MOST_RATE
       ? null

@@ -1,14 +1,14 @@
 /** The merge after a 412: base, theirs and mine of each field; no text is discarded. */
 import { Fragment } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { configOf, draftFaults, LIMITS, textFault, shown, toConfig, type Draft } from "../base/config";
+import { configOf, draftFaults, FIELDS, messageFault, shown, toConfig, type Draft } from "../base/config";
 import { useNames } from "../base/data";
 import { middle, words } from "../base/diff";
-import { asText, merge, resolve, type Merged, type Part, type Side } from "../base/merge";
+import { asText, isTags, merge, resolve, type Merged, type Part, type Side } from "../base/merge";
 import { now, plural, short, span } from "../base/text";
 import type { Agent } from "../base/types";
 import { Badge, Button, cx, Icon } from "../parts/base";
-import { Area, Choices, Field } from "../parts/fields";
+import { Area, Choices, Field, MessageField } from "../parts/fields";
 import { Failure } from "../parts/feedback";
 import { CopyButton } from "../parts/secret";
 import { useHistory } from "../base/data";
@@ -42,8 +42,7 @@ export function MergeView(props: Props) {
   const history = useHistory(base.agent_id).data;
   const found = useMemo(() => merge(configOf(base), configOf(theirs.agent), draft), [base, theirs.agent, draft]);
   const result = useMemo(() => resolve(configOf(theirs.agent), found, sides, edits), [found, sides, edits]);
-  const messageFault = textFault("message", message ?? "");
-  const faults = [...Object.values(draftFaults(result)), ...(messageFault ? [messageFault] : [])];
+  const faults = [...Object.values(draftFaults(result)), messageFault(message ?? "")].filter(Boolean);
   const decided = found.conflicts.filter(({ key }) => sides.has(key)).length;
   const ready = decided === found.conflicts.length && !faults.length;
   const version = theirs.version ?? history?.[0]?.version ?? null;
@@ -111,16 +110,7 @@ export function MergeView(props: Props) {
           </dl>
         </div>
       )}
-      {message !== null && (
-        <Field
-          label="Message"
-          hint="Why it changes, for the history. Optional."
-          counted={{ text: message, limit: LIMITS.message }}
-          error={messageFault}
-        >
-          {(field) => <Area {...field} rows={2} value={message} onText={onMessage} />}
-        </Field>
-      )}
+      {message !== null && <MessageField why value={message} onText={onMessage} />}
       {error !== null && <Failure what="Not saved." error={error} kept="Your text and your choices are still here." />}
       <div class="save-bar">
         <p class="clip" role="status">
@@ -161,13 +151,13 @@ function Conflict({
   onChoose: (side: Side) => void;
   onEdit: (text: string) => void;
 }) {
-  const mono = part.field === "persona_prompt" || part.field === "model" || part.field === "color";
+  const { kind, mono, rows } = FIELDS[part.field];
   const [whole, setWhole] = useState(false);
   const all = [part.base, part.theirs, part.mine].map((value) => asText(part, value));
   const parts = middle(all);
   const left = parts.above + parts.below;
   const [base, theirs, mine] = (whole ? all : parts.texts) as [string, string, string];
-  const long = part.field === "persona_prompt" || part.field === "description" || part.field === "capabilities";
+  const tags = isTags(part);
   return (
     <section class="conflict" aria-label={part.label}>
       <header>
@@ -183,7 +173,7 @@ function Conflict({
           choices={[
             { value: "theirs", label: "Theirs" },
             { value: "mine", label: "Mine" },
-            ...(part.field === "agent_type" ? [] : [{ value: "edit" as const, label: "Edit" }]),
+            ...(kind === "choice" ? [] : [{ value: "edit" as const, label: "Edit" }]),
           ]}
         />
       </header>
@@ -205,12 +195,12 @@ function Conflict({
       )}
       {side === "edit" && (
         <div class="result">
-          <Field label={`${part.label}, edited`} hint={part.field === "capabilities" ? "One tag a line." : undefined}>
+          <Field label={`${part.label}, edited`} hint={tags ? "One tag a line." : undefined}>
             {(field) => (
               <Area
                 {...field}
                 mono={mono}
-                rows={long ? Math.min(16, Math.max(4, edited.split("\n").length + 1)) : 1}
+                rows={rows || tags ? Math.min(16, Math.max(4, edited.split("\n").length + 1)) : 1}
                 value={edited}
                 onText={onEdit}
               />
@@ -230,7 +220,7 @@ function Column({
 }: {
   name: string;
   chosen?: boolean;
-  mono: boolean;
+  mono: boolean | undefined;
   children: preact.ComponentChildren;
 }) {
   return (

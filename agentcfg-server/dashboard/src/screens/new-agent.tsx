@@ -6,25 +6,27 @@ import {
   changedFields,
   configOf,
   draftFaults,
-  emptyDraft,
+  FIELDS,
   LIMITS,
+  NAMES,
   textFault,
   toBody,
   toConfig,
   toDraft,
   type Draft,
+  type FieldName,
 } from "../base/config";
 import { useAgent } from "../base/data";
 import { useTyped } from "../base/drafts";
 import { go, href, route } from "../base/route";
 import { refresh, workspace } from "../base/session";
-import type { Agent, Config } from "../base/types";
+import type { Agent } from "../base/types";
 import { Button } from "../parts/base";
 import { Banner, Failure, toast } from "../parts/feedback";
 import { Field, focusFault, Input, useTouched } from "../parts/fields";
 import { Page } from "../parts/page";
 import { placesLeft } from "./agents";
-import { Capabilities, Description, Identity, ModelField, Parameters, Persona } from "./form";
+import { Fields } from "./form";
 
 interface Typed {
   id: string;
@@ -44,7 +46,15 @@ export const slug = (name: string): string =>
     .replace(/^-+|-+$/g, "")
     .slice(0, LIMITS.agent_id);
 
-const NOTHING: Config = toConfig(emptyDraft());
+const idFault = (id: string): string | null =>
+  !id
+    ? "An agent needs an id."
+    : /^[a-z0-9_-]*$/.test(id)
+      ? textFault(id, LIMITS.agent_id)
+      : "Lowercase letters, digits, hyphens and underscores.";
+
+/** The content of an agent of which nothing is known. */
+const NOTHING = toConfig(toDraft({}));
 
 export function NewAgent() {
   const source = route.value.params.get("from");
@@ -60,13 +70,13 @@ export function NewAgent() {
   const { id, own, draft } = typed ?? {
     id: copied ? slug(`${copied.agent_id}-copy`) : "",
     own: copied !== undefined,
-    draft: copied ? { ...toDraft(configOf(copied)), display_name: `${copied.display_name} copy` } : emptyDraft(),
+    draft: copied ? { ...toDraft(configOf(copied)), display_name: `${copied.display_name} copy` } : toDraft(NOTHING),
   };
   const places = placesLeft();
 
   const change = (next: Draft): void => setTyped({ id: own ? id : slug(next.display_name), own, draft: next });
   const faults = draftFaults(draft);
-  const idFault = taken === id ? `The id ${id} is taken. Choose another one.` : textFault("agent_id", id);
+  const wrongId = taken === id ? `The id ${id} is taken. Choose another one.` : idFault(id);
   const cancel = (): void => {
     const address = location.href;
     setTyped(null);
@@ -81,19 +91,23 @@ export function NewAgent() {
       });
   };
   const create = async (): Promise<void> => {
-    if (idFault || Object.keys(faults).length) {
+    if (wrongId || Object.keys(faults).length) {
       touchAll();
       focusFault(form.current);
       return;
     }
     setBusy(true);
     setError(null);
+    const changed = changedFields(NOTHING, draft);
     try {
       const { data } = await call<Agent>("POST", "api/agents/configs", {
         body: {
           workspace_id: workspace.value!.id,
           agent_id: id,
-          ...toBody(draft, ["display_name", ...changedFields(NOTHING, draft).filter((field) => field !== "display_name")]),
+          ...toBody(
+            draft,
+            NAMES.filter((name) => FIELDS[name].required || changed.includes(name)),
+          ),
         },
       });
       setTyped(null);
@@ -121,8 +135,8 @@ export function NewAgent() {
     faults,
     touched,
     touch,
-    changed: new Set<keyof Config>(),
-    stored: {},
+    changed: new Set<FieldName>(),
+    stored: NOTHING,
     readOnly: false,
   };
   return (
@@ -147,11 +161,11 @@ export function NewAgent() {
       <div class="editor" ref={form}>
         <div>
           <div class="group">
-            <Identity {...props} />
+            <Fields {...props} of="identity" />
             <Field
               label="Id"
               counted={{ text: id, limit: LIMITS.agent_id }}
-              error={touched("agent_id") ? idFault : null}
+              error={touched("agent_id") ? wrongId : null}
               hint="Apps use it to find the agent. It cannot change later."
             >
               {(field) => (
@@ -167,18 +181,18 @@ export function NewAgent() {
               )}
             </Field>
           </div>
-          <Persona {...props} />
+          <Fields {...props} of="persona" />
         </div>
         <div>
           <div class="group">
-            <ModelField {...props} />
+            <Fields {...props} of="model" />
           </div>
           <div class="group">
-            <Parameters {...props} />
+            <Fields {...props} of="parameters" />
           </div>
           <div class="group">
-            <Capabilities {...props} />
-            <Description {...props} />
+            <Fields {...props} of="capabilities" />
+            <Fields {...props} of="description" />
           </div>
         </div>
       </div>

@@ -3,10 +3,11 @@ import { batch } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { address, call } from "../base/api";
 import { forget } from "../base/cache";
+import { textFault } from "../base/config";
 import { useKeys } from "../base/data";
 import { go, href, shownWorkspace } from "../base/route";
 import { can, refresh, without, workspace } from "../base/session";
-import { capital, count, now, number, plural } from "../base/text";
+import { capital, now, number, plural } from "../base/text";
 import type { Workspace } from "../base/types";
 import { Button } from "../parts/base";
 import { Confirm, FormDialog } from "../parts/dialog";
@@ -17,12 +18,7 @@ import { CopyButton } from "../parts/secret";
 import { isLive } from "./keys";
 
 const LIMIT = 100;
-const nameFault = (name: string): string | null =>
-  !/\P{White_Space}/u.test(name)
-    ? "A workspace needs a name."
-    : count(name) > LIMIT
-      ? `${plural(count(name) - LIMIT, "character")} too many. The limit is ${LIMIT}.`
-      : null;
+const nameFault = (name: string): string | null => textFault(name, LIMIT, "A workspace needs a name.");
 
 export function WorkspaceScreen() {
   const { id, plan, active_agents: active, agent_limit: limit, role } = workspace.value!;
