@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Button, cx, Icon } from "./base";
 import { Field, Input } from "./fields";
-import { Failure } from "./feedback";
+import { Failure, useSending } from "./feedback";
 
 interface DialogProps {
   title: ComponentChildren;
@@ -105,20 +105,14 @@ interface FormDialogProps {
 /** A dialog that sends what is in it, and stays open with the error when that fails. */
 export function FormDialog(props: FormDialogProps) {
   const { children, verb, blocked, check, danger, careful, run, failed, kept, onClose, ...rest } = props;
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const send = async (): Promise<void> => {
-    if (busy || blocked || check?.() === false) return;
-    setBusy(true);
-    setError(null);
-    await run().catch(setError);
-    setBusy(false);
-  };
+  const { busy, error, send } = useSending();
   return (
     <Dialog
       {...rest}
       onClose={() => busy || onClose()}
-      onSubmit={() => void send()}
+      onSubmit={() => {
+        if (!busy && !blocked && check?.() !== false) void send(run);
+      }}
       foot={
         <>
           <Button onClick={onClose} blocked={busy} {...(careful ? { "data-first": true } : {})}>
@@ -131,7 +125,7 @@ export function FormDialog(props: FormDialogProps) {
       }
     >
       {children}
-      {error !== null && <Failure what={failed} error={error} kept={kept?.(error)} />}
+      <Failure what={failed} error={error} kept={kept?.(error)} />
     </Dialog>
   );
 }

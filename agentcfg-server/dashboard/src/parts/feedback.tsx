@@ -127,7 +127,21 @@ export function errorText(error: unknown): string {
   return error instanceof Unreachable ? error.message : "Something in this page failed. Reload it and try again.";
 }
 
-/** What failed and what still holds, with the request id for the server's log. */
+/** Sends something, once at a time, and keeps the error of the last try until it is cleared. */
+export function useSending() {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const send = async (run: () => Promise<void>): Promise<void> => {
+    if (busy) return;
+    setBusy(true);
+    setError(null);
+    await run().catch(setError);
+    setBusy(false);
+  };
+  return { busy, error, send, clear: () => setError(null) };
+}
+
+/** What failed, if it did, and what still holds, with the request id for the server's log. */
 export function Failure({
   what,
   error,
@@ -139,6 +153,7 @@ export function Failure({
   retry?: (() => void) | undefined;
   kept?: string;
 }) {
+  if (error === null) return null;
   const id = error instanceof ApiError ? error.requestId : null;
   return (
     <Banner

@@ -2,7 +2,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call } from "../base/api";
 import { invalidate } from "../base/cache";
-import { useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
+import { agentQuery, useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
 import { drafts } from "../base/drafts";
 import { touched } from "../base/feed";
 import { href, route, setParams } from "../base/route";
@@ -392,7 +392,7 @@ export function placesLeft(): { full: boolean; text: string } {
 }
 
 export async function restore(agent: Agent): Promise<void> {
-  await call("POST", "api/agents/configs/restore", { query: { agent_id: agent.agent_id, workspace_id: agent.workspace_id } });
+  await call("POST", "api/agents/configs/restore", { query: agentQuery(agent) });
   invalidate("agents", "status", "versions", "audit");
   void refresh().catch(() => undefined);
 }

@@ -15,6 +15,7 @@ import {
   type Config,
   type Draft,
 } from "../base/config";
+import { agentQuery } from "../base/data";
 import { drafts, keep, type Kept } from "../base/drafts";
 import { setParams, route } from "../base/route";
 import { can } from "../base/session";
@@ -41,7 +42,7 @@ function changeNames(base: Config, draft: Draft): string[] {
 
 export async function latest(agent: Agent): Promise<{ agent: Agent | undefined; etag: string | null; version: number | null }> {
   const answer = await call<Agent[]>("GET", "api/agents/configs", {
-    query: { workspace_id: agent.workspace_id, state: "all", agent_id: agent.agent_id },
+    query: { ...agentQuery(agent), state: "all" },
   });
   return { agent: answer.data[0], etag: answer.etag, version: answer.version };
 }
@@ -102,7 +103,7 @@ export function Editor({ state }: { state: AgentState }) {
   const save = async (content: Draft, against: Agent, etag: string | null): Promise<boolean> => {
     try {
       const answer = await call<Agent>("PATCH", "api/agents/configs", {
-        query: { agent_id: agent.agent_id, workspace_id: agent.workspace_id, message },
+        query: { ...agentQuery(agent), message },
         body: toBody(content, changedFields(configOf(against), content)),
         ifMatch: etag,
       });

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
 import { invalidate, useResource } from "../base/cache";
 import { messageFault } from "../base/config";
-import { useNames } from "../base/data";
+import { agentQuery, useNames } from "../base/data";
 import { route, setParams } from "../base/route";
 import { can } from "../base/session";
 import { moment, number } from "../base/text";
@@ -19,8 +19,7 @@ import { MoveLabel } from "./labels";
 
 const useVersion = (state: AgentState, version: number | null) =>
   useResource<FullVersion>("versions", version === null ? null : "api/agents/version", {
-    workspace_id: state.agent.workspace_id,
-    agent_id: state.agent.agent_id,
+    ...agentQuery(state.agent),
     version,
   });
 
@@ -190,7 +189,7 @@ function RollBack({ state, version, onClose }: { state: AgentState; version: num
   const run = async (): Promise<void> => {
     try {
       const answer = await call("POST", "api/agents/rollback", {
-        query: { agent_id: agent.agent_id, workspace_id: agent.workspace_id, message },
+        query: { ...agentQuery(agent), message },
         body: { version },
         ifMatch: moved ? null : state.etag,
       });

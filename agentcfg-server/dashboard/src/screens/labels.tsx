@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
 import { invalidate } from "../base/cache";
-import { useNames } from "../base/data";
+import { agentQuery, useLabels, useNames } from "../base/data";
 import { href } from "../base/route";
 import { can, workspace } from "../base/session";
 import { number, plural } from "../base/text";
@@ -12,7 +12,6 @@ import { Confirm, FormDialog, Menu } from "../parts/dialog";
 import { toast } from "../parts/feedback";
 import { Check, Field, Input, Select } from "../parts/fields";
 import type { AgentState } from "./agent";
-import { useLabels } from "../base/data";
 
 const MOST = 20;
 const RULE = /^[a-z0-9][a-z0-9._-]{0,35}$/;
@@ -27,8 +26,7 @@ export const labelFault = (name: string): string | null =>
         : "1–36 lowercase letters, digits, dots, hyphens and underscores.";
 
 const query = (state: AgentState, label: string) => ({
-  agent_id: state.agent.agent_id,
-  workspace_id: state.agent.workspace_id,
+  ...agentQuery(state.agent),
   label,
 });
 

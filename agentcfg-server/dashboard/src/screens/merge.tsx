@@ -9,7 +9,7 @@ import { now, plural, short, span } from "../base/text";
 import type { Agent } from "../base/types";
 import { Badge, Button, cx, Icon } from "../parts/base";
 import { Area, Choices, Field, MessageField } from "../parts/fields";
-import { Failure } from "../parts/feedback";
+import { Failure, useSending } from "../parts/feedback";
 import { CopyButton } from "../parts/secret";
 import { useHistory } from "../base/data";
 
@@ -36,8 +36,7 @@ const SIDES: Record<Merged["side"], string> = {
 
 export function MergeView(props: Props) {
   const { base, baseVersion, theirs, draft, message, onMessage, sides, edits, onDecide, onBack, onSave } = props;
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { busy, error, send } = useSending();
   const names = useNames();
   const history = useHistory(base.agent_id).data;
   const found = useMemo(() => merge(configOf(base), configOf(theirs.agent), draft), [base, theirs.agent, draft]);
@@ -57,14 +56,7 @@ export function MergeView(props: Props) {
       edits: side !== "edit" || edits.has(part.key) ? edits : new Map(edits).set(part.key, asText(part, part.mine)),
     });
   const save = async (): Promise<void> => {
-    setBusy(true);
-    setError(null);
-    try {
-      await onSave(result, theirs.agent, theirs.etag);
-    } catch (failed) {
-      setError(failed);
-    }
-    setBusy(false);
+    await onSave(result, theirs.agent, theirs.etag);
   };
   return (
     <section aria-label="Resolve changes" class="merge">
@@ -111,7 +103,7 @@ export function MergeView(props: Props) {
         </div>
       )}
       {message !== null && <MessageField why value={message} onText={onMessage} />}
-      {error !== null && <Failure what="Not saved." error={error} kept="Your text and your choices are still here." />}
+      <Failure what="Not saved." error={error} kept="Your text and your choices are still here." />
       <div class="save-bar">
         <p class="clip" role="status">
           <b>{found.conflicts.length ? `${decided} of ${plural(found.conflicts.length, "conflict")} decided` : "No conflicts"}</b>{" "}
@@ -122,7 +114,7 @@ export function MergeView(props: Props) {
             Back to editing
           </Button>
           <CopyButton text={mineAsText(draft)} what="Copy my version" small={false} />
-          <Button kind="primary" busy={busy} blocked={!ready} onClick={() => void save()}>
+          <Button kind="primary" busy={busy} blocked={!ready} onClick={() => void send(save)}>
             {next}
           </Button>
         </div>

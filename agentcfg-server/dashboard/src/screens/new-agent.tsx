@@ -22,7 +22,7 @@ import { go, href, route } from "../base/route";
 import { refresh, workspace } from "../base/session";
 import type { Agent } from "../base/types";
 import { Button } from "../parts/base";
-import { Banner, Failure, toast } from "../parts/feedback";
+import { Banner, Failure, toast, useSending } from "../parts/feedback";
 import { Field, focusFault, Input, useTouched } from "../parts/fields";
 import { Page } from "../parts/page";
 import { placesLeft } from "./agents";
@@ -61,8 +61,7 @@ export function NewAgent() {
   const read = useAgent(source ?? "").data?.[0];
   const copied = source ? read : undefined;
   const { touch, touched, touchAll } = useTouched();
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { busy, error, send } = useSending();
   const form = useRef<HTMLDivElement>(null);
   const [taken, setTaken] = useState<string | null>(null);
   // A copy has a text of its own: it never shows what was typed for another new agent.
@@ -90,14 +89,13 @@ export function NewAgent() {
         },
       });
   };
-  const create = async (): Promise<void> => {
+  const check = (): void => {
     if (wrongId || Object.keys(faults).length) {
       touchAll();
       focusFault(form.current);
-      return;
-    }
-    setBusy(true);
-    setError(null);
+    } else void send(create);
+  };
+  const create = async (): Promise<void> => {
     const changed = changedFields(NOTHING, draft);
     try {
       const { data } = await call<Agent>("POST", "api/agents/configs", {
@@ -116,14 +114,13 @@ export function NewAgent() {
       toast(`${data.display_name} is created.`);
       go(href("agent", { id: data.agent_id }), true);
     } catch (failed) {
-      setBusy(false);
       if (isStatus(failed, 409)) {
         setTaken(id);
         touch("agent_id");
         focusFault(form.current);
       } else {
-        setError(failed);
         scrollTo(0, 0);
+        throw failed;
       }
     }
   };
@@ -146,7 +143,7 @@ export function NewAgent() {
       actions={
         <>
           <Button onClick={cancel}>Cancel</Button>
-          <Button kind="primary" busy={busy} blocked={places.full} onClick={() => void create()}>
+          <Button kind="primary" busy={busy} blocked={places.full} onClick={() => check()}>
             Create agent
           </Button>
         </>
@@ -157,7 +154,7 @@ export function NewAgent() {
           {places.text}
         </Banner>
       )}
-      {error !== null && <Failure what="Not created." error={error} kept="Your text is still here." />}
+      <Failure what="Not created." error={error} kept="Your text is still here." />
       <div class="editor" ref={form}>
         <div>
           <div class="group">

@@ -11,7 +11,7 @@ import { capital, now, number, plural } from "../base/text";
 import type { Workspace } from "../base/types";
 import { Button } from "../parts/base";
 import { Confirm, FormDialog } from "../parts/dialog";
-import { Failure, toast } from "../parts/feedback";
+import { Failure, toast, useSending } from "../parts/feedback";
 import { Field, Input } from "../parts/fields";
 import { Page } from "../parts/page";
 import { CopyButton } from "../parts/secret";
@@ -85,22 +85,13 @@ function Export() {
 function Rename() {
   const current = workspace.value!;
   const [name, setName] = useState(current.name);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { busy, error, send } = useSending();
   const may = can("workspace:manage");
   const fault = nameFault(name);
   const save = async (): Promise<void> => {
-    if (fault || busy || name === current.name) return;
-    setBusy(true);
-    setError(null);
-    try {
-      await call("PATCH", "api/workspaces", { query: { workspace_id: current.id }, body: { name } });
-      await refresh();
-      toast("The name is saved.");
-    } catch (failed) {
-      setError(failed);
-    }
-    setBusy(false);
+    await call("PATCH", "api/workspaces", { query: { workspace_id: current.id }, body: { name } });
+    await refresh();
+    toast("The name is saved.");
   };
   return (
     <form
@@ -108,7 +99,7 @@ function Rename() {
       noValidate
       onSubmit={(event) => {
         event.preventDefault();
-        void save();
+        if (!fault && name !== current.name) void send(save);
       }}
     >
       <Field label="Name" error={fault} {...(name.length > 80 ? { counted: { text: name, limit: LIMIT } } : {})}>
@@ -123,7 +114,7 @@ function Rename() {
           </div>
         )}
       </Field>
-      {error !== null && <Failure what="Not saved." error={error} />}
+      <Failure what="Not saved." error={error} />
     </form>
   );
 }
