@@ -4,7 +4,7 @@
  */
 import type { Num } from "./types";
 
-/** The places of fields in the forms. */
+/** The parts of the form of an agent; `editor.tsx` and `new-agent.tsx` say where each of them is. */
 export type Section = "identity" | "persona" | "description" | "model" | "parameters" | "capabilities";
 
 export interface AgentField {

@@ -92,7 +92,6 @@ function sameParameters(a: Parameter[], b: Parameter[]): boolean {
 /** What is done with the values `V` of a kind of field, and with their drafts `D`. */
 interface Kind<V = unknown, D = unknown> {
   draft(value: V | null | undefined, field: AgentField): D;
-  /** The draft as a value, for comparison. Its faults were looked for before. */
   value(draft: D): V;
   /** The value as JSON, where it is not that of `value`. */
   body?(draft: D): Raw;
@@ -147,7 +146,7 @@ const numbers: Kind<Record<string, Num>, Parameter[]> = {
 
 const KINDS: Record<AgentField["kind"], Kind> = { text, model: text, color, choice, tags, numbers };
 
-export const kindOf = (name: FieldName): Kind => KINDS[FIELDS[name].kind];
+const kindOf = (name: FieldName): Kind => KINDS[FIELDS[name].kind];
 
 /** An object with a member for each field. */
 const each = <T>(make: (name: FieldName) => unknown): T => Object.fromEntries(NAMES.map((name) => [name, make(name)])) as T;
