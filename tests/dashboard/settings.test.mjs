@@ -205,6 +205,12 @@ test("the audit log tells who changed what", async () => {
   await page.setViewportSize({ width: 1280, height: 800 });
   const [file] = await Promise.all([page.waitForEvent("download").catch(() => null), stage.server.has("/api/agents/versions") ? page.getByRole("button", { name: "Export" }).click() : page.evaluate(() => 0)]);
   if (stage.server.has("/api/agents/versions")) assert.match(file.suggestedFilename(), /^audit-log-.*\.ndjson$/);
+
+  // The filters offer what the API has.
+  const { Action, TargetType } = (await (await fetch(`${stage.server.url}/openapi.json`)).json()).components.schemas;
+  const offered = (label) => page.getByLabel(label, { exact: true }).locator("option").evaluateAll((all) => all.map(({ value }) => value).filter((value) => value && !value.endsWith(".*")).sort());
+  assert.deepEqual(await offered("Action"), Action.enum.toSorted());
+  assert.deepEqual(await offered("Target"), TargetType.enum.toSorted());
   page.faults();
 }, { timeout: 60_000 });
 

@@ -1,21 +1,15 @@
-/** The configurable fields of an agent: drafts, limits, and what is sent. */
+/** Drafts of the configurable fields of an agent: their checks, and what is sent. */
+import { FIELDS, NAMES, type AgentField, type Config, type FieldName } from "./agent-fields";
 import { Raw } from "./api";
 import { count, number, plural } from "./text";
-import type { Agent, AgentType, Config, Num } from "./types";
+import type { Agent, Num } from "./types";
 
-/** A configuration as it is typed: every text is a text, and parameters are rows that need not be valid yet. */
-export interface Draft {
-  display_name: string;
-  role: string;
-  description: string;
-  agent_type: AgentType;
-  model: string;
-  color: string;
-  persona_prompt: string;
-  capabilities: string[];
+export { FIELDS, NAMES, type Config, type FieldName };
+
+export interface Tags {
+  tags: string[];
   /** A tag that is being typed. */
   entry: string;
-  parameters: Parameter[];
 }
 
 export interface Parameter {
@@ -25,60 +19,17 @@ export interface Parameter {
   fine?: boolean;
 }
 
-export type TextField = "display_name" | "role" | "description" | "model" | "color" | "persona_prompt";
-
-export const LIMITS: Record<TextField | "agent_id" | "message" | "tag", number> = {
-  agent_id: 50,
-  display_name: 100,
-  role: 100,
-  description: 2000,
-  model: 100,
-  color: 20,
-  persona_prompt: 5000,
-  message: 500,
-  tag: 100,
-};
-export const MOST = 100;
-
-export const NAMES: Record<keyof Config, string> = {
-  display_name: "Display name",
-  role: "Role",
-  description: "Description",
-  agent_type: "Type",
-  model: "Model",
-  color: "Colour",
-  persona_prompt: "Persona prompt",
-  capabilities: "Capabilities",
-  parameters: "Parameters",
+/** A configuration as it is typed: every text is a text, and parameters are rows that need not be valid yet. */
+export type Draft = {
+  [N in FieldName]: Config[N] extends string | null
+    ? NonNullable<Config[N]>
+    : Config[N] extends string[] | null
+      ? Tags
+      : Parameter[];
 };
 
-export const FIELDS = Object.keys(NAMES) as (keyof Config)[];
-
-export const toDraft = (config: Config): Draft => ({
-  display_name: config.display_name,
-  role: config.role ?? "",
-  description: config.description ?? "",
-  agent_type: config.agent_type,
-  model: config.model ?? "",
-  color: config.color ?? "",
-  persona_prompt: config.persona_prompt ?? "",
-  capabilities: [...config.capabilities],
-  entry: "",
-  parameters: Object.entries(config.parameters).map(([name, value]) => ({ name, value: String(value) })),
-});
-
-export const emptyDraft = (): Draft =>
-  toDraft({
-    display_name: "",
-    role: null,
-    description: null,
-    agent_type: "ai",
-    model: null,
-    color: null,
-    persona_prompt: null,
-    capabilities: [],
-    parameters: {},
-  });
+/** The limits of texts that are no fields of an agent. */
+export const LIMITS = { agent_id: 50, message: 500 };
 
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 /** Writes what people type as a number, such as ".5", "+3" or "05", the way that JSON wants it. */
@@ -89,26 +40,23 @@ export function jsonNumber(text: string): string | null {
   return typed !== "" && /^[+\-.\d]/.test(typed) && !/^[+-]?0[xob]/i.test(typed) && Number.isFinite(value) ? String(value) : null;
 }
 
-const tooLong = (name: string, limit: number): string | null => {
-  const over = count(name) - limit;
-  return over > 0 ? `${plural(over, "character")} too many. The limit is ${number(limit)}.` : null;
-};
+const tooMany = (over: number, what: string, limit: number): string | null =>
+  over > 0 ? `${plural(over, what)} too many. The limit is ${number(limit)}.` : null;
 
-export const textFault = (field: TextField | "message" | "agent_id", text: string): string | null => {
-  if (text.includes("\0")) return "It contains a NUL character, which cannot be stored.";
-  if (field === "display_name" && !/\P{White_Space}/u.test(text)) return "An agent needs a name.";
-  if (field === "color" && text && !/^#([0-9a-f]{3}|[0-9a-f]{4}|[0-9a-f]{6}|[0-9a-f]{8})$/i.test(text))
-    return "Write # and 3, 4, 6 or 8 hex digits.";
-  if (field === "agent_id") {
-    if (!text) return "An agent needs an id.";
-    if (!/^[a-z0-9_-]*$/.test(text)) return "Lowercase letters, digits, hyphens and underscores.";
-  }
-  return tooLong(text, LIMITS[field]);
-};
+export const tooLong = (text: string, limit: number): string | null => tooMany(count(text) - limit, "character", limit);
 
-/** The tags of a draft, also those that are being typed. */
-export const tagsOf = ({ capabilities, entry }: Draft): string[] => [
-  ...capabilities,
+export const textFault = (text: string, limit = Infinity, required?: string): string | null =>
+  text.includes("\0")
+    ? "It contains a NUL character, which cannot be stored."
+    : required && !/\P{White_Space}/u.test(text)
+      ? required
+      : tooLong(text, limit);
+
+export const messageFault = (text: string): string | null => textFault(text, LIMITS.message);
+
+/** All tags, also those that are being typed. */
+export const tagsOf = ({ tags, entry }: Tags): string[] => [
+  ...tags,
   ...entry
     .split(",")
     .map((tag) => tag.trim())
@@ -116,56 +64,23 @@ export const tagsOf = ({ capabilities, entry }: Draft): string[] => [
 ];
 
 export interface ParameterFaults {
-  name?: string;
-  value?: string;
+  name: string | null;
+  value: string | null;
 }
 
-export function parameterFaults(rows: Parameter[]): ParameterFaults[] {
+export function parameterFaults(rows: Parameter[], limit: number): ParameterFaults[] {
   const seen = new Set<string>();
   return rows.map(({ name, value }) => {
-    const faults: ParameterFaults = {};
-    if (!name) faults.name = "A parameter needs a name.";
-    else if (seen.has(name)) faults.name = "There is another parameter of this name.";
-    else if (tooLong(name, LIMITS.tag)) faults.name = tooLong(name, LIMITS.tag)!;
-    if (jsonNumber(value) === null) faults.value = "Write a number.";
+    const twice = seen.has(name);
     seen.add(name);
-    return faults;
+    return {
+      name: !name ? "A parameter needs a name." : twice ? "There is another parameter of this name." : tooLong(name, limit),
+      value: jsonNumber(value) === null ? "Write a number." : null,
+    };
   });
 }
 
-export type Faults = Partial<Record<keyof Config, string>>;
-
-export function draftFaults(draft: Draft): Faults {
-  const faults: Faults = {};
-  for (const field of ["display_name", "role", "description", "model", "color", "persona_prompt"] as const) {
-    const fault = textFault(field, draft[field]);
-    if (fault) faults[field] = fault;
-  }
-  const tags = tagsOf(draft);
-  const fault = tags.map((tag) => tooLong(tag, LIMITS.tag)).find(Boolean);
-  if (fault) faults.capabilities = fault;
-  if (tags.length > MOST) faults.capabilities = `${plural(tags.length - MOST, "tag")} too many. The limit is ${MOST}.`;
-  if (draft.parameters.length > MOST)
-    faults.parameters = `${plural(draft.parameters.length - MOST, "parameter")} too many. The limit is ${MOST}.`;
-  const row = parameterFaults(draft.parameters).find(({ name, value }) => name || value);
-  if (row) faults.parameters = (row.name ?? row.value)!;
-  return faults;
-}
-
-const sameNumber = (a: Num | undefined, b: Num | undefined): boolean =>
-  a !== undefined && b !== undefined && (String(a) === String(b) || (typeof a === "number" && typeof b === "number" && a === b));
-
-/** The fields of a draft whose content is not that of `base`. */
-export function changedFields(base: Config, draft: Draft): (keyof Config)[] {
-  const stored = toDraft(base);
-  return FIELDS.filter((field) => {
-    if (field === "parameters") return !sameParameters(stored.parameters, draft.parameters);
-    if (field === "capabilities") return JSON.stringify(tagsOf(draft)) !== JSON.stringify(stored.capabilities);
-    return stored[field] !== draft[field];
-  });
-}
-
-export function sameParameters(a: Parameter[], b: Parameter[]): boolean {
+function sameParameters(a: Parameter[], b: Parameter[]): boolean {
   if (a.length !== b.length) return false;
   const values = new Map(a.map(({ name, value }) => [name, value]));
   return b.every(({ name, value }) => {
@@ -174,55 +89,131 @@ export function sameParameters(a: Parameter[], b: Parameter[]): boolean {
   });
 }
 
-/** The names of the parameters that differ. */
-export function changedParameters(a: Record<string, Num>, b: Record<string, Num>): string[] {
-  return [...new Set([...Object.keys(a), ...Object.keys(b)])].filter((name) => !sameNumber(a[name], b[name]));
+/** What is done with the values `V` of a kind of field, and with their drafts `D`. */
+interface Kind<V = unknown, D = unknown> {
+  draft(value: V | null | undefined, field: AgentField): D;
+  value(draft: D): V;
+  /** The value as JSON, where it is not that of `value`. */
+  body?(draft: D): Raw;
+  same(stored: D, draft: D): boolean;
+  fault(draft: D, field: AgentField): string | null | undefined;
 }
 
-/** The body of a creation or a change with these fields; an empty text clears a field that may be absent. */
-export function toBody(draft: Draft, fields: readonly (keyof Config)[]): Record<string, unknown> {
-  const body: Record<string, unknown> = {};
-  for (const field of fields) {
-    if (field === "parameters") {
-      const members = draft.parameters.map(({ name, value }) => `${JSON.stringify(name)}:${jsonNumber(value) ?? "null"}`);
-      body[field] = new Raw(`{${members.join(",")}}`);
-    } else if (field === "capabilities") body[field] = tagsOf(draft);
-    else if (field === "agent_type" || field === "display_name") body[field] = draft[field];
-    else body[field] = draft[field] === "" ? null : draft[field];
-  }
-  return body;
-}
+const text: Kind<string, string> = {
+  draft: (value) => value ?? "",
+  value: (draft) => draft,
+  same: (stored, draft) => stored === draft,
+  fault: (draft, { limit, required }) => textFault(draft, limit, required),
+};
+
+const color: Kind<string, string> = {
+  ...text,
+  fault: (draft, field) =>
+    draft && !/^#([0-9a-f]{3}|[0-9a-f]{4}|[0-9a-f]{6}|[0-9a-f]{8})$/i.test(draft)
+      ? "Write # and 3, 4, 6 or 8 hex digits."
+      : text.fault(draft, field),
+};
+
+const choice: Kind<string, string> = { ...text, draft: (value, { choices }) => value ?? Object.keys(choices!)[0]! };
+
+const tags: Kind<string[], Tags> = {
+  draft: (value) => ({ tags: [...(value ?? [])], entry: "" }),
+  value: tagsOf,
+  same: (stored, draft) => JSON.stringify(tagsOf(stored)) === JSON.stringify(tagsOf(draft)),
+  fault: (draft, { limit, most }) => {
+    const all = tagsOf(draft);
+    return tooMany(all.length - most!, "tag", most!) ?? all.map((tag) => tooLong(tag, limit!)).find(Boolean);
+  },
+};
+
+const numbers: Kind<Record<string, Num>, Parameter[]> = {
+  draft: (value) => Object.entries(value ?? {}).map(([name, number]) => ({ name, value: String(number) })),
+  value: (draft) =>
+    Object.fromEntries(
+      draft.map(({ name, value }) => {
+        const text = jsonNumber(value) ?? value;
+        return [name, Number.isFinite(Number(text)) && String(Number(text)) === text ? Number(text) : text];
+      }),
+    ),
+  body: (draft) =>
+    new Raw(`{${draft.map(({ name, value }) => `${JSON.stringify(name)}:${jsonNumber(value) ?? "null"}`).join(",")}}`),
+  same: sameParameters,
+  fault: (draft, { limit, most }) => {
+    const row = parameterFaults(draft, limit!).find(({ name, value }) => name ?? value);
+    return row?.name ?? row?.value ?? tooMany(draft.length - most!, "parameter", most!);
+  },
+};
+
+const KINDS: Record<AgentField["kind"], Kind> = { text, model: text, color, choice, tags, numbers };
+
+const kindOf = (name: FieldName): Kind => KINDS[FIELDS[name].kind];
+
+/** An object with a member for each field. */
+const each = <T>(make: (name: FieldName) => unknown): T => Object.fromEntries(NAMES.map((name) => [name, make(name)])) as T;
+
+const draftOf = (name: FieldName, value: unknown): unknown => kindOf(name).draft(value, FIELDS[name]);
+
+/** A draft of a configuration; fields that are left out are empty, or have their default. */
+export const toDraft = (config: Partial<Config>): Draft => each((name) => draftOf(name, config[name]));
+
+/** A draft with another value of a field. */
+export const withValue = (draft: Draft, name: FieldName, value: unknown): Draft => ({ ...draft, [name]: draftOf(name, value) });
+
+export const isEmpty = (value: unknown): boolean =>
+  value === null || value === undefined || value === "" || (typeof value === "object" && !Object.keys(value).length);
+
+/** The value of a field; an empty one clears a field that may be null. */
+const valueOf = (draft: Draft, name: FieldName): unknown => {
+  const value = kindOf(name).value(draft[name]);
+  return FIELDS[name].nullable && isEmpty(value) ? null : value;
+};
 
 /** A draft as a configuration, for comparison. Its faults were looked for before. */
-export const toConfig = (draft: Draft): Config => ({
-  display_name: draft.display_name,
-  role: draft.role || null,
-  description: draft.description || null,
-  agent_type: draft.agent_type,
-  model: draft.model || null,
-  color: draft.color || null,
-  persona_prompt: draft.persona_prompt || null,
-  capabilities: tagsOf(draft),
-  parameters: Object.fromEntries(
-    draft.parameters.map(({ name, value }) => {
-      const text = jsonNumber(value) ?? value;
-      return [name, Number.isFinite(Number(text)) && String(Number(text)) === text ? Number(text) : text];
-    }),
-  ),
-});
+export const toConfig = (draft: Draft): Config => each((name) => valueOf(draft, name));
+
+export const configOf = (agent: Agent): Config => each((name) => agent[name]);
+
+export type Faults = Partial<Record<FieldName, string>>;
+
+export function draftFaults(draft: Draft): Faults {
+  const faults: Faults = {};
+  for (const name of NAMES) {
+    const fault = kindOf(name).fault(draft[name], FIELDS[name]);
+    if (fault) faults[name] = fault;
+  }
+  return faults;
+}
+
+/** The fields of a draft whose content is not that of `base`. */
+export const changedFields = (base: Config, draft: Draft): FieldName[] =>
+  NAMES.filter((name) => !kindOf(name).same(draftOf(name, base[name]), draft[name]));
+
+export interface NumberRow {
+  /** The name of the number. */
+  label: string;
+  from: unknown;
+  to: unknown;
+}
+
+/** The numbers of two values of a field that differ. */
+export function numberRows(from: unknown, to: unknown): NumberRow[] {
+  const [old, next] = [from ?? {}, to ?? {}] as [Record<string, Num>, Record<string, Num>];
+  return [...new Set([...Object.keys(old), ...Object.keys(next)])]
+    .filter((label) => String(old[label]) !== String(next[label]))
+    .map((label) => ({ label, from: old[label] ?? null, to: next[label] ?? null }));
+}
+
+/** The body of a creation or a change with these fields. */
+export const toBody = (draft: Draft, names: readonly FieldName[]): Record<string, unknown> =>
+  Object.fromEntries(names.map((name) => [name, kindOf(name).body?.(draft[name]) ?? valueOf(draft, name)]));
 
 /** A value for reading. */
 export const shown = (value: unknown): string => {
-  if (value === null || value === undefined || value === "") return "None";
-  if (Array.isArray(value)) return value.length ? value.map(String).join(", ") : "None";
-  if (typeof value === "object") {
-    const members = Object.entries(value as object);
-    return members.length ? members.map(([name, member]) => `${name} ${String(member)}`).join(", ") : "None";
-  }
+  if (isEmpty(value)) return "None";
+  if (Array.isArray(value)) return value.map(String).join(", ");
+  if (typeof value === "object")
+    return Object.entries(value as object)
+      .map(([name, member]) => `${name} ${String(member)}`)
+      .join(", ");
   return typeof value === "boolean" ? (value ? "Yes" : "No") : String(value);
-};
-
-export const configOf = (agent: Agent): Config => {
-  const { display_name, role, description, agent_type, model, color, persona_prompt, capabilities, parameters } = agent;
-  return { display_name, role, description, agent_type, model, color, persona_prompt, capabilities, parameters };
 };

@@ -1,45 +1,40 @@
 /** The resources that several screens read. */
-import { isStatus, lostSince } from "./api";
-import { useResource, type Resource } from "./cache";
+import { isStatus, lostSince, type Query } from "./api";
+import { useResource, type Resource, type Topic } from "./cache";
 import { heard, mode } from "./feed";
 import { can, workspace } from "./session";
 import type { Actor, Agent, ApiKey, AuditEntry, Label, Member, Model, ProviderKey, StatusEntry, Version, Webhook } from "./types";
 
 const id = (): string => workspace.value?.id ?? "";
-const when = (permission: string, path: string): string | null => (id() && can(permission) ? path : null);
+/** Reads something of the workspace, where the role may. */
+const useOwn = <T>(topic: Topic, permission: string, path: string, query: Query = {}): Resource<T> =>
+  useResource(topic, id() && can(permission) ? path : null, { workspace_id: id(), ...query });
 
-export const useAgents = (): Resource<Agent[]> =>
-  useResource("agents", when("agents:read", "api/agents/configs"), { workspace_id: id() });
-export const useDeleted = (): Resource<Agent[]> =>
-  useResource("agents", when("agents:read", "api/agents/configs"), { workspace_id: id(), state: "inactive" });
+/** The query that names an agent. */
+export const agentQuery = ({ agent_id, workspace_id }: Agent) => ({ agent_id, workspace_id });
+
+export const useAgents = (): Resource<Agent[]> => useOwn("agents", "agents:read", "api/agents/configs");
+export const useDeleted = (): Resource<Agent[]> => useOwn("agents", "agents:read", "api/agents/configs", { state: "inactive" });
 /** One agent, deleted or not, as a list of one or none; its tag is the record's. */
 export const useAgent = (agentId: string): Resource<Agent[]> =>
-  useResource("agents", when("agents:read", "api/agents/configs"), { workspace_id: id(), state: "all", agent_id: agentId });
-export const useVersions = (): Resource<Version[]> =>
-  useResource("versions", when("agents:read", "api/agents/versions"), { workspace_id: id() });
+  useOwn("agents", "agents:read", "api/agents/configs", { state: "all", agent_id: agentId });
+export const useVersions = (): Resource<Version[]> => useOwn("versions", "agents:read", "api/agents/versions");
 export const useHistory = (agentId: string): Resource<Version[]> =>
-  useResource("versions", when("agents:read", "api/agents/versions"), { workspace_id: id(), agent_id: agentId, limit: 1000 });
-export const useLabels = (): Resource<Label[]> =>
-  useResource("versions", when("agents:read", "api/agents/labels"), { workspace_id: id() });
-export const useModels = (): Resource<Model[]> =>
-  useResource("providers", when("agents:read", "api/models"), { workspace_id: id() });
-export const useKeys = (): Resource<ApiKey[]> =>
-  useResource("keys", when("api_keys:read", "api/api-keys"), { workspace_id: id() });
-export const useMembers = (): Resource<Member[]> =>
-  useResource("members", when("users:read", "api/workspaces/members"), { workspace_id: id() });
-export const useProviderKeys = (): Resource<ProviderKey[]> =>
-  useResource("providers", when("settings:read", "api/provider-keys"), { workspace_id: id() });
-export const useWebhooks = (): Resource<Webhook[]> =>
-  useResource("webhooks", when("webhooks:read", "api/webhooks"), { workspace_id: id() });
-export const useAudit = (limit: number): Resource<AuditEntry[]> =>
-  useResource("audit", when("audit_log:read", "api/audit-log"), { workspace_id: id(), limit });
+  useOwn("versions", "agents:read", "api/agents/versions", { agent_id: agentId, limit: 1000 });
+export const useLabels = (): Resource<Label[]> => useOwn("versions", "agents:read", "api/agents/labels");
+export const useModels = (): Resource<Model[]> => useOwn("providers", "agents:read", "api/models");
+export const useKeys = (): Resource<ApiKey[]> => useOwn("keys", "api_keys:read", "api/api-keys");
+export const useMembers = (): Resource<Member[]> => useOwn("members", "users:read", "api/workspaces/members");
+export const useProviderKeys = (): Resource<ProviderKey[]> => useOwn("providers", "settings:read", "api/provider-keys");
+export const useWebhooks = (): Resource<Webhook[]> => useOwn("webhooks", "webhooks:read", "api/webhooks");
+export const useAudit = (limit: number): Resource<AuditEntry[]> => useOwn("audit", "audit_log:read", "api/audit-log", { limit });
 
 /**
  * The live status of all agents: from the feed where there is one, else as it was read last, which has no times of reports.
  * The last heard time then stays where no newer report can have come: while the connection is lost, or of an offline agent.
  */
 export function useStatuses(): Resource<StatusEntry[]> {
-  const read = useResource<StatusEntry[]>("status", when("agents:read", "api/agents/status"), { workspace_id: id() });
+  const read = useOwn<StatusEntry[]>("status", "agents:read", "api/agents/status");
   const live = heard.value;
   if (!read.data) return read;
   const follows = mode.value === "live";

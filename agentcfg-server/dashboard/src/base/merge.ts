@@ -1,14 +1,26 @@
 /** Three-way merge of an agent's configuration, after another save came in between. */
-import { FIELDS, NAMES, toConfig, toDraft, type Draft } from "./config";
-import type { Config, Num } from "./types";
+import {
+  FIELDS,
+  isEmpty,
+  NAMES,
+  toConfig,
+  toDraft,
+  withValue,
+  type Config,
+  type Draft,
+  type FieldName,
+  type Parameter,
+} from "./config";
+import type { Num } from "./types";
 
 export type Side = "theirs" | "mine" | "edit";
 
-/** A field, or one parameter. */
+/** A field, or one number of it. */
 export interface Part {
   key: string;
   label: string;
-  field: keyof Config;
+  field: FieldName;
+  /** The name of the number. */
   parameter: string | null;
   base: unknown;
   theirs: unknown;
@@ -29,34 +41,24 @@ const same = (a: unknown, b: unknown): boolean => text(a) === text(b);
 
 export function merge(base: Config, theirs: Config, draft: Draft): Merge {
   const mine = toConfig(draft);
-  const parts: Part[] = [];
-  for (const field of FIELDS) {
-    if (field === "parameters") continue;
-    // An empty text that is stored and one that was left empty are the same to the user.
-    const clean = (value: unknown): unknown => (value === "" ? null : value);
-    parts.push({
-      key: field,
-      label: NAMES[field],
+  const parts = NAMES.flatMap((field): Part[] => {
+    const part = (key: string, label: string, parameter: string | null, of: (config: Config) => unknown): Part => ({
+      key,
+      label,
       field,
-      parameter: null,
-      base: clean(base[field]),
-      theirs: clean(theirs[field]),
-      mine: clean(mine[field]),
-    });
-  }
-  const names = new Set([base, theirs, mine].flatMap((config) => Object.keys(config.parameters)));
-  for (const name of names) {
-    const of = (config: Config): Num | null => config.parameters[name] ?? null;
-    parts.push({
-      key: `parameters.${name}`,
-      label: name,
-      field: "parameters",
-      parameter: name,
+      parameter,
       base: of(base),
       theirs: of(theirs),
       mine: of(mine),
     });
-  }
+    if (FIELDS[field].kind !== "numbers") {
+      // An empty text that is stored and one that was left empty are the same to the user.
+      return [part(field, FIELDS[field].label, null, (config) => (isEmpty(config[field]) ? null : config[field]))];
+    }
+    const numbers = (config: Config) => config[field] as Record<string, Num>;
+    const names = new Set([base, theirs, mine].flatMap((config) => Object.keys(numbers(config))));
+    return [...names].map((name) => part(`${field}.${name}`, name, name, (config) => numbers(config)[name] ?? null));
+  });
   const result: Merge = { conflicts: [], merged: [] };
   for (const part of parts) {
     const theirsChanged = !same(part.base, part.theirs);
@@ -68,6 +70,8 @@ export function merge(base: Config, theirs: Config, draft: Draft): Merge {
   return result;
 }
 
+export const isTags = ({ field }: Part): boolean => FIELDS[field].kind === "tags";
+
 /** The draft that the decisions give; `edits` holds the texts of the parts that were edited. */
 export function resolve(
   theirs: Config,
@@ -75,14 +79,15 @@ export function resolve(
   sides: ReadonlyMap<string, Side>,
   edits: ReadonlyMap<string, string>,
 ): Draft {
-  const draft = toDraft(theirs);
-  const put = (part: Part, value: unknown): void => {
-    if (part.parameter !== null) {
-      const rows = draft.parameters.filter(({ name }) => name !== part.parameter);
-      if (value !== null && value !== "") rows.push({ name: part.parameter, value: String(value) });
-      draft.parameters = rows;
-    } else if (part.field === "capabilities") draft.capabilities = value as string[];
-    else (draft as unknown as Record<string, unknown>)[part.field] = value ?? "";
+  let draft = toDraft(theirs);
+  const put = ({ field, parameter }: Part, value: unknown): void => {
+    if (parameter === null) {
+      draft = withValue(draft, field, value);
+      return;
+    }
+    const rows = (draft[field] as Parameter[]).filter(({ name }) => name !== parameter);
+    if (!isEmpty(value)) rows.push({ name: parameter, value: String(value) });
+    draft = { ...draft, [field]: rows };
   };
   for (const part of found.merged) if (part.side === "mine") put(part, part.mine);
   for (const part of found.conflicts) {
@@ -90,14 +95,12 @@ export function resolve(
     if (side === "mine") put(part, part.mine);
     if (side === "edit") {
       const edited = edits.get(part.key) ?? "";
-      put(part, part.field === "capabilities" ? edited.split("\n").filter((tag) => tag !== "") : edited);
+      put(part, isTags(part) ? edited.split("\n").filter((tag) => tag !== "") : edited);
     }
   }
   return draft;
 }
 
-/** A part's value as text, for editing and comparing. */
-export const asText = (part: Part, value: unknown): string => {
-  if (value === null || value === undefined) return "";
-  return part.field === "capabilities" ? (value as string[]).join("\n") : String(value);
-};
+/** A part's value as text, for editing and comparing; a tag is a line. */
+export const asText = (part: Part, value: unknown): string =>
+  isEmpty(value) ? "" : isTags(part) ? (value as string[]).join("\n") : String(value);

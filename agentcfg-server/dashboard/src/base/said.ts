@@ -1,7 +1,7 @@
 /** Audit entries in words. */
-import { NAMES, shown } from "./config";
+import { FIELDS, numberRows, shown, type FieldName, type NumberRow } from "./config";
 import { capital, list, moment } from "./text";
-import type { AuditEntry, Change, Config } from "./types";
+import type { AuditEntry, Change } from "./types";
 
 const DID: Record<string, string> = {
   agent: "created updated deactivated restored rolled_back",
@@ -36,24 +36,18 @@ export function verb(action: string): string {
 
 /** The field as people call it; labels are recorded as `labels/<name>`, fields of several agents as `agents/<id>/<name>`. */
 const called = (name: string): string =>
-  NAMES[name as keyof Config] ??
+  FIELDS[name as FieldName]?.label ??
   (name.includes("/") ? name.replace(/^agents\/|labels\//g, "") : capital(name.replaceAll("_", " ")));
 
-interface Row {
-  label: string;
-  from: unknown;
-  to: unknown;
+interface Row extends NumberRow {
   long: boolean;
 }
 
-/** Single parameters in place of the whole mapping. */
+/** Single numbers in place of the whole mapping. */
 export function changeRows(changes: Record<string, Change>): Row[] {
   return Object.entries(changes).flatMap(([name, { from, to }]) => {
-    if (name === "parameters" && ((from && typeof from === "object") || (to && typeof to === "object"))) {
-      const [old, next] = [(from ?? {}) as Record<string, unknown>, (to ?? {}) as Record<string, unknown>];
-      return [...new Set([...Object.keys(old), ...Object.keys(next)])]
-        .filter((key) => String(old[key]) !== String(next[key]))
-        .map((key) => ({ label: key, from: old[key] ?? null, to: next[key] ?? null, long: false }));
+    if (FIELDS[name as FieldName]?.kind === "numbers" && ((from && typeof from === "object") || (to && typeof to === "object"))) {
+      return numberRows(from, to).map((row) => ({ ...row, long: false }));
     }
     const long = [from, to].some((value) => typeof value === "string" && (value.includes("\n") || value.length > 120));
     return [{ label: called(name), from, to, long }];

@@ -4,7 +4,7 @@ import { call, ended, isStatus } from "./api";
 import { forget } from "./cache";
 import { discard, handOver } from "./drafts";
 import { shownWorkspace } from "./route";
-import type { Plan, Whoami, Workspace } from "./types";
+import type { Whoami, Workspace } from "./types";
 
 export type Phase = "loading" | "signed-out" | "ready" | "failed";
 
@@ -18,8 +18,6 @@ export const workspace = computed<Workspace | null>(() => {
 });
 
 export const can = (permission: string): boolean => workspace.value?.permissions.includes(permission) ?? false;
-
-export const planName = (plan: Plan): string => plan.charAt(0).toUpperCase() + plan.slice(1);
 
 /** Asks the server who is signed in. Throws what is no refusal of the session. */
 export async function refresh(): Promise<void> {

@@ -1,21 +1,11 @@
 /** Resources of the API, as the server sends them. */
+import type { Config } from "./agent-fields";
 
-export type AgentType = "ai" | "human";
+export type { Config };
+export type AgentType = Config["agent_type"];
 
 /** A number as it is written, where JavaScript cannot hold it. */
 export type Num = number | string;
-
-export interface Config {
-  display_name: string;
-  role: string | null;
-  description: string | null;
-  agent_type: AgentType;
-  model: string | null;
-  color: string | null;
-  persona_prompt: string | null;
-  capabilities: string[];
-  parameters: Record<string, Num>;
-}
 
 export interface Agent extends Config {
   id: string;

@@ -1,41 +1,30 @@
-/** Comparison of two configurations: the fields that differ, then the persona line by line. */
+/** Comparison of two configurations: the fields that differ, then long texts line by line. */
 import { Fragment, type ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { changedParameters, FIELDS, NAMES, shown } from "../base/config";
+import { FIELDS, isEmpty, NAMES, numberRows, shown, type Config, type FieldName, type NumberRow } from "../base/config";
 import { folded, rows, tally, type Line, type Piece, type Row } from "../base/diff";
 import { plural } from "../base/text";
-import type { Config } from "../base/types";
 import { Avatar } from "./base";
 
-interface FieldRow {
-  label: string;
-  from: unknown;
-  to: unknown;
-  code: boolean;
+interface FieldRow extends NumberRow {
+  field: FieldName;
 }
 
-const CODE = new Set(["model", "color"]);
-
-export function fieldRows(from: Config, to: Config): FieldRow[] {
-  const result: FieldRow[] = [];
-  for (const field of FIELDS) {
-    if (field === "persona_prompt") continue;
-    if (field === "parameters") {
-      for (const name of changedParameters(from.parameters, to.parameters)) {
-        result.push({ label: name, from: from.parameters[name] ?? null, to: to.parameters[name] ?? null, code: false });
-      }
-    } else if (JSON.stringify(from[field] || null) !== JSON.stringify(to[field] || null)) {
-      result.push({ label: NAMES[field], from: from[field], to: to[field], code: CODE.has(field) });
-    }
-  }
-  return result;
+function fieldRows(before: Config, after: Config): FieldRow[] {
+  return NAMES.flatMap((field): FieldRow[] => {
+    const { kind, label, long } = FIELDS[field];
+    const [from, to] = [before[field], after[field]];
+    if (kind === "numbers") return numberRows(from, to).map((row) => ({ ...row, field }));
+    return long || JSON.stringify(from || null) === JSON.stringify(to || null) ? [] : [{ label, from, to, field }];
+  });
 }
 
 function Value({ row, side }: { row: FieldRow; side: "from" | "to" }) {
   const value = row[side];
   const Mark = side === "from" ? "del" : "ins";
-  const none = value === null || value === undefined || value === "" || (Array.isArray(value) && !value.length);
-  if (Array.isArray(value) && value.length) {
+  const { kind, mono } = FIELDS[row.field];
+  if (isEmpty(value)) return <span class="dim">None</span>;
+  if (Array.isArray(value)) {
     const other = new Set((row[side === "from" ? "to" : "from"] as string[] | null) ?? []);
     return (
       <span class="tags-line">
@@ -51,12 +40,10 @@ function Value({ row, side }: { row: FieldRow; side: "from" | "to" }) {
       </span>
     );
   }
-  return none ? (
-    <span class="dim">None</span>
-  ) : (
+  return (
     <>
-      {row.label === NAMES.color && <Avatar id="" name=" " color={String(value)} size={20} />}
-      <Mark class={row.code ? "mono" : undefined}>{shown(value)}</Mark>
+      {kind === "color" && <Avatar id="" name=" " color={String(value)} size={20} />}
+      <Mark class={mono && "mono"}>{shown(value)}</Mark>
     </>
   );
 }
@@ -227,19 +214,21 @@ export function Comparison({
   nothing: string;
 }) {
   const fields = fieldRows(before, after);
-  const persona = (before.persona_prompt ?? "") !== (after.persona_prompt ?? "");
-  if (!fields.length && !persona) return <p class="prose">{nothing}</p>;
+  const text = (config: Config, name: FieldName) => (config[name] ?? "") as string;
+  const texts = NAMES.filter((name) => FIELDS[name].long && text(before, name) !== text(after, name));
+  if (!fields.length && !texts.length) return <p class="prose">{nothing}</p>;
   return (
     <div class="stack">
       {fields.length > 0 && <FieldTable rows={fields} from={from} to={to} />}
-      {persona && (
+      {texts.map((name) => (
         <TextDiff
-          title={NAMES.persona_prompt}
-          before={before.persona_prompt ?? ""}
-          after={after.persona_prompt ?? ""}
+          key={name}
+          title={FIELDS[name].label}
+          before={text(before, name)}
+          after={text(after, name)}
           inline={inline || narrow.matches}
         />
-      )}
+      ))}
     </div>
   );
 }

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Button, cx, Icon } from "./base";
 import { Field, Input } from "./fields";
-import { Failure } from "./feedback";
+import { Failure, useSending } from "./feedback";
 
 interface DialogProps {
   title: ComponentChildren;
@@ -79,11 +79,61 @@ export function Dialog({ title, children, foot, note, onClose, onSubmit, narrow,
   );
 }
 
+interface FormDialogProps {
+  title: ComponentChildren;
+  children: ComponentChildren;
+  /** The name of the button that sends the form. */
+  verb: string;
+  /** It cannot be sent: what was typed in it is not right. */
+  blocked?: boolean | undefined;
+  /** Whether it can be sent, asked when it is tried. */
+  check?: () => boolean;
+  danger?: boolean;
+  /** The focus starts on the button that leaves all as it is. */
+  careful?: boolean;
+  /** Sends it, and closes it when that is done. */
+  run: () => Promise<void>;
+  /** What is said of a failure, and what holds in spite of it. */
+  failed: string;
+  kept?: (error: unknown) => string | undefined;
+  onClose: () => void;
+  note?: ComponentChildren;
+  narrow?: boolean;
+  wide?: boolean;
+}
+
+/** A dialog that sends what is in it, and stays open with the error when that fails. */
+export function FormDialog(props: FormDialogProps) {
+  const { children, verb, blocked, check, danger, careful, run, failed, kept, onClose, ...rest } = props;
+  const { busy, error, send } = useSending();
+  return (
+    <Dialog
+      {...rest}
+      onClose={() => busy || onClose()}
+      onSubmit={() => {
+        if (!busy && !blocked && check?.() !== false) void send(run);
+      }}
+      foot={
+        <>
+          <Button onClick={onClose} blocked={busy} {...(careful ? { "data-first": true } : {})}>
+            Cancel
+          </Button>
+          <Button type="submit" kind={danger ? "danger" : "primary"} busy={busy} blocked={blocked}>
+            {verb}
+          </Button>
+        </>
+      }
+    >
+      {children}
+      <Failure what={failed} error={error} kept={kept?.(error)} />
+    </Dialog>
+  );
+}
+
 interface ConfirmProps {
   title: string;
   children: ComponentChildren;
   verb: string;
-  /** It cannot be done: what was typed in it is not right. */
   blocked?: boolean;
   danger?: boolean;
   /** A text that must be typed first, and the sentence that asks for it. */
@@ -93,41 +143,24 @@ interface ConfirmProps {
   extra?: ComponentChildren;
 }
 
-/** Asks before something is done, and stays open with the error when it fails. */
-export function Confirm({ title, children, verb, blocked, danger = true, typed, run, onClose, extra }: ConfirmProps) {
+/** Asks before something is done. */
+export function Confirm({ children, verb, blocked, danger = true, typed, run, onClose, extra, title }: ConfirmProps) {
   const [text, setText] = useState("");
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const ready = !blocked && (!typed || text === typed.text);
-  const act = async (): Promise<void> => {
-    if (!ready || busy) return;
-    setBusy(true);
-    setError(null);
-    try {
-      await run();
-      onClose();
-    } catch (failed) {
-      setError(failed);
-      setBusy(false);
-    }
-  };
   return (
-    <Dialog
+    <FormDialog
       narrow
       title={title}
-      onClose={() => busy || onClose()}
-      onSubmit={() => void act()}
+      verb={verb}
+      blocked={blocked || (typed && text !== typed.text) || false}
+      danger={danger}
+      careful={danger && !typed}
+      run={async () => {
+        await run();
+        onClose();
+      }}
+      failed={`${verb}: not done.`}
+      onClose={onClose}
       note={extra}
-      foot={
-        <>
-          <Button onClick={onClose} blocked={busy} {...(danger && !typed ? { "data-first": true } : {})}>
-            Cancel
-          </Button>
-          <Button type="submit" kind={danger ? "danger" : "primary"} busy={busy} blocked={!ready}>
-            {verb}
-          </Button>
-        </>
-      }
     >
       <div class="prose">{children}</div>
       {typed && (
@@ -135,8 +168,7 @@ export function Confirm({ title, children, verb, blocked, danger = true, typed, 
           {(field) => <Input {...field} value={text} onText={setText} mono autocomplete="off" spellcheck={false} />}
         </Field>
       )}
-      {error !== null && <Failure what={`${verb}: not done.`} error={error} />}
-    </Dialog>
+    </FormDialog>
   );
 }
 

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, ended, Unreachable } from "../base/api";
 import type { Resource } from "../base/cache";
-import { plural } from "../base/text";
+import { capital, plural } from "../base/text";
 import { Button, cx, Icon, Skeleton } from "./base";
 
 interface ToastData {
@@ -120,14 +120,28 @@ export function Banner({
 export function errorText(error: unknown): string {
   if (error instanceof ApiError) {
     if (error.status === 401 && ended.peek()) return "Your session has ended. Sign in in a new tab and come back.";
-    const message = error.message.charAt(0).toUpperCase() + error.message.slice(1);
+    const message = capital(error.message);
     const wait = error.status === 429 && error.retryAfter ? ` Try again in ${plural(error.retryAfter, "second")}.` : "";
     return (/[.!?]$/.test(message) ? message : `${message}.`) + wait;
   }
   return error instanceof Unreachable ? error.message : "Something in this page failed. Reload it and try again.";
 }
 
-/** What failed and what still holds, with the request id for the server's log. */
+/** Sends something, once at a time, and keeps the error of the last try until it is cleared. */
+export function useSending() {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const send = async (run: () => Promise<void>): Promise<void> => {
+    if (busy) return;
+    setBusy(true);
+    setError(null);
+    await run().catch(setError);
+    setBusy(false);
+  };
+  return { busy, error, send, clear: () => setError(null) };
+}
+
+/** What failed, if it did, and what still holds, with the request id for the server's log. */
 export function Failure({
   what,
   error,
@@ -139,6 +153,7 @@ export function Failure({
   retry?: (() => void) | undefined;
   kept?: string;
 }) {
+  if (error === null) return null;
   const id = error instanceof ApiError ? error.requestId : null;
   return (
     <Banner

@@ -1,6 +1,7 @@
 /** Parts of forms: fields with label, hint, count and error; inputs. */
 import type { AllHTMLAttributes, ComponentChildren, JSX } from "preact";
 import { useId, useState } from "preact/hooks";
+import { LIMITS, messageFault } from "../base/config";
 import { count, number } from "../base/text";
 import { cx, Icon } from "./base";
 
@@ -95,6 +96,20 @@ export function Area({ value, onText, mono, class: extra, ...rest }: AreaProps) 
       value={value}
       onInput={(event) => onText(event.currentTarget.value)}
     />
+  );
+}
+
+/** The message of a change, for the history of an agent. */
+export function MessageField({ why, ...rest }: AreaProps & { why?: boolean }) {
+  return (
+    <Field
+      label="Message"
+      hint={`${why ? "Why it changes, for the history. " : ""}Optional.`}
+      counted={{ text: rest.value, limit: LIMITS.message }}
+      error={messageFault(rest.value)}
+    >
+      {(field) => <Area {...field} {...rest} rows={2} />}
+    </Field>
   );
 }
 

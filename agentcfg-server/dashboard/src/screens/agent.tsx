@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { call } from "../base/api";
 import { invalidate, type Resource } from "../base/cache";
-import { useAgent, useHistory, useLabels, useStatuses } from "../base/data";
+import { agentQuery, useAgent, useHistory, useLabels, useStatuses } from "../base/data";
 import { keep } from "../base/drafts";
 import { go, href, route } from "../base/route";
 import { can, refresh } from "../base/session";
@@ -167,7 +167,7 @@ export function AgentScreen() {
 
 function Delete({ agent, versions, onClose }: { agent: Agent; versions: number | null; onClose: () => void }) {
   const run = async (): Promise<void> => {
-    await call("DELETE", "api/agents/configs", { query: { agent_id: agent.agent_id, workspace_id: agent.workspace_id } });
+    await call("DELETE", "api/agents/configs", { query: agentQuery(agent) });
     keep(agent.id, null);
     invalidate("agents", "status", "versions", "audit");
     void refresh().catch(() => undefined);

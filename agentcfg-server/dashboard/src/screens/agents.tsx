@@ -2,12 +2,12 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call } from "../base/api";
 import { invalidate } from "../base/cache";
-import { useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
+import { agentQuery, useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
 import { drafts } from "../base/drafts";
 import { touched } from "../base/feed";
 import { href, route, setParams } from "../base/route";
-import { can, planName, refresh, workspace } from "../base/session";
-import { list, number, now, plural, second } from "../base/text";
+import { can, refresh, workspace } from "../base/session";
+import { capital, list, now, number, plural, second } from "../base/text";
 import type { Agent, Label, Status, StatusEntry, Version } from "../base/types";
 import { Avatar, Badge, Button, cx, Empty, Icon, LabelBadge, LinkButton, options, STATUS, StatusPill, Time } from "../parts/base";
 import { Confirm } from "../parts/dialog";
@@ -345,7 +345,7 @@ function Usage({ shown, total }: { shown: number | null; total: number }) {
   return (
     <p class="table-foot">
       {agent_limit
-        ? `${number(total)} of ${number(agent_limit)} active agents on ${planName(plan)}${filtered}`
+        ? `${number(total)} of ${number(agent_limit)} active agents on ${capital(plan)}${filtered}`
         : `${plural(total, "agent")}${filtered}`}
     </p>
   );
@@ -386,13 +386,13 @@ export function placesLeft(): { full: boolean; text: string } {
   return active >= limit
     ? {
         full: true,
-        text: `All ${number(limit)} agents of the ${planName(plan)} plan are in use. Delete one, or ask an operator for a larger plan.`,
+        text: `All ${number(limit)} agents of the ${capital(plan)} plan are in use. Delete one, or ask an operator for a larger plan.`,
       }
     : { full: false, text: `${number(active + 1)} of ${number(limit)}` };
 }
 
 export async function restore(agent: Agent): Promise<void> {
-  await call("POST", "api/agents/configs/restore", { query: { agent_id: agent.agent_id, workspace_id: agent.workspace_id } });
+  await call("POST", "api/agents/configs/restore", { query: agentQuery(agent) });
   invalidate("agents", "status", "versions", "audit");
   void refresh().catch(() => undefined);
 }

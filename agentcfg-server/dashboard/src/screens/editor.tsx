@@ -4,42 +4,45 @@ import { call, isStatus } from "../base/api";
 import { invalidate, update } from "../base/cache";
 import {
   changedFields,
-  changedParameters,
   configOf,
   draftFaults,
-  NAMES,
+  FIELDS,
+  messageFault,
+  numberRows,
   toBody,
   toConfig,
   toDraft,
+  type Config,
   type Draft,
 } from "../base/config";
+import { agentQuery } from "../base/data";
 import { drafts, keep, type Kept } from "../base/drafts";
 import { setParams, route } from "../base/route";
 import { can } from "../base/session";
 import { capital, plural } from "../base/text";
-import type { Agent, Config } from "../base/types";
+import type { Agent } from "../base/types";
 import { Button } from "../parts/base";
 import { Comparison } from "../parts/comparison";
-import { Dialog } from "../parts/dialog";
-import { Banner, Failure, toast } from "../parts/feedback";
-import { Area, Field, focusFault, useTouched } from "../parts/fields";
-import { LIMITS, textFault } from "../base/config";
+import { FormDialog } from "../parts/dialog";
+import { Banner, toast } from "../parts/feedback";
+import { focusFault, MessageField, useTouched } from "../parts/fields";
 import type { AgentState } from "./agent";
-import { Capabilities, Description, Identity, ModelField, Parameters, Persona } from "./form";
+import { Fields } from "./form";
 import { MergeView } from "./merge";
 
 /** The names of changes for a person, parameters one by one. */
-export function changeNames(base: Config, draft: Draft): string[] {
+function changeNames(base: Config, draft: Draft): string[] {
+  const mine = toConfig(draft);
   return changedFields(base, draft).flatMap((field) => {
-    if (field !== "parameters") return [NAMES[field]];
-    const names = changedParameters(base.parameters, toConfig(draft).parameters);
-    return names.length ? names.map((name) => name || "a parameter without a name") : ["Parameters"];
+    const { kind, label } = FIELDS[field];
+    const names = kind === "numbers" ? numberRows(base[field], mine[field]).map((row) => row.label) : [];
+    return names.length ? names.map((name) => name || "a parameter without a name") : [label];
   });
 }
 
 export async function latest(agent: Agent): Promise<{ agent: Agent | undefined; etag: string | null; version: number | null }> {
   const answer = await call<Agent[]>("GET", "api/agents/configs", {
-    query: { workspace_id: agent.workspace_id, state: "all", agent_id: agent.agent_id },
+    query: { ...agentQuery(agent), state: "all" },
   });
   return { agent: answer.data[0], etag: answer.etag, version: answer.version };
 }
@@ -65,7 +68,7 @@ export function Editor({ state }: { state: AgentState }) {
   const change = (next: Draft): void => {
     const start = kept ?? { base: agent, etag: state.etag, version: state.version, draft };
     // A draft that is as the stored one again is none.
-    const clean = changedFields(configOf(start.base), next).length === 0 && next.parameters.every(({ name }) => name);
+    const clean = changedFields(configOf(start.base), next).length === 0;
     keep(agent.id, clean ? null : { ...start, draft: next });
   };
 
@@ -100,7 +103,7 @@ export function Editor({ state }: { state: AgentState }) {
   const save = async (content: Draft, against: Agent, etag: string | null): Promise<boolean> => {
     try {
       const answer = await call<Agent>("PATCH", "api/agents/configs", {
-        query: { agent_id: agent.agent_id, workspace_id: agent.workspace_id, message },
+        query: { ...agentQuery(agent), message },
         body: toBody(content, changedFields(configOf(against), content)),
         ifMatch: etag,
       });
@@ -148,7 +151,7 @@ export function Editor({ state }: { state: AgentState }) {
     touched,
     touch,
     changed: new Set(fields),
-    stored: base.parameters,
+    stored: configOf(base),
     readOnly,
   };
   return (
@@ -184,19 +187,19 @@ export function Editor({ state }: { state: AgentState }) {
       )}
       <div class="editor" ref={form}>
         <div class="group">
-          <Persona {...props} />
-          <Description {...props} />
+          <Fields {...props} of="persona" />
+          <Fields {...props} of="description" />
         </div>
         <div>
           <div class="group">
-            <ModelField {...props} />
+            <Fields {...props} of="model" />
           </div>
           <div class="group">
-            <Parameters {...props} />
+            <Fields {...props} of="parameters" />
           </div>
           <div class="group">
-            <Identity {...props} />
-            <Capabilities {...props} />
+            <Fields {...props} of="identity" />
+            <Fields {...props} of="capabilities" />
           </div>
         </div>
       </div>
@@ -260,36 +263,19 @@ function Review({
   onClose: () => void;
   save: () => Promise<boolean>;
 }) {
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const fault = textFault("message", message ?? "");
-  const run = async (): Promise<void> => {
-    if (busy || fault) return;
-    setBusy(true);
-    setError(null);
-    try {
-      if (await save()) onClose();
-    } catch (failed) {
-      setError(failed);
-      setBusy(false);
-    }
-  };
+  const fault = messageFault(message ?? "");
   return (
-    <Dialog
+    <FormDialog
       wide
       title={`Save ${agent.display_name}?`}
-      onClose={() => busy || onClose()}
-      onSubmit={() => void run()}
-      foot={
-        <>
-          <Button onClick={onClose} blocked={busy}>
-            Cancel
-          </Button>
-          <Button type="submit" kind="primary" busy={busy} blocked={fault !== null}>
-            {version ? `Save as v${version + 1}` : "Save"}
-          </Button>
-        </>
-      }
+      verb={version ? `Save as v${version + 1}` : "Save"}
+      blocked={fault !== null}
+      run={async () => {
+        if (await save()) onClose();
+      }}
+      failed="Not saved."
+      kept={() => "Your text is still here."}
+      onClose={onClose}
     >
       <div class="review" tabIndex={0} role="group" aria-label="Differences">
         <Comparison
@@ -301,17 +287,7 @@ function Review({
           nothing="Nothing differs."
         />
       </div>
-      {message !== null && (
-        <Field
-          label="Message"
-          hint="Why it changes, for the history. Optional."
-          counted={{ text: message, limit: LIMITS.message }}
-          error={fault}
-        >
-          {(field) => <Area {...field} rows={2} value={message} onText={onMessage} data-first />}
-        </Field>
-      )}
-      {error !== null && <Failure what="Not saved." error={error} kept="Your text is still here." />}
-    </Dialog>
+      {message !== null && <MessageField why value={message} onText={onMessage} data-first />}
+    </FormDialog>
   );
 }

@@ -1,19 +1,23 @@
 /** The fields of an agent, used for a new one and for a change. */
+import { Fragment, type ComponentType } from "preact";
 import { useRef, useState } from "preact/hooks";
 import {
+  FIELDS,
   jsonNumber,
-  LIMITS,
-  MOST,
   NAMES,
   parameterFaults,
   tagsOf,
+  type Config,
   type Draft,
   type Faults,
+  type FieldName,
   type Parameter,
+  type Tags,
 } from "../base/config";
+import type { AgentField, Section } from "../base/agent-fields";
 import { PROVIDERS, useModels } from "../base/data";
 import { count, number } from "../base/text";
-import type { Config, Model, Provider } from "../base/types";
+import type { Model, Num, Provider } from "../base/types";
 import { Avatar, Button, cx, Icon, SWATCHES } from "../parts/base";
 import { Area, Choices, Fault, Field, Input, Select } from "../parts/fields";
 
@@ -25,33 +29,39 @@ export interface FormProps {
   /** Whether the error of a field is shown already. */
   touched: (name: string) => boolean;
   touch: (name: string) => void;
-  changed: ReadonlySet<keyof Config>;
-  /** The parameters that were stored, for the mark of a change. */
-  stored: Config["parameters"];
+  changed: ReadonlySet<FieldName>;
+  /** What was stored, for the marks of changes within a field. */
+  stored: Config;
   readOnly: boolean;
 }
 
-export function Persona({ draft, onChange, faults, changed, readOnly }: FormProps) {
+/** What a control gets: the draft of its field is of the type `D`. */
+interface ControlProps<D> extends FormProps {
+  name: FieldName;
+  value: D;
+  set: (value: D) => void;
+}
+
+function TextControl({ name, value, set, faults, touched, touch, changed, readOnly }: ControlProps<string>) {
+  const { label, hint, limit, long, mono, required, rows } = FIELDS[name];
+  const props = {
+    mono,
+    readOnly,
+    value,
+    onText: set,
+    onBlur: () => touch(name),
+    spellcheck: mono && false,
+  };
   return (
     <Field
-      label={NAMES.persona_prompt}
-      changed={changed.has("persona_prompt")}
-      counted={{ text: draft.persona_prompt, limit: LIMITS.persona_prompt }}
-      error={faults.persona_prompt}
-      hint="Sent as the system message where a call has none."
+      label={label}
+      changed={changed.has(name)}
+      // A short text has a count when it is almost full.
+      counted={rows || value.length > 0.8 * limit! ? { text: value, limit: limit! } : undefined}
+      error={!required || touched(name) ? faults[name] : undefined}
+      hint={hint}
     >
-      {(field) => (
-        <Area
-          {...field}
-          class="persona"
-          mono
-          rows={21}
-          spellcheck={false}
-          readOnly={readOnly}
-          value={draft.persona_prompt}
-          onText={(persona_prompt) => onChange({ ...draft, persona_prompt })}
-        />
-      )}
+      {(field) => (rows ? <Area {...field} {...props} class={long && "long"} rows={rows} /> : <Input {...field} {...props} />)}
     </Field>
   );
 }
@@ -64,30 +74,31 @@ const SAID: Record<Model["credential"], (provider: string) => string> = {
 
 const OTHER = "\0other";
 
-export function ModelField({ draft, onChange, faults, changed, readOnly }: FormProps) {
+function ModelControl({ name, value, set, faults, changed, readOnly }: ControlProps<string>) {
+  const { label, limit } = FIELDS[name];
   const models = useModels().data;
-  const known = models?.find((model) => model.id === draft.model);
+  const known = models?.find((model) => model.id === value);
   const [typing, setTyping] = useState(false);
-  const free = typing || (draft.model !== "" && models !== undefined && !known);
+  const free = typing || (value !== "" && models !== undefined && !known);
   const providers = [...new Set(models?.map(({ provider }) => provider))] as Provider[];
   const said = known
     ? known.status === "coming_soon"
       ? "Coming soon: calls are refused until it is there."
       : SAID[known.credential](PROVIDERS[known.provider])
-    : draft.model
+    : value
       ? "Not in the catalogue. Calls pass it on as it is."
       : "Calls name the model themselves.";
   return (
     <>
-      <Field label={NAMES.model} changed={changed.has("model")} hint={free ? undefined : said}>
+      <Field label={label} changed={changed.has(name)} hint={free ? undefined : said}>
         {(field) => (
           <Select
             {...field}
             disabled={readOnly}
-            value={free ? OTHER : draft.model}
-            onPick={(value) => {
-              setTyping(value === OTHER);
-              if (value !== OTHER) onChange({ ...draft, model: value });
+            value={free ? OTHER : value}
+            onPick={(picked) => {
+              setTyping(picked === OTHER);
+              if (picked !== OTHER) set(picked);
             }}
           >
             <option value="">None</option>
@@ -96,7 +107,7 @@ export function ModelField({ draft, onChange, faults, changed, readOnly }: FormP
                 {models!
                   .filter((model) => model.provider === provider)
                   .map((model) => (
-                    <option key={model.id} value={model.id} disabled={model.status === "coming_soon" && model.id !== draft.model}>
+                    <option key={model.id} value={model.id} disabled={model.status === "coming_soon" && model.id !== value}>
                       {model.display_name}
                       {model.status === "coming_soon" ? " (coming soon)" : ""}
                     </option>
@@ -108,17 +119,8 @@ export function ModelField({ draft, onChange, faults, changed, readOnly }: FormP
         )}
       </Field>
       {free && (
-        <Field label="Model id" counted={{ text: draft.model, limit: LIMITS.model }} error={faults.model} hint={said}>
-          {(field) => (
-            <Input
-              {...field}
-              mono
-              readOnly={readOnly}
-              value={draft.model}
-              onText={(model) => onChange({ ...draft, model })}
-              spellcheck={false}
-            />
-          )}
+        <Field label="Model id" counted={{ text: value, limit: limit! }} error={faults[name]} hint={said}>
+          {(field) => <Input {...field} mono readOnly={readOnly} value={value} onText={set} spellcheck={false} />}
         </Field>
       )}
     </>
@@ -128,17 +130,20 @@ export function ModelField({ draft, onChange, faults, changed, readOnly }: FormP
 /** Whether a number is a share between 0 and 1: its slider has this range, others go from 0 to 100. */
 const isShare = (value: unknown): boolean => /\./.test(String(value)) && Math.abs(Number(value)) <= 1;
 
-export function Parameters({ draft, onChange, touched, touch, stored, changed, readOnly, faults }: FormProps) {
+function NumbersControl(props: ControlProps<Parameter[]>) {
+  const { name: field, value: rows, set: setRows, touched, touch, changed, readOnly, faults } = props;
+  const { label, hint, limit, most } = FIELDS[field];
+  const stored = props.stored[field] as Record<string, Num>;
   const box = useRef<HTMLDivElement>(null);
-  const rowFaults = parameterFaults(draft.parameters);
+  const rowFaults = parameterFaults(rows, limit!);
   const set = (index: number, row: Partial<Parameter>): void =>
-    onChange({ ...draft, parameters: draft.parameters.map((old, i) => (i === index ? { ...old, ...row } : old)) });
+    setRows(rows.map((old, i) => (i === index ? { ...old, ...row } : old)));
   const add = (): void => {
-    onChange({ ...draft, parameters: [...draft.parameters, { name: "", value: "50" }] });
+    setRows([...rows, { name: "", value: "50" }]);
     requestAnimationFrame(() => [...(box.current?.querySelectorAll<HTMLElement>("[data-new]") ?? [])].at(-1)?.focus());
   };
   const remove = (index: number): void => {
-    onChange({ ...draft, parameters: draft.parameters.filter((_, i) => i !== index) });
+    setRows(rows.filter((_, i) => i !== index));
     requestAnimationFrame(() =>
       (
         box.current?.querySelectorAll<HTMLElement>("input[type=range]")[index] ?? box.current?.querySelector<HTMLElement>(".add")
@@ -146,17 +151,15 @@ export function Parameters({ draft, onChange, touched, touch, stored, changed, r
     );
   };
   return (
-    <div class="group-box" ref={box} style={{ "--digits": Math.max(0, ...draft.parameters.map((row) => row.value.length)) }}>
+    <div class="group-box" ref={box} style={{ "--digits": Math.max(0, ...rows.map((row) => row.value.length)) }}>
       <div class="label">
-        <h2 class={cx("as-label", changed.has("parameters") && "changed")}>
-          {NAMES.parameters}
-          {changed.has("parameters") && <span class="hidden">, changed</span>}
+        <h2 class={cx("as-label", changed.has(field) && "changed")}>
+          {label}
+          {changed.has(field) && <span class="hidden">, changed</span>}
         </h2>
-        <span class="count">
-          {draft.parameters.length > 80 ? `${draft.parameters.length} of ${MOST}` : "Numbers your apps read"}
-        </span>
+        <span class="count">{rows.length > 80 ? `${rows.length} of ${most}` : hint}</span>
       </div>
-      {draft.parameters.map((row, index) => {
+      {rows.map((row, index) => {
         const value = jsonNumber(row.value);
         // The range stays while the slider moves, also where it is at a whole number.
         const fine = (row.fine || isShare(stored[row.name]) || isShare(value)) && !(Math.abs(Number(value)) > 1);
@@ -165,7 +168,7 @@ export function Parameters({ draft, onChange, touched, touch, stored, changed, r
         const old = Object.hasOwn(stored, row.name);
         const differs = !old || String(stored[row.name]) !== (value ?? row.value);
         const fault = rowFaults[index]!;
-        const seen = touched(`parameter ${index}`);
+        const seen = touched(`${field} ${index}`);
         const name = row.name || "new parameter";
         return (
           <div class="parameter" key={index}>
@@ -179,7 +182,7 @@ export function Parameters({ draft, onChange, touched, touch, stored, changed, r
                 <Input
                   value={row.name}
                   onText={(text) => set(index, { name: text })}
-                  onBlur={() => touch(`parameter ${index}`)}
+                  onBlur={() => touch(`${field} ${index}`)}
                   aria-label="Name of the parameter"
                   placeholder="Name"
                   aria-invalid={seen && fault.name ? true : undefined}
@@ -202,7 +205,7 @@ export function Parameters({ draft, onChange, touched, touch, stored, changed, r
                 value={row.value}
                 inputMode="decimal"
                 onText={(text) => set(index, { value: text })}
-                onBlur={() => touch(`parameter ${index}`)}
+                onBlur={() => touch(`${field} ${index}`)}
                 aria-label={`${name}, number`}
                 aria-invalid={fault.value ? true : undefined}
                 readOnly={readOnly}
@@ -214,8 +217,8 @@ export function Parameters({ draft, onChange, touched, touch, stored, changed, r
           </div>
         );
       })}
-      {draft.parameters.length > MOST && <Fault>{faults.parameters}</Fault>}
-      {!readOnly && draft.parameters.length < MOST && (
+      {rows.length > most! && <Fault>{faults[field]}</Fault>}
+      {!readOnly && rows.length < most! && (
         <div>
           <Button kind="quiet" small icon="plus" class="add" onClick={add}>
             Add parameter
@@ -226,125 +229,79 @@ export function Parameters({ draft, onChange, touched, touch, stored, changed, r
   );
 }
 
-export function Identity(props: FormProps) {
-  const { id, draft, onChange, faults, touched, touch, changed, readOnly } = props;
-  const shown = (name: keyof Config): string | undefined => (touched(name) ? faults[name] : undefined);
+function ChoiceControl({ name, value, set, changed, readOnly }: ControlProps<string>) {
+  const { label, choices } = FIELDS[name];
   return (
-    <>
-      <div class="two">
-        <Field
-          label={NAMES.display_name}
-          changed={changed.has("display_name")}
-          error={shown("display_name")}
-          {...(draft.display_name.length > 80 ? { counted: { text: draft.display_name, limit: LIMITS.display_name } } : {})}
-        >
-          {(field) => (
-            <Input
-              {...field}
-              readOnly={readOnly}
-              value={draft.display_name}
-              onText={(display_name) => onChange({ ...draft, display_name })}
-              onBlur={() => touch("display_name")}
-            />
-          )}
-        </Field>
-        <Field
-          label={NAMES.role}
-          changed={changed.has("role")}
-          error={faults.role}
-          {...(draft.role.length > 80 ? { counted: { text: draft.role, limit: LIMITS.role } } : {})}
-        >
-          {(field) => <Input {...field} readOnly={readOnly} value={draft.role} onText={(role) => onChange({ ...draft, role })} />}
-        </Field>
-      </div>
-      <div class="two">
-        <div class={cx("field", changed.has("agent_type") && "has-change")}>
-          <Choices
-            label={NAMES.agent_type}
-            value={draft.agent_type}
-            onPick={(agent_type) => onChange({ ...draft, agent_type })}
-            disabled={readOnly}
-            choices={[
-              { value: "ai", label: "AI" },
-              { value: "human", label: "Human" },
-            ]}
-          />
-        </div>
-        <Field label={NAMES.color} changed={changed.has("color")} error={shown("color")}>
-          {(field) => (
-            <div class="row">
-              <Avatar id={id} name={draft.display_name || "?"} color={draft.color} type={draft.agent_type} size={32} />
-              <Input
-                {...field}
-                mono
-                readOnly={readOnly}
-                placeholder="By the id"
-                value={draft.color}
-                onText={(color) => onChange({ ...draft, color })}
-                onBlur={() => touch("color")}
-                spellcheck={false}
-              />
-            </div>
-          )}
-        </Field>
-      </div>
-      {!readOnly && (
-        <div class="swatches" role="group" aria-label="Colours">
-          {SWATCHES.map((color) => (
-            <button
-              key={color}
-              type="button"
-              aria-label={color}
-              aria-pressed={draft.color.toLowerCase() === color}
-              onClick={() => onChange({ ...draft, color })}
-            >
-              <svg viewBox="0 0 20 20" aria-hidden="true">
-                <rect width="20" height="20" rx="5" fill={color} />
-              </svg>
-            </button>
-          ))}
-        </div>
-      )}
-    </>
+    <div class={cx("field", changed.has(name) && "has-change")}>
+      <Choices
+        label={label}
+        value={value}
+        onPick={set}
+        disabled={readOnly}
+        choices={Object.entries(choices!).map(([value, label]) => ({ value, label }))}
+      />
+    </div>
   );
 }
 
-export function Description({ draft, onChange, faults, changed, readOnly }: FormProps) {
+function ColorControl({ id, draft, name, value, set, faults, touched, touch, changed, readOnly }: ControlProps<string>) {
   return (
-    <Field
-      label={NAMES.description}
-      changed={changed.has("description")}
-      counted={{ text: draft.description, limit: LIMITS.description }}
-      error={faults.description}
-    >
+    <Field label={FIELDS[name].label} changed={changed.has(name)} error={touched(name) ? faults[name] : undefined}>
       {(field) => (
-        <Area
-          {...field}
-          rows={4}
-          readOnly={readOnly}
-          value={draft.description}
-          onText={(description) => onChange({ ...draft, description })}
-        />
+        <div class="row">
+          <Avatar id={id} name={draft.display_name || "?"} color={value} type={draft.agent_type} size={32} />
+          <Input
+            {...field}
+            mono
+            readOnly={readOnly}
+            placeholder="By the id"
+            value={value}
+            onText={set}
+            onBlur={() => touch(name)}
+            spellcheck={false}
+          />
+        </div>
       )}
     </Field>
   );
 }
 
-export function Capabilities({ draft, onChange, changed, readOnly, faults }: FormProps) {
+function Swatches({ value, set }: ControlProps<string>) {
+  return (
+    <div class="swatches" role="group" aria-label="Colours">
+      {SWATCHES.map((color) => (
+        <button
+          key={color}
+          type="button"
+          aria-label={color}
+          aria-pressed={value.toLowerCase() === color}
+          onClick={() => set(color)}
+        >
+          <svg viewBox="0 0 20 20" aria-hidden="true">
+            <rect width="20" height="20" rx="5" fill={color} />
+          </svg>
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function TagsControl({ name, value, set, changed, readOnly, faults }: ControlProps<Tags>) {
+  const { label, limit, most } = FIELDS[name];
   const [said, setSaid] = useState("");
   const box = useRef<HTMLDivElement>(null);
-  const { capabilities: tags, entry } = draft;
-  const all = tagsOf(draft);
+  const { tags, entry } = value;
+  const all = tagsOf(value);
 
   const add = (): void => {
     const added = all.slice(tags.length);
-    if (!added.length || added.some((tag) => count(tag) > LIMITS.tag)) return;
-    onChange({ ...draft, capabilities: all, entry: "" });
+    if (!added.length || added.some((tag) => count(tag) > limit!)) return;
+    set({ tags: all, entry: "" });
     setSaid(`${added.join(", ")} added`);
   };
   const remove = (index: number): void => {
     setSaid(`${tags[index]} removed`);
-    onChange({ ...draft, capabilities: tags.filter((_, i) => i !== index) });
+    set({ tags: tags.filter((_, i) => i !== index), entry });
     requestAnimationFrame(() => {
       const buttons = box.current?.querySelectorAll<HTMLElement>("button");
       (buttons?.[Math.min(index, buttons.length - 1)] ?? box.current?.querySelector("input"))?.focus();
@@ -374,14 +331,14 @@ export function Capabilities({ draft, onChange, changed, readOnly, faults }: For
   };
   return (
     <Field
-      label={NAMES.capabilities}
-      changed={changed.has("capabilities")}
+      label={label}
+      changed={changed.has(name)}
       aside={
-        <span class={cx("count", all.length > MOST && "over")}>
-          {number(all.length)} of {MOST}
+        <span class={cx("count", all.length > most! && "over")}>
+          {number(all.length)} of {most}
         </span>
       }
-      error={faults.capabilities}
+      error={faults[name]}
       hint={readOnly ? undefined : "Enter or a comma adds a tag."}
     >
       {(field) => (
@@ -400,7 +357,7 @@ export function Capabilities({ draft, onChange, changed, readOnly, faults }: For
             <input
               {...field}
               value={entry}
-              onInput={(event) => onChange({ ...draft, entry: event.currentTarget.value })}
+              onInput={(event) => set({ tags, entry: event.currentTarget.value })}
               onBlur={add}
               placeholder="Add a tag"
               autocomplete="off"
@@ -412,5 +369,47 @@ export function Capabilities({ draft, onChange, changed, readOnly, faults }: For
         </div>
       )}
     </Field>
+  );
+}
+
+const CONTROLS = {
+  text: TextControl,
+  model: ModelControl,
+  color: ColorControl,
+  choice: ChoiceControl,
+  tags: TagsControl,
+  numbers: NumbersControl,
+} satisfies Record<AgentField["kind"], unknown>;
+
+/** The controls of the fields of a section. */
+export function Fields({ of, ...form }: FormProps & { of: Section }) {
+  const lines: FieldName[][] = [];
+  for (const name of NAMES) {
+    if (FIELDS[name].section !== of) continue;
+    if (FIELDS[name].beside) lines.at(-1)!.push(name);
+    else lines.push([name]);
+  }
+  const props = (name: FieldName) => ({
+    ...form,
+    name,
+    value: form.draft[name],
+    set: (value: unknown) => form.onChange({ ...form.draft, [name]: value }),
+  });
+  return (
+    <>
+      {lines.map((names) => {
+        const controls = names.map((name) => {
+          const Control = CONTROLS[FIELDS[name].kind] as ComponentType<ControlProps<unknown>>;
+          return <Control key={name} {...props(name)} />;
+        });
+        const colored = names.find((name) => FIELDS[name].kind === "color");
+        return (
+          <Fragment key={names[0]}>
+            {names.length > 1 ? <div class="two">{controls}</div> : controls}
+            {colored && !form.readOnly && <Swatches {...(props(colored) as ControlProps<string>)} />}
+          </Fragment>
+        );
+      })}
+    </>
   );
 }

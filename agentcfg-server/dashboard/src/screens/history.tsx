@@ -2,8 +2,8 @@
 import { useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
 import { invalidate, useResource } from "../base/cache";
-import { LIMITS, textFault } from "../base/config";
-import { useNames } from "../base/data";
+import { messageFault } from "../base/config";
+import { agentQuery, useNames } from "../base/data";
 import { route, setParams } from "../base/route";
 import { can } from "../base/session";
 import { moment, number } from "../base/text";
@@ -12,15 +12,14 @@ import { Badge, Button, cx, LabelBadge, Skeleton, Time } from "../parts/base";
 import { Comparison } from "../parts/comparison";
 import { Confirm } from "../parts/dialog";
 import { Failure, toast } from "../parts/feedback";
-import { Area, Field, Segments, Select } from "../parts/fields";
+import { MessageField, Segments, Select } from "../parts/fields";
 import { Icon } from "../parts/base";
 import type { AgentState } from "./agent";
 import { MoveLabel } from "./labels";
 
 const useVersion = (state: AgentState, version: number | null) =>
   useResource<FullVersion>("versions", version === null ? null : "api/agents/version", {
-    workspace_id: state.agent.workspace_id,
-    agent_id: state.agent.agent_id,
+    ...agentQuery(state.agent),
     version,
   });
 
@@ -186,11 +185,11 @@ function RollBack({ state, version, onClose }: { state: AgentState; version: num
   const { agent } = state;
   const [message, setMessage] = useState("");
   const [moved, setMoved] = useState(false);
-  const fault = textFault("message", message);
+  const fault = messageFault(message);
   const run = async (): Promise<void> => {
     try {
       const answer = await call("POST", "api/agents/rollback", {
-        query: { agent_id: agent.agent_id, workspace_id: agent.workspace_id, message },
+        query: { ...agentQuery(agent), message },
         body: { version },
         ifMatch: moved ? null : state.etag,
       });
@@ -223,9 +222,7 @@ function RollBack({ state, version, onClose }: { state: AgentState; version: num
       )}
       It makes {state.version ? `v${state.version + 1}` : "a new version"} with the content of v{version}. No version is lost, and
       labels stay where they are.
-      <Field label="Message" hint="Optional." error={fault} counted={{ text: message, limit: LIMITS.message }}>
-        {(field) => <Area {...field} rows={2} value={message} onText={setMessage} />}
-      </Field>
+      <MessageField value={message} onText={setMessage} />
     </Confirm>
   );
 }

@@ -2,21 +2,22 @@
 import { useState } from "preact/hooks";
 import { call, root } from "../base/api";
 import { invalidate } from "../base/cache";
+import { tooLong } from "../base/config";
 import { useKeys } from "../base/data";
 import { href, route, setParams } from "../base/route";
 import { can, workspace } from "../base/session";
-import { ago, capital, count, date, DAY, moment, now, number, plural, until, utc } from "../base/text";
+import { ago, capital, count, date, DAY, moment, now, number, until, utc } from "../base/text";
 import type { ApiKey, NewApiKey } from "../base/types";
 import { Badge, Button, cx, Empty, options, Time } from "../parts/base";
-import { Confirm, Dialog, Menu } from "../parts/dialog";
-import { Banner, Failure, Reading, toast } from "../parts/feedback";
+import { Confirm, FormDialog, Menu } from "../parts/dialog";
+import { Banner, Reading, toast } from "../parts/feedback";
 import { Choices, Field, focusFault, Input, Select } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { secret } from "../parts/secret";
 import { badToast } from "../parts/feedback";
 import { copy } from "../base/copy";
 
-const VERY_SOON = 7 * DAY;
+export const VERY_SOON = 7 * DAY;
 
 export const isLive = (key: ApiKey, at: number): boolean =>
   key.revoked_at === null && (key.expires_at === null || Date.parse(key.expires_at) > at);
@@ -240,14 +241,8 @@ function Create({ onClose }: { onClose: () => void }) {
   const [day, setDay] = useState("");
   const [rate, setRate] = useState("100");
   const [tried, setTried] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
   const [form, setForm] = useState<Element | null>(null);
-  const nameFault = !name
-    ? "A key needs a name."
-    : count(name) > 100
-      ? `${plural(count(name) - 100, "character")} too many. The limit is 100.`
-      : null;
+  const nameFault = !name ? "A key needs a name." : tooLong(name, 100);
   const rateFault =
     /^\d+$/.test(rate) && Number(rate) >= 1 && Number(rate) <= MOST_RATE
       ? null
@@ -262,50 +257,29 @@ function Create({ onClose }: { onClose: () => void }) {
           : NaN
         : Date.now() + Number(expiry) * DAY;
   const dayFault = end !== null && !(end > Date.now()) ? "Choose a day in the future." : null;
+  const check = (): boolean => {
+    if (!nameFault && !rateFault && !dayFault) return true;
+    setTried(true);
+    focusFault(form);
+    return false;
+  };
   const create = async (): Promise<void> => {
-    if (busy) return;
-    if (nameFault || rateFault || dayFault) {
-      setTried(true);
-      focusFault(form);
-      return;
-    }
-    setBusy(true);
-    setError(null);
-    try {
-      const { data } = await call<NewApiKey>("POST", "api/api-keys", {
-        body: {
-          workspace_id: workspace.value!.id,
-          name,
-          environment,
-          scope,
-          rate_limit: Number(rate),
-          ...(end === null ? {} : { expires_at: new Date(end).toISOString() }),
-        },
-      });
-      invalidate("keys", "audit");
-      onClose();
-      reveal(data);
-    } catch (failed) {
-      setError(failed);
-      setBusy(false);
-    }
+    const { data } = await call<NewApiKey>("POST", "api/api-keys", {
+      body: {
+        workspace_id: workspace.value!.id,
+        name,
+        environment,
+        scope,
+        rate_limit: Number(rate),
+        ...(end === null ? {} : { expires_at: new Date(end).toISOString() }),
+      },
+    });
+    invalidate("keys", "audit");
+    onClose();
+    reveal(data);
   };
   return (
-    <Dialog
-      title="Create an API key"
-      onClose={() => busy || onClose()}
-      onSubmit={() => void create()}
-      foot={
-        <>
-          <Button onClick={onClose} blocked={busy}>
-            Cancel
-          </Button>
-          <Button type="submit" kind="primary" busy={busy}>
-            Create key
-          </Button>
-        </>
-      }
-    >
+    <FormDialog title="Create an API key" verb="Create key" check={check} run={create} failed="Not created." onClose={onClose}>
       <div class="stack" ref={setForm}>
         <Field label="Name" hint="Where it is used, such as ci-deploy." error={tried || count(name) > 100 ? nameFault : null}>
           {(field) => <Input {...field} value={name} onText={setName} autocomplete="off" data-first />}
@@ -359,9 +333,8 @@ function Create({ onClose }: { onClose: () => void }) {
             )}
           </Field>
         )}
-        {error !== null && <Failure what="Not created." error={error} />}
       </div>
-    </Dialog>
+    </FormDialog>
   );
 }
 

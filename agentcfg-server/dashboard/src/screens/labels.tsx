@@ -2,17 +2,16 @@
 import { useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
 import { invalidate } from "../base/cache";
-import { useNames } from "../base/data";
+import { agentQuery, useLabels, useNames } from "../base/data";
 import { href } from "../base/route";
 import { can, workspace } from "../base/session";
 import { number, plural } from "../base/text";
 import type { Label, Promotion } from "../base/types";
 import { Button, Empty, LabelBadge, Time } from "../parts/base";
-import { Confirm, Dialog, Menu } from "../parts/dialog";
-import { Failure, toast } from "../parts/feedback";
+import { Confirm, FormDialog, Menu } from "../parts/dialog";
+import { toast } from "../parts/feedback";
 import { Check, Field, Input, Select } from "../parts/fields";
 import type { AgentState } from "./agent";
-import { useLabels } from "../base/data";
 
 const MOST = 20;
 const RULE = /^[a-z0-9][a-z0-9._-]{0,35}$/;
@@ -27,8 +26,7 @@ export const labelFault = (name: string): string | null =>
         : "1–36 lowercase letters, digits, dots, hyphens and underscores.";
 
 const query = (state: AgentState, label: string) => ({
-  agent_id: state.agent.agent_id,
-  workspace_id: state.agent.workspace_id,
+  ...agentQuery(state.agent),
   label,
 });
 
@@ -162,16 +160,11 @@ export function MoveLabel({
   const [expected, setExpected] = useState<ReadonlyMap<string, number>>(
     () => new Map(taken.map((one) => [one.label, one.version])),
   );
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
   const [moved, setMoved] = useState<string | null>(null);
   const names = useNames();
   const before = expected.get(label);
   const fault = labelFault(label);
   const save = async (): Promise<void> => {
-    if (busy || fault) return;
-    setBusy(true);
-    setError(null);
     try {
       await call("PUT", "api/agents/labels", {
         query: query(state, label),
@@ -181,41 +174,32 @@ export function MoveLabel({
       toast(`${label} is on v${target}.`);
       onClose();
     } catch (failed) {
-      if (isStatus(failed, 412)) {
-        const { data } = await call<Label[]>("GET", "api/agents/labels", { query: query(state, label) }).catch(() => ({
-          data: [] as Label[],
-        }));
-        const present = data[0];
-        const next = new Map(expected);
-        if (present) next.set(label, present.version);
-        else next.delete(label);
-        setExpected(next);
-        setMoved(
-          present
-            ? `${label} is on v${present.version} now, moved by ${names(present.actor)}. Look again.`
-            : `${label} was removed in the meantime. Look again.`,
-        );
-        invalidate("versions");
-      } else setError(failed);
-      setBusy(false);
+      if (!isStatus(failed, 412)) throw failed;
+      const { data } = await call<Label[]>("GET", "api/agents/labels", { query: query(state, label) }).catch(() => ({
+        data: [] as Label[],
+      }));
+      const present = data[0];
+      const next = new Map(expected);
+      if (present) next.set(label, present.version);
+      else next.delete(label);
+      setExpected(next);
+      setMoved(
+        present
+          ? `${label} is on v${present.version} now, moved by ${names(present.actor)}. Look again.`
+          : `${label} was removed in the meantime. Look again.`,
+      );
+      invalidate("versions");
     }
   };
   return (
-    <Dialog
+    <FormDialog
       narrow
       title={before !== undefined ? `Move ${label} to v${target}?` : `Set a label on v${target}`}
-      onClose={() => busy || onClose()}
-      onSubmit={() => void save()}
-      foot={
-        <>
-          <Button onClick={onClose} blocked={busy}>
-            Cancel
-          </Button>
-          <Button type="submit" kind="primary" busy={busy} blocked={fault !== null || before === target}>
-            {before !== undefined ? "Move label" : "Set label"}
-          </Button>
-        </>
-      }
+      verb={before !== undefined ? "Move label" : "Set label"}
+      blocked={fault !== null || before === target}
+      run={save}
+      failed="Not set."
+      onClose={onClose}
     >
       {!given && (
         <Field label="Label" error={label ? fault : null} hint="Such as production or staging.">
@@ -258,8 +242,7 @@ export function MoveLabel({
           {moved}
         </p>
       )}
-      {error !== null && <Failure what="Not set." error={error} />}
-    </Dialog>
+    </FormDialog>
   );
 }
 

@@ -8,8 +8,8 @@ import { can, me, refresh, workspace } from "../base/session";
 import { capital, count, plural } from "../base/text";
 import type { Member, Role } from "../base/types";
 import { Avatar, Badge, Button, options, Time } from "../parts/base";
-import { Confirm, Dialog } from "../parts/dialog";
-import { badToast, errorText, Failure, Reading, toast } from "../parts/feedback";
+import { Confirm, FormDialog } from "../parts/dialog";
+import { badToast, errorText, Reading, toast } from "../parts/feedback";
 import { Field, Input, Select } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 
@@ -168,9 +168,7 @@ export function Members() {
 function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClose: () => void }) {
   const [user, setUser] = useState("");
   const [role, setRole] = useState<Role>("member");
-  const [busy, setBusy] = useState(false);
   const [tried, setTried] = useState(false);
-  const [error, setError] = useState<unknown>(null);
   const fault = !user
     ? "A member needs a user id."
     : count(user) > 200
@@ -179,35 +177,22 @@ function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClo
         ? `${user} is a member already.`
         : null;
   const add = async (): Promise<void> => {
-    setTried(true);
-    if (busy || fault) return;
-    setBusy(true);
-    setError(null);
-    try {
-      await put(user, role);
-      toast(`${user} is a member.`);
-      onClose();
-    } catch (failed) {
-      setError(failed);
-      setBusy(false);
-    }
+    await put(user, role);
+    toast(`${user} is a member.`);
+    onClose();
   };
   return (
-    <Dialog
+    <FormDialog
       narrow
       title="Add a member"
-      onClose={() => busy || onClose()}
-      onSubmit={() => void add()}
-      foot={
-        <>
-          <Button onClick={onClose} blocked={busy}>
-            Cancel
-          </Button>
-          <Button type="submit" kind="primary" busy={busy}>
-            Add member
-          </Button>
-        </>
-      }
+      verb="Add member"
+      check={() => {
+        setTried(true);
+        return !fault;
+      }}
+      run={add}
+      failed="Not added."
+      onClose={onClose}
     >
       <Field
         label="User id"
@@ -223,7 +208,6 @@ function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClo
           </Select>
         )}
       </Field>
-      {error !== null && <Failure what="Not added." error={error} />}
-    </Dialog>
+    </FormDialog>
   );
 }

@@ -1,15 +1,15 @@
 /** The merge after a 412: base, theirs and mine of each field; no text is discarded. */
 import { Fragment } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { configOf, draftFaults, LIMITS, textFault, shown, toConfig, type Draft } from "../base/config";
+import { configOf, draftFaults, FIELDS, messageFault, shown, toConfig, type Draft } from "../base/config";
 import { useNames } from "../base/data";
 import { middle, words } from "../base/diff";
-import { asText, merge, resolve, type Merged, type Part, type Side } from "../base/merge";
+import { asText, isTags, merge, resolve, type Merged, type Part, type Side } from "../base/merge";
 import { now, plural, short, span } from "../base/text";
 import type { Agent } from "../base/types";
 import { Badge, Button, cx, Icon } from "../parts/base";
-import { Area, Choices, Field } from "../parts/fields";
-import { Failure } from "../parts/feedback";
+import { Area, Choices, Field, MessageField } from "../parts/fields";
+import { Failure, useSending } from "../parts/feedback";
 import { CopyButton } from "../parts/secret";
 import { useHistory } from "../base/data";
 
@@ -36,14 +36,12 @@ const SIDES: Record<Merged["side"], string> = {
 
 export function MergeView(props: Props) {
   const { base, baseVersion, theirs, draft, message, onMessage, sides, edits, onDecide, onBack, onSave } = props;
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { busy, error, send } = useSending();
   const names = useNames();
   const history = useHistory(base.agent_id).data;
   const found = useMemo(() => merge(configOf(base), configOf(theirs.agent), draft), [base, theirs.agent, draft]);
   const result = useMemo(() => resolve(configOf(theirs.agent), found, sides, edits), [found, sides, edits]);
-  const messageFault = textFault("message", message ?? "");
-  const faults = [...Object.values(draftFaults(result)), ...(messageFault ? [messageFault] : [])];
+  const faults = [...Object.values(draftFaults(result)), messageFault(message ?? "")].filter(Boolean);
   const decided = found.conflicts.filter(({ key }) => sides.has(key)).length;
   const ready = decided === found.conflicts.length && !faults.length;
   const version = theirs.version ?? history?.[0]?.version ?? null;
@@ -58,14 +56,7 @@ export function MergeView(props: Props) {
       edits: side !== "edit" || edits.has(part.key) ? edits : new Map(edits).set(part.key, asText(part, part.mine)),
     });
   const save = async (): Promise<void> => {
-    setBusy(true);
-    setError(null);
-    try {
-      await onSave(result, theirs.agent, theirs.etag);
-    } catch (failed) {
-      setError(failed);
-    }
-    setBusy(false);
+    await onSave(result, theirs.agent, theirs.etag);
   };
   return (
     <section aria-label="Resolve changes" class="merge">
@@ -111,17 +102,8 @@ export function MergeView(props: Props) {
           </dl>
         </div>
       )}
-      {message !== null && (
-        <Field
-          label="Message"
-          hint="Why it changes, for the history. Optional."
-          counted={{ text: message, limit: LIMITS.message }}
-          error={messageFault}
-        >
-          {(field) => <Area {...field} rows={2} value={message} onText={onMessage} />}
-        </Field>
-      )}
-      {error !== null && <Failure what="Not saved." error={error} kept="Your text and your choices are still here." />}
+      {message !== null && <MessageField why value={message} onText={onMessage} />}
+      <Failure what="Not saved." error={error} kept="Your text and your choices are still here." />
       <div class="save-bar">
         <p class="clip" role="status">
           <b>{found.conflicts.length ? `${decided} of ${plural(found.conflicts.length, "conflict")} decided` : "No conflicts"}</b>{" "}
@@ -132,7 +114,7 @@ export function MergeView(props: Props) {
             Back to editing
           </Button>
           <CopyButton text={mineAsText(draft)} what="Copy my version" small={false} />
-          <Button kind="primary" busy={busy} blocked={!ready} onClick={() => void save()}>
+          <Button kind="primary" busy={busy} blocked={!ready} onClick={() => void send(save)}>
             {next}
           </Button>
         </div>
@@ -161,13 +143,13 @@ function Conflict({
   onChoose: (side: Side) => void;
   onEdit: (text: string) => void;
 }) {
-  const mono = part.field === "persona_prompt" || part.field === "model" || part.field === "color";
+  const { kind, mono, rows } = FIELDS[part.field];
   const [whole, setWhole] = useState(false);
   const all = [part.base, part.theirs, part.mine].map((value) => asText(part, value));
   const parts = middle(all);
   const left = parts.above + parts.below;
   const [base, theirs, mine] = (whole ? all : parts.texts) as [string, string, string];
-  const long = part.field === "persona_prompt" || part.field === "description" || part.field === "capabilities";
+  const tags = isTags(part);
   return (
     <section class="conflict" aria-label={part.label}>
       <header>
@@ -183,7 +165,7 @@ function Conflict({
           choices={[
             { value: "theirs", label: "Theirs" },
             { value: "mine", label: "Mine" },
-            ...(part.field === "agent_type" ? [] : [{ value: "edit" as const, label: "Edit" }]),
+            ...(kind === "choice" ? [] : [{ value: "edit" as const, label: "Edit" }]),
           ]}
         />
       </header>
@@ -205,12 +187,12 @@ function Conflict({
       )}
       {side === "edit" && (
         <div class="result">
-          <Field label={`${part.label}, edited`} hint={part.field === "capabilities" ? "One tag a line." : undefined}>
+          <Field label={`${part.label}, edited`} hint={tags ? "One tag a line." : undefined}>
             {(field) => (
               <Area
                 {...field}
                 mono={mono}
-                rows={long ? Math.min(16, Math.max(4, edited.split("\n").length + 1)) : 1}
+                rows={rows || tags ? Math.min(16, Math.max(4, edited.split("\n").length + 1)) : 1}
                 value={edited}
                 onText={onEdit}
               />
@@ -230,7 +212,7 @@ function Column({
 }: {
   name: string;
   chosen?: boolean;
-  mono: boolean;
+  mono: boolean | undefined;
   children: preact.ComponentChildren;
 }) {
   return (

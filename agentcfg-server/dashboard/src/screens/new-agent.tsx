@@ -6,25 +6,27 @@ import {
   changedFields,
   configOf,
   draftFaults,
-  emptyDraft,
+  FIELDS,
   LIMITS,
+  NAMES,
   textFault,
   toBody,
   toConfig,
   toDraft,
   type Draft,
+  type FieldName,
 } from "../base/config";
 import { useAgent } from "../base/data";
 import { useTyped } from "../base/drafts";
 import { go, href, route } from "../base/route";
 import { refresh, workspace } from "../base/session";
-import type { Agent, Config } from "../base/types";
+import type { Agent } from "../base/types";
 import { Button } from "../parts/base";
-import { Banner, Failure, toast } from "../parts/feedback";
+import { Banner, Failure, toast, useSending } from "../parts/feedback";
 import { Field, focusFault, Input, useTouched } from "../parts/fields";
 import { Page } from "../parts/page";
 import { placesLeft } from "./agents";
-import { Capabilities, Description, Identity, ModelField, Parameters, Persona } from "./form";
+import { Fields } from "./form";
 
 interface Typed {
   id: string;
@@ -44,15 +46,22 @@ export const slug = (name: string): string =>
     .replace(/^-+|-+$/g, "")
     .slice(0, LIMITS.agent_id);
 
-const NOTHING: Config = toConfig(emptyDraft());
+const idFault = (id: string): string | null =>
+  !id
+    ? "An agent needs an id."
+    : /^[a-z0-9_-]*$/.test(id)
+      ? textFault(id, LIMITS.agent_id)
+      : "Lowercase letters, digits, hyphens and underscores.";
+
+/** The content of an agent of which nothing is known. */
+const NOTHING = toConfig(toDraft({}));
 
 export function NewAgent() {
   const source = route.value.params.get("from");
   const read = useAgent(source ?? "").data?.[0];
   const copied = source ? read : undefined;
   const { touch, touched, touchAll } = useTouched();
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { busy, error, send } = useSending();
   const form = useRef<HTMLDivElement>(null);
   const [taken, setTaken] = useState<string | null>(null);
   // A copy has a text of its own: it never shows what was typed for another new agent.
@@ -60,13 +69,13 @@ export function NewAgent() {
   const { id, own, draft } = typed ?? {
     id: copied ? slug(`${copied.agent_id}-copy`) : "",
     own: copied !== undefined,
-    draft: copied ? { ...toDraft(configOf(copied)), display_name: `${copied.display_name} copy` } : emptyDraft(),
+    draft: copied ? { ...toDraft(configOf(copied)), display_name: `${copied.display_name} copy` } : toDraft(NOTHING),
   };
   const places = placesLeft();
 
   const change = (next: Draft): void => setTyped({ id: own ? id : slug(next.display_name), own, draft: next });
   const faults = draftFaults(draft);
-  const idFault = taken === id ? `The id ${id} is taken. Choose another one.` : textFault("agent_id", id);
+  const wrongId = taken === id ? `The id ${id} is taken. Choose another one.` : idFault(id);
   const cancel = (): void => {
     const address = location.href;
     setTyped(null);
@@ -80,20 +89,23 @@ export function NewAgent() {
         },
       });
   };
-  const create = async (): Promise<void> => {
-    if (idFault || Object.keys(faults).length) {
+  const check = (): void => {
+    if (wrongId || Object.keys(faults).length) {
       touchAll();
       focusFault(form.current);
-      return;
-    }
-    setBusy(true);
-    setError(null);
+    } else void send(create);
+  };
+  const create = async (): Promise<void> => {
+    const changed = changedFields(NOTHING, draft);
     try {
       const { data } = await call<Agent>("POST", "api/agents/configs", {
         body: {
           workspace_id: workspace.value!.id,
           agent_id: id,
-          ...toBody(draft, ["display_name", ...changedFields(NOTHING, draft).filter((field) => field !== "display_name")]),
+          ...toBody(
+            draft,
+            NAMES.filter((name) => FIELDS[name].required || changed.includes(name)),
+          ),
         },
       });
       setTyped(null);
@@ -102,14 +114,13 @@ export function NewAgent() {
       toast(`${data.display_name} is created.`);
       go(href("agent", { id: data.agent_id }), true);
     } catch (failed) {
-      setBusy(false);
       if (isStatus(failed, 409)) {
         setTaken(id);
         touch("agent_id");
         focusFault(form.current);
       } else {
-        setError(failed);
         scrollTo(0, 0);
+        throw failed;
       }
     }
   };
@@ -121,8 +132,8 @@ export function NewAgent() {
     faults,
     touched,
     touch,
-    changed: new Set<keyof Config>(),
-    stored: {},
+    changed: new Set<FieldName>(),
+    stored: NOTHING,
     readOnly: false,
   };
   return (
@@ -132,7 +143,7 @@ export function NewAgent() {
       actions={
         <>
           <Button onClick={cancel}>Cancel</Button>
-          <Button kind="primary" busy={busy} blocked={places.full} onClick={() => void create()}>
+          <Button kind="primary" busy={busy} blocked={places.full} onClick={() => check()}>
             Create agent
           </Button>
         </>
@@ -143,15 +154,15 @@ export function NewAgent() {
           {places.text}
         </Banner>
       )}
-      {error !== null && <Failure what="Not created." error={error} kept="Your text is still here." />}
+      <Failure what="Not created." error={error} kept="Your text is still here." />
       <div class="editor" ref={form}>
         <div>
           <div class="group">
-            <Identity {...props} />
+            <Fields {...props} of="identity" />
             <Field
               label="Id"
               counted={{ text: id, limit: LIMITS.agent_id }}
-              error={touched("agent_id") ? idFault : null}
+              error={touched("agent_id") ? wrongId : null}
               hint="Apps use it to find the agent. It cannot change later."
             >
               {(field) => (
@@ -167,18 +178,18 @@ export function NewAgent() {
               )}
             </Field>
           </div>
-          <Persona {...props} />
+          <Fields {...props} of="persona" />
         </div>
         <div>
           <div class="group">
-            <ModelField {...props} />
+            <Fields {...props} of="model" />
           </div>
           <div class="group">
-            <Parameters {...props} />
+            <Fields {...props} of="parameters" />
           </div>
           <div class="group">
-            <Capabilities {...props} />
-            <Description {...props} />
+            <Fields {...props} of="capabilities" />
+            <Fields {...props} of="description" />
           </div>
         </div>
       </div>

@@ -15,17 +15,16 @@ import {
 } from "../base/data";
 import { href } from "../base/route";
 import { changeLine, targetName, verb } from "../base/said";
-import { can, planName, workspace } from "../base/session";
+import { can, workspace } from "../base/session";
 import { capital, DAY, now, number, plural, until } from "../base/text";
 import type { ApiKey, AuditEntry } from "../base/types";
 import { ActorMark, Avatar, Badge, Button, cx, Empty, Icon, LinkButton, Meter, Skeleton, StatusPill, Time } from "../parts/base";
 import { Reading } from "../parts/feedback";
 import { Page } from "../parts/page";
 import { FirstAgent } from "./agents";
-import { isLive, isReplaced, Rotate } from "./keys";
+import { isLive, isReplaced, Rotate, VERY_SOON } from "./keys";
 
 export const SOON = 30 * DAY;
-const VERY_SOON = 7 * DAY;
 const LAST = 8;
 
 /** Names of targets that have an id only: keys, members, webhooks and providers have readable ones. */
@@ -114,7 +113,7 @@ function AgentsTile() {
         <>
           <p class="big">
             {number(active)}{" "}
-            <small>{limit ? `of ${number(limit)} on ${planName(plan)}` : `on ${planName(plan)}, without a limit`}</small>
+            <small>{limit ? `of ${number(limit)} on ${capital(plan)}` : `on ${capital(plan)}, without a limit`}</small>
           </p>
           {limit ? (
             <Meter total={limit} parts={[{ value: active, class: "used" }]} />

@@ -3,12 +3,12 @@ import { useState } from "preact/hooks";
 import { call } from "../base/api";
 import { invalidate } from "../base/cache";
 import { PROVIDERS, useAgents, useModels, useProviderKeys } from "../base/data";
-import { can, planName, workspace } from "../base/session";
-import { date, number, plural } from "../base/text";
+import { can, workspace } from "../base/session";
+import { capital, date, number, plural } from "../base/text";
 import type { Agent, Model, Provider, ProviderKey } from "../base/types";
 import { Badge, Button, Skeleton } from "../parts/base";
 import { Confirm } from "../parts/dialog";
-import { Banner, Failure, toast } from "../parts/feedback";
+import { Banner, Failure, toast, useSending } from "../parts/feedback";
 import { Field, Input } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 
@@ -34,7 +34,7 @@ export function Providers() {
       </Lead>
       {free && (
         <Banner icon="lock" title="Your own provider keys need Pro, Team or Enterprise.">
-          {name} is on {planName(plan)}: calls use the server's managed keys. Ask an operator of this server to change the plan.
+          {name} is on {capital(plan)}: calls use the server's managed keys. Ask an operator of this server to change the plan.
           {stored.length > 0 && ` Your ${stored.join(" and ")} key stays stored and works again after an upgrade.`}
         </Banner>
       )}
@@ -140,24 +140,15 @@ function ProviderCard({
   const [replacing, setReplacing] = useState(false);
   const [deleting, setDeleting] = useState(false);
   const [key, setKey] = useState("");
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { busy, error, send, clear } = useSending();
   const pays = models.find(({ status }) => status === "available")?.credential ?? "none";
   const fault = key && !/^[\x21-\x7e]{1,500}$/.test(key) ? "1–500 visible characters without spaces." : null;
   const save = async (): Promise<void> => {
-    if (!key || fault || busy) return;
-    setBusy(true);
-    setError(null);
-    try {
-      await call("PUT", "api/provider-keys", { query: { workspace_id: workspace.value!.id, provider }, body: { api_key: key } });
-      setKey("");
-      setReplacing(false);
-      invalidate("providers", "audit");
-      toast(`Your ${name} key is saved.`);
-    } catch (failed) {
-      setError(failed);
-    }
-    setBusy(false);
+    await call("PUT", "api/provider-keys", { query: { workspace_id: workspace.value!.id, provider }, body: { api_key: key } });
+    setKey("");
+    setReplacing(false);
+    invalidate("providers", "audit");
+    toast(`Your ${name} key is saved.`);
   };
   const entering = may && !free && (!stored || replacing);
   return (
@@ -201,7 +192,7 @@ function ProviderCard({
           noValidate
           onSubmit={(event) => {
             event.preventDefault();
-            void save();
+            if (key && !fault) void send(save);
           }}
         >
           <Field
@@ -230,7 +221,7 @@ function ProviderCard({
                     onClick={() => {
                       setReplacing(false);
                       setKey("");
-                      setError(null);
+                      clear();
                     }}
                   >
                     Cancel
@@ -241,7 +232,7 @@ function ProviderCard({
           </Field>
         </form>
       )}
-      {error !== null && <Failure what="Not saved." error={error} kept="Your key is still in the field." />}
+      <Failure what="Not saved." error={error} kept="Your key is still in the field." />
       {stored && may && !replacing && (
         <div class="row">
           {!free && <Button onClick={() => setReplacing(true)}>Replace key</Button>}

@@ -7,8 +7,8 @@ import { useStatuses } from "../base/data";
 import { drafts, unsaved } from "../base/drafts";
 import { mode, nextTry, tryNow } from "../base/feed";
 import { go, href, route, shownWorkspace } from "../base/route";
-import { can, me, planName, refresh, signOut, workspace } from "../base/session";
-import { number, plural, second, time } from "../base/text";
+import { can, me, refresh, signOut, workspace } from "../base/session";
+import { capital, number, plural, second, time } from "../base/text";
 import { Avatar, Button, Icon, LinkButton, StatusShape } from "../parts/base";
 import { Confirm, Dialog, Menu } from "../parts/dialog";
 import { badToast, Banner, errorText, Toasts } from "../parts/feedback";
@@ -107,7 +107,7 @@ function Switcher() {
   ];
   return (
     <div class="switcher">
-      <Menu label={`Workspace ${current.name}, ${planName(current.plan)} plan`} items={items} align="start">
+      <Menu label={`Workspace ${current.name}, ${capital(current.plan)} plan`} items={items} align="start">
         <span class="workspace-mark" aria-hidden="true">
           {[...current.name][0]!.toUpperCase()}
         </span>
@@ -115,7 +115,7 @@ function Switcher() {
           <b class="clip block" dir="auto">
             {current.name}
           </b>
-          <span class="hint block">{planName(current.plan)}</span>
+          <span class="hint block">{capital(current.plan)}</span>
         </span>
         <Icon name="updown" small />
       </Menu>

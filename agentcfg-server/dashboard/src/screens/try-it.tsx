@@ -1,7 +1,7 @@
 /** A trial: one streamed model call with the agent's persona and model. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { failure, send } from "../base/api";
-import { PROVIDERS, useModels } from "../base/data";
+import { agentQuery, PROVIDERS, useModels } from "../base/data";
 import { useTyped } from "../base/drafts";
 import { events } from "../base/events";
 import { route, setParams } from "../base/route";
@@ -95,7 +95,7 @@ export function TryIt({ state }: { state: AgentState }) {
       // With a selector the version's own model is used, unless another one was picked.
       if (selector && !picked) delete body["model"];
       const response = await send("POST", `api/agents/model-calls/${provider}/${request.path}`, {
-        query: { agent_id: agent.agent_id, workspace_id: agent.workspace_id, ...(kind ? { [kind]: name } : {}) },
+        query: { ...agentQuery(agent), ...(kind ? { [kind]: name } : {}) },
         body,
         signal: control.signal,
       });

@@ -9,8 +9,8 @@ import { can, workspace } from "../base/session";
 import { plural } from "../base/text";
 import type { Delivery, Webhook } from "../base/types";
 import { Badge, Button, Empty, Time } from "../parts/base";
-import { Dialog } from "../parts/dialog";
-import { Failure, Reading, toast } from "../parts/feedback";
+import { FormDialog } from "../parts/dialog";
+import { Reading, toast } from "../parts/feedback";
 import { Area, Check, Field, Input } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { secret } from "../parts/secret";
@@ -141,9 +141,7 @@ export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => v
   const [types, setTypes] = useState((hook?.types ?? DEFAULT_TYPES).join("\n"));
   const [description, setDescription] = useState(hook?.description ?? "");
   const [ordered, setOrdered] = useState(hook?.ordered ?? false);
-  const [busy, setBusy] = useState(false);
   const [tried, setTried] = useState(false);
-  const [error, setError] = useState<unknown>(null);
   const named = types.split(/[\s,]+/).filter(Boolean);
   const urlFault = !url
     ? "A webhook needs an address."
@@ -152,39 +150,27 @@ export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => v
       : "Write a whole address, such as https://example.com/hooks.";
   const typesFault = named.length ? (named.find((type) => !ACTIONS.includes(type) && !/^[a-z_]+\.\*$/.test(type)) ?? null) : null;
   const save = async (): Promise<void> => {
-    setTried(true);
-    if (busy || urlFault || typesFault) return;
-    setBusy(true);
-    setError(null);
     const body = { url, types: named.length ? named : DEFAULT_TYPES, description: description || null, ordered };
-    try {
-      const { data } = hook
-        ? await call<Webhook>("PATCH", "api/webhooks", { query: query(hook), body })
-        : await call<Webhook>("POST", "api/webhooks", { body: { workspace_id: workspace.value!.id, ...body } });
-      invalidate("webhooks", "audit");
-      onClose();
-      if (data.secret) showSecret(data, "Copy the secret now");
-      else toast(`${hookName(data.url)} is saved.`);
-    } catch (failed) {
-      setError(failed);
-      setBusy(false);
-    }
+    const { data } = hook
+      ? await call<Webhook>("PATCH", "api/webhooks", { query: query(hook), body })
+      : await call<Webhook>("POST", "api/webhooks", { body: { workspace_id: workspace.value!.id, ...body } });
+    invalidate("webhooks", "audit");
+    onClose();
+    if (data.secret) showSecret(data, "Copy the secret now");
+    else toast(`${hookName(data.url)} is saved.`);
   };
   return (
-    <Dialog
+    <FormDialog
       title={hook ? `Edit ${hookName(hook.url)}` : "Add a webhook"}
-      onClose={() => busy || onClose()}
-      onSubmit={() => void save()}
-      foot={
-        <>
-          <Button onClick={onClose} blocked={busy}>
-            Cancel
-          </Button>
-          <Button type="submit" kind="primary" busy={busy}>
-            {hook ? "Save webhook" : "Add webhook"}
-          </Button>
-        </>
-      }
+      verb={hook ? "Save webhook" : "Add webhook"}
+      check={() => {
+        setTried(true);
+        return !urlFault && !typesFault;
+      }}
+      run={save}
+      failed="Not saved."
+      kept={(error) => (isStatus(error, 422) ? `At most ${MOST} webhooks are possible.` : undefined)}
+      onClose={onClose}
     >
       <Field label="Address" hint="A public https address." error={tried ? urlFault : null}>
         {(field) => (
@@ -208,13 +194,6 @@ export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => v
       <Check checked={ordered} onCheck={setOrdered}>
         Wait for each event before the next one is sent
       </Check>
-      {error !== null && (
-        <Failure
-          what="Not saved."
-          error={error}
-          {...(isStatus(error, 422) ? { kept: `At most ${MOST} webhooks are possible.` } : {})}
-        />
-      )}
-    </Dialog>
+    </FormDialog>
   );
 }

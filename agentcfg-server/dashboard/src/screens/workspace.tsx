@@ -3,26 +3,22 @@ import { batch } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { address, call } from "../base/api";
 import { forget } from "../base/cache";
+import { textFault } from "../base/config";
 import { useKeys } from "../base/data";
 import { go, href, shownWorkspace } from "../base/route";
-import { can, planName, refresh, without, workspace } from "../base/session";
-import { count, now, number, plural } from "../base/text";
+import { can, refresh, without, workspace } from "../base/session";
+import { capital, now, number, plural } from "../base/text";
 import type { Workspace } from "../base/types";
 import { Button } from "../parts/base";
-import { Confirm, Dialog } from "../parts/dialog";
-import { Failure, toast } from "../parts/feedback";
+import { Confirm, FormDialog } from "../parts/dialog";
+import { Failure, toast, useSending } from "../parts/feedback";
 import { Field, Input } from "../parts/fields";
 import { Page } from "../parts/page";
 import { CopyButton } from "../parts/secret";
 import { isLive } from "./keys";
 
 const LIMIT = 100;
-const nameFault = (name: string): string | null =>
-  !/\P{White_Space}/u.test(name)
-    ? "A workspace needs a name."
-    : count(name) > LIMIT
-      ? `${plural(count(name) - LIMIT, "character")} too many. The limit is ${LIMIT}.`
-      : null;
+const nameFault = (name: string): string | null => textFault(name, LIMIT, "A workspace needs a name.");
 
 export function WorkspaceScreen() {
   const { id, plan, active_agents: active, agent_limit: limit, role } = workspace.value!;
@@ -34,7 +30,7 @@ export function WorkspaceScreen() {
       <section class="group">
         <h2>Plan</h2>
         <p class="prose">
-          {planName(plan)}
+          {capital(plan)}
           {active !== undefined &&
             `, ${limit ? `${number(active)} of ${number(limit)} agents in use` : `${plural(active, "agent")}, without a limit`}`}
           . An operator of this server can change the plan.
@@ -89,22 +85,13 @@ function Export() {
 function Rename() {
   const current = workspace.value!;
   const [name, setName] = useState(current.name);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { busy, error, send } = useSending();
   const may = can("workspace:manage");
   const fault = nameFault(name);
   const save = async (): Promise<void> => {
-    if (fault || busy || name === current.name) return;
-    setBusy(true);
-    setError(null);
-    try {
-      await call("PATCH", "api/workspaces", { query: { workspace_id: current.id }, body: { name } });
-      await refresh();
-      toast("The name is saved.");
-    } catch (failed) {
-      setError(failed);
-    }
-    setBusy(false);
+    await call("PATCH", "api/workspaces", { query: { workspace_id: current.id }, body: { name } });
+    await refresh();
+    toast("The name is saved.");
   };
   return (
     <form
@@ -112,7 +99,7 @@ function Rename() {
       noValidate
       onSubmit={(event) => {
         event.preventDefault();
-        void save();
+        if (!fault && name !== current.name) void send(save);
       }}
     >
       <Field label="Name" error={fault} {...(name.length > 80 ? { counted: { text: name, limit: LIMIT } } : {})}>
@@ -127,7 +114,7 @@ function Rename() {
           </div>
         )}
       </Field>
-      {error !== null && <Failure what="Not saved." error={error} />}
+      <Failure what="Not saved." error={error} />
     </form>
   );
 }
@@ -164,47 +151,31 @@ function Erase({ onClose }: { onClose: () => void }) {
 
 export function NewWorkspace({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState("");
-  const [busy, setBusy] = useState(false);
   const [tried, setTried] = useState(false);
-  const [error, setError] = useState<unknown>(null);
   const fault = nameFault(name);
   const create = async (): Promise<void> => {
-    setTried(true);
-    if (fault || busy) return;
-    setBusy(true);
-    setError(null);
-    try {
-      const { data } = await call<Workspace>("POST", "api/workspaces", { body: { name } });
-      await refresh();
-      onClose();
-      go(href("overview", { workspace: data.id }));
-      toast(`${data.name} is created.`);
-    } catch (failed) {
-      setError(failed);
-      setBusy(false);
-    }
+    const { data } = await call<Workspace>("POST", "api/workspaces", { body: { name } });
+    await refresh();
+    onClose();
+    go(href("overview", { workspace: data.id }));
+    toast(`${data.name} is created.`);
   };
   return (
-    <Dialog
+    <FormDialog
       narrow
       title="New workspace"
-      onClose={() => busy || onClose()}
-      onSubmit={() => void create()}
-      foot={
-        <>
-          <Button onClick={onClose} blocked={busy}>
-            Cancel
-          </Button>
-          <Button type="submit" kind="primary" busy={busy}>
-            Create workspace
-          </Button>
-        </>
-      }
+      verb="Create workspace"
+      check={() => {
+        setTried(true);
+        return !fault;
+      }}
+      run={create}
+      failed="Not created."
+      onClose={onClose}
     >
       <Field label="Name" hint="You become its owner." error={tried ? fault : null}>
         {(field) => <Input {...field} value={name} onText={setName} autocomplete="off" data-first />}
       </Field>
-      {error !== null && <Failure what="Not created." error={error} />}
-    </Dialog>
+    </FormDialog>
   );
 }
