@@ -1,9 +1,11 @@
 //! The store of a server. This file and those below it are the only ones of the server that name the storage engines.
 
 mod database;
+mod staged;
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use agentcfg_core::AgentCfg;
@@ -21,7 +23,8 @@ use crate::process::master_keys::{self, MasterKeyFault};
 /// The store in a data directory.
 pub type FileStore = RedbStore;
 pub use self::database::{Database, DatabaseLocation, connect, connect_to_move};
-pub use agentcfg_core::store::redb::{BackupError, OpenError, RestoreError, Scrub, check, restore, verify_backup};
+pub use self::staged::StagedStore;
+pub use agentcfg_core::store::redb::{BackupError, OpenError, Scrub, check, verify_backup};
 pub use agentcfg_core::store::{TransferError, Transferred};
 
 /// Why a store cannot be used, with the way out.
@@ -328,6 +331,10 @@ impl CacheShares {
 ///
 /// [`BackendError::Store`] with the way out.
 pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, BackendError> {
+    open_file(&lock.dir().store_path(), lock.dir(), cache_mb)
+}
+
+fn open_file(path: &Path, dir: &DataDir, cache_mb: u64) -> Result<RedbStore, BackendError> {
     let shares = CacheShares::of(cache_mb);
     let bytes = |share| usize::try_from(share).unwrap_or(usize::MAX);
     let options = RedbOptions {
@@ -335,7 +342,7 @@ pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, BackendEr
         hot_bytes: bytes(shares.records),
         ..RedbOptions::default()
     };
-    RedbStore::open(lock.dir().store_path(), options).map_err(|source| BackendError::in_dir(lock.dir(), source))
+    RedbStore::open(path, options).map_err(|source| BackendError::in_dir(dir, source))
 }
 
 /// Carries out the orders that the owner of the data directory can give while the server runs.

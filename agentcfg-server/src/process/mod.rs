@@ -1,5 +1,7 @@
 //! The server as a process: command line, settings, data directory, engines, logs, metrics and signals.
 
+#![deny(clippy::print_stdout)]
+
 mod backend;
 mod certificate;
 mod cli;
@@ -7,6 +9,7 @@ mod commands;
 mod config;
 mod control;
 mod datadir;
+mod files;
 mod maintenance;
 mod master_keys;
 mod server;

@@ -13,6 +13,7 @@ use super::error::CommandError;
 use super::preconditions::require_local_provider;
 use super::program::{program, runtime};
 use super::serve::announce;
+use super::stdout::print;
 use crate::process::cli::DevArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::server::{self, Server};
@@ -44,17 +45,17 @@ pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
             let data = std::fs::canonicalize(&data).unwrap_or(data).display().to_string();
             let base = format!("{}://{address}", config.scheme());
             let link = login.map(|code| config.login_link(address, &code));
-            print!(
-                "{}",
-                welcome(
-                    &base,
-                    (&workspace, &agent),
-                    key.as_deref(),
-                    &token,
-                    link.as_deref(),
-                    &data
-                )
+            let text = welcome(
+                &base,
+                (&workspace, &agent),
+                key.as_deref(),
+                &token,
+                link.as_deref(),
+                &data,
             );
+            if let Err(error) = print(&text) {
+                eprintln!("note: {error}; the API key is lost, and the next `dev` prints a session token that can make another");
+            }
             announce(&format!("{}://{address}", config.scheme()));
         };
         server.run(listener, ready, shutdown).await?;

@@ -1,12 +1,13 @@
 //! `completions` and `man`: the files that a package installs, made from the definition of the command line.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
 
 use super::error::CommandError;
+use super::stdout::print;
 use crate::process::cli::{Cli, CompletionsArgs, ManArgs};
 
 /// The name of the program, and of its files.
@@ -15,8 +16,7 @@ const NAME: &str = "agentcfg-server";
 pub(super) fn completions(args: &CompletionsArgs) -> Result<ExitCode, CommandError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), NAME, &mut script);
-    let mut out = io::stdout().lock();
-    out.write_all(&script).and_then(|()| out.flush())?;
+    print(&String::from_utf8(script)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

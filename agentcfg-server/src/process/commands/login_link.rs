@@ -8,6 +8,7 @@ use agentcfg_core::model::UserId;
 use super::error::CommandError;
 use super::preconditions::require_local_provider;
 use super::program::runtime;
+use super::stdout;
 use crate::process::backend::{DatabaseLocation, connect, open_store};
 use crate::process::cli::LoginLinkArgs;
 use crate::process::config::{Config, Flags};
@@ -51,6 +52,6 @@ pub(super) fn run(args: &LoginLinkArgs) -> Result<ExitCode, CommandError> {
 
 async fn print(service: &AgentCfg, config: &Config, user: &UserId) -> Result<ExitCode, CommandError> {
     let login = service.make_login_code(user).await?;
-    println!("{}", config.login_link(config.listen, &login.code));
+    stdout::print(&format!("{}\n", config.login_link(config.listen, &login.code)))?;
     Ok(ExitCode::SUCCESS)
 }

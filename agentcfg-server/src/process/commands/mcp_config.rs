@@ -5,13 +5,14 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::error::CommandError;
+use super::stdout::print;
 use crate::process::cli::{McpClient, McpConfigArgs};
 use crate::process::config::{Config, Flags};
 
 pub(super) fn run(args: &McpConfigArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
     let base = config.base_url(config.listen);
-    print!("{}", lines(args.client, &format!("{base}/mcp")));
+    print(&lines(args.client, &format!("{base}/mcp")))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,14 +3,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::thread;
 
 use agentcfg_core::store::{Digest, Digesting};
 
 use super::error::CommandError;
 use super::program::runtime;
+use super::stdout::say;
 use crate::process::backend::{
-    self, Database, DatabaseLocation, FileStore, TransferError, Transferred, connect_to_move, open_store,
+    Database, DatabaseLocation, FileStore, StagedStore, TransferError, Transferred, connect_to_move, open_store,
 };
 use crate::process::cli::MigrateArgs;
 use crate::process::config::{Config, Flags};
@@ -93,7 +95,7 @@ async fn fill_database(
     if moved.digest != digest {
         return Err("what is in the database is not what was read before; try again into an empty database".into());
     }
-    println!(
+    say!(
         "start servers with {} and AGENTCFG_SESSION_SECRET_FILE; {} is as it was: keep it as a backup, \
          and do not serve from it",
         to.variable(),
@@ -124,10 +126,10 @@ async fn fill_directory(database: &Database, to: &Path, config: &Config) -> Resu
         return Err(DataDirError::HasStore { path: to.to_owned() }.into());
     }
     let (reader, writer) = io::pipe()?;
-    let path = dir.store_path();
+    let staged = Arc::new(StagedStore::begin(&lock)?);
     let target = thread::spawn({
-        let path = path.clone();
-        move || backend::restore(reader, path).map(drop)
+        let staged = Arc::clone(&staged);
+        move || staged.fill(reader).map(drop)
     });
     let read = database.export(writer).await;
     let restored = target.join().map_err(|_| "writing the store failed")?;
@@ -137,11 +139,11 @@ async fn fill_directory(database: &Database, to: &Path, config: &Config) -> Resu
         (Err(TransferError::Io(_)) | Ok(_), Err(error)) => return Err(error.into()),
         (Err(error), _) => return Err(error.into()),
     };
-    if digest(&open_store(&lock, config.cache_mb)?)? != read.digest {
-        std::fs::remove_file(&path)?;
+    if digest(&staged.open(config.cache_mb)?)? != read.digest {
         return Err("the new store does not give back what was put into it, and was removed".into());
     }
-    println!("start with: agentcfg-server serve --data {}", to.display());
+    staged.publish()?;
+    say!("start with: agentcfg-server serve --data {}", to.display());
     done("moved into the directory", &read)
 }
 
@@ -160,9 +162,10 @@ fn digest(store: &FileStore) -> Result<Digest, CommandError> {
 }
 
 fn done(what: &str, moved: &Transferred) -> Result<ExitCode, CommandError> {
-    println!(
+    say!(
         "{} records: {what}; verified, SHA-256 {} over all keys, versions and values",
-        moved.records, moved.digest
+        moved.records,
+        moved.digest
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -8,8 +8,10 @@ mod mcp_config;
 mod migrate;
 mod preconditions;
 mod program;
+mod restore;
 mod rotate;
 mod serve;
+mod stdout;
 mod store;
 mod token;
 
@@ -38,7 +40,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::LoginLink(args) => login_link::run(&args),
         Command::McpConfig(args) => mcp_config::run(&args),
         Command::Backup(args) => store::backup(&args, std::env::vars_os()),
-        Command::Restore(args) => store::restore(&args, std::env::vars_os()),
+        Command::Restore(args) => restore::run(&args, std::env::vars_os()),
         Command::Check(args) => store::check(&args, std::env::vars_os()),
         Command::Migrate(args) => migrate::run(&args),
         Command::RotateMasterKey(args) => rotate::run(&args),

@@ -7,6 +7,7 @@ use agentcfg_core::AgentCfg;
 use super::error::CommandError;
 use super::preconditions::require_named_directory;
 use super::program::runtime;
+use super::stdout::say;
 use crate::process::backend::open_store;
 use crate::process::cli::RotateArgs;
 use crate::process::config::{Config, Flags};
@@ -32,7 +33,7 @@ pub(super) fn run(args: &RotateArgs) -> Result<ExitCode, CommandError> {
             }
             let service = builder.build();
             master_keys::fit(&service, &config, Some(&dir)).await?;
-            let mut say = |line: String| println!("{line}");
+            let mut say = |line: String| say!("{line}");
             master_keys::rotate(&service, &dir, drop_old, &mut say).await?;
             Ok(ExitCode::SUCCESS)
         }),

@@ -1,7 +1,4 @@
-//! `backup`, `restore` and `check`: the store as a whole.
-
-#[cfg(test)]
-mod tests;
+//! `backup` and `check`: the store as a whole.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -10,19 +7,18 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use agentcfg_core::AgentCfg;
-use agentcfg_core::vault::MasterKey;
-
 use super::error::CommandError;
 use super::preconditions::require_named_directory;
-use super::program::{program, runtime};
+use super::program::program;
+use super::stdout::say;
 use crate::process::backend::{
-    self, BackendError, BackupError, DatabaseLocation, OpenError, RestoreError, open_store, verify_backup,
+    self, BackendError, BackupError, DatabaseLocation, OpenError, open_store, verify_backup,
 };
-use crate::process::cli::{BackupArgs, CheckArgs, RestoreArgs};
+use crate::process::cli::{BackupArgs, CheckArgs};
 use crate::process::config::{Config, Flags};
 use crate::process::control::{self, ControlError};
 use crate::process::datadir::{DataDir, DataDirError};
+use crate::process::files::{self, directory_of};
 
 /// The variables of the environment, which tests leave out.
 pub(super) trait Environment: IntoIterator<Item = (OsString, OsString)> {}
@@ -63,8 +59,11 @@ pub(super) fn backup(args: &BackupArgs, environment: impl Environment) -> Result
         Err(error) => return Err(error.into()),
     }
     draft.verify()?;
-    let bytes = draft.keep(&args.out)?;
-    println!(
+    let bytes = draft.keep(&args.out).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => exists_already(&args.out),
+        _ => format!("cannot write {}: {error}", args.out.display()),
+    })?;
+    say!(
         "wrote {bytes} bytes to {out}\n\
          put it back with: {program} restore --from {out} --data NEW_DIR",
         out = args.out.display(),
@@ -73,102 +72,19 @@ pub(super) fn backup(args: &BackupArgs, environment: impl Environment) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
+fn exists_already(out: &Path) -> String {
+    format!(
+        "{} exists already and is left as it is; name a new file with --out",
+        out.display()
+    )
+}
+
 /// What to do about a backup that cannot be written.
 const OTHER_OUT: &str = "free some space there, or name another file with --out; the store was not changed";
 
 /// How to find out what is wrong with a store.
 fn check_hint(dir: &DataDir) -> String {
     format!("{} check --data {} says what is wrong", program(), dir.path().display())
-}
-
-pub(super) fn restore(args: &RestoreArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
-    let config = Config::load(Flags::from(args), environment)?;
-    if let Some(location) = DatabaseLocation::of(&config) {
-        return Err(format!(
-            "{}, and restore fills a data directory: {}",
-            location.is_set(),
-            location.other_tools()
-        )
-        .into());
-    }
-    require_named_directory(&config)?;
-    let from = &args.from;
-    let input = File::open(from).map_err(|error| format!("cannot read {}: {error}", from.display()))?;
-    if input.metadata()?.is_dir() {
-        let shown = from.display();
-        return Err(format!("{shown} is a directory; --from must name a file that `backup` has written").into());
-    }
-    let is_new = !config.data.try_exists()?;
-    let dir = DataDir::open_or_create(&config.data)?;
-    dir.require_no_store()?;
-    let lock = dir.lock()?;
-    let restored = match backend::restore(input, dir.store_path()) {
-        Ok(restored) => restored,
-        Err(RestoreError::Exists) => {
-            return Err(DataDirError::HasStore {
-                path: dir.path().to_owned(),
-            }
-            .into());
-        }
-        Err(error) => {
-            lock.remove()?;
-            if is_new {
-                fs::remove_dir(dir.path())?;
-            }
-            return Err(format!("cannot restore {}: {error}", from.display()).into());
-        }
-    };
-    println!("restored {} records into {}", restored.records, dir.path().display());
-    let store = open_store(&lock, config.cache_mb)?;
-    let service = AgentCfg::builder(store).build();
-    let has_keys = !config.master_keys.is_empty();
-    runtime()?.block_on(fit_master_keys(&service, &dir, has_keys, args.discard_provider_keys))?;
-    println!("start with: {} serve --data {}", program(), dir.path().display());
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Prepares a restored store for its first start, or reports what is missing: a backup does not hold the master key.
-async fn fit_master_keys(service: &AgentCfg, dir: &DataDir, has_keys: bool, discard: bool) -> Result<(), CommandError> {
-    if discard {
-        let discarded = service.discard_provider_keys("agentcfg-server restore").await?;
-        println!("deleted {discarded} saved provider keys and webhooks");
-    }
-    let needed = service.master_keys_needed().await?;
-    let file = dir.master_key_path();
-    if !needed.any_sealed {
-        // Nothing is sealed, so any key works: the configured one, the one in the file, or a new one.
-        service.forget_master_keys().await?;
-        if !needed.keys.is_empty() {
-            println!("left out the list of master keys: nothing in the store is sealed under one");
-        }
-        if !has_keys {
-            dir.make_master_key()?;
-        }
-        return Ok(());
-    }
-    let needed_names = needed
-        .keys
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(", ");
-    let here: Vec<_> = dir.master_keys()?.iter().flatten().map(MasterKey::id).collect();
-    if needed.keys.iter().all(|id| here.contains(id)) {
-        println!(
-            "{} opens the saved provider keys and the secrets of webhooks",
-            file.display()
-        );
-        return Ok(());
-    }
-    println!(
-        "the backup holds provider keys or webhooks that are sealed under the master key {needed_names}, which no backup contains\n\
-         before you start: copy the file master.key of the old data directory to {file}, or set AGENTCFG_MASTER_KEYS_FILE \
-         if the old server had it so\n\
-         if that key is lost: remove {dir} and restore again with --discard-provider-keys",
-        file = file.display(),
-        dir = dir.path().display(),
-    );
-    Ok(())
 }
 
 pub(super) fn check(args: &CheckArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
@@ -185,10 +101,10 @@ pub(super) fn check(args: &CheckArgs, environment: impl Environment) -> Result<E
         source => BackendError::in_dir(&dir, source).to_string(),
     })?;
     for problem in &report.problems {
-        println!("{problem}");
+        say!("{problem}");
     }
     for (workspace, left) in &report.removals {
-        println!(
+        say!(
             "the workspace {workspace} was deleted, and {left} records of it are left; a server removes them once it runs"
         );
     }
@@ -200,16 +116,16 @@ pub(super) fn check(args: &CheckArgs, environment: impl Environment) -> Result<E
         }
     };
     if report.is_sound() {
-        println!("sound: {records} records in {}", dir.path().display());
-        println!("{kind}");
+        say!("sound: {records} records in {}", dir.path().display());
+        say!("{kind}");
         return Ok(ExitCode::SUCCESS);
     }
-    println!(
+    say!(
         "{} problems, {records} sound records in {}; restore a backup into a new directory with `agentcfg-server restore`",
         report.problems.len(),
         dir.path().display()
     );
-    println!("{kind}");
+    say!("{kind}");
     Ok(ExitCode::FAILURE)
 }
 
@@ -237,11 +153,7 @@ struct Draft {
 impl Draft {
     fn create(out: &Path) -> Result<Self, CommandError> {
         if out.try_exists()? {
-            return Err(format!(
-                "{} exists already and is left as it is; name a new file with --out",
-                out.display()
-            )
-            .into());
+            return Err(exists_already(out).into());
         }
         // The name has the process id, and the file must not exist, so that no other file is overwritten.
         let mut path = out.as_os_str().to_owned();
@@ -277,18 +189,9 @@ impl Draft {
         self.file.flush()?;
         self.file.sync_all()?;
         let bytes = self.file.metadata()?.len();
-        // A hard link, unlike a rename, never replaces a file that was created meanwhile.
-        fs::hard_link(&self.path, out)?;
-        File::open(directory_of(out))?.sync_all()?;
+        files::publish(&self.path, out)?;
         Ok(bytes)
     }
-}
-
-/// The directory of a file.
-fn directory_of(path: &Path) -> &Path {
-    path.parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
 }
 
 impl Drop for Draft {

@@ -6,6 +6,7 @@ use agentcfg_core::clock::{Clock, SystemClock};
 
 use super::error::CommandError;
 use super::preconditions::require_local_provider;
+use super::stdout::print;
 use crate::process::cli::TokenArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::datadir::DataDir;
@@ -29,7 +30,7 @@ pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
         );
     }
     let token = local_sessions(&config, dir.as_ref())?.issue(&args.user, args.ttl, SystemClock.now())?;
-    println!("{token}");
+    print(&format!("{token}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

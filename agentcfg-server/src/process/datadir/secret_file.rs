@@ -6,9 +6,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-
 use super::error::DataDirError;
+use crate::process::files;
 
 /// Opens a file, and returns its permission bits when other users have any.
 pub(super) fn open(path: &Path) -> io::Result<(File, Option<u32>)> {
@@ -82,12 +81,7 @@ fn write(draft: &Path, content: &[u8]) -> io::Result<()> {
 
 /// Moves `draft` to `path`, unless `path` exists already.
 fn publish(draft: &Path, path: &Path) -> io::Result<()> {
-    let named = fs::hard_link(draft, path).or_else(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Err(error),
-        // Some file systems have no hard links. Those that have neither of the two calls have no atomic way.
-        _ => renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE).map_err(|_| error),
-    });
-    match named {
+    match files::publish(draft, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other,
     }

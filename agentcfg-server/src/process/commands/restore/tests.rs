@@ -4,7 +4,11 @@ use agentcfg_core::model::{NewAgent, NewWorkspace, Plan, Provider};
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::service::ModelRequest;
 
+use std::path::{Path, PathBuf};
+
 use super::*;
+use crate::process::cli::BackupArgs;
+use crate::process::commands::store::backup;
 use crate::process::server::Server;
 
 const CANARY: &str = "sk-canary";
@@ -59,7 +63,7 @@ fn backed_up(temp: &Path, with_key: bool) -> (PathBuf, PathBuf) {
 }
 
 fn restored(from: &Path, data: &Path, discard_provider_keys: bool) {
-    restore(
+    run(
         &RestoreArgs {
             from: from.to_owned(),
             data: Some(data.to_owned()),
@@ -93,10 +97,9 @@ fn a_backup_without_provider_keys_starts_with_a_fresh_master_key() {
     let (old, out) = backed_up(temp.path(), false);
     let new = temp.path().join("new");
     restored(&out, &new, false);
+    drop(server(&new).unwrap());
     let key = fs::read(new.join("master.key")).unwrap();
     assert_ne!(key, fs::read(old.join("master.key")).unwrap());
-    drop(server(&new).unwrap());
-    assert_eq!(fs::read(new.join("master.key")).unwrap(), key);
 }
 
 #[test]
@@ -150,4 +153,59 @@ fn the_backup_of_an_earlier_release_starts() {
     let new = temp.path().join("new");
     restored(&golden, &new, false);
     drop(server(&new).unwrap());
+}
+
+#[test]
+fn a_restore_that_fails_can_be_repeated() {
+    let temp = tempfile::tempdir().unwrap();
+    let (old, out) = backed_up(temp.path(), true);
+    let new = temp.path().join("new");
+    fs::create_dir(&new).unwrap();
+    let key = new.join("master.key");
+    fs::copy(old.join("master.key"), &key).unwrap();
+    let mode = |mode| fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    mode(0o644);
+    // As a killed process leaves it.
+    fs::write(new.join("store.redb.staged"), "half of a store").unwrap();
+    let args = RestoreArgs {
+        from: out.clone(),
+        data: Some(new.clone()),
+        config: None,
+        discard_provider_keys: false,
+    };
+    let error = run(&args, []).unwrap_err().to_string();
+    assert!(error.contains("chmod 600"), "{error}");
+    let left: Vec<_> = fs::read_dir(&new)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["master.key"]);
+    mode(0o600);
+    restored(&out, &new, false);
+    assert_eq!(saved_key(&server(&new).unwrap()).as_deref(), Some(CANARY));
+}
+
+#[test]
+fn configured_master_keys_count() {
+    let temp = tempfile::tempdir().unwrap();
+    let (old, out) = backed_up(temp.path(), true);
+    let service = |keys: &str| {
+        let config = Config {
+            master_keys: vec![crate::secret::Secret::new(keys.to_owned())],
+            ..Config::default()
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let lock = DataDir::open(dir.path()).unwrap().lock().unwrap();
+        fill(&lock, File::open(&out).unwrap(), &config, false)
+            .unwrap()
+            .join("\n")
+    };
+    let file = fs::read_to_string(old.join("master.key")).unwrap();
+    let told = service(file.lines().last().unwrap());
+    assert!(told.contains("the setting master_keys opens"), "{told}");
+    let told = service(&"ab".repeat(32));
+    assert!(
+        told.contains("before you start") && told.contains("master_keys has another key"),
+        "{told}"
+    );
 }

@@ -1,0 +1,139 @@
+//! `restore`: a data directory from a backup.
+//!
+//! The store is prepared beside its final path and appears there when it is whole and fit for its first start. So a run that
+//! fails or is killed leaves a directory that the next run can fill.
+
+#[cfg(test)]
+mod tests;
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use agentcfg_core::AgentCfg;
+use agentcfg_core::vault::Vault;
+
+use super::error::CommandError;
+use super::preconditions::require_named_directory;
+use super::program::{program, runtime};
+use super::stdout::say;
+use super::store::Environment;
+use crate::process::backend::{DatabaseLocation, StagedStore};
+use crate::process::cli::RestoreArgs;
+use crate::process::config::{Config, Flags};
+use crate::process::datadir::{DataDir, DataLock};
+use crate::process::master_keys;
+
+pub(super) fn run(args: &RestoreArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
+    let config = Config::load(Flags::from(args), environment)?;
+    if let Some(location) = DatabaseLocation::of(&config) {
+        return Err(format!(
+            "{}, and restore fills a data directory: {}",
+            location.is_set(),
+            location.other_tools()
+        )
+        .into());
+    }
+    require_named_directory(&config)?;
+    let from = &args.from;
+    let input = File::open(from).map_err(|error| format!("cannot read {}: {error}", from.display()))?;
+    if input.metadata()?.is_dir() {
+        let shown = from.display();
+        return Err(format!("{shown} is a directory; --from must name a file that `backup` has written").into());
+    }
+    let is_new = !config.data.try_exists()?;
+    let dir = DataDir::open_or_create(&config.data)?;
+    dir.require_no_store()?;
+    let lock = dir.lock()?;
+    let told = match fill(&lock, input, &config, args.discard_provider_keys) {
+        Ok(told) => told,
+        Err(error) => {
+            lock.remove()?;
+            if is_new {
+                fs::remove_dir(dir.path())?;
+            }
+            return Err(format!("cannot restore {}: {}", from.display(), with_cause(&error)).into());
+        }
+    };
+    for line in told {
+        say!("{line}");
+    }
+    say!("start with: {} serve --data {}", program(), dir.path().display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Puts the store of a backup into the directory. Returns what to tell.
+fn fill(lock: &DataLock, input: File, config: &Config, discard: bool) -> Result<Vec<String>, CommandError> {
+    let staged = StagedStore::begin(lock)?;
+    let records = staged.fill(input)?.records;
+    let mut told = vec![format!(
+        "restored {records} records into {}",
+        lock.dir().path().display()
+    )];
+    let store = Arc::new(staged.open(config.cache_mb)?);
+    let service = AgentCfg::builder(Arc::clone(&store)).build();
+    told.extend(runtime()?.block_on(fit_master_keys(&service, lock.dir(), config, discard))?);
+    drop(service);
+    store.close();
+    staged.publish()?;
+    Ok(told)
+}
+
+/// An error with its cause, such as the error of the disk.
+fn with_cause(error: &CommandError) -> String {
+    match error.downcast_ref::<agentcfg_core::Error>().and_then(Error::source) {
+        Some(cause) => format!("{error} ({cause})"),
+        None => error.to_string(),
+    }
+}
+
+/// Prepares a restored store for its first start, or tells what is missing: a backup does not hold the master key.
+async fn fit_master_keys(
+    service: &AgentCfg,
+    dir: &DataDir,
+    config: &Config,
+    discard: bool,
+) -> Result<Vec<String>, CommandError> {
+    let mut told = Vec::new();
+    if discard {
+        let discarded = service.discard_provider_keys("agentcfg-server restore").await?;
+        told.push(format!("deleted {discarded} saved provider keys and webhooks"));
+    }
+    let needed = service.master_keys_needed().await?;
+    if !needed.any_sealed {
+        // Nothing is sealed, so any key works: the configured one, the one in the file, or one that the first start makes.
+        service.forget_master_keys().await?;
+        if !needed.keys.is_empty() {
+            told.push("left out the list of master keys: nothing in the store is sealed under one".to_owned());
+        }
+        return Ok(told);
+    }
+    let file = dir.master_key_path();
+    let given = master_keys::find(config, Some(dir), false)?;
+    let place = match config.master_keys.is_empty() {
+        true => file.display().to_string(),
+        false => "the setting master_keys".to_owned(),
+    };
+    let opens = |vault: &Vault| needed.keys.iter().all(|id| vault.key_ids().any(|known| known == *id));
+    if given.as_ref().is_some_and(opens) {
+        told.push(format!(
+            "{place} opens the saved provider keys and the secrets of webhooks"
+        ));
+        return Ok(told);
+    }
+    let names: Vec<String> = needed.keys.iter().map(ToString::to_string).collect();
+    told.push(format!(
+        "the backup holds provider keys or webhooks that are sealed under the master key {names}, which no backup contains\n\
+         before you start: copy the file master.key of the old data directory to {file}, or set AGENTCFG_MASTER_KEYS_FILE \
+         if the old server had it so\n\
+         if that key is lost: remove {dir} and restore again with --discard-provider-keys",
+        names = names.join(", "),
+        file = file.display(),
+        dir = dir.path().display(),
+    ));
+    if given.is_some() {
+        told.push(format!("{place} has another key"));
+    }
+    Ok(told)
+}
