@@ -4,7 +4,7 @@
 //! ```
 //! use agentcfg_core::model::{NewAgent, NewWorkspace};
 //! use agentcfg_core::{AgentCfg, store::MemoryStore};
-//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let service = AgentCfg::builder(MemoryStore::new()).build();
 //! let ada = service.trusted_user("ada")?;
 //! let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
@@ -15,6 +15,19 @@
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # In an app
+//!
+//! Calls need a Tokio runtime with time enabled, as `#[tokio::main]` makes it; without it, waiting for changes panics. The stores on
+//! PostgreSQL and etcd need I/O too. Nothing runs in the background by itself, so an app that runs for long calls
+//!
+//! | method | when |
+//! |---|---|
+//! | `AgentCfg::adopt_master_keys` | at the start, if provider keys or webhooks are saved |
+//! | `AgentCfg::remove_deleted_workspaces` | at the start and now and then: it finishes what a crash cut off |
+//! | `AgentCfg::sweep_browser_sessions` | now and then, if users sign in with a browser |
+//! | `WebhookSender::tick` | about once a second, if there are webhooks. Its `Transport` is the app's: it sends one request |
+//! | `AgentCfg::flush` | at the end: the last uses of keys are written |
 //!
 //! # Map
 //!
@@ -32,7 +45,7 @@
 //! | `token` | the text of API keys |
 //! | `vault` | provider keys at rest, sealed under master keys |
 //! | `routing` | which model and whose credential a model call uses |
-//! | `webhook` | the messages of webhooks, their signatures, and the transport that sends them |
+//! | `webhook` | the messages of webhooks, their signatures, and the trait of the transport that sends them |
 //! | `clock` | time, identifiers and randomness |
 //! | `tls` | the configuration of TLS for connections to other servers |
 //!

@@ -6,7 +6,7 @@
 //! ```
 //! use agentcfg_core::{AgentCfg, store::MemoryStore};
 //! use agentcfg_server::{App, Cors};
-//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
 //! let request = hyper::Request::get("/healthz").body(String::new())?;
 //! assert_eq!(app.respond(request).await.status(), 200);

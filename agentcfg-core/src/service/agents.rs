@@ -25,7 +25,7 @@ impl AgentCfg {
     /// ```
     /// use agentcfg_core::model::{NewAgent, NewWorkspace};
     /// use agentcfg_core::{AgentCfg, ErrorKind, store::MemoryStore};
-    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let service = AgentCfg::builder(MemoryStore::new()).build();
     /// let ada = service.trusted_user("ada")?;
     /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;

@@ -124,7 +124,7 @@ impl AgentCfg {
     /// use agentcfg_core::store::MemoryStore;
     /// use agentcfg_core::vault::{MasterKey, Vault};
     /// use agentcfg_core::AgentCfg;
-    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let key = || MasterKey::generate(&SystemEntropy);
     /// let service = AgentCfg::builder(MemoryStore::new()).vault(Vault::new(vec![key()?])?).build();
     /// service.adopt_master_keys().await?;

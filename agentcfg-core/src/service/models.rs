@@ -135,7 +135,7 @@ impl AgentCfg {
     /// ```
     /// use agentcfg_core::model::{CredentialSource, NewWorkspace};
     /// use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let service = AgentCfg::builder(MemoryStore::new()).build();
     /// let ada = service.trusted_user("ada")?;
     /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
@@ -189,7 +189,7 @@ impl AgentCfg {
     /// use agentcfg_core::secret::ProviderCredential;
     /// use agentcfg_core::service::ModelRequest;
     /// use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let service = AgentCfg::builder(MemoryStore::new())
     ///     .managed_credential(Provider::OpenAi, ProviderCredential::new("sk-managed")?)
     ///     .build();

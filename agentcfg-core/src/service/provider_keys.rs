@@ -85,7 +85,7 @@ impl AgentCfg {
     /// use agentcfg_core::secret::ProviderCredential;
     /// use agentcfg_core::vault::{MasterKey, Vault};
     /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
-    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let service = AgentCfg::builder(MemoryStore::new())
     ///     .settings(Settings { default_plan: Plan::Pro, ..Settings::default() })
     ///     .vault(Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?)

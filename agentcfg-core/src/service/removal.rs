@@ -114,7 +114,7 @@ impl AgentCfg {
     ///
     /// ```
     /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let service = AgentCfg::builder(MemoryStore::new()).build();
     /// assert_eq!(service.remove_deleted_workspaces().await?, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -103,7 +103,7 @@ impl AgentCfg {
     /// use agentcfg_core::clock::{Clock, SystemClock};
     /// use agentcfg_core::session::LocalSessions;
     /// use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let sessions = Arc::new(LocalSessions::new(&[7; 32])?);
     /// let token = sessions.issue("ada", 3600, SystemClock.now())?;
     /// let service = AgentCfg::builder(MemoryStore::new()).sessions(sessions).build();

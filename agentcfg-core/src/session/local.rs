@@ -53,7 +53,7 @@ pub struct ShortSecret(pub usize);
 /// ```
 /// use agentcfg_core::clock::{Clock, SystemClock};
 /// use agentcfg_core::session::{LocalSessions, SESSION_SECONDS, SessionVerifier};
-/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// let sessions = LocalSessions::new(&[7; 32])?;
 /// let now = SystemClock.now();
 /// let token = sessions.issue("ada", SESSION_SECONDS, now)?;

@@ -3,10 +3,11 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use agentcfg_tests::harness::{Server, Studio, run, scratch};
+use agentcfg_tests::harness::{Server, Studio, run, scratch, server_binary};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -52,6 +53,34 @@ fn a_cold_backup_contains_the_store_and_prints_the_restore_command() {
     };
     assert_eq!((studio.list().json(), studio.audit()), (list, log));
     restored.get("/api/workspaces").bearer(&key.key).send().expect(200);
+}
+
+#[test]
+fn a_command_succeeds_though_what_it_prints_is_lost() {
+    let (backups, server) = (BackupDir::new(), enterprise_server());
+    Studio::on(&server).create("a", &Value::Null).expect(201);
+    server.stop();
+    let (copy, new) = (backups.path("copy"), backups.path("new"));
+    let unread = |arguments: &[&str]| {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let ended = Command::new(server_binary())
+            .args(arguments)
+            .env_clear()
+            .stdout(full)
+            .output()
+            .unwrap();
+        (ended.status.success(), String::from_utf8(ended.stderr).unwrap())
+    };
+    for arguments in [
+        &["backup", "--data", data(&server), "--out", &copy][..],
+        &["restore", "--from", &copy, "--data", &new],
+        &["check", "--data", &new],
+    ] {
+        assert_eq!(unread(arguments), (true, String::new()), "{arguments:?}");
+    }
+    run(["check", "--data", &new]).succeeded();
+    let (is_good, said) = unread(&["token", "--user", "ada", "--data", &new]);
+    assert!(!is_good && said.contains("cannot write to standard output"), "{said}");
 }
 
 #[test]

@@ -98,7 +98,7 @@ impl AgentCfg {
     ///
     /// ```
     /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let service = AgentCfg::builder(MemoryStore::new()).build();
     /// // … until the app shuts down, and then:
     /// service.flush().await?;

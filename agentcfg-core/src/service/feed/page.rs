@@ -105,6 +105,10 @@ impl AgentCfg {
     ///
     /// As [`Self::changes`], also when the caller's authority ends during the wait.
     ///
+    /// # Panics
+    ///
+    /// When it waits outside of a Tokio runtime with time enabled.
+    ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {

@@ -69,7 +69,7 @@ impl AgentCfg {
     /// use agentcfg_core::model::{NewWebhook, NewWorkspace};
     /// use agentcfg_core::vault::{MasterKey, Vault};
     /// use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let service = AgentCfg::builder(MemoryStore::new())
     ///     .vault(Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?)
     ///     .build();

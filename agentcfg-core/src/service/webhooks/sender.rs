@@ -46,7 +46,7 @@ const REST: i64 = 10_000;
 ///     }
 /// }
 ///
-/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// let service = AgentCfg::builder(MemoryStore::new()).build();
 /// let sender = WebhookSender::new(&service, Arc::new(Taken))?;
 /// sender.tick().await?;

@@ -90,7 +90,7 @@ pub struct FetchError(pub String);
 ///     }
 /// }
 ///
-/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// let sessions = JwksSessions::new("https://id.example.com", "agentcfg", Pinned);
 /// assert!(sessions.ready().is_err());
 /// sessions.refresh(SystemClock.now()).await;

@@ -22,7 +22,7 @@ use super::blocks::{Broken, Damage, FORMAT, HeadFault, contained};
 #[non_exhaustive]
 pub enum OpenError {
     /// Another process, or another handle in this process, holds the lock of the file. Close it first.
-    #[error("the store is held by another process")]
+    #[error("the store is open already, in this process or another one")]
     Held,
     /// A newer release wrote the file. The file was not changed: use that release.
     #[error("the store has format {found}, this release reads up to {supported}")]

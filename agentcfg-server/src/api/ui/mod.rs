@@ -31,7 +31,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// ```
 /// use agentcfg_core::{AgentCfg, store::MemoryStore};
 /// use agentcfg_server::{App, Cors, Dashboard};
-/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
 /// let page = || hyper::Request::get("/").body(String::new());
 /// assert_eq!(app.respond(page()?).await.status(), 404);

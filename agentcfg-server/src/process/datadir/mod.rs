@@ -41,7 +41,16 @@ impl DataDir {
     /// When something else is there, or it cannot be created.
     pub fn open_or_create(path: impl Into<PathBuf>) -> Result<Self, DataDirError> {
         let path = path.into();
-        let failed = |source| DataDirError::from_io("create", &path, source);
+        // Not the error that advises a command which creates it: that is what was tried.
+        let io = |source: io::Error| DataDirError::Io {
+            doing: "create",
+            path: path.clone(),
+            source,
+        };
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => io(source),
+            _ => DataDirError::from_io("create", &path, source),
+        };
         match Self::open(&path) {
             Err(DataDirError::Missing { .. }) => {}
             other => return other,
@@ -52,7 +61,10 @@ impl DataDir {
         match DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
             // Another process has created it meanwhile.
-            _ => Self::open(path),
+            _ => Self::open(&path).map_err(|error| match error {
+                DataDirError::Missing { .. } => io(io::Error::other("it is a symbolic link that leads nowhere")),
+                other => other,
+            }),
         }
     }
 

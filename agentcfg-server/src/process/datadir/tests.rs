@@ -36,6 +36,17 @@ fn a_missing_directory_and_a_file_are_told_apart() {
 }
 
 #[test]
+fn a_directory_that_cannot_be_created_has_no_advice_to_create_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let link = temp.path().join("link");
+    std::os::unix::fs::symlink(temp.path().join("gone"), &link).unwrap();
+    let error = DataDir::open_or_create(&link).unwrap_err().to_string();
+    assert!(error.ends_with("it is a symbolic link that leads nowhere"), "{error}");
+    let error = DataDir::open_or_create("/proc/agentcfg").unwrap_err().to_string();
+    assert!(error.starts_with("cannot create /proc/agentcfg: "), "{error}");
+}
+
+#[test]
 fn errors_of_the_file_system_name_a_way_out() {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem, StorageFull};
     for (kind, words) in [
