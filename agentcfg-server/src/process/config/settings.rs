@@ -133,7 +133,7 @@ settings! {
 
     /// Addresses of the members of the etcd cluster that holds the store, instead of the data directory.
     etcd_endpoints: Option<String> = None,
-        |v| v.text("addresses such as http://etcd-1:2379,http://etcd-2:2379", are_member_addresses).map(Some);
+        |v| v.joined("addresses such as http://etcd-1:2379,http://etcd-2:2379", are_member_addresses).map(Some);
     /// User of the etcd cluster.
     etcd_user: Option<String> = None, |v| text(v).map(Some);
     /// Password of that user.

@@ -255,7 +255,19 @@ fn toml_values_keep_their_types() {
     .unwrap();
     assert_eq!((config.max_connections, config.cache_mb), (1000, 16));
     assert_eq!(config.operators, ["a"]);
+    for members in [
+        "'http://etcd-1:2379,http://etcd-2:2379'",
+        "['http://etcd-1:2379', 'http://etcd-2:2379']",
+    ] {
+        let config = from_file(dir.path(), &format!("etcd_endpoints = {members}\n")).unwrap();
+        assert_eq!(
+            config.etcd_endpoints.as_deref(),
+            Some("http://etcd-1:2379,http://etcd-2:2379")
+        );
+    }
     for bad in [
+        "etcd_endpoints = [1]",
+        "etcd_endpoints = ['']",
         "operators = 'a'",
         "operators = [1]",
         "cache_mb = '1'",

@@ -38,6 +38,18 @@ impl Value<'_> {
             .ok_or_else(|| self.must_be(rule))
     }
 
+    /// A text of parts with commas between them, or their array in TOML.
+    pub(super) fn joined(&self, rule: &str, valid: fn(&str) -> bool) -> Result<String, String> {
+        let text = match self {
+            Self::Toml(DeValue::Array(items)) => {
+                let items: Option<Vec<&str>> = items.iter().map(|item| item.get_ref().as_str()).collect();
+                items.map(|items| items.join(","))
+            }
+            _ => self.string().map(str::to_owned),
+        };
+        text.filter(|text| valid(text)).ok_or_else(|| self.must_be(rule))
+    }
+
     /// An array in TOML; separated by commas elsewhere, where empty text is the empty list.
     pub(super) fn list(&self, rule: &str, valid: fn(&str) -> bool) -> Result<Vec<String>, String> {
         let items: Option<Vec<&str>> = match self {
