@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::desk::{Desk, said_by};
 use crate::random;
 
 const WRITER: &str = "---\nagent_id: writer\ndisplay_name: Writer\nagent_type: ai\nmodel: gpt-5\n---\nYou write.\n";
@@ -235,6 +235,59 @@ fn an_export_touches_its_own_files_alone() {
 }
 
 #[test]
+fn a_prune_keeps_the_files_of_agents_that_were_never_applied() {
+    let desk = Desk::open();
+    for agent in ["writer", "gone", "left"] {
+        desk.studio.create(agent, &json!({})).expect(201);
+    }
+    desk.ok("export agents");
+    desk.studio.remove("gone").expect(200);
+    desk.write("agents/fresh.md", &WRITER.replace("writer", "fresh"));
+    let told = desk.run("export agents").finish().exited(0);
+    let told = said_by(
+        told,
+        &[
+            "1 file of agents that are not exported any more; `--prune` removes them",
+            "1 file of agents that the workspace does not have, not applied yet; they are kept",
+        ],
+    );
+    assert_eq!(told.stdout, "stale     agents/gone.md\nunapplied agents/fresh.md\n");
+    let pruned = desk.json("export agents --prune", 0);
+    assert_eq!(pruned["removed"], json!(["agents/gone.md"]));
+    assert_eq!(pruned["unapplied"], json!(["agents/fresh.md"]));
+    assert_eq!(desk.names("agents"), ["fresh.md", "left.md", "writer.md"]);
+
+    // The same with a set, which an active agent is not of.
+    fs::remove_file(desk.path("agents/left.md")).unwrap();
+    desk.ok("apply agents --set docs");
+    desk.write("agents/left.md", &WRITER.replace("writer", "left"));
+    desk.write("agents/new.md", &WRITER.replace("writer", "new"));
+    let pruned = desk.json("export agents --set docs --prune", 0);
+    assert_eq!(pruned["removed"], json!(["agents/left.md"]));
+    assert_eq!(pruned["unapplied"], json!(["agents/new.md"]));
+    assert_eq!(desk.names("agents"), ["fresh.md", "new.md", "writer.md"]);
+}
+
+#[test]
+fn an_export_onto_a_file_that_it_may_not_read_says_so() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let desk = Desk::open();
+    desk.studio.create("writer", &json!({})).expect(201);
+    let path = desk.write("agents/writer.md", WRITER);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    let export = match fs::read(&path).is_ok() {
+        // Root reads every file.
+        true => {
+            fs::set_permissions(desk.path("."), fs::Permissions::from_mode(0o755)).unwrap();
+            desk.run("export agents").as_user(65534)
+        }
+        false => desk.run("export agents"),
+    };
+    said_by(export.finish().exited(1), &["agents/writer.md: Permission denied"]);
+}
+
+#[test]
 fn a_plan_is_applied_only_to_the_state_that_it_was_made_for() {
     let desk = Desk::open();
     desk.write("agents/writer.md", WRITER);
@@ -318,7 +371,22 @@ fn a_set_is_exported_alone() {
         desk.json("export docs --set docs --prune", 0)["removed"],
         json!(["docs/editor.md"])
     );
-    assert_eq!(desk.json("export none --set none", 0)["written"], json!([]));
+    // A set without agents, which may be a mistyped name, removes nothing.
+    for (dir, set) in [("none", "none"), ("docs", "dosc")] {
+        let line = format!("export {dir} --set {set} --prune");
+        desk.fails(&line, 1, &[&format!("the set {set} has no active agents; nothing was")]);
+    }
+    assert_eq!(desk.names("docs"), ["writer.md"]);
+    let reader = desk.studio.key("read").key;
+    desk.run("export docs --set docs")
+        .env("AGENTCFG_API_KEY", &reader)
+        .finish()
+        .exited(1)
+        .failed_with(&["agents:configure", "needs a key of scope write"]);
+    desk.run("export all")
+        .env("AGENTCFG_API_KEY", &reader)
+        .finish()
+        .exited(0);
     assert_eq!(desk.studio.agent_ids(), ["other", "writer"]);
     desk.fails("export docs --set Docs", 1, &["set must be"]);
 }
@@ -340,7 +408,7 @@ fn an_empty_workspace_exports_no_files_and_plans_no_differences() {
     let desk = Desk::open();
     assert_eq!(
         desk.json("export new/agents", 0),
-        json!({"written": [], "unchanged": [], "stale": [], "removed": []})
+        json!({"written": [], "unchanged": [], "stale": [], "removed": [], "unapplied": []})
     );
     let planned = desk.json("plan new/agents", 0);
     assert_eq!(planned["results"], json!([]));

@@ -13,6 +13,7 @@ mod file;
 mod merge;
 mod output;
 mod session;
+mod signals;
 mod terminal;
 mod usage;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use agentcfg_client::model::AgentSpec;
@@ -76,19 +76,14 @@ impl Directory {
         }
     }
 
-    /// The files of agents other than these, by what is in the files.
-    pub fn others(&self, is_kept: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-        let stem = |name: &str| {
-            name.strip_suffix(EXTENSION)
-                .and_then(|stem| stem.strip_suffix('.'))
-                .map(str::to_owned)
-        };
-        let files = self.files.iter();
-        files
-            .filter(|(name, _)| !stem(name).is_some_and(|stem| is_kept(&stem)))
-            .filter(|(_, path)| content(path).is_ok_and(|bytes| is_agent_file(path, &bytes)))
-            .map(|(_, path)| path.clone())
-            .collect()
+    /// The files of agents other than these, by what is in the files, and their agents.
+    pub fn others(&self, is_kept: impl Fn(&str) -> bool) -> Vec<(String, PathBuf)> {
+        let others = self.files.iter().filter_map(|(name, path)| {
+            let agent_id = name.strip_suffix(EXTENSION)?.strip_suffix('.')?;
+            let is_other = !is_kept(agent_id) && content(path).is_ok_and(|bytes| is_agent_file(path, &bytes));
+            is_other.then(|| (agent_id.to_owned(), path.clone()))
+        });
+        others.collect()
     }
 }
 
@@ -108,33 +103,9 @@ pub fn content(path: &Path) -> std::result::Result<Vec<u8>, Vec<Problem>> {
     fs::read(path).map_err(|error| failed(&error))
 }
 
-/// Writes a file in one step: a reader finds the old content or the new one.
-pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let write = || -> io::Result<()> {
-        let mut file = new_file(dir)?;
-        file.write_all(content)?;
-        file.persist(path)?;
-        Ok(())
-    };
-    write().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Failure::error(format_args!(
-            "{}: the directory {} does not exist",
-            path.display(),
-            dir.display()
-        )),
-        _ => Failure::io(path.display(), &error),
-    })
-}
-
-/// A temporary file with the permissions of a file that an editor would make.
-fn new_file(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".agentcfg-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(dir)
+/// Why a regular file cannot be read.
+pub fn unreadable(path: &Path) -> Option<io::Error> {
+    // To open a pipe would wait for a writer.
+    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+    is_file.then(|| fs::File::open(path).err()).flatten()
 }
