@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use agentcfg_tests::harness::Studio;
+use agentcfg_tests::harness::{Server, Studio};
 use serde_json::json;
 
 use crate::desk::{Desk, said_by};
@@ -263,6 +263,24 @@ fn a_wrong_url_is_told_from_a_server_that_is_down() {
         let login = desk.bare(&format!("login --url {given}")).stdin(&desk.credential);
         said_by(login.finish().exited(code), &[said]);
     }
+    // A server whose certificate is of an authority that only the file names.
+    let authority = include_str!("../../agentcfg-client/src/tests/tls/ca.pem");
+    let certificate = include_str!("../../agentcfg-client/src/tests/tls/localhost.pem");
+    let key = include_str!("../../agentcfg-client/src/tests/tls/localhost.key");
+    let key = desk.write("key.pem", key);
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let server = Server::builder()
+        .set("tls_cert", desk.write("cert.pem", certificate))
+        .set("tls_key", key)
+        .start();
+    let whoami = || {
+        desk.run("whoami")
+            .env("AGENTCFG_URL", format!("https://{}", server.address()))
+    };
+    let untrusted = said_by(whoami().finish().exited(1), &["UnknownIssuer", "AGENTCFG_CA_FILE"]);
+    assert!(!untrusted.stderr.contains("Start a server"), "{untrusted:?}");
+    let trusted = whoami().env("AGENTCFG_CA_FILE", desk.write("authority.pem", authority));
+    trusted.finish().exited(3);
     let no_certificate = desk.write("ca.pem", "nothing");
     let run = desk.run("whoami").env("AGENTCFG_CA_FILE", no_certificate);
     said_by(

@@ -15,7 +15,7 @@ use crate::failure::{Code, Failure, Result};
 pub const URL: &str = "AGENTCFG_URL";
 pub const API_KEY: &str = "AGENTCFG_API_KEY";
 /// Certificates that are trusted besides those of the Mozilla programme.
-const CA_FILE: &str = "AGENTCFG_CA_FILE";
+pub const CA_FILE: &str = "AGENTCFG_CA_FILE";
 /// What tells an API key of any environment from a session token.
 const KEY_MARK: &str = "svc_";
 
