@@ -86,9 +86,12 @@ fn a_plan_shows_drift_and_changes_nothing() {
         )
         .expect(200);
     let drift = desk.run("plan agents").finish().exited(2);
+    // The lines before an added one are not told as changed.
+    assert!(!drift.stdout.contains("- You write."), "{drift:?}");
     for said in ["~ update writer", "model: \"gpt-6\" -> \"gpt-5\"", "- A lot."] {
         assert!(drift.stdout.contains(said), "{said}: {drift:?}");
     }
+    desk.write("copy/writer.md", &format!("{WRITER}\n"));
     let planned = desk.json("plan agents", 2);
     assert_eq!(planned["results"][0]["action"], "update");
     assert_eq!(
@@ -101,6 +104,9 @@ fn a_plan_shows_drift_and_changes_nothing() {
     let applied = desk.json("apply agents --message back", 0);
     assert_eq!(applied["results"][0]["version"], 3);
     assert_eq!(desk.studio.list().json()[0]["persona_prompt"], "You write.");
+    let ended = desk.run("plan copy").finish().exited(2);
+    let lines = "        You write.\n      +\n      (a newline at end, where none was)\n";
+    assert!(ended.stdout.contains(lines), "{ended:?}");
     assert_eq!(desk.studio.audit()[0]["message"], "back");
 }
 
@@ -132,6 +138,7 @@ fn prune_takes_out_the_agents_of_the_set_alone() {
 fn all_problems_of_all_files_are_reported_and_nothing_is_sent() {
     let desk = Desk::open();
     desk.write("agents/README.md", "# These are agents\n");
+    desk.write("agents/README.MD", "ignored");
     desk.write("agents/notes.txt", "ignored");
     desk.write("agents/sub/deep.md", "ignored");
     desk.write("agents/a.md", WRITER);
@@ -149,10 +156,17 @@ fn all_problems_of_all_files_are_reported_and_nothing_is_sent() {
         "agents/c.md:3:8: modle is not a known field",
         "agents/c.md:5:1: model must not appear more than once, see line 4",
         "agents/c.md:6:8: color must be # and 3, 4, 6 or 8 hexadecimal digits",
-        "6 problems in 3 files; nothing was sent",
+        "error: 6 problems in 3 files; nothing was sent",
     ];
     desk.fails("apply agents", 1, &said);
-    desk.fails("plan agents", 1, &said);
+    let planned = desk.fails("plan agents", 1, &said);
+    // Each problem is at the start of its line.
+    for problem in &said[..6] {
+        assert!(
+            planned.stderr.lines().any(|line| line.starts_with(problem)),
+            "{planned:?}"
+        );
+    }
     // Without a server too.
     desk.bare("plan agents").finish().exited(1).failed_with(&said);
     assert!(desk.studio.agent_ids().is_empty(), "{requests}");

@@ -112,10 +112,8 @@ impl fmt::Display for Failure {
                     None => Ok(()),
                 }
             }
+            // Each of them has a line of its own, which editors look for.
             Self::Files(problems) => {
-                for problem in problems {
-                    writeln!(f, "{problem}")?;
-                }
                 let files = problems.iter().map(|problem| &problem.file);
                 let files: std::collections::BTreeSet<_> = files.collect();
                 let (problems, files) = (count(problems.len(), "problem"), count(files.len(), "file"));

@@ -10,14 +10,14 @@ use agentcfg_client::model::AgentSpec;
 use super::{EXTENSION, Problem, is_agent_file, read};
 use crate::failure::{Failure, Result};
 
-/// The file that may explain a directory to people. It is no agent: identifiers have no capital letters.
-const README: &str = "README.md";
+/// The name, without its end, of the file that may explain a directory to people. It is no agent: identifiers have no capital letters.
+const README: &str = "README";
 
 /// The greatest size of a file in bytes. The texts of an agent have far less.
 const MAX_FILE: u64 = 4 * 1024 * 1024;
 
-/// The files of a directory that are, or look like, files of agents: all that end in `.md` but `README.md` and hidden ones. Other
-/// files and directories are ignored.
+/// The files of a directory that are, or look like, files of agents: all that end in `.md`, in small or capital letters, but
+/// `README.md` and hidden ones. Other files and directories are ignored.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
@@ -32,12 +32,7 @@ impl Directory {
         for entry in fs::read_dir(path).map_err(|error| failed(&error))? {
             let entry = entry.map_err(|error| failed(&error))?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            let extension = Path::new(&name).extension();
-            if extension.is_some_and(|extension| extension.eq_ignore_ascii_case(EXTENSION))
-                && !name.starts_with('.')
-                && name != README
-                && !entry.path().is_dir()
-            {
+            if may_be_agent(&name) && !entry.path().is_dir() {
                 files.insert(name, entry.path());
             }
         }
@@ -87,6 +82,15 @@ impl Directory {
     }
 }
 
+/// Whether a file of this name is one of an agent, or looks like one. `WRITER.MD` is reported and not ignored.
+fn may_be_agent(name: &str) -> bool {
+    let path = Path::new(name);
+    let extension = path.extension();
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case(EXTENSION))
+        && !name.starts_with('.')
+        && path.file_stem().is_some_and(|stem| stem != README)
+}
+
 /// The content of what may be the file of an agent: of a regular file of a bounded size.
 pub fn content(path: &Path) -> std::result::Result<Vec<u8>, Vec<Problem>> {
     let failed = |rule: &dyn std::fmt::Display| vec![Problem::of(path, rule)];
@@ -108,4 +112,27 @@ pub fn unreadable(path: &Path) -> Option<io::Error> {
     // To open a pipe would wait for a writer.
     let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
     is_file.then(|| fs::File::open(path).err()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_capital_letters_are_looked_at_and_a_readme_is_not() {
+        for name in ["writer.md", "WRITER.MD", "writer.Md", "readme.md", "notes.md"] {
+            assert!(may_be_agent(name), "{name}");
+        }
+        for name in [
+            "README.md",
+            "README.MD",
+            ".hidden.md",
+            "writer.txt",
+            "writer",
+            "md",
+            "writer.md.bak",
+        ] {
+            assert!(!may_be_agent(name), "{name}");
+        }
+    }
 }
