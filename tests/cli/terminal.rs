@@ -139,3 +139,29 @@ fn a_login_asks_for_the_server_and_the_key() {
     );
     assert!(said.contains("writer") && !said.contains(&desk.credential), "{done}");
 }
+
+#[test]
+fn a_signal_at_the_hidden_prompt_leaves_a_terminal_that_echoes() {
+    let desk = desk();
+    if on_terminal(&desk, "true", "").is_none() {
+        return;
+    }
+    // The signal is given once the prompt is there, and again until it has taken it. The shell survives it.
+    let login = "trap : INT; unset AGENTCFG_API_KEY; sh -c \"echo \\$\\$ > pid; exec $AGENTCFG login\"; code=$?; \
+        touch done; sleep 0.5; echo code $code; stty -a";
+    for (signal, code) in [("printf '\\003'", 130), ("kill $(cat pid) >&2", 143)] {
+        let keys = format!("until test -e done; do grep -q token: shown && {signal}; sleep 0.2; done");
+        let line =
+            format!("rm -f done; : > shown; ({keys}; sleep 1) | script --quiet --flush --command '{login}' shown");
+        let run = Run::new(["-c", &line]).binary("sh").in_dir(desk.path("."));
+        let run = run
+            .env("AGENTCFG", command_binary())
+            .env("AGENTCFG_URL", desk.studio.server.url())
+            .env("XDG_CONFIG_HOME", desk.path("config"))
+            .env("TERM", "xterm")
+            .env("SHELL", "/bin/sh");
+        let shown = run.finish().stdout;
+        assert!(shown.contains(&format!("code {code}\r\n")), "{shown}");
+        assert!(shown.contains(" echo ") && !shown.contains("-echo "), "{shown}");
+    }
+}

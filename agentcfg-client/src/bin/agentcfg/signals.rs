@@ -6,18 +6,22 @@ use std::process::exit;
 use crate::failure::{Failure, Result};
 use crate::file;
 
-/// Ends the process on SIGINT or SIGTERM as they do by themselves, but not while there is a temporary file.
-pub fn end_without_remains() -> Result<()> {
+/// The exit code that shells give to SIGINT.
+pub const INTERRUPTED: i32 = 130;
+
+/// From now on SIGINT and SIGTERM end the process after this, and not while there is a temporary file.
+pub fn end_after(tidy_up: impl FnOnce() + Send + 'static) -> Result<()> {
     let mut signals = Signals::catch().map_err(|error| Failure::io("the signals of the process", &error))?;
     tokio::spawn(async move {
         let code = signals.next().await;
         let _no_file = file::pause_writing();
+        tidy_up();
         exit(code);
     });
     Ok(())
 }
 
-/// The signals that ask a process to end. From then on they do nothing by themselves.
+/// The signals that ask a process to end. Once caught they do nothing by themselves.
 #[cfg(unix)]
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
@@ -35,10 +39,10 @@ impl Signals {
         })
     }
 
-    /// The exit code that shells give to the next signal.
+    /// The exit code for the next signal.
     async fn next(&mut self) -> i32 {
         tokio::select! {
-            _ = self.interrupt.recv() => 130,
+            _ = self.interrupt.recv() => INTERRUPTED,
             _ = self.terminate.recv() => 143,
         }
     }
@@ -55,6 +59,6 @@ impl Signals {
 
     async fn next(&mut self) -> i32 {
         self.0.recv().await;
-        130
+        INTERRUPTED
     }
 }

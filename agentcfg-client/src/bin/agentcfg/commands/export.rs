@@ -47,7 +47,7 @@ pub async fn run(context: &mut Context, path: &Path, set: Option<&str>, prune: b
     };
     drop(progress);
     fs::create_dir_all(path).map_err(|error| Failure::io(path.display(), &error))?;
-    signals::end_without_remains()?;
+    signals::end_after(|| {})?;
     file::remove_leftovers(path)?;
     let directory = Directory::open(path)?;
 
