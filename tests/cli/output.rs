@@ -192,6 +192,15 @@ fn an_empty_variable_is_no_workspace_and_a_missing_certificate_is_named() {
 }
 
 #[test]
+fn a_list_without_agents_says_which_there_are_not() {
+    let desk = Desk::open();
+    let said = desk.run("agents list").finish().exited(0).stderr;
+    assert!(said.contains("no active agents. Create one"), "{said}");
+    let said = desk.run("agents list --state inactive").finish().exited(0).stderr;
+    assert_eq!(said, "There are no inactive agents.\n");
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_the_command_quietly() {
     use std::process::{Command, Stdio};
 

@@ -48,7 +48,9 @@ impl Context {
             }
         }
         let message = match (failure, &self.origins) {
-            (Failure::Call(error), Some(Origins { url, of_url, .. })) if error.is_connect() => {
+            (Failure::Call(error), Some(Origins { url, of_url, .. }))
+                if error.is_connect() || failure.is_of_another_server() =>
+            {
                 format!("{failure}\n       The server is {url} ({of_url}).")
             }
             _ => failure.to_string(),

@@ -9,6 +9,15 @@ use rustls::CertificateError;
 use crate::failure::Failure;
 use crate::session::{CA_FILE, Origin, Origins};
 
+/// What a URL of a server must be.
+pub(super) const WITHOUT_API: &str =
+    "The URL is the address of the server alone, such as http://127.0.0.1:7420, without /api.";
+
+/// Whether a URL ends with the path of the API, to which the client adds it again.
+fn names_the_api(url: &str) -> bool {
+    url.trim_end_matches('/').ends_with("/api")
+}
+
 /// Whether a server answered the beginning of TLS with something else.
 fn speaks_no_tls(error: &agentcfg_client::Error) -> bool {
     let causes = successors(error.source(), |cause| (*cause).source());
@@ -69,6 +78,11 @@ pub(super) fn hint(failure: &Failure, origins: Option<&Origins>) -> Option<Strin
             _ => "Start a server there, such as `agentcfg-server dev`, or sign in to another: agentcfg login --url URL"
                 .to_owned(),
         }
+    } else if failure.is_of_another_server() && !error.is_rate_limited() && error.status() < Some(500) {
+        "Another program than agentcfg-server has answered. Check the URL and what is in front of the server."
+            .to_owned()
+    } else if error.is_not_found() && origins.is_some_and(|origins| names_the_api(&origins.url)) {
+        WITHOUT_API.to_owned()
     } else if error.is_unauthorized() {
         match origins.map(|origins| origins.of_secret) {
             Some(Origin::Environment(name)) => {
