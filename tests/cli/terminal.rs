@@ -113,6 +113,28 @@ fn a_table_fits_the_terminal_and_has_colours_unless_they_are_unwanted() {
 }
 
 #[test]
+fn control_characters_of_a_text_do_not_reach_a_terminal() {
+    let desk = desk();
+    let persona = json!({"persona_prompt": "\u{1b}]0;title\u{7} \u{9b}2J\u{7f}"});
+    desk.studio.change("writer", &persona).expect(200);
+    for (line, said) in [
+        ("agentcfg agents get writer", "\\u{1b}]0;title\\u{7} \\u{9b}2J\\u{7f}"),
+        (
+            "agentcfg agents get writer -o json",
+            "\\u001b]0;title\\u0007 \\u009b2J\\u007f",
+        ),
+    ] {
+        let Some(shown) = on_terminal(&desk, line, "") else {
+            return;
+        };
+        let shown = shown.exited(0).stdout;
+        assert!(shown.contains(said), "{shown:?}");
+        let is_raw = |c: char| c.is_control() && !matches!(c, '\r' | '\n');
+        assert!(!shown.contains(is_raw), "{shown:?}");
+    }
+}
+
+#[test]
 fn progress_is_for_terminals() {
     let desk = desk();
     let Some(shown) = on_terminal(&desk, "agentcfg plan agents", "") else {

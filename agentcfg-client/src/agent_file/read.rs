@@ -151,9 +151,10 @@ fn content(
         .into_iter()
         .filter(|entry| is_field(path, entry, problems))
         .collect();
+    let lines: Vec<&str> = yaml.split('\n').collect();
     let commented: Vec<_> = entries
         .iter()
-        .filter_map(|entry| Some((entry.key.as_str(), comment_for_value(entry, yaml)?)))
+        .filter_map(|entry| Some((entry.key.as_str(), comment_for_value(entry, &lines)?)))
         .collect();
     for (name, place) in &commented {
         let message = format!(
@@ -221,12 +222,12 @@ fn without_repeated(path: &Path, outer: &str, entries: Vec<Entry>, problems: &mu
 }
 
 /// The comment that stands where a value is expected, as in `color: #7c3aed`: the field would be absent without a word.
-fn comment_for_value(entry: &Entry, yaml: &str) -> Option<Place> {
+fn comment_for_value(entry: &Entry, lines: &[&str]) -> Option<Place> {
     let Yaml::Scalar { text, is_plain: true } = &entry.node.value else {
         return None;
     };
     let Place { line, column } = entry.place;
-    let rest: Vec<char> = yaml.split('\n').nth(line.checked_sub(2)?)?.chars().collect();
+    let rest: Vec<char> = lines.get(line.checked_sub(2)?)?.chars().collect();
     let rest = rest.get(column - 1..)?;
     let colon = rest.iter().position(|c| *c == ':')?;
     let value = colon + 1 + rest[colon + 1..].iter().position(|c| !c.is_whitespace())?;
