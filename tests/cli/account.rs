@@ -1,9 +1,11 @@
 //! Signing in, and what becomes of secrets.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
 
-use agentcfg_tests::harness::Studio;
+use agentcfg_tests::harness::{Server, Studio, command_binary};
 use serde_json::json;
 
 use crate::desk::{Desk, said_by};
@@ -174,6 +176,40 @@ fn a_new_key_alone_is_on_standard_output() {
 }
 
 #[test]
+fn a_key_that_cannot_be_printed_is_named_for_its_revocation() {
+    let mut desk = Desk::open();
+    desk.credential = desk.studio.owner.clone();
+    for (arguments, to) in [("", "/dev/full"), (" --output json", "/dev/full"), ("", "closed")] {
+        let mut create = Command::new(command_binary());
+        create
+            .args(
+                format!(
+                    "keys create nightly --scope read --workspace {}{arguments}",
+                    desk.studio.id
+                )
+                .split(' '),
+            )
+            .env("XDG_CONFIG_HOME", desk.path("config"))
+            .env("AGENTCFG_URL", desk.studio.server.url())
+            .env("AGENTCFG_API_KEY", &desk.credential);
+        let stdout = match to {
+            "closed" => Stdio::from(std::io::pipe().unwrap().1),
+            path => Stdio::from(fs::File::options().write(true).open(path).unwrap()),
+        };
+        let done = create.stdin(Stdio::null()).stdout(stdout).output().unwrap();
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(1), "{said}");
+        let (_, rest) = said.split_once("agentcfg keys revoke ").unwrap();
+        let id = &rest[..20];
+        assert!(
+            said.contains(&format!("error: the key {id} exists, and could not be printed")),
+            "{said}"
+        );
+        desk.ok(&format!("keys revoke {id} --yes"));
+    }
+}
+
+#[test]
 fn no_failure_shows_the_credential() {
     let desk = Desk::open();
     let mut canaries = vec![desk.credential.clone(), desk.studio.owner.clone()];
@@ -247,6 +283,12 @@ fn a_credential_with_a_line_break_is_taken_and_one_with_its_scheme_is_explained(
         with(format!("Bearer {}", desk.credential)).exited(1),
         &["begins with the word Bearer", "alone"],
     );
+    let (start, end) = desk.credential.split_at(20);
+    said_by(with(format!("{start} {end}")).exited(1), &["white space within"]);
+    said_by(
+        with(" \n".to_owned()).exited(3),
+        &["AGENTCFG_API_KEY has white space alone"],
+    );
 }
 
 #[test]
@@ -263,6 +305,44 @@ fn a_wrong_url_is_told_from_a_server_that_is_down() {
         let login = desk.bare(&format!("login --url {given}")).stdin(&desk.credential);
         said_by(login.finish().exited(code), &[said]);
     }
+    // Commands say what the login says.
+    let whoami = desk.run("whoami").env("AGENTCFG_URL", format!("{url}/api"));
+    said_by(whoami.finish().exited(4), &["without /api"]);
+    // A server that is none of agentcfg.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map(Result::unwrap) {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-type: text/html\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno");
+        }
+    });
+    let said = format!("The server is {other} (from AGENTCFG_URL).");
+    let whoami = desk.run("whoami").env("AGENTCFG_URL", &other);
+    said_by(
+        whoami.finish().exited(1),
+        &[&said, "Another program than agentcfg-server"],
+    );
+    let login = desk.bare(&format!("login --url {other}")).stdin(&desk.credential);
+    said_by(login.finish().exited(1), &["no agentcfg-server answers at"]);
+    // A server whose certificate is of an authority that only the file names.
+    let authority = include_str!("../../agentcfg-client/src/tests/tls/ca.pem");
+    let certificate = include_str!("../../agentcfg-client/src/tests/tls/localhost.pem");
+    let key = include_str!("../../agentcfg-client/src/tests/tls/localhost.key");
+    let key = desk.write("key.pem", key);
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let server = Server::builder()
+        .set("tls_cert", desk.write("cert.pem", certificate))
+        .set("tls_key", key)
+        .start();
+    let whoami = || {
+        desk.run("whoami")
+            .env("AGENTCFG_URL", format!("https://{}", server.address()))
+    };
+    let untrusted = said_by(whoami().finish().exited(1), &["UnknownIssuer", "AGENTCFG_CA_FILE"]);
+    assert!(!untrusted.stderr.contains("Start a server"), "{untrusted:?}");
+    let trusted = whoami().env("AGENTCFG_CA_FILE", desk.write("authority.pem", authority));
+    trusted.finish().exited(3);
     let no_certificate = desk.write("ca.pem", "nothing");
     let run = desk.run("whoami").env("AGENTCFG_CA_FILE", no_certificate);
     said_by(

@@ -85,9 +85,16 @@ fn an_agent_is_made_changed_released_and_rolled_back() {
         (&json!(3), &json!(1))
     );
     assert_eq!(versions[0]["message"], "too short");
-    assert!(desk.ok("rollback writer 3").contains("nothing was changed"));
+    // The current content, by its version, by an older version and by a label.
+    desk.ok("label set writer archived 1");
+    for to in ["3", "1", "archived"] {
+        let said = format!("writer has the content of {to} already, as version 3; nothing was changed\n");
+        assert_eq!(desk.ok(&format!("rollback writer {to}")), said);
+    }
+    desk.ok("label remove writer archived");
     assert_eq!(desk.json("versions writer --limit 1 --before 3", 0)[0]["version"], 2);
-    desk.ok("rollback writer production");
+    let said = "writer has the content of production again, as version 4\n";
+    assert_eq!(desk.ok("rollback writer production"), said);
     assert_eq!(desk.studio.list().json()[0]["persona_prompt"], "Short.");
     desk.ok("label remove writer staging");
     assert_eq!(desk.json("label list --agent writer", 0).as_array().unwrap().len(), 1);
@@ -133,6 +140,17 @@ fn a_watch_goes_on_where_the_last_one_ended() {
     assert!(text.contains("agent.created a4 by"), "{text}");
     let status = desk.ok("watch --status --limit 5");
     assert!(status.contains("a3 offline"), "{status}");
+
+    // A position that is no longer served: the file wins over --after, and without it the watch begins anew.
+    let cursor = desk.read("at");
+    let (workspace, _) = cursor.rsplit_once("-c").unwrap();
+    desk.write("at", &format!("{workspace}-c999999\n"));
+    let gone = "watch --cursor-file at --after start --limit 1";
+    desk.fails(gone, 1, &["no longer served", "remove at: the next watch begins"]);
+    fs::remove_file(desk.path("at")).unwrap();
+    desk.ok(gone);
+    let gone = format!("watch --after {workspace}-c999999");
+    desk.fails(&gone, 1, &["no longer served", "watch --after now"]);
 
     fs::write(desk.path("at"), "nonsense").unwrap();
     desk.fails("watch --cursor-file at --limit 1", 1, &["at must be a cursor"]);

@@ -154,7 +154,19 @@ fn the_text_is_kept_whatever_fails() {
         .env("EDITOR", "/no/such/editor")
         .finish()
         .exited(1);
-    said_by(finished, &["the editor /no/such/editor", "VISUAL or EDITOR"]);
+    let finished = said_by(finished, &["the editor /no/such/editor", "VISUAL or EDITOR"]);
+    assert!(!finished.stderr.contains("kept"), "nothing was edited: {finished:?}");
+    let before = desk.names(".").len();
+    for script in ["exit 3", "rm \"$1\""] {
+        let finished = edit(&desk, script).exited(1);
+        assert!(!finished.stderr.contains("kept"), "there is no text: {finished:?}");
+        assert!(
+            script == "exit 3" || finished.stderr.contains("the editor has removed the file"),
+            "{finished:?}"
+        );
+    }
+    // The editor's script itself is one name.
+    assert_eq!(desk.names(".").len(), before, "{:?}", desk.names("."));
     assert_eq!(persona(&desk), PERSONA);
 }
 

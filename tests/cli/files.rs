@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::desk::{Desk, said_by};
 use crate::random;
 
 const WRITER: &str = "---\nagent_id: writer\ndisplay_name: Writer\nagent_type: ai\nmodel: gpt-5\n---\nYou write.\n";
@@ -86,9 +86,12 @@ fn a_plan_shows_drift_and_changes_nothing() {
         )
         .expect(200);
     let drift = desk.run("plan agents").finish().exited(2);
+    // The lines before an added one are not told as changed.
+    assert!(!drift.stdout.contains("- You write."), "{drift:?}");
     for said in ["~ update writer", "model: \"gpt-6\" -> \"gpt-5\"", "- A lot."] {
         assert!(drift.stdout.contains(said), "{said}: {drift:?}");
     }
+    desk.write("copy/writer.md", &format!("{WRITER}\n"));
     let planned = desk.json("plan agents", 2);
     assert_eq!(planned["results"][0]["action"], "update");
     assert_eq!(
@@ -101,6 +104,9 @@ fn a_plan_shows_drift_and_changes_nothing() {
     let applied = desk.json("apply agents --message back", 0);
     assert_eq!(applied["results"][0]["version"], 3);
     assert_eq!(desk.studio.list().json()[0]["persona_prompt"], "You write.");
+    let ended = desk.run("plan copy").finish().exited(2);
+    let lines = "        You write.\n      +\n      (a newline at end, where none was)\n";
+    assert!(ended.stdout.contains(lines), "{ended:?}");
     assert_eq!(desk.studio.audit()[0]["message"], "back");
 }
 
@@ -132,6 +138,7 @@ fn prune_takes_out_the_agents_of_the_set_alone() {
 fn all_problems_of_all_files_are_reported_and_nothing_is_sent() {
     let desk = Desk::open();
     desk.write("agents/README.md", "# These are agents\n");
+    desk.write("agents/README.MD", "ignored");
     desk.write("agents/notes.txt", "ignored");
     desk.write("agents/sub/deep.md", "ignored");
     desk.write("agents/a.md", WRITER);
@@ -149,10 +156,17 @@ fn all_problems_of_all_files_are_reported_and_nothing_is_sent() {
         "agents/c.md:3:8: modle is not a known field",
         "agents/c.md:5:1: model must not appear more than once, see line 4",
         "agents/c.md:6:8: color must be # and 3, 4, 6 or 8 hexadecimal digits",
-        "6 problems in 3 files; nothing was sent",
+        "error: 6 problems in 3 files; nothing was sent",
     ];
     desk.fails("apply agents", 1, &said);
-    desk.fails("plan agents", 1, &said);
+    let planned = desk.fails("plan agents", 1, &said);
+    // Each problem is at the start of its line.
+    for problem in &said[..6] {
+        assert!(
+            planned.stderr.lines().any(|line| line.starts_with(problem)),
+            "{planned:?}"
+        );
+    }
     // Without a server too.
     desk.bare("plan agents").finish().exited(1).failed_with(&said);
     assert!(desk.studio.agent_ids().is_empty(), "{requests}");
@@ -232,6 +246,59 @@ fn an_export_touches_its_own_files_alone() {
         WRITER,
         "all files are checked before the first is written"
     );
+}
+
+#[test]
+fn a_prune_keeps_the_files_of_agents_that_were_never_applied() {
+    let desk = Desk::open();
+    for agent in ["writer", "gone", "left"] {
+        desk.studio.create(agent, &json!({})).expect(201);
+    }
+    desk.ok("export agents");
+    desk.studio.remove("gone").expect(200);
+    desk.write("agents/fresh.md", &WRITER.replace("writer", "fresh"));
+    let told = desk.run("export agents").finish().exited(0);
+    let told = said_by(
+        told,
+        &[
+            "1 file of agents that are not exported any more; `--prune` removes them",
+            "1 file of agents that the workspace does not have, not applied yet; they are kept",
+        ],
+    );
+    assert_eq!(told.stdout, "stale     agents/gone.md\nunapplied agents/fresh.md\n");
+    let pruned = desk.json("export agents --prune", 0);
+    assert_eq!(pruned["removed"], json!(["agents/gone.md"]));
+    assert_eq!(pruned["unapplied"], json!(["agents/fresh.md"]));
+    assert_eq!(desk.names("agents"), ["fresh.md", "left.md", "writer.md"]);
+
+    // The same with a set, which an active agent is not of.
+    fs::remove_file(desk.path("agents/left.md")).unwrap();
+    desk.ok("apply agents --set docs");
+    desk.write("agents/left.md", &WRITER.replace("writer", "left"));
+    desk.write("agents/new.md", &WRITER.replace("writer", "new"));
+    let pruned = desk.json("export agents --set docs --prune", 0);
+    assert_eq!(pruned["removed"], json!(["agents/left.md"]));
+    assert_eq!(pruned["unapplied"], json!(["agents/new.md"]));
+    assert_eq!(desk.names("agents"), ["fresh.md", "new.md", "writer.md"]);
+}
+
+#[test]
+fn an_export_onto_a_file_that_it_may_not_read_says_so() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let desk = Desk::open();
+    desk.studio.create("writer", &json!({})).expect(201);
+    let path = desk.write("agents/writer.md", WRITER);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    let export = match fs::read(&path).is_ok() {
+        // Root reads every file.
+        true => {
+            fs::set_permissions(desk.path("."), fs::Permissions::from_mode(0o755)).unwrap();
+            desk.run("export agents").as_user(65534)
+        }
+        false => desk.run("export agents"),
+    };
+    said_by(export.finish().exited(1), &["agents/writer.md: Permission denied"]);
 }
 
 #[test]
@@ -318,7 +385,22 @@ fn a_set_is_exported_alone() {
         desk.json("export docs --set docs --prune", 0)["removed"],
         json!(["docs/editor.md"])
     );
-    assert_eq!(desk.json("export none --set none", 0)["written"], json!([]));
+    // A set without agents, which may be a mistyped name, removes nothing.
+    for (dir, set) in [("none", "none"), ("docs", "dosc")] {
+        let line = format!("export {dir} --set {set} --prune");
+        desk.fails(&line, 1, &[&format!("the set {set} has no active agents; nothing was")]);
+    }
+    assert_eq!(desk.names("docs"), ["writer.md"]);
+    let reader = desk.studio.key("read").key;
+    desk.run("export docs --set docs")
+        .env("AGENTCFG_API_KEY", &reader)
+        .finish()
+        .exited(1)
+        .failed_with(&["agents:configure", "needs a key of scope write"]);
+    desk.run("export all")
+        .env("AGENTCFG_API_KEY", &reader)
+        .finish()
+        .exited(0);
     assert_eq!(desk.studio.agent_ids(), ["other", "writer"]);
     desk.fails("export docs --set Docs", 1, &["set must be"]);
 }
@@ -340,7 +422,7 @@ fn an_empty_workspace_exports_no_files_and_plans_no_differences() {
     let desk = Desk::open();
     assert_eq!(
         desk.json("export new/agents", 0),
-        json!({"written": [], "unchanged": [], "stale": [], "removed": []})
+        json!({"written": [], "unchanged": [], "stale": [], "removed": [], "unapplied": []})
     );
     let planned = desk.json("plan new/agents", 0);
     assert_eq!(planned["results"], json!([]));

@@ -1,4 +1,4 @@
-//! `kill -9` in the middle of an apply.
+//! Signals in the middle of an apply and of an export.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -65,4 +65,58 @@ fn an_apply_that_is_killed_has_changed_all_agents_or_none() {
     }
     assert_eq!(outcomes, [0, 0, 0, 0, 0, AGENTS]);
     desk.run("plan agents").finish().exited(0);
+}
+
+#[test]
+fn an_export_that_is_ended_leaves_no_temporary_files() {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    let desk = Desk::open();
+    let agents: Vec<_> = (0..AGENTS)
+        .map(|number| serde_json::json!({"agent_id": format!("a{number}"), "display_name": "Agent"}))
+        .collect();
+    let target = format!("/api/agents/apply?workspace_id={}", desk.studio.id);
+    let request = desk.studio.server.post(target).bearer(&desk.studio.owner);
+    request
+        .json(&serde_json::json!({ "agents": agents }))
+        .send()
+        .expect(200);
+    let is_temporary = |name: &String| name.starts_with(".agentcfg-");
+    for (number, signal) in [Signal::INT, Signal::TERM, Signal::KILL]
+        .into_iter()
+        .cycle()
+        .take(15)
+        .enumerate()
+    {
+        let dir = format!("agents{number}");
+        let mut export = Command::new(command_binary())
+            .args(["export", &dir])
+            .current_dir(desk.path("."))
+            .env("XDG_CONFIG_HOME", desk.path("config"))
+            .env("AGENTCFG_URL", desk.studio.server.url())
+            .env("AGENTCFG_API_KEY", &desk.credential)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        until("the first file", || {
+            let mut entries = std::fs::read_dir(desk.path(&dir)).ok()?;
+            entries.next().map(|_| ())
+        });
+        let pid = Pid::from_child(&export);
+        // It may have ended already.
+        let _ = kill_process(pid, signal);
+        export.wait().unwrap();
+        if signal != Signal::KILL {
+            assert!(
+                !desk.names(&dir).iter().any(is_temporary),
+                "{signal:?}: {:?}",
+                desk.names(&dir)
+            );
+        }
+        desk.write(&format!("{dir}/.agentcfg-aB3dE6"), "what a killed export leaves");
+        desk.ok(&format!("export {dir}"));
+        assert_eq!(desk.names(&dir).len(), AGENTS, "{:?}", desk.names(&dir));
+    }
 }

@@ -28,6 +28,39 @@ fn json_is_that_of_the_api() {
 }
 
 #[test]
+fn a_file_and_json_in_a_pipe_are_exact() {
+    let desk = Desk::open();
+    let persona = "You \u{1b}[31mwrite\u{1b}[0m.\r\u{7}\u{7f}\u{9b}1m\u{1b}]0;title\u{7}\tEnd\n\n";
+    desk.studio
+        .create("writer", &json!({"display_name": "Writer", "persona_prompt": persona}))
+        .expect(201);
+    desk.studio
+        .change("writer", &json!({"persona_prompt": "Short."}))
+        .expect(200);
+    desk.ok("label set writer production 1");
+    desk.ok("rollback writer 1");
+    let expected = format!("---\nagent_id: writer\ndisplay_name: Writer\nagent_type: ai\n---\n{persona}\n");
+    for line in [
+        "agents get writer",
+        "agents get writer --version 1",
+        "agents get writer --label production --color never",
+    ] {
+        assert_eq!(desk.ok(line), expected, "{line}");
+    }
+    assert_eq!(desk.json("agents get writer", 0)["persona_prompt"], persona);
+    assert_eq!(
+        desk.json("agents get writer --version 1", 0)["config"]["persona_prompt"],
+        persona
+    );
+    let watched = desk.ok("watch --after start --limit 7 --output json");
+    let mut events = watched.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    assert!(
+        events.any(|event| event["changes"]["persona_prompt"]["to"] == persona),
+        "{watched}"
+    );
+}
+
+#[test]
 fn every_command_prints_json_that_parses() {
     let desk = desk();
     for (line, code) in [
@@ -156,6 +189,15 @@ fn an_empty_variable_is_no_workspace_and_a_missing_certificate_is_named() {
         .finish()
         .exited(1);
     assert!(missing.stderr.contains("AGENTCFG_CA_FILE no/ca.pem"), "{missing:?}");
+}
+
+#[test]
+fn a_list_without_agents_says_which_there_are_not() {
+    let desk = Desk::open();
+    let said = desk.run("agents list").finish().exited(0).stderr;
+    assert!(said.contains("no active agents. Create one"), "{said}");
+    let said = desk.run("agents list --state inactive").finish().exited(0).stderr;
+    assert_eq!(said, "There are no inactive agents.\n");
 }
 
 #[test]

@@ -113,6 +113,28 @@ fn a_table_fits_the_terminal_and_has_colours_unless_they_are_unwanted() {
 }
 
 #[test]
+fn control_characters_of_a_text_do_not_reach_a_terminal() {
+    let desk = desk();
+    let persona = json!({"persona_prompt": "\u{1b}]0;title\u{7} \u{9b}2J\u{7f}"});
+    desk.studio.change("writer", &persona).expect(200);
+    for (line, said) in [
+        ("agentcfg agents get writer", "\\u{1b}]0;title\\u{7} \\u{9b}2J\\u{7f}"),
+        (
+            "agentcfg agents get writer -o json",
+            "\\u001b]0;title\\u0007 \\u009b2J\\u007f",
+        ),
+    ] {
+        let Some(shown) = on_terminal(&desk, line, "") else {
+            return;
+        };
+        let shown = shown.exited(0).stdout;
+        assert!(shown.contains(said), "{shown:?}");
+        let is_raw = |c: char| c.is_control() && !matches!(c, '\r' | '\n');
+        assert!(!shown.contains(is_raw), "{shown:?}");
+    }
+}
+
+#[test]
 fn progress_is_for_terminals() {
     let desk = desk();
     let Some(shown) = on_terminal(&desk, "agentcfg plan agents", "") else {
@@ -138,4 +160,30 @@ fn a_login_asks_for_the_server_and_the_key() {
         "{done}"
     );
     assert!(said.contains("writer") && !said.contains(&desk.credential), "{done}");
+}
+
+#[test]
+fn a_signal_at_the_hidden_prompt_leaves_a_terminal_that_echoes() {
+    let desk = desk();
+    if on_terminal(&desk, "true", "").is_none() {
+        return;
+    }
+    // The signal is given once the prompt is there, and again until it has taken it. The shell survives it.
+    let login = "trap : INT; unset AGENTCFG_API_KEY; sh -c \"echo \\$\\$ > pid; exec $AGENTCFG login\"; code=$?; \
+        touch done; sleep 0.5; echo code $code; stty -a";
+    for (signal, code) in [("printf '\\003'", 130), ("kill $(cat pid) >&2", 143)] {
+        let keys = format!("until test -e done; do grep -q token: shown && {signal}; sleep 0.2; done");
+        let line =
+            format!("rm -f done; : > shown; ({keys}; sleep 1) | script --quiet --flush --command '{login}' shown");
+        let run = Run::new(["-c", &line]).binary("sh").in_dir(desk.path("."));
+        let run = run
+            .env("AGENTCFG", command_binary())
+            .env("AGENTCFG_URL", desk.studio.server.url())
+            .env("XDG_CONFIG_HOME", desk.path("config"))
+            .env("TERM", "xterm")
+            .env("SHELL", "/bin/sh");
+        let shown = run.finish().stdout;
+        assert!(shown.contains(&format!("code {code}\r\n")), "{shown}");
+        assert!(shown.contains(" echo ") && !shown.contains("-echo "), "{shown}");
+    }
 }

@@ -56,6 +56,8 @@ fn agent_id(path: &Path) -> Result<AgentId, Problem> {
 /// The two parts of a file.
 struct Parts<'a> {
     entries: Vec<Entry>,
+    /// The lines of the front matter, of which the first is line 2 of the file.
+    yaml: &'a str,
     persona: Option<&'a str>,
     /// The first line of the persona.
     body: Place,
@@ -88,6 +90,7 @@ fn front_matter<'a>(path: &Path, bytes: &'a [u8]) -> Result<Parts<'a>, Problem> 
             let body = &text[end + next.len()..];
             return Ok(Parts {
                 entries,
+                yaml,
                 // One line feed belongs to the file.
                 persona: (!body.is_empty()).then(|| body.strip_suffix('\n').unwrap_or(body)),
                 body: Place {
@@ -137,12 +140,29 @@ fn content(
     parts: Parts<'_>,
     problems: &mut Vec<Problem>,
 ) -> Option<AgentSpec> {
-    let Parts { entries, persona, body } = parts;
+    let Parts {
+        entries,
+        yaml,
+        persona,
+        body,
+    } = parts;
     let entries = without_repeated(path, "", entries, problems);
     let entries: Vec<Entry> = entries
         .into_iter()
         .filter(|entry| is_field(path, entry, problems))
         .collect();
+    let lines: Vec<&str> = yaml.split('\n').collect();
+    let commented: Vec<_> = entries
+        .iter()
+        .filter_map(|entry| Some((entry.key.as_str(), comment_for_value(entry, &lines)?)))
+        .collect();
+    for (name, place) in &commented {
+        let message = format!(
+            "{} has no value: the # begins a comment; put the value into quotes, or leave the field out",
+            shown(name)
+        );
+        problems.push(Problem::new(path, *place, message));
+    }
     // What is missing in the front matter is added behind it: the names differ, and no fault of these two has a place in it.
     let mut more = Vec::new();
     if entries.iter().all(|entry| entry.key != "agent_id") {
@@ -158,6 +178,9 @@ fn content(
         Ok(spec) => spec.into_inner(),
         Err(invalid) => {
             for fault in invalid.faults() {
+                if commented.iter().any(|(name, _)| *name == fault.field()) {
+                    continue;
+                }
                 let missing = if fault.field() == Fields::BODY {
                     body
                 } else {
@@ -196,6 +219,23 @@ fn without_repeated(path: &Path, outer: &str, entries: Vec<Entry>, problems: &mu
         kept.push(entry);
     }
     kept
+}
+
+/// The comment that stands where a value is expected, as in `color: #7c3aed`: the field would be absent without a word.
+fn comment_for_value(entry: &Entry, lines: &[&str]) -> Option<Place> {
+    let Yaml::Scalar { text, is_plain: true } = &entry.node.value else {
+        return None;
+    };
+    let Place { line, column } = entry.place;
+    let rest: Vec<char> = lines.get(line.checked_sub(2)?)?.chars().collect();
+    let rest = rest.get(column - 1..)?;
+    let colon = rest.iter().position(|c| *c == ':')?;
+    let value = colon + 1 + rest[colon + 1..].iter().position(|c| !c.is_whitespace())?;
+    // The parser gives nothing as `~`.
+    (matches!(text.as_str(), "" | "~") && rest[value] == '#').then_some(Place {
+        line,
+        column: column + value,
+    })
 }
 
 /// Refuses what the API knows as fields, and a file has elsewhere or not at all.

@@ -469,3 +469,24 @@ proptest! {
         let _ = read(Path::new("writer.md"), &[b"---\n".as_slice(), &noise, b"\n---\n"].concat());
     }
 }
+
+#[test]
+fn a_comment_where_a_value_is_expected_is_a_problem() {
+    for (line, column) in [("color: #7c3aed", 8), ("model:   # later", 10), ("agent_type: #ai", 13)] {
+        let file = format!("---\ndisplay_name: Writer\n{line}\n---\n");
+        let found = problems(&file);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with(&format!("writer.md:3:{column}: ")), "{found:?}");
+        assert!(found[0].contains("has no value: the # begins a comment"), "{found:?}");
+    }
+    for line in [
+        "model: gpt-5 # fast",
+        "color:",
+        "capabilities: # many\n  - a",
+        "description: # comment\n  Text.",
+        "# color: #fff",
+    ] {
+        let file = format!("---\ndisplay_name: Writer\n{line}\n---\n");
+        assert!(read_as("writer.md", &file).is_ok(), "{line}");
+    }
+}

@@ -83,12 +83,18 @@ impl Failure {
         }
     }
 
+    /// Whether an answer came from a program that is no agentcfg-server, such as a proxy: the server numbers its answers.
+    pub fn is_of_another_server(&self) -> bool {
+        matches!(self, Self::Call(error) if error.status().is_some() && error.request_id().is_none())
+    }
+
     pub fn code(&self) -> Code {
         match self {
             Self::OutputClosed => Code::Done,
             Self::Files(_) => Code::Error,
             Self::Other { code, .. } => *code,
             Self::Call(error) if error.is_unauthorized() || error.is_forbidden() => Code::Refused,
+            Self::Call(error) if error.is_not_found() && self.is_of_another_server() => Code::Error,
             Self::Call(error) if error.is_not_found() => Code::NotFound,
             Self::Call(error) if error.is_conflict() || error.is_precondition_failed() => Code::Conflict,
             Self::Call(_) => Code::Error,
@@ -112,10 +118,8 @@ impl fmt::Display for Failure {
                     None => Ok(()),
                 }
             }
+            // Each of them has a line of its own, which editors look for.
             Self::Files(problems) => {
-                for problem in problems {
-                    writeln!(f, "{problem}")?;
-                }
                 let files = problems.iter().map(|problem| &problem.file);
                 let files: std::collections::BTreeSet<_> = files.collect();
                 let (problems, files) = (count(problems.len(), "problem"), count(files.len(), "file"));

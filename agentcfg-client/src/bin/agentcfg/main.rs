@@ -1,7 +1,7 @@
 //! The command `agentcfg`: agents, versions, labels and keys from the command line, and agents as files in git.
 //!
 //! `args` is the command line, `commands` runs it with the typed client, `file` is the files of agents and their directory, `merge` combines two
-//! changes of one agent, and `output`, `terminal` and `failure` are what the user sees.
+//! changes of one agent, `signals` is what an interruption tidies up, and `output`, `terminal` and `failure` are what the user sees.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -13,6 +13,7 @@ mod file;
 mod merge;
 mod output;
 mod session;
+mod signals;
 mod terminal;
 mod usage;
 

@@ -1,5 +1,7 @@
 //! The three-way merge of two changes of one agent: field by field, and line by line in the persona.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 use similar::TextMerge;
 
@@ -23,15 +25,19 @@ pub fn merge(agent_id: &str, base: &Fields, mine: &Fields, theirs: &Fields, labe
     let mut lines = String::new();
     let mut has_conflict = false;
     for (name, mine) in mine.in_front() {
-        let theirs = theirs.get(name);
-        if let Some(value) = value(base.get(name), mine, theirs) {
+        let (base, theirs) = (base.get(name), theirs.get(name));
+        if let Some(value) = value(base, mine, theirs) {
             lines += &file::field(name, &value);
             merged.set(name, value);
-        } else {
-            let (mine, theirs) = (file::field(name, mine), file::field(name, theirs));
-            lines += &format!("<<<<<<< {MINE}\n{mine}=======\n{theirs}>>>>>>> {label}\n");
-            has_conflict = true;
+            continue;
         }
+        has_conflict = true;
+        lines += &match (base, mine, theirs) {
+            (Value::Object(base), Value::Object(mine), Value::Object(theirs)) => {
+                Entries::of(base, mine, theirs).lines(name, label)
+            }
+            _ => sides(&file::field(name, mine), &file::field(name, theirs), label),
+        };
     }
     let [base, mine, theirs] = [base, mine, theirs].map(|fields| fields.get(Fields::BODY));
     match value(base, mine, theirs).map_or_else(|| persona(base, mine, theirs, label), Ok) {
@@ -51,27 +57,96 @@ pub fn unresolved(file: &str, label: &str) -> Option<usize> {
         .position(|line| markers.iter().any(|marker| marker == line))
 }
 
+/// The lines of both sides of a conflict between markers.
+fn sides(mine: &str, theirs: &str, label: &str) -> String {
+    format!("<<<<<<< {MINE}\n{mine}=======\n{theirs}>>>>>>> {label}\n")
+}
+
 /// One value of two changes; `None` where they collide. The entries of a map are values of their own.
 fn value(base: &Value, mine: &Value, theirs: &Value) -> Option<Value> {
     match (mine, theirs, base) {
         _ if mine == theirs || theirs == base => Some(mine.clone()),
         _ if mine == base => Some(theirs.clone()),
-        (Value::Object(mine), Value::Object(theirs), Value::Object(base)) => entries(base, mine, theirs),
+        (Value::Object(mine), Value::Object(theirs), Value::Object(base)) => Entries::of(base, mine, theirs).merged(),
         _ => None,
     }
 }
 
-fn entries(base: &Map<String, Value>, mine: &Map<String, Value>, theirs: &Map<String, Value>) -> Option<Value> {
-    let mut merged = Map::new();
-    for name in mine.keys().chain(theirs.keys()) {
-        // Null stands for an entry that is not there: no map of an agent has nulls.
-        let [base, mine, theirs] = [base, mine, theirs].map(|map| map.get(name).unwrap_or(&Value::Null));
-        let value = value(base, mine, theirs)?;
-        if !value.is_null() {
-            merged.insert(name.clone(), value);
+/// The entries of a map that two changes leave, in the order of their names.
+struct Entries<'a>(Vec<(&'a str, Entry<'a>)>);
+
+enum Entry<'a> {
+    Merged(Value),
+    /// Both changes are of this entry. Null is an entry that is not there: no map of an agent has nulls.
+    Collided {
+        mine: &'a Value,
+        theirs: &'a Value,
+    },
+}
+
+impl<'a> Entries<'a> {
+    fn of(base: &'a Map<String, Value>, mine: &'a Map<String, Value>, theirs: &'a Map<String, Value>) -> Self {
+        let names: BTreeSet<&str> = mine.keys().chain(theirs.keys()).map(String::as_str).collect();
+        let mut entries = Vec::new();
+        for name in names {
+            let [base, mine, theirs] = [base, mine, theirs].map(|map| map.get(name).unwrap_or(&Value::Null));
+            match value(base, mine, theirs) {
+                Some(Value::Null) => {}
+                Some(value) => entries.push((name, Entry::Merged(value))),
+                None => entries.push((name, Entry::Collided { mine, theirs })),
+            }
         }
+        Self(entries)
     }
-    Some(merged.into())
+
+    /// The map; `None` if an entry collided.
+    fn merged(self) -> Option<Value> {
+        let entry = |(name, entry): (&str, Entry<'_>)| match entry {
+            Entry::Merged(value) => Some((name.to_owned(), value)),
+            Entry::Collided { .. } => None,
+        };
+        let map: Option<Map<String, Value>> = self.0.into_iter().map(entry).collect();
+        map.map(Value::Object)
+    }
+
+    /// The lines of the field, with markers around the entries that collided alone.
+    fn lines(&self, field: &str, label: &str) -> String {
+        let lines = |name: &str, value: &Value| match value {
+            Value::Null => String::new(),
+            value => {
+                let map: Map<String, Value> = [(name.to_owned(), value.clone())].into_iter().collect();
+                file::field(field, &map.into())
+            }
+        };
+        let head = format!("{field}:\n");
+        let below = |lines: &str| lines.strip_prefix(&head).unwrap_or(lines).to_owned();
+        let on_both_sides = |entry: &Entry<'_>| match entry {
+            Entry::Merged(_) => true,
+            Entry::Collided { mine, theirs } => !mine.is_null() && !theirs.is_null(),
+        };
+        // A side without entries has no line with the name of the field.
+        if !self.0.iter().any(|(_, entry)| on_both_sides(entry)) {
+            let side = |pick: fn(&'a Value, &'a Value) -> &'a Value| {
+                let present = self.0.iter().filter_map(|(name, entry)| match entry {
+                    Entry::Collided { mine, theirs } => Some(below(&lines(name, pick(mine, theirs)))),
+                    Entry::Merged(_) => None,
+                });
+                match present.collect::<String>() {
+                    none if none.is_empty() => none,
+                    entries => format!("{head}{entries}"),
+                }
+            };
+            return sides(&side(|mine, _| mine), &side(|_, theirs| theirs), label);
+        }
+        self.0.iter().fold(head.clone(), |text, (name, entry)| {
+            text + &match entry {
+                Entry::Merged(value) => below(&lines(name, value)),
+                Entry::Collided { mine, theirs } => {
+                    sides(&below(&lines(name, mine)), &below(&lines(name, theirs)), label)
+                }
+            }
+        })
+    }
 }
 
 /// The merged lines of a persona, or the text with markers around the lines that collide.
@@ -173,6 +248,35 @@ Four.
         let persona = text.split("---\n").nth(2).unwrap();
         assert_eq!(unresolved(persona, "version 7"), Some(0));
         assert_eq!(unresolved("<<<<<<< other\n=======", "version 7"), None);
+    }
+
+    #[test]
+    fn parameters_that_collide_alone_stand_between_markers() {
+        let conflict = |mine: &Value, theirs: &Value| match merged(mine, theirs) {
+            Merged::Conflict(text) => text,
+            clean @ Merged::Clean(_) => panic!("no conflict: {clean:?}"),
+        };
+        let text = conflict(
+            &json!({"parameters": {"a": 8, "x": 5, "y": 2}}),
+            &json!({"parameters": {"a": 7, "x": 1, "y": 3, "z": 4}}),
+        );
+        let expected = "\
+parameters:
+<<<<<<< your edit
+  a: 8
+=======
+  a: 7
+>>>>>>> version 7
+  x: 5
+  \"y\": 3
+  z: 4
+---
+";
+        assert!(text.contains(expected), "{text}");
+        // One side has no parameter left: the name of the field is between the markers too.
+        let text = conflict(&json!({"parameters": {}}), &json!({"parameters": {"x": 3}}));
+        let expected = "  - a\n<<<<<<< your edit\n=======\nparameters:\n  x: 3\n>>>>>>> version 7\n---\n";
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]

@@ -62,15 +62,14 @@ impl Output {
     }
 
     pub fn json<T: Serialize>(&mut self, value: &T) -> Result<()> {
-        serde_json::to_writer_pretty(&mut self.stdout, value)?;
-        self.stdout.write_all(b"\n")?;
-        Ok(self.stdout.flush()?)
+        let json = serde_json::to_string_pretty(value)?;
+        self.exact(&json, printable_json, "\n")
     }
 
     /// Prints a value as JSON in one line.
     pub fn json_line<T: Serialize>(&mut self, value: &T) -> Result<()> {
-        let line = serde_json::to_string(value)?;
-        self.line(line)
+        let json = serde_json::to_string(value)?;
+        self.exact(&json, printable_json, "\n")
     }
 
     /// Prints a line of text.
@@ -82,11 +81,17 @@ impl Output {
     /// Prints a text of another origin. A file or a pipe gets it byte for byte; a terminal gets no control characters, which
     /// could change what it shows.
     pub fn text(&mut self, text: &str) -> Result<()> {
-        match self.is_terminal() {
-            true => self.stdout.write_all(printable_lines(text).as_bytes())?,
-            false => self.stdout.write_all(text.as_bytes())?,
-        }
-        Ok(self.stdout.flush()?)
+        self.exact(text, printable_lines, "")
+    }
+
+    /// Prints a text and its end. They go past the stream for styles, which removes escape sequences.
+    fn exact(&mut self, text: &str, on_terminal: fn(&str) -> String, end: &str) -> Result<()> {
+        self.stdout.flush()?;
+        let shown = self.is_terminal().then(|| on_terminal(text));
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(shown.as_deref().unwrap_or(text).as_bytes())?;
+        stdout.write_all(end.as_bytes())?;
+        Ok(stdout.flush()?)
     }
 
     /// Prints a message for the user to standard error.
@@ -135,6 +140,18 @@ pub fn printable_lines(text: &str) -> String {
     escape(text, |c| c.is_control() && !matches!(c, '\n' | '\t'))
 }
 
+/// JSON with control characters as escapes of JSON. Those below U+0020 are escaped already, but for the line feeds between values.
+fn printable_json(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() && c != '\n' {
+            true => printable += &format!("\\u{:04x}", u32::from(c)),
+            false => printable.push(c),
+        }
+    }
+    printable
+}
+
 fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {
@@ -175,5 +192,9 @@ mod tests {
     fn a_terminal_gets_no_control_characters() {
         assert_eq!(printable("a\u{1b}[2J\n\u{9b}é"), "a\\u{1b}[2J\\n\\u{9b}é");
         assert_eq!(printable_lines("a\u{1b}]\n\tb\r"), "a\\u{1b}]\n\tb\\r");
+        let json = serde_json::json!({"a": "\u{1b}\u{7f}\u{9b}é"});
+        let shown = printable_json(&serde_json::to_string_pretty(&json).unwrap());
+        assert_eq!(shown, "{\n  \"a\": \"\\u001b\\u007f\\u009bé\"\n}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), json);
     }
 }

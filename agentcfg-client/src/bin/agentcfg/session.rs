@@ -15,7 +15,7 @@ use crate::failure::{Code, Failure, Result};
 pub const URL: &str = "AGENTCFG_URL";
 pub const API_KEY: &str = "AGENTCFG_API_KEY";
 /// Certificates that are trusted besides those of the Mozilla programme.
-const CA_FILE: &str = "AGENTCFG_CA_FILE";
+pub const CA_FILE: &str = "AGENTCFG_CA_FILE";
 /// What tells an API key of any environment from a session token.
 const KEY_MARK: &str = "svc_";
 
@@ -64,6 +64,10 @@ impl Session {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         // A secret of a pipeline often ends with a line break.
         let secret = variable(API_KEY).map(|secret| secret.trim().to_owned());
+        if secret.as_ref().is_some_and(String::is_empty) {
+            let message = format!("{API_KEY} has white space alone");
+            return Err(Failure::with_code(Code::Refused, message).hint("Set it to an API key or a session token."));
+        }
         let (origins, secret, stored_workspace) = choose(variable(URL), secret, stored)?;
         let named = match workspace {
             Some(workspace) => Some(parse("workspace", workspace)?),
@@ -167,6 +171,10 @@ pub fn client(url: &str, secret: &str) -> Result<Client> {
     if secret.to_ascii_lowercase().starts_with("bearer ") {
         let hint = "Give the key or the token alone, without `Bearer`.";
         return Err(Failure::error("the credential begins with the word Bearer").hint(hint));
+    }
+    if secret.contains(char::is_whitespace) {
+        let hint = "An API key and a session token have none: give one of them alone.";
+        return Err(Failure::error("the credential has white space within").hint(hint));
     }
     let builder = Client::builder(url).timeouts(timeouts);
     let builder = match secret.starts_with(KEY_MARK) {

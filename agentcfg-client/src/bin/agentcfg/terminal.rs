@@ -6,6 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::{Code, Failure, Result};
+use crate::signals;
 
 /// The greatest length of a credential that is read from standard input.
 const MAX_SECRET: u64 = 64 * 1024;
@@ -49,7 +50,12 @@ pub fn confirm(question: &str) -> Result<()> {
 pub fn read_secret(prompt: &str) -> Result<String> {
     let failed = |error: io::Error| Failure::io("standard input", &error);
     let secret = if io::stdin().is_terminal() {
-        rpassword::prompt_password(prompt).map_err(failed)?
+        signals::end_after(restoration())?;
+        rpassword::prompt_password(prompt).map_err(|error| match error.kind() {
+            // Ctrl-C: the prompt has restored the terminal, and raised a signal that ends the process too.
+            io::ErrorKind::Interrupted => std::process::exit(signals::INTERRUPTED),
+            _ => failed(error),
+        })?
     } else {
         let mut line = String::new();
         io::stdin()
@@ -60,6 +66,25 @@ pub fn read_secret(prompt: &str) -> Result<String> {
         line
     };
     Ok(secret.trim().to_owned())
+}
+
+/// Gives the terminal the settings again that it has now: a prompt that is ended by a signal leaves it without an echo.
+#[cfg(unix)]
+fn restoration() -> impl FnOnce() + Send + 'static {
+    use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+
+    let settings = tcgetattr(io::stdin());
+    move || {
+        if let Ok(settings) = settings {
+            // There is nothing else to do about it at the end of the process.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &settings);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn restoration() -> impl FnOnce() + Send + 'static {
+    || {}
 }
 
 /// Progress of long work, on standard error, and on a terminal alone.

@@ -169,10 +169,11 @@ Examples:
         /// The directory. It is created if there is none.
         #[arg(value_name = "DIR")]
         dir: PathBuf,
-        /// Only the agents of this set.
+        /// Only the agents of this set. Needs a key of scope `write`.
         #[arg(long, value_name = "NAME")]
         set: Option<String>,
-        /// Remove the files of agents that are not exported any more. Without it they are only listed.
+        /// Remove the files of agents that were deleted or left the set. Without it they are only listed. Files of agents that
+        /// were never applied are kept.
         #[arg(long)]
         prune: bool,
     },

@@ -3,6 +3,7 @@
 use agentcfg_client::model::WhoAmI;
 
 use super::context::Context;
+use super::hint;
 use crate::credentials::{self, Credentials};
 use crate::failure::{Code, Failure, Result};
 use crate::output::{BOLD, or_dash, printable};
@@ -27,10 +28,14 @@ pub async fn login(context: &mut Context, url: Option<String>) -> Result<Code> {
     });
     let client = session::client(&url, &secret)?;
     let progress = Progress::spinner("Signing in");
-    let caller = client.whoami().await.map_err(|error| match error.is_not_found() {
-        true => Failure::with_code(Code::NotFound, format_args!("no agentcfg-server answers at {url}"))
-            .hint("The URL is the address of the server alone, such as http://127.0.0.1:7420, without /api."),
-        false => error.into(),
+    let caller = client.whoami().await.map_err(|error| {
+        let is_not_found = error.is_not_found();
+        let failure = Failure::from(error);
+        match is_not_found {
+            true => Failure::with_code(failure.code(), format_args!("no agentcfg-server answers at {url}"))
+                .hint(hint::WITHOUT_API),
+            false => failure,
+        }
     })?;
     drop(progress);
     let workspace = match context.workspace() {

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use agentcfg_client::AgentFilter;
 use agentcfg_client::model::WorkspaceId;
-use agentcfg_client::model::{Agent, AgentConfig, AgentSpec, AsOf, NewAgent, Precondition, VersionSelector};
+use agentcfg_client::model::{
+    Agent, AgentConfig, AgentSpec, AgentState, AsOf, NewAgent, Precondition, VersionSelector,
+};
 use serde_json::{Map, Value};
 
 use super::context::Context;
@@ -66,11 +68,21 @@ async fn list(context: &mut Context, state: &str, at: Option<String>, revision: 
         output.table(&["AGENT", "NAME", "TYPE", "MODEL", "ROLE", "STATE", "UPDATED"], rows)
     })?;
     if agents.is_empty() && !context.output.is_json() {
-        context
-            .output
-            .note("There are no agents. Create one with `agentcfg agents create`.");
+        context.output.note(none(filter.state, filter.as_of.is_some()));
     }
     Ok(Code::Done)
+}
+
+/// What a list without agents says.
+fn none(state: AgentState, is_past: bool) -> &'static str {
+    match (state, is_past) {
+        (AgentState::Inactive, false) => "There are no inactive agents.",
+        (AgentState::Active, false) => "There are no active agents. Create one with `agentcfg agents create`.",
+        (_, false) => "There are no agents. Create one with `agentcfg agents create`.",
+        (AgentState::Inactive, true) => "There were no inactive agents then.",
+        (AgentState::Active, true) => "There were no active agents then.",
+        (_, true) => "There were no agents then.",
+    }
 }
 
 async fn get(context: &mut Context, agent_id: &str, selector: &Selector) -> Result<Code> {
@@ -267,5 +279,12 @@ mod tests {
             );
         }
         assert_eq!(spec.persona_prompt.as_deref(), Some("You write.\n"));
+    }
+
+    #[test]
+    fn a_list_without_agents_says_which_there_are_not() {
+        assert_eq!(none(AgentState::Inactive, false), "There are no inactive agents.");
+        assert!(none(AgentState::Active, false).contains("agents create"));
+        assert!(!none(AgentState::All, true).contains("agents create"));
     }
 }

@@ -42,8 +42,15 @@ impl Context {
 
     /// Prints why a command failed, and the way out.
     pub fn report(&mut self, failure: &Failure) {
+        if let Failure::Files(problems) = failure {
+            for problem in problems {
+                self.output.note(printable_lines(&problem.to_string()));
+            }
+        }
         let message = match (failure, &self.origins) {
-            (Failure::Call(error), Some(Origins { url, of_url, .. })) if error.is_connect() => {
+            (Failure::Call(error), Some(Origins { url, of_url, .. }))
+                if error.is_connect() || failure.is_of_another_server() =>
+            {
                 format!("{failure}\n       The server is {url} ({of_url}).")
             }
             _ => failure.to_string(),

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::env;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -30,14 +31,18 @@ pub async fn run(context: &mut Context, agent_id: &str, reason: &Reason) -> Resu
         editor: editor()?,
         path: new_file(&agent.value.agent_id)?,
         is_open: Cell::new(false),
+        original: file::write(&agent.value.agent_id, &Fields::of(&agent.value.config())?),
     };
     let outcome = edit.until_interrupted(context, agent).await;
     let after = match outcome {
         Ok(after) => after,
         Err(failure) => {
-            context
-                .output
-                .note(format_args!("Your text is kept in {}", edit.path.display()));
+            if edit.has_text() {
+                let kept = format!("Your text is kept in {}", edit.path.display());
+                context.output.note(kept);
+            } else {
+                edit.remove_file();
+            }
             return Err(failure);
         }
     };
@@ -62,6 +67,8 @@ struct Edit {
     editor: Vec<String>,
     path: PathBuf,
     is_open: Cell<bool>,
+    /// The file as the editor gets it first.
+    original: String,
 }
 
 /// What became of an edit.
@@ -94,7 +101,7 @@ impl Edit {
 
     /// Edits until the change is made; `None` if there is none.
     async fn until_saved(&self, context: &mut Context, mut base: VersionedAgent) -> Result<Option<VersionedAgent>> {
-        let mut text = file::write(&base.value.agent_id, &Fields::of(&base.value.config())?);
+        let mut text = self.original.clone();
         let mut label = None;
         loop {
             file::write_file(&self.path, text.as_bytes())?;
@@ -149,7 +156,10 @@ impl Edit {
     async fn edited(&self, context: &mut Context, version: Option<&str>) -> Result<AgentSpec> {
         loop {
             self.open_editor().await?;
-            let bytes = fs::read(&self.path).map_err(|error| Failure::io(self.path.display(), &error))?;
+            let bytes = fs::read(&self.path).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => Failure::error("the editor has removed the file; nothing was changed"),
+                _ => Failure::io(self.path.display(), &error),
+            })?;
             let failure = match self.unresolved(&bytes, version) {
                 Some(failure) => failure,
                 None => match file::read(&self.path, &bytes) {
@@ -190,6 +200,15 @@ impl Edit {
                 "the editor {program} ended with {status}; nothing was changed"
             ))),
         }
+    }
+
+    /// Whether the file has what the user wrote.
+    fn has_text(&self) -> bool {
+        // What cannot be read may be the user's.
+        fs::read(&self.path).map_or_else(
+            |error| error.kind() != io::ErrorKind::NotFound,
+            |bytes| bytes != self.original.as_bytes(),
+        )
     }
 
     fn remove_file(&self) {

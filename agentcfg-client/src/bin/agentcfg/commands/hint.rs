@@ -1,14 +1,62 @@
 //! What to do about a failure.
 
+use std::error::Error;
+use std::io;
+use std::iter::successors;
+
+use rustls::CertificateError;
+
 use crate::failure::Failure;
-use crate::session::{Origin, Origins};
+use crate::session::{CA_FILE, Origin, Origins};
+
+/// What a URL of a server must be.
+pub(super) const WITHOUT_API: &str =
+    "The URL is the address of the server alone, such as http://127.0.0.1:7420, without /api.";
+
+/// Whether a URL ends with the path of the API, to which the client adds it again.
+fn names_the_api(url: &str) -> bool {
+    url.trim_end_matches('/').ends_with("/api")
+}
 
 /// Whether a server answered the beginning of TLS with something else.
 fn speaks_no_tls(error: &agentcfg_client::Error) -> bool {
-    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    let causes = successors(error.source(), |cause| (*cause).source());
     causes
         .last()
         .is_some_and(|cause| cause.to_string().contains("corrupt message"))
+}
+
+/// What to do about a certificate that was refused; `None` where the error is another.
+fn of_certificate(error: &(dyn Error + 'static)) -> Option<String> {
+    let fault = successors(error.source(), |cause| inner(*cause)).find_map(|cause| match cause.downcast_ref() {
+        Some(rustls::Error::InvalidCertificate(fault)) => Some(fault),
+        _ => None,
+    })?;
+    let hint = match fault {
+        CertificateError::UnknownIssuer => format!(
+            "The certificate is of an authority that is not trusted here: set {CA_FILE} to a PEM file with that authority."
+        ),
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "The certificate is for another name: use that name in the URL, or give the server a certificate for this one."
+                .to_owned()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "The certificate of the server has expired and must be renewed. Check the clock of this machine too.".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "The certificate of the server is not valid yet. Check the clock of this machine.".to_owned()
+        }
+        _ => "The server, or a proxy in front of it, needs another certificate.".to_owned(),
+    };
+    Some(hint)
+}
+
+/// The cause of an error. That of an I/O error is what it was made from.
+fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(inner) => Some(inner),
+        None => error.source(),
+    }
 }
 
 /// What to do about a failure.
@@ -20,6 +68,8 @@ pub(super) fn hint(failure: &Failure, origins: Option<&Origins>) -> Option<Strin
     };
     let hint = if error.is_connect() && speaks_no_tls(error) {
         "The server speaks no TLS on this port: its URL begins with http://".to_owned()
+    } else if let Some(hint) = of_certificate(error) {
+        hint
     } else if error.is_connect() {
         match origins.map(|origins| origins.of_url) {
             Some(Origin::Environment(name)) => {
@@ -28,6 +78,11 @@ pub(super) fn hint(failure: &Failure, origins: Option<&Origins>) -> Option<Strin
             _ => "Start a server there, such as `agentcfg-server dev`, or sign in to another: agentcfg login --url URL"
                 .to_owned(),
         }
+    } else if failure.is_of_another_server() && !error.is_rate_limited() && error.status() < Some(500) {
+        "Another program than agentcfg-server has answered. Check the URL and what is in front of the server."
+            .to_owned()
+    } else if error.is_not_found() && origins.is_some_and(|origins| names_the_api(&origins.url)) {
+        WITHOUT_API.to_owned()
     } else if error.is_unauthorized() {
         match origins.map(|origins| origins.of_secret) {
             Some(Origin::Environment(name)) => {
@@ -52,4 +107,38 @@ pub(super) fn hint(failure: &Failure, origins: Option<&Origins>) -> Option<Strin
         return None;
     };
     Some(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Outer(io::Error);
+
+    impl std::fmt::Display for Outer {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("no connection")
+        }
+    }
+
+    impl Error for Outer {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn a_refused_certificate_has_its_own_way_out() {
+        let hint = |fault: CertificateError| {
+            let error = io::Error::other(rustls::Error::InvalidCertificate(fault));
+            of_certificate(&Outer(io::Error::other(error))).unwrap()
+        };
+        assert!(hint(CertificateError::UnknownIssuer).contains("AGENTCFG_CA_FILE"));
+        assert!(hint(CertificateError::NotValidForName).contains("another name"));
+        assert!(hint(CertificateError::Expired).contains("has expired"));
+        assert!(hint(CertificateError::NotValidYet).contains("not valid yet"));
+        assert!(hint(CertificateError::Revoked).contains("another certificate"));
+        assert_eq!(of_certificate(&Outer(io::Error::other("reset"))), None);
+    }
 }

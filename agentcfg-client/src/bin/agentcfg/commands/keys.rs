@@ -31,11 +31,8 @@ pub async fn run(context: &mut Context, command: Keys) -> Result<Code> {
                 rate_limit,
             };
             let key = session.client.create_api_key(&new).await?;
-            show_once(
-                output,
-                &key,
-                &format!("Created the key {} ({}).", key.record.id, key.record.scope),
-            )?;
+            let what = format!("Created the key {} ({}).", key.record.id, key.record.scope);
+            show_once(output, &key, &what)?;
         }
         Keys::Rotate { key, overlap } => {
             not_the_key_itself(&key)?;
@@ -47,11 +44,8 @@ pub async fn run(context: &mut Context, command: Keys) -> Result<Code> {
                 0 => "no longer works".to_owned(),
                 seconds => format!("works for another {seconds} s"),
             };
-            show_once(
-                output,
-                &new,
-                &format!("Created the key {}; the key {key} {end}.", new.record.id),
-            )?;
+            let what = format!("Created the key {}; the key {key} {end}.", new.record.id);
+            show_once(output, &new, &what)?;
         }
         Keys::Revoke { key, yes } => {
             not_the_key_itself(&key)?;
@@ -101,10 +95,19 @@ async fn list(session: &Session, output: &mut Output) -> Result<()> {
 
 /// Prints the plaintext of a key to standard output, and everything else of it to standard error.
 fn show_once(output: &mut Output, key: &CreatedApiKey, what: &str) -> Result<()> {
-    if output.is_json() {
-        return output.json(key);
-    }
-    output.note(what);
-    output.note("The key is shown this once:");
-    output.line(&key.key)
+    let shown = if output.is_json() {
+        output.json(key)
+    } else {
+        output.note(what);
+        output.note("The key is shown this once:");
+        output.line(&key.key)
+    };
+    // A reader that has gone did not get the key either.
+    shown.map_err(|failure| {
+        let id = &key.record.id;
+        let message = format!("the key {id} exists, and could not be printed: {failure}");
+        Failure::error(message).hint(format_args!(
+            "Nobody has the key: revoke it with `agentcfg keys revoke {id}`, and create another."
+        ))
+    })
 }

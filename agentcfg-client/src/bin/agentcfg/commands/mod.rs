@@ -6,6 +6,7 @@ mod audit;
 mod context;
 mod directory;
 mod edit;
+mod export;
 mod hint;
 mod keys;
 mod labels;
@@ -35,7 +36,7 @@ pub async fn run(command: Command, context: &mut Context) -> Result<Code> {
         Command::Keys(command) => keys::run(context, command).await,
         Command::Audit(filter) => audit::list(context, filter).await,
         Command::Watch(watch) => watch::run(context, watch).await,
-        Command::Export { dir, set, prune } => directory::export(context, &dir, set.as_deref(), prune).await,
+        Command::Export { dir, set, prune } => export::run(context, &dir, set.as_deref(), prune).await,
         Command::Plan(directory) => directory::plan(context, &directory, None).await,
         Command::Apply {
             directory,

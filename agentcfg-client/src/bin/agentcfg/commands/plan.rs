@@ -111,7 +111,16 @@ fn lines(change: &Change) -> Option<(&str, &str)> {
 
 /// The changed lines of a text with the lines around them.
 fn difference(output: &mut Output, from: &str, to: &str) -> Result<()> {
-    let diff = TextDiff::from_lines(from, to);
+    let end = end_of_text(from, to);
+    // The last line ends like the others, as in the file: else it would differ where lines are added after it.
+    let [from, to] = [from, to].map(|text| {
+        if text.is_empty() {
+            String::new()
+        } else {
+            format!("{text}\n")
+        }
+    });
+    let diff = TextDiff::from_lines(&*from, &*to);
     for (i, group) in diff.grouped_ops(2).iter().enumerate() {
         if i > 0 {
             output.line(format_args!("      {DIM}...{DIM:#}"))?;
@@ -127,7 +136,20 @@ fn difference(output: &mut Output, from: &str, to: &str) -> Result<()> {
             output.line(format_args!("      {style}{}{style:#}", line.trim_end()))?;
         }
     }
-    Ok(())
+    match end {
+        Some(end) => output.line(format_args!("      {DIM}({end}){DIM:#}")),
+        None => Ok(()),
+    }
+}
+
+/// What became of the line feed at the end of a text, which is hardly seen in its lines.
+fn end_of_text(from: &str, to: &str) -> Option<&'static str> {
+    match (from.ends_with('\n'), to.ends_with('\n')) {
+        _ if from.is_empty() || to.is_empty() => None,
+        (true, false) => Some("no newline at end any more"),
+        (false, true) => Some("a newline at end, where none was"),
+        _ => None,
+    }
 }
 
 /// A value in one line.
@@ -136,5 +158,19 @@ fn shown(value: &Value) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         None => text,
         Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_feed_at_the_end_is_told() {
+        let gone = Some("no newline at end any more");
+        assert_eq!(end_of_text("You write.\n", "You write."), gone);
+        assert_eq!(end_of_text("a", "a\n"), Some("a newline at end, where none was"));
+        assert_eq!(end_of_text("a\n", "b\n"), None);
+        assert_eq!(end_of_text("", "a\nb\n"), None);
     }
 }

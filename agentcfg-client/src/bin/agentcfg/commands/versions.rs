@@ -72,14 +72,18 @@ pub async fn roll_back(context: &mut Context, agent_id: &str, to: &str, reason: 
     };
     let session = context.session()?;
     let client = session.because(reason)?;
+    // Which version is the current one before tells whether a new one was recorded. Why it cannot be read, the rollback says.
+    let before = client.get_version(session.named, agent_id, VersionSelector::Current);
+    let before = before.await.ok().map(|before| before.version);
     let agent = client
         .roll_back_agent(session.named, agent_id, &target, &Precondition::None)
         .await?;
     context
         .output
-        .show(&agent.value, |output| match to == agent.version.to_string() {
+        .show(&agent.value, |output| match before == Some(agent.version) {
             true => output.line(format_args!(
-                "{agent_id} has the content of {to} already; nothing was changed"
+                "{agent_id} has the content of {to} already, as version {}; nothing was changed",
+                agent.version
             )),
             false => output.line(format_args!(
                 "{agent_id} has the content of {to} again, as version {}",

@@ -25,10 +25,8 @@ pub async fn run(context: &mut Context, watch: Watch) -> Result<Code> {
     let mut rest = watch.limit;
     while rest != Some(0) {
         let followed = changes.next().await.map_err(|error| match error.is_gone() {
-            true => {
-                let hint = "Read the agents again, and begin with `agentcfg watch --after now`.";
-                Failure::error(format_args!("the position is no longer served: {error}")).hint(hint)
-            }
+            true => Failure::error(format_args!("the position is no longer served: {error}"))
+                .hint(begin_again(watch.cursor_file.as_deref())),
             false => error.into(),
         })?;
         let cursor = match &followed {
@@ -63,6 +61,17 @@ fn position(watch: &Watch) -> Result<After> {
         }
     }
     parse("after", watch.after.as_deref().unwrap_or("now"))
+}
+
+/// The way out when a position is no longer served. That of a file wins over `--after`.
+fn begin_again(cursor_file: Option<&Path>) -> String {
+    match cursor_file.filter(|path| path.exists()) {
+        Some(path) => format!(
+            "Read the agents again, and remove {}: the next watch begins with what comes then.",
+            path.display()
+        ),
+        None => "Read the agents again, and begin with `agentcfg watch --after now`.".to_owned(),
+    }
 }
 
 fn save(path: &Path, cursor: Cursor) -> Result<()> {

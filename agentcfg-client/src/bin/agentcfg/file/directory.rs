@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use agentcfg_client::model::AgentSpec;
@@ -10,14 +10,14 @@ use agentcfg_client::model::AgentSpec;
 use super::{EXTENSION, Problem, is_agent_file, read};
 use crate::failure::{Failure, Result};
 
-/// The file that may explain a directory to people. It is no agent: identifiers have no capital letters.
-const README: &str = "README.md";
+/// The name, without its end, of the file that may explain a directory to people. It is no agent: identifiers have no capital letters.
+const README: &str = "README";
 
 /// The greatest size of a file in bytes. The texts of an agent have far less.
 const MAX_FILE: u64 = 4 * 1024 * 1024;
 
-/// The files of a directory that are, or look like, files of agents: all that end in `.md` but `README.md` and hidden ones. Other
-/// files and directories are ignored.
+/// The files of a directory that are, or look like, files of agents: all that end in `.md`, in small or capital letters, but
+/// `README.md` and hidden ones. Other files and directories are ignored.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
@@ -32,12 +32,7 @@ impl Directory {
         for entry in fs::read_dir(path).map_err(|error| failed(&error))? {
             let entry = entry.map_err(|error| failed(&error))?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            let extension = Path::new(&name).extension();
-            if extension.is_some_and(|extension| extension.eq_ignore_ascii_case(EXTENSION))
-                && !name.starts_with('.')
-                && name != README
-                && !entry.path().is_dir()
-            {
+            if may_be_agent(&name) && !entry.path().is_dir() {
                 files.insert(name, entry.path());
             }
         }
@@ -76,20 +71,24 @@ impl Directory {
         }
     }
 
-    /// The files of agents other than these, by what is in the files.
-    pub fn others(&self, is_kept: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-        let stem = |name: &str| {
-            name.strip_suffix(EXTENSION)
-                .and_then(|stem| stem.strip_suffix('.'))
-                .map(str::to_owned)
-        };
-        let files = self.files.iter();
-        files
-            .filter(|(name, _)| !stem(name).is_some_and(|stem| is_kept(&stem)))
-            .filter(|(_, path)| content(path).is_ok_and(|bytes| is_agent_file(path, &bytes)))
-            .map(|(_, path)| path.clone())
-            .collect()
+    /// The files of agents other than these, by what is in the files, and their agents.
+    pub fn others(&self, is_kept: impl Fn(&str) -> bool) -> Vec<(String, PathBuf)> {
+        let others = self.files.iter().filter_map(|(name, path)| {
+            let agent_id = name.strip_suffix(EXTENSION)?.strip_suffix('.')?;
+            let is_other = !is_kept(agent_id) && content(path).is_ok_and(|bytes| is_agent_file(path, &bytes));
+            is_other.then(|| (agent_id.to_owned(), path.clone()))
+        });
+        others.collect()
     }
+}
+
+/// Whether a file of this name is one of an agent, or looks like one. `WRITER.MD` is reported and not ignored.
+fn may_be_agent(name: &str) -> bool {
+    let path = Path::new(name);
+    let extension = path.extension();
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case(EXTENSION))
+        && !name.starts_with('.')
+        && path.file_stem().is_some_and(|stem| stem != README)
 }
 
 /// The content of what may be the file of an agent: of a regular file of a bounded size.
@@ -108,33 +107,32 @@ pub fn content(path: &Path) -> std::result::Result<Vec<u8>, Vec<Problem>> {
     fs::read(path).map_err(|error| failed(&error))
 }
 
-/// Writes a file in one step: a reader finds the old content or the new one.
-pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let write = || -> io::Result<()> {
-        let mut file = new_file(dir)?;
-        file.write_all(content)?;
-        file.persist(path)?;
-        Ok(())
-    };
-    write().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Failure::error(format_args!(
-            "{}: the directory {} does not exist",
-            path.display(),
-            dir.display()
-        )),
-        _ => Failure::io(path.display(), &error),
-    })
+/// Why a regular file cannot be read.
+pub fn unreadable(path: &Path) -> Option<io::Error> {
+    // To open a pipe would wait for a writer.
+    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+    is_file.then(|| fs::File::open(path).err()).flatten()
 }
 
-/// A temporary file with the permissions of a file that an editor would make.
-fn new_file(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".agentcfg-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        builder.permissions(fs::Permissions::from_mode(0o666));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_capital_letters_are_looked_at_and_a_readme_is_not() {
+        for name in ["writer.md", "WRITER.MD", "writer.Md", "readme.md", "notes.md"] {
+            assert!(may_be_agent(name), "{name}");
+        }
+        for name in [
+            "README.md",
+            "README.MD",
+            ".hidden.md",
+            "writer.txt",
+            "writer",
+            "md",
+            "writer.md.bak",
+        ] {
+            assert!(!may_be_agent(name), "{name}");
+        }
     }
-    builder.tempfile_in(dir)
 }
