@@ -141,7 +141,7 @@ fn a_watch_goes_on_where_the_last_one_ended() {
     let status = desk.ok("watch --status --limit 5");
     assert!(status.contains("a3 offline"), "{status}");
 
-    // A position that is no longer served: the file wins over --after, and without it the watch begins anew.
+    // A position that is no longer served: the file wins over --after, and without it the watch begins again.
     let cursor = desk.read("at");
     let (workspace, _) = cursor.rsplit_once("-c").unwrap();
     desk.write("at", &format!("{workspace}-c999999\n"));

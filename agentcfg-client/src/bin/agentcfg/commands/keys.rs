@@ -107,7 +107,7 @@ fn show_once(output: &mut Output, key: &CreatedApiKey, what: &str) -> Result<()>
         let id = &key.record.id;
         let message = format!("the key {id} exists, and could not be printed: {failure}");
         Failure::error(message).hint(format_args!(
-            "Nobody has the key: revoke it with `agentcfg keys revoke {id}`, and create another."
+            "The key was not shown: revoke it with `agentcfg keys revoke {id}`, and create another."
         ))
     })
 }

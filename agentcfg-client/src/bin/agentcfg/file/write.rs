@@ -60,7 +60,7 @@ pub fn remove_leftovers(dir: &Path) -> Result<()> {
         let entry = entry.map_err(failed)?;
         let is_regular = entry.file_type().is_ok_and(|kind| kind.is_file());
         if is_regular && entry.file_name().to_str().is_some_and(is_temporary) && is_abandoned(&entry.path()) {
-            // What cannot be removed is in nobody's way.
+            // What cannot be removed does no harm.
             let _ = fs::remove_file(entry.path());
         }
     }
