@@ -85,7 +85,8 @@ impl Builder {
     /// Sets the time limits of calls.
     ///
     /// ```
-    ///     /// use agentcfg_client::{Client, Timeouts};
+    /// use std::time::Duration;
+    /// use agentcfg_client::{Client, Timeouts};
     /// let patient = Timeouts { attempt: Duration::from_secs(60), total: Duration::from_secs(180), ..Timeouts::default() };
     /// let client = Client::builder("https://agents.example.com").timeouts(patient).build()?;
     /// # Ok::<(), agentcfg_client::Error>(())

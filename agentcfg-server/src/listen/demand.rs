@@ -6,6 +6,7 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::task::coop;
 use tokio::time::{Instant, sleep_until};
 
 /// What connections are to do.
@@ -31,7 +32,8 @@ pub(super) async fn next(demands: &mut watch::Receiver<Demand>) -> Demand {
         if is_registered && !demands.has_changed().unwrap_or(true) {
             return Poll::Pending;
         }
-        is_registered = true;
+        // Without a budget, the channel wakes the task and registers nothing.
+        is_registered = coop::has_budget_remaining();
         Poll::Ready(ready!(changed.as_mut().poll(cx)).is_ok())
     })
     .await;
@@ -167,5 +169,26 @@ mod tests {
         }
         drop(sender);
         assert_eq!(next(&mut demands).await, Demand::Close);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_demand_is_seen_by_a_task_whose_budget_was_spent_when_it_began_to_wait() {
+        let (sender, mut demands) = watch::channel(Demand::Serve);
+        let waiting = tokio::spawn(async move {
+            let mut later = pin!(next(&mut demands));
+            poll_fn(|cx| {
+                while coop::has_budget_remaining() {
+                    let _ = pin!(coop::consume_budget()).poll(cx);
+                }
+                assert!(later.as_mut().poll(cx).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            later.await
+        });
+        tokio::time::sleep(STEP).await;
+        sender.send_replace(Demand::Close);
+        let seen = tokio::time::timeout(CALM, waiting).await;
+        assert_eq!(seen.expect("the task is woken").unwrap(), Demand::Close);
     }
 }

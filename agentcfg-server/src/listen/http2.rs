@@ -125,8 +125,9 @@ where
                 }
                 Demand::Hurry(idle) => {
                     idle_timeout = idle;
-                    if let Some(deadline) = activity.deadline(idle).filter(|_| !is_ending) {
-                        alarm.as_mut().reset(deadline);
+                    if !is_ending {
+                        let deadline = activity.deadline(idle);
+                        alarm.as_mut().reset(deadline.unwrap_or_else(|| Instant::now() + idle));
                     }
                 }
                 Demand::Serve => idle_timeout = limits.idle_timeout,
@@ -213,10 +214,12 @@ fn host<B>(request: &Request<B>) -> Result<Option<HeaderValue>, Fault> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
     use std::task::{Context, Poll};
 
     use http_body_util::Empty;
     use hyper_util::rt::TokioExecutor;
+    use tokio::sync::Semaphore;
 
     use super::*;
 
@@ -246,41 +249,63 @@ mod tests {
         assert_eq!(named(None, &["a b"]), Err(Fault::Host));
     }
 
+    /// Answers each request when it may.
     #[derive(Clone)]
-    struct Hello;
+    struct Hello(Arc<Semaphore>);
 
     impl Service<Request<StreamBody>> for Hello {
         type Response = Response<String>;
         type Error = Infallible;
-        type Future = std::future::Ready<Result<Response<String>, Infallible>>;
+        type Future = Pin<Box<dyn Future<Output = Result<Response<String>, Infallible>> + Send>>;
 
         fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
             Poll::Ready(Ok(()))
         }
 
         fn call(&mut self, _: Request<StreamBody>) -> Self::Future {
-            std::future::ready(Ok(Response::new("hello".to_owned())))
+            let may = Arc::clone(&self.0);
+            Box::pin(async move {
+                may.acquire().await.unwrap().forget();
+                Ok(Response::new("hello".to_owned()))
+            })
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn an_idle_connection_closes_earlier_while_a_client_waits_for_one() {
+    /// The time that a connection stays open after a demand, which comes while a stream is open or none is.
+    async fn idle_after_a_demand(is_open: bool) -> Duration {
         let (near, far) = tokio::io::duplex(1 << 20);
         let (demand, watched) = watch::channel(Demand::Serve);
-        let server = tokio::spawn(run(near, Hello, Limits::default(), watched));
-        let (mut requests, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(far))
-            .await
-            .unwrap();
+        let may = Arc::new(Semaphore::new(0));
+        let server = tokio::spawn(run(near, Hello(Arc::clone(&may)), Limits::default(), watched));
+        let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(far));
+        let (mut requests, connection) = handshake.await.unwrap();
         let client = tokio::spawn(connection);
         let request = Request::get("https://a.example/").body(Empty::<Bytes>::new()).unwrap();
-        assert_eq!(requests.send_request(request).await.unwrap().status(), 200);
+        let answer = tokio::spawn(requests.send_request(request));
+        let hurry = || demand.send_replace(Demand::Hurry(Duration::from_secs(18)));
+        if is_open {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            hurry();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        may.add_permits(1);
+        assert_eq!(answer.await.unwrap().unwrap().status(), 200);
         let began = Instant::now();
-        demand.send_replace(Demand::Hurry(Duration::from_secs(18)));
+        if !is_open {
+            hurry();
+        }
         tokio::time::sleep(Duration::from_secs(17)).await;
         assert!(!server.is_finished());
         server.await.unwrap();
         client.await.unwrap().unwrap();
-        let idle = began.elapsed();
-        assert!(idle < Duration::from_secs(20), "{idle:?}");
+        began.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_closes_earlier_while_a_client_waits_for_one() {
+        for is_open in [false, true] {
+            let idle = idle_after_a_demand(is_open).await;
+            assert!(idle < Duration::from_secs(20), "{is_open} {idle:?}");
+        }
     }
 }

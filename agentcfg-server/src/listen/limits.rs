@@ -21,8 +21,7 @@ pub(super) const LINGER_IDLE: Duration = Duration::from_millis(500);
 /// ```
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections served at a time. Further ones wait in the backlog. While one waits, idle ones over HTTP/1.1 close, the longest
-    /// idle first.
+    /// Connections served at a time. Further ones wait in the backlog. While one waits, idle ones close, the longest idle first.
     pub max_connections: usize,
     /// Time for the head of a request to arrive, counted from its first byte or, for the first request of a connection,
     /// from the moment the connection was accepted.

@@ -1,7 +1,8 @@
 //! Master keys of a server: their source, the check that they belong to the store, and their rotation.
 //!
 //! They come from the setting `master_keys`, else from the file `master.key` in the data directory. That file is made
-//! together with a new data directory and never later: a store whose key file is missing gets an error, not a new key.
+//! at the first start, of a new store or of a restored one in which nothing is sealed, and never later: a store that needs
+//! a key that is missing gets an error, not a new key.
 
 #[cfg(test)]
 mod tests;
@@ -129,7 +130,7 @@ pub fn configured(config: &Config) -> Result<Option<Vault>, MasterKeyFault> {
         .map_err(|error| MasterKeyFault::Configured(error.to_string()))
 }
 
-/// The master keys of the server. For a new store they are made, before the store, when there are none.
+/// The master keys of the server. For a new store they are made when there are none.
 ///
 /// # Errors
 ///

@@ -79,6 +79,13 @@ fn a_command_succeeds_though_what_it_prints_is_lost() {
         assert_eq!(unread(arguments), (true, String::new()), "{arguments:?}");
     }
     run(["check", "--data", &new]).succeeded();
+    let restored = Server::builder().data(&new).start();
+    assert_eq!(
+        unread(&["rotate-master-key", "--data", &new]),
+        (true, String::new()),
+        "by the server"
+    );
+    drop(restored);
     let (is_good, said) = unread(&["token", "--user", "ada", "--data", &new]);
     assert!(!is_good && said.contains("cannot write to standard output"), "{said}");
 }

@@ -2,13 +2,16 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use agentcfg_core::store::redb::{BackupSummary, RedbStore, RestoreError, restore};
 
 use super::{BackendError, open_file};
 use crate::process::datadir::{DataDir, DataDirError, DataLock};
 use crate::process::files;
+
+/// The name of a store until it is whole.
+const NAME: &str = "store.redb.staged";
 
 /// A store that appears in a data directory when it is whole. Until then it has another name, under which no server opens it;
 /// it is removed on drop, and what a killed process left is removed by the next one.
@@ -25,13 +28,9 @@ impl StagedStore {
     /// When what a killed process left cannot be removed.
     pub fn begin(lock: &DataLock) -> Result<Self, DataDirError> {
         let dir = lock.dir().clone();
-        let mut path = dir.store_path().into_os_string();
-        path.push(".staged");
-        let path = PathBuf::from(path);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(DataDirError::from_io("remove", &path, error)),
-            _ => Ok(Self { dir, path }),
-        }
+        let path = dir.path().join(NAME);
+        remove_leftovers(dir.path()).map_err(|error| DataDirError::from_io("clean up", dir.path(), error))?;
+        Ok(Self { dir, path })
     }
 
     /// Creates the store from a backup.
@@ -66,6 +65,24 @@ impl StagedStore {
             _ => DataDirError::from_io("create", &path, error),
         })
     }
+}
+
+/// Removes staged stores, and the drafts of them that the engine fills first.
+fn remove_leftovers(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_leftover = name.to_str().is_some_and(|name| {
+            name == NAME
+                || name
+                    .strip_prefix('.')
+                    .is_some_and(|name| name.starts_with(NAME) && name.ends_with(".tmp"))
+        });
+        if is_leftover {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 impl Drop for StagedStore {

@@ -54,7 +54,11 @@ pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
                 &data,
             );
             if let Err(error) = print(&text) {
-                eprintln!("note: {error}; the API key is lost, and the next `dev` prints a session token that can make another");
+                let lost = match key {
+                    Some(_) => "; the API key is lost, and the next `dev` prints a session token that can make another",
+                    None => "",
+                };
+                eprintln!("note: {error}{lost}");
             }
             announce(&format!("{}://{address}", config.scheme()));
         };

@@ -49,9 +49,10 @@ pub(super) fn run(args: &RestoreArgs, environment: impl Environment) -> Result<E
     let told = match fill(&lock, input, &config, args.discard_provider_keys) {
         Ok(told) => told,
         Err(error) => {
-            lock.remove()?;
+            // Why the restore failed is what counts.
+            let _ = lock.remove();
             if is_new {
-                fs::remove_dir(dir.path())?;
+                let _ = fs::remove_dir(dir.path());
             }
             return Err(format!("cannot restore {}: {}", from.display(), with_cause(&error)).into());
         }

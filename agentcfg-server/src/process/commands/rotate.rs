@@ -7,7 +7,7 @@ use agentcfg_core::AgentCfg;
 use super::error::CommandError;
 use super::preconditions::require_named_directory;
 use super::program::runtime;
-use super::stdout::say;
+use super::stdout::{Said, say};
 use crate::process::backend::open_store;
 use crate::process::cli::RotateArgs;
 use crate::process::config::{Config, Flags};
@@ -40,7 +40,7 @@ pub(super) fn run(args: &RotateArgs) -> Result<ExitCode, CommandError> {
         // A server works on the directory. It has the store open and must use the new key, so it does the rotation.
         Err(DataDirError::Locked { path, holder }) => {
             let order = Order::RotateMasterKey { drop_old };
-            control::request(&dir, &order, &mut std::io::stdout()).map_err(|error| {
+            control::request(&dir, &order, &mut Said).map_err(|error| {
                 format!(
                     "{} is in use by {holder}, and it did not finish the rotation: {error}",
                     path.display()

@@ -20,6 +20,21 @@ pub(super) fn line(text: fmt::Arguments<'_>) {
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
+/// Standard output for what others write about what was done, as [`say`].
+pub(super) struct Said;
+
+impl Write for Said {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = io::stdout().lock().write_all(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let _ = io::stdout().lock().flush();
+        Ok(())
+    }
+}
+
 /// Prints what the command was called for.
 ///
 /// # Errors

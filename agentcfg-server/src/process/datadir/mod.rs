@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `store.redb` | the store |
+//! | `store.redb.staged` | a store that `restore` or `migrate` prepares |
 //! | `session.key` | the secret of the local identity provider, 32 bytes |
 //! | `master.key` | the master keys that seal provider keys, one a line, the sealing one first |
 //! | `lock` | held by the process that works on the store |

@@ -74,7 +74,11 @@ pub async fn roll_back(context: &mut Context, agent_id: &str, to: &str, reason: 
     let client = session.because(reason)?;
     // Which version is the current one before tells whether a new one was recorded. Why it cannot be read, the rollback says.
     let before = client.get_version(session.named, agent_id, VersionSelector::Current);
-    let before = before.await.ok().map(|before| before.version);
+    let before = match before.await {
+        Ok(before) => Some(before.version),
+        Err(error) if error.is_connect() || error.is_timeout() => return Err(error.into()),
+        Err(_) => None,
+    };
     let agent = client
         .roll_back_agent(session.named, agent_id, &target, &Precondition::None)
         .await?;

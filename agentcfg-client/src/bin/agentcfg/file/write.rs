@@ -32,7 +32,7 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
         Ok(())
     };
     write().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Failure::error(format_args!(
+        io::ErrorKind::NotFound if !dir.exists() => Failure::error(format_args!(
             "{}: the directory {} does not exist",
             path.display(),
             dir.display()

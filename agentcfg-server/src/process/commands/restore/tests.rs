@@ -166,7 +166,9 @@ fn a_restore_that_fails_can_be_repeated() {
     let mode = |mode| fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
     mode(0o644);
     // As a killed process leaves it.
-    fs::write(new.join("store.redb.staged"), "half of a store").unwrap();
+    for left in ["store.redb.staged", ".store.redb.staged.12-3.tmp"] {
+        fs::write(new.join(left), "half of a store").unwrap();
+    }
     let args = RestoreArgs {
         from: out.clone(),
         data: Some(new.clone()),
