@@ -284,7 +284,8 @@ mod tests {
         let answer = tokio::spawn(requests.send_request(request));
         let hurry = || demand.send_replace(Demand::Hurry(Duration::from_secs(18)));
         if is_open {
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            // From then on, the end of an idle connection is awaited, and no more its first request.
+            tokio::time::sleep(Limits::default().header_timeout * 2).await;
             hurry();
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
