@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use agentcfg_tests::harness::{command_binary, until};
@@ -24,6 +24,21 @@ fn pass_on(listener: &TcpListener, server: std::net::SocketAddr, bytes: u64, kil
     let _ = upstream.read_to_end(&mut Vec::new());
 }
 
+/// A command that runs by itself.
+fn spawned(desk: &Desk, arguments: &[&str], url: &str) -> Child {
+    Command::new(command_binary())
+        .args(arguments)
+        .current_dir(desk.path("."))
+        .env("XDG_CONFIG_HOME", desk.path("config"))
+        .env("AGENTCFG_URL", url)
+        .env("AGENTCFG_API_KEY", &desk.credential)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
 #[test]
 fn an_apply_that_is_killed_has_changed_all_agents_or_none() {
     let desk = Desk::open();
@@ -38,17 +53,8 @@ fn an_apply_that_is_killed_has_changed_all_agents_or_none() {
     for bytes in [0, 100, 5_000, 30_000, 60_000, u64::MAX] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let workspace = desk.studio.id.to_string();
-        let mut apply = Command::new(command_binary())
-            .args(["apply", "agents", "--workspace", &workspace])
-            .current_dir(desk.path("."))
-            .env("XDG_CONFIG_HOME", desk.path("config"))
-            .env("AGENTCFG_URL", format!("http://{}", listener.local_addr().unwrap()))
-            .env("AGENTCFG_API_KEY", &desk.credential)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let mut apply = spawned(&desk, &["apply", "agents", "--workspace", &workspace], &url);
         let server = desk.studio.server.address();
         match bytes {
             // The whole request: the command waits for the answer, and is killed once the agents are there.
@@ -89,17 +95,7 @@ fn an_export_that_is_ended_leaves_no_temporary_files() {
         .enumerate()
     {
         let dir = format!("agents{number}");
-        let mut export = Command::new(command_binary())
-            .args(["export", &dir])
-            .current_dir(desk.path("."))
-            .env("XDG_CONFIG_HOME", desk.path("config"))
-            .env("AGENTCFG_URL", desk.studio.server.url())
-            .env("AGENTCFG_API_KEY", &desk.credential)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut export = spawned(&desk, &["export", &dir], &desk.studio.server.url());
         until("the first file", || {
             let mut entries = std::fs::read_dir(desk.path(&dir)).ok()?;
             entries.next().map(|_| ())

@@ -13,12 +13,20 @@ use rustix::io::Errno;
 ///
 /// `AlreadyExists` when there is a file at `path`, which is left as it is; others when the draft cannot be moved.
 pub(super) fn publish(draft: &Path, path: &Path) -> io::Result<()> {
-    match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
-        Ok(()) => {}
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::PERM) => rename(draft, path)?,
-        Err(error) => return Err(error.into()),
-    }
+    move_to_free(draft, path)?;
     File::open(directory_of(path))?.sync_all()
+}
+
+/// Moves a file to `path`, and syncs nothing.
+///
+/// # Errors
+///
+/// As [`publish`].
+pub(super) fn move_to_free(draft: &Path, path: &Path) -> io::Result<()> {
+    match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::PERM) => rename(draft, path),
+        moved => Ok(moved?),
+    }
 }
 
 /// Moves a file where there is no rename without replacement, as on many network shares: by a hard link, or without one
@@ -30,6 +38,21 @@ fn rename(draft: &Path, path: &Path) -> io::Result<()> {
         Err(_) if path.try_exists()? => Err(io::ErrorKind::AlreadyExists.into()),
         Err(_) => fs::rename(draft, path),
     }
+}
+
+/// Removes the files of a directory whose names are those of drafts.
+///
+/// # Errors
+///
+/// When the directory cannot be read, or a file not removed.
+pub(super) fn remove_drafts(dir: &Path, is_draft: impl Fn(&str) -> bool) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(&is_draft) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// The directory of a file.

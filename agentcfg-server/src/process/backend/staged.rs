@@ -69,20 +69,8 @@ impl StagedStore {
 
 /// Removes staged stores, and the drafts of them that the engine fills first.
 fn remove_leftovers(dir: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let is_leftover = name.to_str().is_some_and(|name| {
-            name == NAME
-                || name
-                    .strip_prefix('.')
-                    .is_some_and(|name| name.starts_with(NAME) && name.ends_with(".tmp"))
-        });
-        if is_leftover {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
+    let is_draft = |name: &str| name.starts_with(NAME) && name.ends_with(".tmp");
+    files::remove_drafts(dir, |name| name == NAME || name.strip_prefix('.').is_some_and(is_draft))
 }
 
 impl Drop for StagedStore {

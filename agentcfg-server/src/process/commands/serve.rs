@@ -1,12 +1,12 @@
 //! `serve`: the server in production.
 
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use super::error::CommandError;
 use super::program::{program, runtime};
+use super::stdout::say;
 use crate::process::cli::ServeArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::server::{self, Server};
@@ -54,8 +54,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
 /// The one line on standard output that says the server is ready.
 pub(super) fn announce(url: &str) {
     // The parent process may have closed the pipe. That does not stop the server.
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "listening on {url}").and_then(|()| out.flush());
+    say!("listening on {url}");
 }
 
 /// The hints that are printed at the first start.

@@ -29,18 +29,8 @@ pub(super) fn replace(dir: &Path, name: &str, content: &[u8]) -> Result<(), Data
 }
 
 fn remove_drafts(dir: &Path, name: &str) -> io::Result<()> {
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        let found = entry.file_name();
-        let is_draft = found
-            .to_str()
-            .and_then(|found| found.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".new"))
-            .is_some();
-        if is_draft {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
+    let rest = |found: &str| Some(found.strip_prefix(name)?.strip_prefix('.')?.ends_with(".new"));
+    files::remove_drafts(dir, |found| rest(found) == Some(true))
 }
 
 /// Writes a draft under a unique name and lets `place` move it to the final one.
@@ -81,7 +71,7 @@ fn write(draft: &Path, content: &[u8]) -> io::Result<()> {
 
 /// Moves `draft` to `path`, unless `path` exists already.
 fn publish(draft: &Path, path: &Path) -> io::Result<()> {
-    match files::publish(draft, path) {
+    match files::move_to_free(draft, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other,
     }

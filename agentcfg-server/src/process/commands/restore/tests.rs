@@ -62,17 +62,17 @@ fn backed_up(temp: &Path, with_key: bool) -> (PathBuf, PathBuf) {
     (data, out)
 }
 
+fn args(from: &Path, data: &Path, discard_provider_keys: bool) -> RestoreArgs {
+    RestoreArgs {
+        from: from.to_owned(),
+        data: Some(data.to_owned()),
+        config: None,
+        discard_provider_keys,
+    }
+}
+
 fn restored(from: &Path, data: &Path, discard_provider_keys: bool) {
-    run(
-        &RestoreArgs {
-            from: from.to_owned(),
-            data: Some(data.to_owned()),
-            config: None,
-            discard_provider_keys,
-        },
-        [],
-    )
-    .unwrap();
+    run(&args(from, data, discard_provider_keys), []).unwrap();
 }
 
 fn saved_key(server: &Server) -> Option<String> {
@@ -169,13 +169,7 @@ fn a_restore_that_fails_can_be_repeated() {
     for left in ["store.redb.staged", ".store.redb.staged.12-3.tmp"] {
         fs::write(new.join(left), "half of a store").unwrap();
     }
-    let args = RestoreArgs {
-        from: out.clone(),
-        data: Some(new.clone()),
-        config: None,
-        discard_provider_keys: false,
-    };
-    let error = run(&args, []).unwrap_err().to_string();
+    let error = run(&args(&out, &new, false), []).unwrap_err().to_string();
     assert!(error.contains("chmod 600"), "{error}");
     let left: Vec<_> = fs::read_dir(&new)
         .unwrap()
