@@ -1,5 +1,7 @@
 //! The error of a call and its classification.
 
+mod failures;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -65,7 +67,7 @@ enum Kind {
 }
 
 impl Error {
-    /// The status of the response, if one arrived.
+    /// The status of the response, if one arrived and reports no success.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -330,8 +332,8 @@ impl Error {
     /// Whether the server may have applied the requested change although the call failed.
     ///
     /// If so, read the record before you try again. It is `false` for reads, for requests that were
-    /// never sent, and for 4xx responses, which guarantee that nothing changed. It is `true` for a
-    /// change whose response was lost, was a 5xx or could not be decoded.
+    /// never sent, and for responses that guarantee that nothing changed: 4xx, and a 503 of the server with `Retry-After`. It is
+    /// `true` for a change whose response was lost, was another 5xx or could not be decoded.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -352,131 +354,14 @@ impl Error {
     }
 }
 
-impl Error {
-    fn new(kind: Kind, outcome: Outcome, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner {
-            kind,
-            outcome,
-            message: message.into(),
-            maybe_applied: false,
-            timed_out: false,
-            facts: Facts::default(),
-            source: None,
-        }))
-    }
-
-    fn because(mut self, source: impl Into<BoxError>) -> Self {
-        self.0.source = Some(source.into());
-        self
-    }
-
-    fn with_facts(mut self, facts: Facts) -> Self {
-        self.0.facts = facts;
-        self
-    }
-
-    /// Settings or arguments that make no valid request.
-    pub(crate) fn input(message: impl Into<String>) -> Self {
-        Self::new(Kind::Input, Outcome::Final, message)
-    }
-
-    /// A stream that this client cannot decode.
-    pub(crate) fn of_stream(message: impl Into<String>) -> Self {
-        Self::new(Kind::Answer, Outcome::Final, message)
-    }
-
-    /// No response within the timeout.
-    pub(crate) fn timed_out() -> Self {
-        let mut error = Self::new(Kind::Exchange, Outcome::Unknown, "no answer came in time");
-        error.0.timed_out = true;
-        error
-    }
-
-    /// The transport failed before the head of a response arrived.
-    pub(crate) fn transport(error: hyper_util::client::legacy::Error) -> Self {
-        let unsent = causes(&error).any(|cause| {
-            cause
-                .downcast_ref::<hyper::Error>()
-                .is_some_and(hyper::Error::is_canceled)
-        });
-        let timed_out = causes(&error).any(|cause| {
-            cause
-                .downcast_ref::<std::io::Error>()
-                .is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
-        });
-        let mut failed = if error.is_connect() {
-            Self::new(Kind::Connect, Outcome::NotStarted, "no connection could be made")
-        } else if unsent {
-            let message = "the connection closed before the request was sent";
-            Self::new(Kind::Exchange, Outcome::NotStarted, message)
-        } else {
-            let message = "the connection broke before an answer came";
-            Self::new(Kind::Exchange, Outcome::Unknown, message)
-        };
-        failed.0.timed_out = timed_out;
-        failed.because(error)
-    }
-
-    /// The connection broke within a response.
-    pub(crate) fn cut_off(facts: Facts, source: BoxError) -> Self {
-        Self::new(
-            Kind::Exchange,
-            Outcome::Unknown,
-            "the connection broke within the answer",
-        )
-        .with_facts(facts)
-        .because(source)
-    }
-
-    /// A response that this client cannot decode.
-    pub(crate) fn unreadable(facts: Facts, message: impl Into<String>) -> Self {
-        Self::new(Kind::Answer, Outcome::Final, message).with_facts(facts)
-    }
-
-    /// A response without the record that was asked for.
-    pub(crate) fn absent(facts: Facts, message: impl Into<String>) -> Self {
-        Self::new(Kind::Absent, Outcome::Final, message).with_facts(facts)
-    }
-
-    /// A response with a status other than success.
-    pub(crate) fn refused(status: u16, facts: Facts, message: impl Into<String>) -> Self {
-        let outcome = match status {
-            429 => Outcome::NotStarted,
-            502..=504 => Outcome::Unknown,
-            _ => Outcome::Final,
-        };
-        Self::new(Kind::Status, outcome, message).with_facts(facts)
-    }
-
-    /// Marks the failed call as one that requested a change.
-    pub(crate) fn of_a_change(mut self) -> Self {
-        self.0.maybe_applied = match (self.0.kind, self.0.outcome, self.status()) {
-            (Kind::Input | Kind::Connect, ..) | (_, Outcome::NotStarted, _) => false,
-            (Kind::Status, _, Some(status)) => !(400..500).contains(&status),
-            _ => true,
-        };
-        self
-    }
-
-    pub(crate) fn outcome(&self) -> Outcome {
-        self.0.outcome
-    }
-}
-
-type Cause = dyn std::error::Error + 'static;
-
-/// An error and the chain of its sources.
-fn causes(error: &Cause) -> impl Iterator<Item = &Cause> {
-    std::iter::successors(Some(error), |error| error.source())
-}
-
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.message())?;
         match (self.status(), self.request_id()) {
             (Some(status), Some(id)) => write!(f, " (status {status}, request {id})"),
             (Some(status), None) => write!(f, " (status {status})"),
-            (None, _) => Ok(()),
+            (None, Some(id)) => write!(f, " (request {id})"),
+            (None, None) => Ok(()),
         }
     }
 }

@@ -21,12 +21,13 @@ use crate::outcome::Outcome;
 /// |---|---|---|
 /// | no connection, or the request was provably never sent | repeated | repeated |
 /// | 429: refused before the server processed it | repeated | repeated |
+/// | 503 of the server with `Retry-After`: nothing was changed | repeated | repeated |
 /// | the connection broke, or no response in time | repeated | never |
-/// | 502, 503, 504 | repeated | never |
-/// | every other status, or a response that cannot be decoded | never | never |
+/// | 502, 504, every other 503 | repeated | never |
+/// | every other status, a response that cannot be decoded, a refused certificate | never | never |
 ///
-/// A change is not retried once the server may have applied it. This includes a 503, which can mean
-/// that the server itself does not know the outcome:
+/// A change is not retried once the server may have applied it. This includes a 503 without `Retry-After`, which means
+/// that the server itself does not know the outcome, and a proxy's 503:
 ///
 /// - `POST` would create a second workspace or key, or turn a success into 409.
 /// - `DELETE` would turn a success into 404, or delete a record that another caller restored in between.
@@ -113,7 +114,7 @@ where
             Err(error) => error,
         };
         let retryable = match error.outcome() {
-            Outcome::NotStarted => true,
+            Outcome::NotApplied => true,
             Outcome::Unknown => effect == Effect::Idempotent,
             Outcome::Final => false,
         };

@@ -57,7 +57,7 @@ async fn a_start_without_its_database_says_so_or_waits() {
     cluster.crash();
     let refused = Server::refused(&url, &[]);
     assert!(
-        refused.contains("check database_url, or let `serve --wait-for SECONDS` wait for the database"),
+        refused.contains("check database_url, or let `serve --wait-for SECONDS` wait longer for the database"),
         "{refused}"
     );
     let waiting = tokio::task::spawn_blocking(move || Server::with(&url, &[("database_wait", "60")]));

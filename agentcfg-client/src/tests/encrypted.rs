@@ -42,11 +42,12 @@ async fn a_private_authority_is_trusted_when_configured() {
 }
 
 #[tokio::test]
-async fn a_private_authority_is_not_trusted_by_default() {
+async fn a_refused_certificate_ends_the_call_without_a_retry() {
     let server = server().await;
-    let error = builder(&server).build().unwrap().list_workspaces().await.unwrap_err();
+    let client = builder(&server).retry(RetryPolicy::default()).build().unwrap();
+    let error = client.list_workspaces().await.unwrap_err();
     assert!(error.is_connect() && !error.is_timeout(), "{error:?}");
-    assert_eq!(server.requests().len(), 0);
+    assert_eq!((server.connections(), server.requests().len()), (1, 0));
 }
 
 #[test]

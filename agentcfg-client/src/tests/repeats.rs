@@ -78,15 +78,32 @@ async fn a_status_report_is_retried() {
 }
 
 #[tokio::test]
-async fn a_change_is_retried_after_429() {
+async fn a_change_is_retried_after_an_answer_that_promises_that_nothing_changed() {
     let full = answer(429, "retry-after: 0\r\n", r#"{"error":"rate limit exceeded"}"#);
-    let server = Server::start([full, answer(201, "etag: \"k3j9x0ab-a1\"\r\n", AGENT)]).await;
-    let agent = client(&server).create_agent(&writer()).await.unwrap();
-    assert_eq!(
-        (agent.value.agent_id.as_str(), agent.tag.to_string()),
-        ("writer", "k3j9x0ab-a1".to_owned())
+    let head = "x-request-id: r-1\r\nretry-after: 0\r\n";
+    let unavailable = answer(503, head, r#"{"error":"storage is unavailable"}"#);
+    for promise in [full, unavailable] {
+        let server = Server::start([promise, answer(201, "etag: \"k3j9x0ab-a1\"\r\n", AGENT)]).await;
+        let agent = client(&server).create_agent(&writer()).await.unwrap();
+        assert_eq!(
+            (agent.value.agent_id.as_str(), agent.tag.to_string()),
+            ("writer", "k3j9x0ab-a1".to_owned())
+        );
+        assert_eq!(server.requests().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_503_without_retry_after_does_not_promise_that_nothing_changed() {
+    let unknown = answer(
+        503,
+        "x-request-id: r-1\r\n",
+        r#"{"error":"the change may have been made"}"#,
     );
-    assert_eq!(server.requests().len(), 2);
+    let server = Server::start([unknown]).await;
+    let error = client(&server).create_agent(&writer()).await.unwrap_err();
+    assert!(error.is_unavailable() && error.may_have_been_applied(), "{error:?}");
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]

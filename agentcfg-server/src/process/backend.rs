@@ -93,7 +93,9 @@ fn way_out(error: &OpenError) -> &'static str {
 fn way_in(error: &ConnectError) -> &'static str {
     match error {
         ConnectError::Options(_) => " (database_url)",
-        ConnectError::Unreachable(_) => "; check database_url, or let `serve --wait-for SECONDS` wait for the database",
+        ConnectError::Unreachable(_) => {
+            "; check database_url, or let `serve --wait-for SECONDS` wait longer for the database"
+        }
         ConnectError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
         _ => "",
     }
@@ -104,7 +106,7 @@ fn way_into_cluster(error: &etcd::ConnectError) -> &'static str {
         etcd::ConnectError::Options(_) => " (etcd_endpoints and the settings beside it)",
         etcd::ConnectError::Unreachable(_) => {
             "; check etcd_endpoints, etcd_user and the certificates of etcd_tls_ca and etcd_tls_cert, or let \
-             `serve --wait-for SECONDS` wait for the cluster"
+             `serve --wait-for SECONDS` wait longer for the cluster"
         }
         etcd::ConnectError::TooSmall(_) => "; restart its members with that option, one after another",
         etcd::ConnectError::Full(_) => "; compact and defragment it, then disarm the alarm",

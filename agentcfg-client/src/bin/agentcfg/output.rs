@@ -130,21 +130,28 @@ impl Output {
     }
 }
 
-/// A text in a line: control characters are escaped.
+/// A text in a line: characters that control the terminal are escaped.
 pub fn printable(text: &str) -> String {
-    escape(text, |c| c.is_control())
+    escape(text, controls_a_terminal)
 }
 
-/// A text of several lines: control characters other than line feeds and tabs are escaped.
+/// A text of several lines: characters that control the terminal are escaped, but for line feeds and tabs.
 pub fn printable_lines(text: &str) -> String {
-    escape(text, |c| c.is_control() && !matches!(c, '\n' | '\t'))
+    escape(text, |c| controls_a_terminal(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// JSON with control characters as escapes of JSON. Those below U+0020 are escaped already, but for the line feeds between values.
+/// Control characters, and those that reorder the text around them (bidirectional embeddings, overrides and isolates), with
+/// which a text could look like another one.
+fn controls_a_terminal(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// JSON in which characters that control the terminal are escapes of JSON. Those below U+0020 are escaped already, but for the
+/// line feeds between values.
 fn printable_json(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {
-        match c.is_control() && c != '\n' {
+        match controls_a_terminal(c) && c != '\n' {
             true => printable += &format!("\\u{:04x}", u32::from(c)),
             false => printable.push(c),
         }
@@ -192,9 +199,11 @@ mod tests {
     fn a_terminal_gets_no_control_characters() {
         assert_eq!(printable("a\u{1b}[2J\n\u{9b}é"), "a\\u{1b}[2J\\n\\u{9b}é");
         assert_eq!(printable_lines("a\u{1b}]\n\tb\r"), "a\\u{1b}]\n\tb\\r");
-        let json = serde_json::json!({"a": "\u{1b}\u{7f}\u{9b}é"});
+        assert_eq!(printable("ada\u{202e}nimda\u{2066}"), "ada\\u{202e}nimda\\u{2066}");
+        assert_eq!(printable("שלום"), "שלום");
+        let json = serde_json::json!({"a": "\u{1b}\u{7f}\u{9b}\u{202e}é"});
         let shown = printable_json(&serde_json::to_string_pretty(&json).unwrap());
-        assert_eq!(shown, "{\n  \"a\": \"\\u001b\\u007f\\u009bé\"\n}");
+        assert_eq!(shown, "{\n  \"a\": \"\\u001b\\u007f\\u009b\\u202eé\"\n}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), json);
     }
 }

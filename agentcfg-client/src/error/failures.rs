@@ -1,0 +1,143 @@
+//! The failures of a call, and what each reveals about the processing of the request.
+
+use std::io;
+
+use super::{BoxError, Error, Facts, Inner, Kind};
+use crate::outcome::Outcome;
+
+impl Error {
+    fn new(kind: Kind, outcome: Outcome, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            outcome,
+            message: message.into(),
+            maybe_applied: false,
+            timed_out: false,
+            facts: Facts::default(),
+            source: None,
+        }))
+    }
+
+    fn because(mut self, source: impl Into<BoxError>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    fn with_facts(mut self, facts: Facts) -> Self {
+        self.0.facts = facts;
+        self
+    }
+
+    /// Settings or arguments that make no valid request.
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Self::new(Kind::Input, Outcome::Final, message)
+    }
+
+    /// A stream that this client cannot decode.
+    pub(crate) fn of_stream(message: impl Into<String>) -> Self {
+        Self::new(Kind::Answer, Outcome::Final, message)
+    }
+
+    /// No response within the timeout.
+    pub(crate) fn timed_out() -> Self {
+        let mut error = Self::new(Kind::Exchange, Outcome::Unknown, "no answer came in time");
+        error.0.timed_out = true;
+        error
+    }
+
+    /// The transport failed before the head of a response arrived.
+    pub(crate) fn transport(error: hyper_util::client::legacy::Error) -> Self {
+        let unsent = causes(&error).any(|cause| {
+            cause
+                .downcast_ref::<hyper::Error>()
+                .is_some_and(hyper::Error::is_canceled)
+        });
+        let timed_out = causes(&error).any(|cause| {
+            cause
+                .downcast_ref::<io::Error>()
+                .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
+        });
+        let mut failed = if error.is_connect() {
+            let outcome = if causes(&error).any(is_refused_certificate) {
+                Outcome::Final
+            } else {
+                Outcome::NotApplied
+            };
+            Self::new(Kind::Connect, outcome, "no connection could be made")
+        } else if unsent {
+            let message = "the connection closed before the request was sent";
+            Self::new(Kind::Exchange, Outcome::NotApplied, message)
+        } else {
+            let message = "the connection broke before an answer came";
+            Self::new(Kind::Exchange, Outcome::Unknown, message)
+        };
+        failed.0.timed_out = timed_out;
+        failed.because(error)
+    }
+
+    /// The connection broke within a response.
+    pub(crate) fn cut_off(facts: Facts, source: BoxError) -> Self {
+        Self::new(
+            Kind::Exchange,
+            Outcome::Unknown,
+            "the connection broke within the answer",
+        )
+        .with_facts(facts)
+        .because(source)
+    }
+
+    /// A response that this client cannot decode.
+    pub(crate) fn unreadable(facts: Facts, message: impl Into<String>) -> Self {
+        Self::new(Kind::Answer, Outcome::Final, message).with_facts(facts)
+    }
+
+    /// A response without the record that was asked for. Its status reports a success, so the error has none.
+    pub(crate) fn absent(facts: Facts, message: impl Into<String>) -> Self {
+        let facts = Facts { status: None, ..facts };
+        Self::new(Kind::Absent, Outcome::Final, message).with_facts(facts)
+    }
+
+    /// A response with a status other than success.
+    pub(crate) fn refused(status: u16, facts: Facts, message: impl Into<String>) -> Self {
+        // The server promises with `Retry-After` that it has changed nothing. A proxy's page promises nothing.
+        let is_promised = facts.retry_after.is_some() && facts.request_id.is_some();
+        let outcome = match status {
+            429 => Outcome::NotApplied,
+            503 if is_promised => Outcome::NotApplied,
+            502..=504 => Outcome::Unknown,
+            _ => Outcome::Final,
+        };
+        Self::new(Kind::Status, outcome, message).with_facts(facts)
+    }
+
+    /// Marks the failed call as one that requested a change.
+    pub(crate) fn of_a_change(mut self) -> Self {
+        self.0.maybe_applied = match (self.0.kind, self.0.outcome, self.status()) {
+            (Kind::Input | Kind::Connect, ..) | (_, Outcome::NotApplied, _) => false,
+            (Kind::Status, _, Some(status)) => !(400..500).contains(&status),
+            _ => true,
+        };
+        self
+    }
+
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.0.outcome
+    }
+}
+
+type Cause = dyn std::error::Error + 'static;
+
+/// An error and the chain of its causes. That of an I/O error is what it was made from.
+fn causes(error: &Cause) -> impl Iterator<Item = &Cause> {
+    std::iter::successors(Some(error), |error| {
+        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        }
+    })
+}
+
+/// Whether the server's certificate was refused, which it will be at each attempt.
+fn is_refused_certificate(cause: &Cause) -> bool {
+    matches!(cause.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))
+}
