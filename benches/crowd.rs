@@ -170,9 +170,9 @@ impl Crowd {
     /// Waits until all streams have connected.
     fn wait(&self) -> Result<(), Failure> {
         let all = *self.round.borrow() * self.streams;
-        let patience = Instant::now() + Duration::from_secs(120);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while self.connected.load(Ordering::Acquire) < all {
-            if self.thread.is_finished() || Instant::now() > patience {
+            if self.thread.is_finished() || Instant::now() > deadline {
                 let connected = self.connected.load(Ordering::Acquire);
                 return Err(format!("{connected} streams have connected of {all}").into());
             }

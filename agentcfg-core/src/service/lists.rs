@@ -22,7 +22,7 @@ use crate::model::{AgentFilter, AgentId, AgentState, AsOf, Cursor, Permission, S
 
 /// After so many failures of other requests, a waiting request reads on its own: where each failure is a timeout, one after
 /// the other would take too long.
-const PATIENCE: u64 = 2;
+const MAX_FAILURES: u64 = 2;
 
 impl AgentCfg {
     /// Lists the agents of a workspace in the order of their creation: the active ones, unless
@@ -155,7 +155,7 @@ impl AgentCfg {
         {
             return Ok(list);
         }
-        if flight.failures() - failures >= PATIENCE {
+        if flight.failures() - failures >= MAX_FAILURES {
             drop(last);
             return self.read_list(access, state, None).await;
         }

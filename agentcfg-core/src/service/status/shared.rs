@@ -24,7 +24,7 @@ const LONG_TABLE: usize = 4096;
 
 /// After so many failures of other reads, a waiting one fails too: where each failure is a timeout, one after the other would
 /// take too long.
-const PATIENCE: u64 = 2;
+const MAX_FAILURES: u64 = 2;
 
 /// The statuses of one workspace.
 pub(in crate::service) struct Statuses {
@@ -160,7 +160,7 @@ impl Statuses {
     ) -> Result<tokio::sync::MutexGuard<'_, State>, Error> {
         let (begun, failures) = (self.scans.load(Ordering::SeqCst), self.failures.load(Ordering::SeqCst));
         let mut state = self.state.lock().await;
-        if self.failures.load(Ordering::SeqCst) - failures >= PATIENCE {
+        if self.failures.load(Ordering::SeqCst) - failures >= MAX_FAILURES {
             return Err(Error::new(ErrorKind::Unavailable, "storage is unavailable, try again"));
         }
         // Without a tracker the store is asked. What was asked after this read has begun is new enough.

@@ -22,7 +22,7 @@ use super::wire::{
 
 /// How long one member may take to answer a small request. A member that is stopped or cut off answers nothing at all, so the
 /// next one is asked after this time.
-const PATIENCE: Duration = Duration::from_millis(1500);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(1500);
 /// The pause after each member was asked without a result.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -117,7 +117,7 @@ impl Client {
         let mut asked = 0;
         loop {
             let member = self.member();
-            let why = match self.call(member, path, request, patience(request)).await {
+            let why = match self.call(member, path, request, answer_timeout(request)).await {
                 // Every member would answer the same.
                 Err(Failure::Unknown(why)) if is_out_of_space(&why) => return Err(Failure::Unknown(why)),
                 Err(Failure::NotExecuted(why) | Failure::Unknown(why)) => why,
@@ -312,7 +312,7 @@ impl Client {
             let answers = grpc.server_streaming(request, path, codec).await?;
             answers.into_inner().message().await
         };
-        match timeout(PATIENCE, call).await {
+        match timeout(ANSWER_TIMEOUT, call).await {
             Ok(Ok(answer)) => Ok(answer.map_or(0, |answer| answer.ttl)),
             Ok(Err(status)) => {
                 self.switch_from(member);
@@ -328,8 +328,8 @@ impl Client {
 }
 
 /// How long one member may take to answer a request of this size.
-pub(super) fn patience(request: &impl Message) -> Duration {
+pub(super) fn answer_timeout(request: &impl Message) -> Duration {
     const PER_MIB: Duration = Duration::from_millis(500);
     let mib = u32::try_from(request.encoded_len() >> 20).unwrap_or(u32::MAX);
-    PATIENCE + PER_MIB.saturating_mul(mib)
+    ANSWER_TIMEOUT + PER_MIB.saturating_mul(mib)
 }

@@ -37,7 +37,7 @@ pub(super) const LIMITS: Limits = Limits {
     flights: 8,
     slow: Duration::MAX,
     most: 8,
-    patience: Duration::from_secs(5),
+    queue_timeout: Duration::from_secs(5),
 };
 
 #[async_trait]

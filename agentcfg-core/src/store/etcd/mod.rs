@@ -196,7 +196,7 @@ impl EtcdStore {
             clock: Arc::clone(&options.clock),
             is_closed: AtomicBool::new(false),
         });
-        tokio::spawn(look_after(Arc::downgrade(&cluster)));
+        tokio::spawn(maintain(Arc::downgrade(&cluster)));
         Ok(Self {
             commits: GroupCommit::new(Arc::clone(&cluster), commit::LIMITS),
             reads: Combiner::new(Reading(Arc::clone(&cluster)), read::LIMITS),
@@ -391,7 +391,7 @@ async fn move_in(
 }
 
 /// Extends the lease and looks for alarms, as long as the store exists.
-async fn look_after(cluster: Weak<Cluster>) {
+async fn maintain(cluster: Weak<Cluster>) {
     const EACH: Duration = Duration::from_secs(2);
     loop {
         let Some(cluster) = cluster.upgrade().filter(|it| !it.is_closed.load(Ordering::Relaxed)) else {

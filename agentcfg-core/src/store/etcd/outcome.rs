@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::super::StoreError;
-use super::client::{Client, patience};
+use super::client::{Client, answer_timeout};
 use super::error::{Failure, Refusal, is_out_of_space};
 use super::layout::Layout;
 use super::wire::{
@@ -149,7 +149,7 @@ impl Identity {
             .push(RequestOp::range(RangeRequest::key(marker.key.clone())));
         let member = client.member();
         let sent = client
-            .call::<_, TxnResponse>(member, path::TXN, &txn, patience(&txn))
+            .call::<_, TxnResponse>(member, path::TXN, &txn, answer_timeout(&txn))
             .await;
         match sent {
             Ok(answer) if answer.succeeded => {
@@ -217,7 +217,7 @@ impl Identity {
             };
             let member = client.member();
             let settled = client
-                .call::<_, TxnResponse>(member, path::TXN, &txn, patience(&txn))
+                .call::<_, TxnResponse>(member, path::TXN, &txn, answer_timeout(&txn))
                 .await;
             match settled {
                 Ok(answer) if answer.succeeded => {

@@ -37,7 +37,7 @@ pub(super) const LIMITS: Limits = Limits {
     flights: 4,
     slow: Duration::MAX,
     most: 4,
-    patience: Duration::from_secs(8),
+    queue_timeout: Duration::from_secs(8),
 };
 
 impl Work for Reading {

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::super::group::{Limits, Unanswered, Work};
 use super::super::{SharedWindow, SharedWindows, StoreError};
-use super::client::patience;
+use super::client::answer_timeout;
 use super::error::{Failure, is_out_of_space};
 use super::wire::{Compare, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse, path};
 use super::{Cluster, EtcdStore};
@@ -60,7 +60,7 @@ pub(super) const LIMITS: Limits = Limits {
     flights: 1,
     slow: Duration::MAX,
     most: 1,
-    patience: COUNT_TIMEOUT,
+    queue_timeout: COUNT_TIMEOUT,
 };
 
 impl Work for Counting {
@@ -198,7 +198,7 @@ impl Counting {
             let member = cluster.client.member();
             let answer = cluster
                 .client
-                .call::<_, TxnResponse>(member, path::TXN, &txn, patience(&txn))
+                .call::<_, TxnResponse>(member, path::TXN, &txn, answer_timeout(&txn))
                 .await;
             let answer = match answer {
                 Ok(answer) => answer,

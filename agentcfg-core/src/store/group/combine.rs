@@ -129,7 +129,7 @@ impl<W: Work> Shared<W> {
     fn form(&self) -> Option<Group<W::Lane, Waiting<W>>> {
         let now = Instant::now();
         self.lock().form(|waiting| {
-            if now - waiting.since > self.limits.patience {
+            if now - waiting.since > self.limits.queue_timeout {
                 waiting.refuse("the storage engine was busy for too long");
                 return None;
             }

@@ -24,7 +24,7 @@ pub(in crate::store) struct Limits {
     /// The greatest number of groups in flight, the slow ones included.
     pub(in crate::store) most: usize,
     /// How long a request waits before it is refused. It is checked when a group is formed.
-    pub(in crate::store) patience: Duration,
+    pub(in crate::store) queue_timeout: Duration,
 }
 
 /// A queue for each lane. The requests of one lane are in flight in at most one group, in the order of their arrival.

@@ -89,7 +89,7 @@ const LIMITS: Limits = Limits {
     flights: 2,
     slow: Duration::from_secs(1),
     most: 3,
-    patience: Duration::from_secs(5),
+    queue_timeout: Duration::from_secs(5),
 };
 
 impl Bench {
@@ -392,7 +392,7 @@ async fn a_batch_that_has_waited_too_long_is_refused() {
     let first = bench.submit(create(1, "a")).await;
     bench.group().await;
     let late = bench.submit(create(1, "b")).await;
-    tokio::time::advance(LIMITS.patience + Duration::from_millis(1)).await;
+    tokio::time::advance(LIMITS.queue_timeout + Duration::from_millis(1)).await;
     let fresh = bench.submit(create(1, "c")).await;
     bench.permit(2);
     assert!(first.await.unwrap().is_ok());

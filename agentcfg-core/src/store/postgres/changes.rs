@@ -12,7 +12,7 @@ use super::error::{ConnectError, is_lost};
 use super::options::describe;
 use super::read::{column, record};
 use super::run::{Param, Step};
-use super::table::Place;
+use super::table::Location;
 
 /// A row's transaction is a number of 32 bits, of which half are in the future of each. A position this far back could be
 /// taken for one in the future, long before that is so.
@@ -102,7 +102,7 @@ async fn read(
     kind: Kind,
     since: Option<Position>,
 ) -> Result<(Changes, Option<Snapshot>), StoreError> {
-    let Place { table, scope } = Place::of(partition, kind)?;
+    let Location { table, scope } = Location::of(partition, kind)?;
     let (name, s, i) = (engine.sql.name(table), table.scope_column, table.item_column);
     let mut params = vec![scope];
     let those = match since {

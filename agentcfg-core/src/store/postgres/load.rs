@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::super::{Key, PartitionKind, Record, StoreError, TransferError};
 use super::run::Param;
 use super::sql::Sql;
-use super::table::{Place, Table};
+use super::table::{Location, Table};
 
 /// The number of bytes after which the collected records are inserted.
 const FLUSH_BYTES: usize = 1 << 20;
@@ -31,7 +31,7 @@ struct Rows {
 impl Loader {
     pub(super) fn add(&mut self, key: &Key, record: &Record) -> Result<(), TransferError> {
         let damaged = |why: &str| TransferError::Damaged(format!("record {key:?} {why}"));
-        let place = Place::of_key(key)?;
+        let place = Location::of_key(key)?;
         let version = i64::try_from(record.version).map_err(|_| damaged("has a version that is too large"))?;
         let value = std::str::from_utf8(&record.value).map_err(|_| damaged("is not UTF-8 text"))?;
         let index = match self.tables.iter().position(|rows| rows.table == place.table) {

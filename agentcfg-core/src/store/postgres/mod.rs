@@ -193,7 +193,7 @@ impl fmt::Debug for PostgresStore {
 /// With a network between, two in flight at once keep the database busy; without, [one](Connections::is_near) does. More would be
 /// smaller groups, of which each costs it another statement. Slow ones wait for a lock, a disk or the network, so that others may
 /// start beside them.
-fn flights(pool_size: usize, patience: Duration) -> Limits {
+fn flights(pool_size: usize, queue_timeout: Duration) -> Limits {
     let most = (pool_size / 4).max(1);
     Limits {
         group: 1,
@@ -203,7 +203,7 @@ fn flights(pool_size: usize, patience: Duration) -> Limits {
         flights: most.min(2),
         slow: Duration::from_millis(20),
         most,
-        patience,
+        queue_timeout,
     }
 }
 

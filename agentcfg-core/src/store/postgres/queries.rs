@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::super::group::{Combiner, Limits, Unanswered, Work};
 use super::super::{Key, StoreError};
 use super::reads::{Found, SharedReads};
-use super::table::Place;
+use super::table::Location;
 use super::windows::{COUNT_TIMEOUT, Counted, Hit, SharedCount};
 use super::{Engine, flights};
 
@@ -22,14 +22,14 @@ pub(super) struct Queries {
 }
 
 impl Queries {
-    pub(super) fn new(engine: Arc<Engine>, pool_size: usize, patience: Duration) -> Self {
+    pub(super) fn new(engine: Arc<Engine>, pool_size: usize, queue_timeout: Duration) -> Self {
         let limits = Limits {
             group: 256,
             // A read counts with the number of its keys.
             bytes: 768,
             lane: 1,
             queue: 32_768,
-            ..flights(pool_size, patience)
+            ..flights(pool_size, queue_timeout)
         };
         Self {
             combiner: Combiner::new(Grouped(engine), limits),
@@ -40,7 +40,7 @@ impl Queries {
     /// Reads records by their keys, in one snapshot that is not older than this call.
     pub(super) async fn get(&self, keys: &[Key]) -> Found {
         for key in keys {
-            Place::of_key(key)?;
+            Location::of_key(key)?;
         }
         if keys.is_empty() {
             return Ok(Vec::new());

@@ -9,7 +9,7 @@ use super::super::{Direction, Key, PartitionKind, Record, Scan, Scanned, StoreEr
 use super::pool::Connections;
 use super::run::{Param, Step};
 use super::sql::Sql;
-use super::table::{Place, Table};
+use super::table::{Location, Table};
 
 /// Up to this many keys, each key has its own part of the statement. More keys are passed as arrays,
 /// which bounds the number of distinct prepared statements. The limit in the inner query keeps it a search for one key,
@@ -71,7 +71,7 @@ impl Lookup {
 
 /// Runs a scan.
 pub(super) async fn scan(connections: &Connections, sql: &Sql, scan: &Scan) -> Result<Scanned, StoreError> {
-    let home = Place::of(&scan.partition, scan.kind)?;
+    let home = Location::of(&scan.partition, scan.kind)?;
     let mut select = Select::default();
     select.range(sql, &home, scan);
     select.keys(sql, &scan.with)?;
@@ -124,7 +124,7 @@ impl Select {
         let _ = self.text.write_fmt(text);
     }
 
-    fn range(&mut self, sql: &Sql, home: &Place, scan: &Scan) {
+    fn range(&mut self, sql: &Sql, home: &Location, scan: &Scan) {
         let (name, s, i) = (sql.name(home.table), home.table.scope_column, home.table.item_column);
         let scope = self.param(home.scope.clone());
         let (order, than) = match scan.direction {
@@ -150,7 +150,7 @@ impl Select {
             return self.key_arrays(sql, keys);
         }
         for (slot, key) in keys.iter().enumerate() {
-            let place = Place::of_key(key)?;
+            let place = Location::of_key(key)?;
             let (name, s, i) = (sql.name(place.table), place.table.scope_column, place.table.item_column);
             let scope = self.param(place.scope);
             let item = self.param(Param::Text(key.item().to_owned()));
@@ -165,7 +165,7 @@ impl Select {
     fn key_arrays(&mut self, sql: &Sql, keys: &[Key]) -> Result<(), StoreError> {
         let mut groups: Vec<Group> = Vec::new();
         for (slot, key) in keys.iter().enumerate() {
-            let place = Place::of_key(key)?;
+            let place = Location::of_key(key)?;
             let known = groups.iter_mut().position(|group| group.table == place.table);
             let index = known.unwrap_or_else(|| {
                 groups.push(Group::new(place.table));
@@ -216,7 +216,7 @@ impl Group {
         match scope {
             Param::Uuid(id) => self.uuids.push(id),
             Param::Text(name) => self.names.push(name),
-            // `Place` makes no other scope.
+            // `Location` makes no other scope.
             _ => return,
         }
         self.items.push(item.to_owned());

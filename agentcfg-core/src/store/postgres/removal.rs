@@ -7,7 +7,7 @@ use super::pool::Connections;
 use super::read::column;
 use super::run::{Param, Step};
 use super::sql::Sql;
-use super::table::{Place, TABLES, Table};
+use super::table::{Location, TABLES, Table};
 use crate::model::WorkspaceId;
 
 /// The greatest number of rows that one statement deletes.
@@ -33,7 +33,7 @@ pub(super) async fn end(
     for table in TABLES.iter().filter(inside) {
         delete(connections, sql, table, &format!("{} = $1", table.scope_column), id).await?;
     }
-    let place = Place::of_key(marker)?;
+    let place = Location::of_key(marker)?;
     let text = format!(
         "DELETE FROM {} WHERE {} = $1 AND {} = $2",
         sql.name(place.table),

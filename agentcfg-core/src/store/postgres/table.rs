@@ -68,12 +68,12 @@ pub(super) const TABLES: &[Table] = &[
 
 /// The table and the scope of the records of one kind in one partition.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) table: &'static Table,
     pub(super) scope: Param,
 }
 
-impl Place {
+impl Location {
     pub(super) fn of(partition: &Partition, kind: Kind) -> Result<Self, StoreError> {
         let table = Table::of(partition, kind)?;
         let scope = match partition {
@@ -121,7 +121,7 @@ mod tests {
         for kind in Kind::ALL {
             assert_eq!(TABLES.iter().filter(|table| table.kind == kind).count(), 1);
             for partition in &partitions {
-                match Place::of(partition, kind) {
+                match Location::of(partition, kind) {
                     Ok(place) => {
                         assert_eq!(partition.kind(), kind.partition_kind());
                         assert_eq!(place.table.kind, kind);

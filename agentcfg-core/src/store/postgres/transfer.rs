@@ -10,7 +10,7 @@ use super::super::{Key, Partition, PartitionKind, StoreError, TransferError, Tra
 use super::load::Loader;
 use super::options::describe;
 use super::read::column;
-use super::table::{Place, TABLES, Table};
+use super::table::{Location, TABLES, Table};
 use super::{PostgresStore, Sql};
 use crate::model::WorkspaceId;
 
@@ -127,7 +127,7 @@ impl PostgresStore {
 impl PostgresStore {
     /// Removes the epoch of a database that held nothing else. What arrives in it begins another one.
     async fn forget_epoch(&self, transaction: &Transaction<'_>) -> Result<(), TransferError> {
-        let (key, place) = (Key::epoch(), Place::of_key(&Key::epoch())?);
+        let (key, place) = (Key::epoch(), Location::of_key(&Key::epoch())?);
         let delete = &self.engine.sql.on(place.table).delete;
         transaction.execute(delete, &[place.scope.value(), &key.item()]).await?;
         Ok(())

@@ -15,8 +15,8 @@ use super::RedbOptions;
 use super::blocks::Blocks;
 use super::error::OpenError;
 use super::open::{Draft, builder, fault_while_creating, verify_format_untouched};
+use super::opened_file::OpenedFile;
 use super::overlay::Overlay;
-use super::place::Place;
 use super::schema::{RECORDS, begin_write, initialise, into_open_error, read_sequence, verify_format};
 
 /// Converts the file at `path` to the form with block checksums. It keeps its permissions and its owner.
@@ -28,11 +28,11 @@ pub(super) fn convert(path: &Path, options: &RedbOptions) -> Result<(), OpenErro
     let path = &path.canonicalize()?;
     verify_format_untouched(options, FileBackend::new(File::open(path)?)?)?;
     let file = OpenOptions::new().read(true).write(true).open(path)?;
-    let place = Place::of(path, &file)?;
+    let opened = OpenedFile::of(path, &file)?;
     let metadata = file.metadata()?;
     let mut old = builder(options).create_with_backend(Overlay::new(FileBackend::new(file)?))?;
     // Until this process got the lock, another one may have converted the file and committed to the new one.
-    if place.lost(0).is_some() {
+    if opened.lost(0).is_some() {
         return Err(OpenError::Held);
     }
     verify_format(&old)?;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use redb::backends::FileBackend;
 
 use super::blocks::{Blocks, Damage, WeakBlocks};
-use super::place::{self, Place};
+use super::opened_file::{self, OpenedFile};
 
 /// The free bytes that the disk must have for any commit. A commit of a few records writes some tens of pages.
 pub(super) const RESERVE: u64 = 256 << 10;
@@ -27,7 +27,7 @@ pub(super) struct Health {
     damaged: Mutex<BTreeSet<u64>>,
     /// The file as it was opened last.
     blocks: Mutex<Option<WeakBlocks<FileBackend>>>,
-    place: Mutex<Option<Place>>,
+    file: Mutex<Option<OpenedFile>>,
     room: Mutex<Room>,
     hold: Mutex<Option<Hold>>,
     is_full: AtomicBool,
@@ -57,11 +57,11 @@ struct Hold {
 
 impl Health {
     /// Sets the file that was just opened.
-    pub(super) fn watch(&self, blocks: &Blocks<FileBackend>, place: Place) {
+    pub(super) fn watch(&self, blocks: &Blocks<FileBackend>, file: OpenedFile) {
         *lock(&self.blocks) = Some(blocks.downgrade());
-        let path = place.path().to_owned();
-        self.measure(move || place::free_bytes(&path));
-        *lock(&self.place) = Some(place);
+        let path = file.path().to_owned();
+        self.measure(move || opened_file::free_bytes(&path));
+        *lock(&self.file) = Some(file);
     }
 
     /// Sets how the free bytes of the disk are measured.
@@ -73,7 +73,7 @@ impl Health {
     pub(super) fn lost(&self) -> Option<String> {
         // While the file is closed, no length is expected.
         let len = self.blocks().and_then(|blocks| blocks.disk_len()).unwrap_or(0);
-        lock(&self.place).as_ref().and_then(|place| place.lost(len))
+        lock(&self.file).as_ref().and_then(|file| file.lost(len))
     }
 
     /// Why a commit of this many bytes would fail or be lost; `None` if nothing is known that would make it fail.

@@ -14,7 +14,7 @@ use super::blocks::{Blocks, Form, damage_of};
 use super::convert::convert;
 use super::error::{Fault, OpenError, catch_panic};
 use super::health::Health;
-use super::place::Place;
+use super::opened_file::OpenedFile;
 use super::schema::{begin_write, initialise, verify_format};
 use super::state::Opened;
 
@@ -40,15 +40,15 @@ pub(super) fn file_opener(path: &Path, options: &RedbOptions, health: Arc<Health
         refuse_empty(&path)?;
         panic_as_damage(|| {
             verify_format_untouched(&options, Blocks::new(FileBackend::new(File::open(&path)?)?))?;
-            let mut place = None;
+            let mut opened = None;
             let (database, blocks) = open_verified(&options, &health, || {
                 let file = OpenOptions::new().read(true).write(true).open(&path)?;
-                place = Some(Place::of(&path, &file)?);
+                opened = Some(OpenedFile::of(&path, &file)?);
                 Ok(FileBackend::new(file)?)
             })?;
             verify_format(&database)?;
-            if let Some(place) = place {
-                health.watch(&blocks, place);
+            if let Some(file) = opened {
+                health.watch(&blocks, file);
             }
             Ok(Opened {
                 database,
@@ -125,14 +125,14 @@ pub(super) fn refuse_empty(path: &Path) -> Result<(), OpenError> {
 /// A temporary file beside its target path. [`Draft::publish`] moves it there atomically.
 pub(super) struct Draft {
     draft: PathBuf,
-    place: PathBuf,
+    target: PathBuf,
 }
 
 impl Draft {
     /// Creates the file with access for its owner only.
-    pub(super) fn create(place: &Path) -> io::Result<(Self, File)> {
+    pub(super) fn create(target: &Path) -> io::Result<(Self, File)> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let Some(name) = place.file_name() else {
+        let Some(name) = target.file_name() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path has no file name"));
         };
         let mut options = OpenOptions::new();
@@ -147,13 +147,13 @@ impl Draft {
                 std::process::id(),
                 COUNT.fetch_add(1, Ordering::Relaxed)
             ));
-            let draft = place.with_file_name(draft);
+            let draft = target.with_file_name(draft);
             match options.open(&draft) {
                 Ok(file) => {
                     return Ok((
                         Self {
                             draft,
-                            place: place.to_owned(),
+                            target: target.to_owned(),
                         },
                         file,
                     ));
@@ -171,26 +171,26 @@ impl Draft {
         OpenOptions::new().write(true).open(&self.draft)?.sync_all()?;
         // A hard link never replaces an existing file, a rename does. So the rename is the fallback
         // for file systems without hard links.
-        match std::fs::hard_link(&self.draft, &self.place) {
+        match std::fs::hard_link(&self.draft, &self.target) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
-            Err(_) if self.place.try_exists()? => return Err(io::ErrorKind::AlreadyExists.into()),
-            Err(_) => std::fs::rename(&self.draft, &self.place)?,
+            Err(_) if self.target.try_exists()? => return Err(io::ErrorKind::AlreadyExists.into()),
+            Err(_) => std::fs::rename(&self.draft, &self.target)?,
             Ok(()) => std::fs::remove_file(&self.draft)?,
         }
-        sync_directory(&self.place)
+        sync_directory(&self.target)
     }
 
     /// Syncs the file and replaces the file at its target path atomically.
     pub(super) fn replace(self) -> io::Result<()> {
         OpenOptions::new().write(true).open(&self.draft)?.sync_all()?;
-        std::fs::rename(&self.draft, &self.place)?;
-        sync_directory(&self.place)
+        std::fs::rename(&self.draft, &self.target)?;
+        sync_directory(&self.target)
     }
 
     /// Removes the drafts for this target that killed processes left behind. The caller must hold the lock of the file at the
     /// target path, so that no other process has a draft for it.
-    pub(super) fn clear(place: &Path) -> io::Result<()> {
-        let (Some(name), Some(parent)) = (place.file_name().and_then(|name| name.to_str()), place.parent()) else {
+    pub(super) fn clear(target: &Path) -> io::Result<()> {
+        let (Some(name), Some(parent)) = (target.file_name().and_then(|name| name.to_str()), target.parent()) else {
             return Ok(());
         };
         let parent = if parent.as_os_str().is_empty() {

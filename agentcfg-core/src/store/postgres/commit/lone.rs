@@ -9,7 +9,7 @@ use super::super::super::{Batch, Check, CommitError, Key, StoreError, Write};
 use super::super::read;
 use super::super::run::{Param, Step};
 use super::super::sql::{MAX, Sql};
-use super::super::table::Place;
+use super::super::table::Location;
 use super::{first_version, order};
 
 /// A step, and the index of the write whose number it returns.
@@ -73,7 +73,7 @@ fn without_write(step: Step<'_>) -> Compiled<'_> {
 }
 
 fn check_step<'a>(sql: &'a Sql, base: u64, check: &Check) -> Result<Step<'a>, CommitError> {
-    let place = Place::of_key(check.key())?;
+    let place = Location::of_key(check.key())?;
     let statements = sql.on(place.table);
     let (sql, number) = match check {
         Check::Absent(key) => (&statements.check_absent, version(first_version(base, key) - 1)?),
@@ -86,7 +86,7 @@ fn check_step<'a>(sql: &'a Sql, base: u64, check: &Check) -> Result<Step<'a>, Co
 fn write_step<'a>(sql: &'a Sql, base: u64, write: &Write, check: Option<&Check>) -> Result<Step<'a>, CommitError> {
     let locked = write.key();
     let first = version(first_version(base, &locked))?;
-    let place = Place::of_key(&locked)?;
+    let place = Location::of_key(&locked)?;
     let statements = sql.on(place.table);
     let key = |key: &Key| vec![place.scope.clone(), Param::Text(key.item().to_owned())];
     let (sql, params) = match (write, check) {

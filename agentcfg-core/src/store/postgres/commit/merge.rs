@@ -12,8 +12,8 @@ use tokio_postgres::Row as Answer;
 use super::super::super::{Batch, Check, CommitError, Committed, Key, Partition, PartitionKind, StoreError, Write};
 use super::super::run::{Param, Step};
 use super::super::sql::Sql;
-use super::super::table::{Place, Table};
-use super::told::{Addend, Range, Source, Tells};
+use super::super::table::{Location, Table};
+use super::numbers::{Addend, Decoder, Range, Source};
 use super::{Order, first_version, order};
 
 /// What a transaction does with one key.
@@ -114,17 +114,17 @@ pub(super) struct Merge<'a> {
     pub(super) alone: Vec<usize>,
 }
 
-/// The statements of a transaction, and what the answer of each tells.
+/// The statements of a transaction, and how the answer of each is read.
 #[derive(Default)]
 pub(super) struct Merged<'a> {
     pub(super) steps: Vec<Step<'a>>,
-    tells: Vec<Tells>,
+    decoders: Vec<Decoder>,
 }
 
 impl<'a> Merged<'a> {
-    fn push(&mut self, sql: &'a str, params: Vec<Param>, tells: Tells) {
+    fn push(&mut self, sql: &'a str, params: Vec<Param>, decoder: Decoder) {
         self.steps.push(Step { sql, params });
-        self.tells.push(tells);
+        self.decoders.push(decoder);
     }
 }
 
@@ -217,19 +217,19 @@ impl<'a> Merge<'a> {
                 _ => None,
             };
             let named = rows.iter().zip(keys.names());
-            Tells::Numbers(
+            Decoder::Numbers(
                 named
                     .filter_map(|((_, row), name)| Some((name, source(row)?)))
                     .collect(),
             )
         };
-        let mut push = |sql: &'s str, more: Vec<Param>, tells: Tells| {
+        let mut push = |sql: &'s str, more: Vec<Param>, decoder: Decoder| {
             let mut params = vec![keys.scopes.clone(), Param::Texts(keys.items.clone())];
             params.extend(more);
-            statements.push(sql, params, tells);
+            statements.push(sql, params, decoder);
         };
         match row {
-            Row::Checked(_) => push(&many.check_version, vec![versions()], Tells::Nothing),
+            Row::Checked(_) => push(&many.check_version, vec![versions()], Decoder::Nothing),
             Row::Absent | Row::Deleted(_) => {
                 for (key, row) in rows {
                     single(sql, base, (key, row), statements)?;
@@ -238,7 +238,7 @@ impl<'a> Merge<'a> {
             Row::Put(_, _, Requires::Absence) => push(&many.put_absent, vec![first_versions()?, values()], sources()),
             Row::Put(_, _, requires) => {
                 if let Requires::Version(_) = requires {
-                    push(&many.lock_version, vec![versions()], Tells::Nothing);
+                    push(&many.lock_version, vec![versions()], Decoder::Nothing);
                 }
                 push(&many.put, vec![first_versions()?, values()], sources());
             }
@@ -263,7 +263,7 @@ impl<'a> Merge<'a> {
                 ];
                 let addends = rows.iter().zip(keys.names());
                 let sums = addends.map(|((_, row), name)| (name, row.addends().to_vec())).collect();
-                push(&many.add, params, Tells::Sums(sums));
+                push(&many.add, params, Decoder::Sums(sums));
             }
             Row::Appended(_) => append(sql, base, rows, statements)?,
         }
@@ -293,10 +293,13 @@ impl<'a> Merge<'a> {
             .iter()
             .map(|index| (*index, batches[*index].writes.iter().map(before).collect()))
             .collect();
-        for (tells, answer) in statements.tells.iter().zip(answers) {
+        for (decoder, answer) in statements.decoders.iter().zip(answers) {
             // A number that cannot be read is missing below.
-            let told = answer.first().and_then(|row| tells.read(row).ok()).unwrap_or_default();
-            for ((batch, write), number) in told {
+            let decoded = answer
+                .first()
+                .and_then(|row| decoder.decode(row).ok())
+                .unwrap_or_default();
+            for ((batch, write), number) in decoded {
                 if let Some(place) = numbers.get_mut(&batch).and_then(|numbers| numbers.get_mut(write)) {
                     *place = Some(number);
                 }
@@ -381,7 +384,7 @@ impl Keys {
     fn of<'k>(table: &Table, keys: impl Iterator<Item = &'k Key>) -> Result<Self, StoreError> {
         let (mut uuids, mut names, mut items) = (Vec::new(), Vec::new(), Vec::new());
         for key in keys {
-            match Place::of_key(key)?.scope {
+            match Location::of_key(key)?.scope {
                 Param::Uuid(id) => uuids.push(id),
                 Param::Text(name) => names.push(name),
                 other => return Err(StoreError::Misuse(format!("{key:?} has no place: {other:?}"))),
@@ -412,13 +415,13 @@ fn scopes(array: &Param) -> Vec<Param> {
 
 /// The statement of additions that lower a counter.
 fn subtract<'s>(sql: &'s Sql, key: &Key, addends: &[Addend], statements: &mut Merged<'s>) -> Result<(), StoreError> {
-    let place = Place::of_key(key)?;
+    let place = Location::of_key(key)?;
     let (range, item) = (Range::of(addends), key.item().to_owned());
     let numbers = [range.sum, range.least, range.greatest].map(|number| Param::Text(number.to_string()));
     let mut params = vec![place.scope.clone(), Param::Text(item.clone())];
     params.extend(numbers);
-    let tells = Tells::Sums(HashMap::from([((place.scope, item), addends.to_vec())]));
-    statements.push(&sql.on(place.table).many.subtract, params, tells);
+    let decoder = Decoder::Sums(HashMap::from([((place.scope, item), addends.to_vec())]));
+    statements.push(&sql.on(place.table).many.subtract, params, decoder);
     Ok(())
 }
 
@@ -429,7 +432,7 @@ fn single<'s>(
     (key, row): (&Key, &Row<'_>),
     statements: &mut Merged<'s>,
 ) -> Result<(), StoreError> {
-    let place = Place::of_key(key)?;
+    let place = Location::of_key(key)?;
     let on = sql.on(place.table);
     let (sql, version) = match row {
         Row::Absent => (&on.check_absent, Some(number(first_version(base, key) - 1)?)),
@@ -438,7 +441,7 @@ fn single<'s>(
     };
     let mut params = vec![place.scope, Param::Text(key.item().to_owned())];
     params.extend(version.map(Param::Number));
-    statements.push(sql, params, Tells::Nothing);
+    statements.push(sql, params, Decoder::Nothing);
     Ok(())
 }
 
@@ -452,7 +455,7 @@ fn append<'s>(
     let (mut of, mut backs, mut versions, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut heads = HashMap::new();
     for (key, row) in rows {
-        let Param::Uuid(log) = Place::of_key(key)?.scope else {
+        let Param::Uuid(log) = Location::of_key(key)?.scope else {
             return Err(StoreError::Misuse(format!("{key:?} is the head of no log")));
         };
         let (first, entries) = (number(first_version(base, key))?, row.entries());
@@ -476,7 +479,7 @@ fn append<'s>(
         Param::Numbers(versions),
         Param::Texts(values),
     ];
-    statements.push(&sql.append_many, params, Tells::Heads(heads));
+    statements.push(&sql.append_many, params, Decoder::Heads(heads));
     Ok(())
 }
 

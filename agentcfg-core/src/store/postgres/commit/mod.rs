@@ -3,8 +3,8 @@
 mod contention;
 mod lone;
 mod merge;
+mod numbers;
 mod state;
-mod told;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,13 +30,13 @@ use crate::model::WorkspaceId;
 const ATTEMPTS: u32 = 12;
 
 /// The limits of groups on a pool of this size.
-pub(super) fn limits(pool_size: usize, patience: Duration) -> Limits {
+pub(super) fn limits(pool_size: usize, queue_timeout: Duration) -> Limits {
     Limits {
         group: 64,
         bytes: 1 << 20,
         lane: 1024,
         queue: 4096,
-        ..flights(pool_size, patience)
+        ..flights(pool_size, queue_timeout)
     }
 }
 

@@ -18,7 +18,7 @@ use super::memory::Memory;
 use super::*;
 
 /// How long all calls of one case may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CASE_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 struct Figures {
@@ -201,7 +201,7 @@ fn a_planted_block_is_found_and_neither_aborts_nor_hangs() {
             }
             let _ = sender.send(now);
         });
-        match receiver.recv_timeout(PATIENCE) {
+        match receiver.recv_timeout(CASE_TIMEOUT) {
             Ok(now) => figures = now,
             Err(mpsc::RecvTimeoutError::Timeout) => panic!("case {case} hangs"),
             Err(mpsc::RecvTimeoutError::Disconnected) => {

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 /// The identity of an open file, and the path where it was opened.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct OpenedFile {
     path: PathBuf,
     identity: Identity,
 }
 
-impl Place {
+impl OpenedFile {
     /// Records which file was opened at a path.
     pub(super) fn of(path: &Path, file: &File) -> io::Result<Self> {
         Ok(Self {

@@ -1,5 +1,5 @@
-//! The numbers of the writes of merged batches: which additions a counter takes together, and what the answers of the statements
-//! tell.
+//! The numbers of the writes of merged batches: which additions a counter takes together, and to which writes the numbers in the
+//! answers of the statements belong.
 
 use std::collections::HashMap;
 
@@ -46,8 +46,8 @@ impl Range {
     }
 }
 
-/// What the answer of a statement tells.
-pub(super) enum Tells {
+/// How the answer of a statement is read: which writes its numbers belong to.
+pub(super) enum Decoder {
     Nothing,
     /// The numbers of the writes of these keys.
     Numbers(HashMap<(Param, String), Source>),
@@ -57,9 +57,9 @@ pub(super) enum Tells {
     Heads(HashMap<Param, Vec<Source>>),
 }
 
-impl Tells {
+impl Decoder {
     /// The numbers in an answer.
-    pub(super) fn read(&self, row: &Answer) -> Result<Vec<(Source, u64)>, StoreError> {
+    pub(super) fn decode(&self, row: &Answer) -> Result<Vec<(Source, u64)>, StoreError> {
         let parse = |text: &String| {
             text.parse::<u64>()
                 .map_err(|_| StoreError::Corrupt(format!("a write returned {text:?} instead of a number")))
@@ -68,14 +68,14 @@ impl Tells {
             let items: Vec<String> = column(row, 1)?;
             Ok(answered_scopes(row)?.into_iter().zip(items).collect())
         };
-        let mut told = Vec::new();
+        let mut decoded = Vec::new();
         match self {
             Self::Nothing => {}
             Self::Numbers(sources) => {
                 let numbers: Vec<String> = column(row, 2)?;
                 for (name, number) in names()?.iter().zip(&numbers) {
                     if let Some(source) = sources.get(name) {
-                        told.push((*source, parse(number)?));
+                        decoded.push((*source, parse(number)?));
                     }
                 }
             }
@@ -85,7 +85,7 @@ impl Tells {
                     // Backwards: each addition gave the number before the ones behind it.
                     let mut sum = i128::from(parse(number)?);
                     for addend in addends.get(name).into_iter().flatten().rev() {
-                        told.push((addend.source, u64::try_from(sum).unwrap_or(u64::MAX)));
+                        decoded.push((addend.source, u64::try_from(sum).unwrap_or(u64::MAX)));
                         sum -= i128::from(addend.delta);
                     }
                 }
@@ -95,11 +95,11 @@ impl Tells {
                 for (scope, number) in answered_scopes(row)?.iter().zip(&numbers) {
                     let last = parse(number)?;
                     let entries = sources.get(scope).into_iter().flatten().rev();
-                    told.extend(entries.zip(0..).map(|(source, back)| (*source, last - back)));
+                    decoded.extend(entries.zip(0..).map(|(source, back)| (*source, last - back)));
                 }
             }
         }
-        Ok(told)
+        Ok(decoded)
     }
 }
 
