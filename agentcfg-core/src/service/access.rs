@@ -6,7 +6,7 @@ use super::AgentCfg;
 use super::entry::{ApiKeyCaller, Caller, KeyFacts, Kind, Prefetch, lacks, lacks_scope, unauthorized};
 use super::records::{self, Encoded, Entries, Membership, Stored, StoredApiKey, Transaction, WorkspacePlan};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Actor, Member, Message, Permission, PermissionSet, Role, Scope, UserId, WorkspaceId};
+use crate::model::{Actor, Member, Message, Permission, PermissionSet, Role, Scope, Timestamp, UserId, WorkspaceId};
 use crate::store::Check;
 use crate::token;
 
@@ -27,7 +27,12 @@ pub(super) struct Access {
 /// The basis of an authorisation: the record that was decided on.
 enum Basis {
     /// An API key's record, at this version.
-    ApiKey { id: token::Id, version: u64, scope: Scope },
+    ApiKey {
+        id: token::Id,
+        version: u64,
+        scope: Scope,
+        expires_at: Option<Timestamp>,
+    },
     /// A user's membership, at this version.
     Member { user_id: UserId, version: u64 },
     /// An operation that needs no membership, and its actor. Boxed, since it is rare and an access is moved often.
@@ -61,6 +66,7 @@ impl Access {
                 id,
                 version: facts.version,
                 scope: facts.scope,
+                expires_at: facts.expires_at(),
             },
             acting_as: None,
             role: None,
@@ -97,6 +103,14 @@ impl Access {
     /// The workspace's plan as it was read on entry, once.
     pub(super) fn take_plan(&self) -> Option<Encoded<WorkspacePlan>> {
         self.prefetch.as_ref()?.take_plan()
+    }
+
+    /// When the API key expires that this access is based on, if it does.
+    pub(super) fn key_expires_at(&self) -> Option<Timestamp> {
+        match &self.basis {
+            Basis::ApiKey { expires_at, .. } => *expires_at,
+            Basis::Member { .. } | Basis::Other(_) => None,
+        }
     }
 
     /// Why the caller makes a change, for the audit log.

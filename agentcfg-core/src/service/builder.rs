@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::{Arc, RwLock};
 
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, watch};
 
 use super::entry::{Counting, KeyTable, LastUses, Plaintexts};
 use super::feed::{Boards, Heads};
@@ -252,6 +252,7 @@ impl Builder {
                 cache: Cache::new(self.list_cache_bytes),
                 epoch: OnceCell::new(),
                 heads: Heads::default(),
+                closed_sessions: watch::Sender::default(),
                 boards: Boards::default(),
                 remote_store: self.remote_store,
                 removing: tokio::sync::Mutex::default(),

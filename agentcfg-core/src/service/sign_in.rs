@@ -391,7 +391,9 @@ impl AgentCfg {
             ));
         };
         let transaction = Transaction::default().delete(records::browser_session(hash));
-        self.commit(transaction).await.map(drop)
+        self.commit(transaction).await?;
+        self.inner.closed_sessions.send_replace(());
+        Ok(())
     }
 
     /// Removes browser sessions and login codes that have ended. A server calls this now and then.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use hyper::Response;
 use hyper::header::{self, HeaderMap, HeaderValue};
 
-use super::framing::Fault;
+use super::framing::{Fault, Framing};
 use crate::http::Body;
 use crate::http::errors::Failure;
 use crate::http::request::{REQUEST_ID, RequestIds, sent_id};
@@ -41,17 +41,17 @@ fn bad_request(message: &'static str, headers: &HeaderMap) -> Response<Body> {
 }
 
 /// The response that replaces a refusal by hyper, which has no body; `None` if `start` is not the start of one.
-/// `line_seen` says whether the request line was complete, and `fault` what the framing breaks, if that is known.
+/// `line_seen` says whether the request line was complete, and `framing` what it breaks, if that is known.
 ///
 /// Call it only while no request was passed to the service: then the status identifies the refusal.
-pub(super) fn replacement_for(start: &[u8], line_seen: bool, fault: Option<Fault>) -> Option<Bytes> {
+pub(super) fn replacement_for(start: &[u8], line_seen: bool, framing: &Framing) -> Option<Bytes> {
     let status = start
         .strip_prefix(b"HTTP/1.1 ")
         .or_else(|| start.strip_prefix(b"HTTP/1.0 "))?
         .get(..3)?;
     let too_long = || Failure::uri_too_long("request line must be at most 8192 bytes");
     let failure = match status {
-        b"400" => Failure::bad_request(fault.map_or("request is not valid HTTP/1.1", Fault::message)),
+        b"400" => Failure::bad_request(framing.fault().map_or("request is not valid HTTP/1.1", Fault::message)),
         b"414" => too_long(),
         // hyper's buffer is full, and the request line alone filled it.
         b"431" if !line_seen => too_long(),
@@ -60,7 +60,7 @@ pub(super) fn replacement_for(start: &[u8], line_seen: bool, fault: Option<Fault
     };
     let Failure { status, message, .. } = failure;
     let body = format!(r#"{{"error":"{message}"}}"#);
-    let id = RequestIds::new().next();
+    let id = framing.sent_id().unwrap_or_else(|| RequestIds::new().next());
     let id = id.to_str().unwrap_or_default();
     tracing::info!(status = status.as_u16(), request_id = %id, "refused a malformed request");
     let reason = status.canonical_reason().unwrap_or_default();
@@ -86,7 +86,11 @@ mod tests {
             "HTTP/2 400",
             "garbage",
         ] {
-            assert_eq!(replacement_for(other.as_bytes(), true, None), None, "{other}");
+            assert_eq!(
+                replacement_for(other.as_bytes(), true, &Framing::default()),
+                None,
+                "{other}"
+            );
         }
         let cases = [
             ("400 Bad Request", true, "400"),
@@ -95,7 +99,7 @@ mod tests {
             ("414 x", true, "414"),
         ];
         for (line, seen, status) in cases {
-            let answer = replacement_for(format!("HTTP/1.1 {line}\r\n").as_bytes(), seen, None).unwrap();
+            let answer = replacement_for(format!("HTTP/1.1 {line}\r\n").as_bytes(), seen, &Framing::default()).unwrap();
             assert!(
                 answer.starts_with(format!("HTTP/1.1 {status} ").as_bytes()),
                 "{answer:?}"

@@ -262,7 +262,7 @@ impl<T: Peer> Socket<T> {
     /// Whether a write that starts with `start` is a refusal by hyper, which is then replaced.
     fn intercept(&mut self, start: &[u8]) -> bool {
         if self.replacement.is_none() && self.exchange.phase() == Phase::AwaitingRequest {
-            self.replacement = answers::replacement_for(start, self.head == Head::Fields, self.framing.fault());
+            self.replacement = answers::replacement_for(start, self.head == Head::Fields, &self.framing);
         }
         self.replacement.is_some()
     }

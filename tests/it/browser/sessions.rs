@@ -1,5 +1,7 @@
 //! Cookies in place of session tokens.
 
+use std::time::{Duration, Instant};
+
 use agentcfg_tests::harness::{Server, Studio};
 use serde_json::json;
 
@@ -100,6 +102,9 @@ fn signing_out_ends_the_session_at_once() {
     let studio = Studio::open();
     let server = studio.server;
     let (cookie, other) = (sign_in(server, &studio.owner), sign_in(server, &studio.owner));
+    let changes = server.get(format!("/api/changes?workspace_id={}&after=now", studio.id));
+    let mut events = changes.header("Cookie", &cookie).follow();
+    let begun = Instant::now();
     let out = server.delete("/api/sessions").header("Cookie", &cookie);
     let out = out.header(SAME_ORIGIN.0, SAME_ORIGIN.1);
     let answer = out.send().expect(204);
@@ -107,6 +112,8 @@ fn signing_out_ends_the_session_at_once() {
     assert!(removed.contains("=; ") && removed.contains("Max-Age=0"), "{removed}");
     server.get("/api/whoami").header("Cookie", &cookie).send().expect(401);
     out.send().expect(401);
+    assert_eq!(events.last().name, "end");
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
     server.get("/api/whoami").header("Cookie", other).send().expect(200);
     server.get("/api/whoami").bearer(&studio.owner).send().expect(200);
 }

@@ -27,6 +27,22 @@ fn each_request_of_the_corpus_gets_its_answer() {
 }
 
 #[test]
+fn a_refusal_has_the_identifier_of_its_request() {
+    let studio = Studio::open();
+    for fields in [
+        "X-Request-Id: mine\r\n",
+        "Host: a\r\nHost: a\r\nX-Request-Id: mine\r\n",
+        "Host: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\nX-Request-Id: mine\r\n",
+    ] {
+        let mut wire = Wire::connect(studio.server.address());
+        let request = format!("GET /healthz HTTP/1.1\r\n{fields}\r\n");
+        let answer = wire.send(request).finish().receive("GET").unwrap();
+        assert_eq!(answer.status, 400, "{fields:?}: {answer:?}");
+        assert_eq!(answer.need("x-request-id"), "mine", "{fields:?}");
+    }
+}
+
+#[test]
 fn a_header_section_that_never_ends_is_cut_by_bytes() {
     let studio = Studio::open();
     for (start, endless, status) in [

@@ -117,6 +117,20 @@ fn a_stream_ends_when_the_token_or_the_key_expires() {
 }
 
 #[test]
+fn a_stream_ends_with_the_overlap_of_a_rotation() {
+    let studio = Studio::open();
+    let key = studio.key("read");
+    let mut events = follow(&studio, &key.key, "after=now");
+    let begun = Instant::now();
+    let rotate = studio.server.post(format!("/api/api-keys/rotate?key_id={}", key.id));
+    let body = json!({"overlap_seconds": 1});
+    rotate.bearer(&studio.owner).json(&body).send().expect(201);
+    let last = events.last();
+    assert_eq!(last.data, json!({"error": "invalid credentials"}), "{last:?}");
+    assert!((SECOND..4 * SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+}
+
+#[test]
 fn statuses_come_with_a_stream_that_asks_for_them() {
     let server = Server::builder()
         .set("status_ttl", "2")

@@ -189,6 +189,11 @@ impl Caller {
         }
     }
 
+    /// Whether the caller came with the cookie of a browser session.
+    pub(in crate::service) fn has_browser_session(&self) -> bool {
+        matches!(&self.kind, Kind::User { session, .. } if session.browser.is_some())
+    }
+
     /// The actor of this caller's changes, for the audit log.
     ///
     /// ```

@@ -10,7 +10,7 @@ use super::super::entry::{Kind as CallerKind, unauthorized};
 use super::super::records::{self, Encoded, Entries, StoredEntry};
 use super::super::{AgentCfg, Caller};
 use crate::error::{Error, ErrorKind};
-use crate::model::{After, ChangeEvent, Cursor, CursorError, Permission, PermissionSet, WorkspaceId};
+use crate::model::{After, ChangeEvent, Cursor, CursorError, Permission, PermissionSet, Timestamp, WorkspaceId};
 use crate::store::Kind;
 use crate::validate::Faults;
 
@@ -52,6 +52,8 @@ pub struct ChangePage {
 pub(super) struct Read {
     pub(super) page: ChangePage,
     pub(super) permissions: PermissionSet,
+    /// When the caller's credential ends, as its record says now.
+    pub(super) expires_at: Option<Timestamp>,
 }
 
 /// How long a page may become.
@@ -209,8 +211,11 @@ impl AgentCfg {
                     cursor: Cursor::new(epoch, workspace, revision),
                     has_more: is_full,
                 };
-                let permissions = part.access.permissions();
-                return Ok(Read { page, permissions });
+                return Ok(Read {
+                    page,
+                    permissions: part.access.permissions(),
+                    expires_at: part.access.key_expires_at().or_else(|| caller.expires_at()),
+                });
             }
         }
     }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 use super::super::{AgentCfg, Inner};
 use crate::model::WorkspaceId;
@@ -41,6 +42,11 @@ impl AgentCfg {
             }
         }
         watcher
+    }
+
+    /// A receiver that notices when this service closes a browser session.
+    pub(super) fn closed_sessions(&self) -> watch::Receiver<()> {
+        self.inner.closed_sessions.subscribe()
     }
 
     /// Wakes the readers of what this service has committed to a store that does not notify.

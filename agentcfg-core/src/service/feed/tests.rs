@@ -1,6 +1,8 @@
 mod remote;
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -345,12 +347,31 @@ async fn a_watch_ends_with_its_authority_and_shows_nothing_that_came_after() {
     let expiring = service.create_api_key(&stage.ada, key(Some(soon))).await.unwrap();
     let mut by_expiring = stage.watch(&service.authenticate(&expiring.key).await.unwrap()).await;
     assert_eq!(by_expiring.expires_in(), Some(Duration::from_secs(1)));
+    let replaced = service.create_api_key(&stage.ada, key(None)).await.unwrap();
+    let mut by_replaced = stage.watch(&service.authenticate(&replaced.key).await.unwrap()).await;
+    assert_eq!(by_replaced.expires_in(), None);
     let mut removed = stage.watch(&stage.member("rita", Role::Member).await).await;
     let mut lowered = stage.watch(&stage.member("lola", Role::Admin).await).await;
     let mut raised = stage.watch(&stage.member("rob", Role::Viewer).await).await;
-    for watch in [&mut by_key, &mut by_expiring, &mut removed, &mut lowered, &mut raised] {
+    let rotation = RotateApiKey { overlap_seconds: 1 };
+    let rotated = service.rotate_api_key(&stage.ada, replaced.record.id.as_str(), rotation);
+    rotated.await.unwrap();
+    for watch in [
+        &mut by_key,
+        &mut by_expiring,
+        &mut by_replaced,
+        &mut removed,
+        &mut lowered,
+        &mut raised,
+    ] {
         watch.read().await.unwrap();
     }
+    let second = Some(Duration::from_secs(1));
+    assert_eq!(
+        by_replaced.expires_in(),
+        second,
+        "the read has found the end that the rotation set"
+    );
     service
         .revoke_api_key(&stage.ada, revoked.record.id.as_str())
         .await
@@ -363,6 +384,7 @@ async fn a_watch_ends_with_its_authority_and_shows_nothing_that_came_after() {
     stage.clock.advance_millis(1000);
     assert_eq!(ended(by_key.read().await), ErrorKind::Unauthorized);
     assert_eq!(ended(by_expiring.read().await), ErrorKind::Unauthorized);
+    assert_eq!(ended(by_replaced.read().await), ErrorKind::Unauthorized);
     assert_eq!(ended(removed.read().await), ErrorKind::Forbidden);
     assert_eq!(ended(lowered.read().await), ErrorKind::Forbidden);
     let seen = raised.read().await.unwrap().changes;
@@ -371,6 +393,36 @@ async fn a_watch_ends_with_its_authority_and_shows_nothing_that_came_after() {
         seen.iter().any(|event| event.kind == Action::MemberSet),
         "an admin sees all"
     );
+}
+
+/// Whether a watch has something to read.
+fn is_awake(watch: &mut Watch) -> bool {
+    let changed = pin!(watch.changed());
+    changed.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+#[tokio::test]
+async fn the_end_of_a_browser_session_wakes_its_watch() {
+    let stage = Stage::open().await;
+    let service = &stage.service;
+    let sign_in = async || {
+        let login = service.make_login_code(stage.ada.user_id().unwrap()).await.unwrap();
+        service.redeem_login_code(&login.code).await.unwrap().cookie
+    };
+    let (cookie, other) = (sign_in().await, sign_in().await);
+    let caller = service.authenticate_browser_session(&cookie).await.unwrap();
+    let mut watch = stage.watch(&caller).await;
+    let mut of_trusted = stage.watch(&stage.ada).await;
+    for session in [&other, &cookie] {
+        watch.read().await.unwrap();
+        of_trusted.read().await.unwrap();
+        assert!(!is_awake(&mut watch));
+        let ending = service.authenticate_browser_session(session).await.unwrap();
+        service.close_browser_session(&ending).await.unwrap();
+        assert!(is_awake(&mut watch));
+    }
+    assert!(!is_awake(&mut of_trusted), "no session of hers can end");
+    assert!(service.authenticate_browser_session(&cookie).await.is_err());
 }
 
 async fn report(stage: &Stage, report: StatusReport) {

@@ -1,8 +1,11 @@
 //! Following the feed.
 
 use std::collections::VecDeque;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::sync::watch;
 
 use super::page::Limits;
 use super::status::StatusReader;
@@ -35,7 +38,11 @@ pub struct Watch {
     cursor: Cursor,
     /// The most that the caller was allowed to do since the watch began.
     permissions: PermissionSet,
+    /// When the credential ends, as of the last read: a rotation moves the end of a key.
+    expires_at: Option<Timestamp>,
     log: Watcher,
+    /// The ends of browser sessions, for a caller with one.
+    closed_sessions: Option<watch::Receiver<()>>,
     statuses: Option<StatusReader>,
     /// Whether the last read left events behind.
     has_more: bool,
@@ -109,7 +116,9 @@ impl AgentCfg {
             workspace,
             cursor,
             permissions: read.permissions,
+            expires_at: read.expires_at,
             log,
+            closed_sessions: caller.has_browser_session().then(|| self.closed_sessions()),
             statuses: None,
             has_more: true,
             ready: VecDeque::new(),
@@ -153,7 +162,7 @@ impl Watch {
         }
     }
 
-    /// When the caller's credential expires, if it does. A read after that fails.
+    /// When the caller's credential expires, if it does, as of the last read. A read after that fails.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -163,7 +172,7 @@ impl Watch {
     /// # Ok(()) }) }
     /// ```
     pub fn expires_at(&self) -> Option<Timestamp> {
-        self.caller.expires_at()
+        self.expires_at
     }
 
     /// The time until the credential expires, by the clock of the service; `None` when it does not.
@@ -251,6 +260,9 @@ impl Watch {
         };
         // Before the read, so that a commit during the read wakes the watch.
         self.log.mark_seen();
+        if let Some(closed) = &mut self.closed_sessions {
+            closed.mark_unchanged();
+        }
         // Before the authority is read, so that a status that comes after its end is not shown.
         let statuses = match &mut self.statuses {
             Some(statuses) => statuses.read(&self.service, &self.caller).await?,
@@ -271,6 +283,7 @@ impl Watch {
             statuses.keep();
         }
         self.permissions = read.permissions;
+        self.expires_at = read.expires_at;
         self.cursor = read.page.cursor;
         self.has_more = read.page.has_more;
         Ok(Update {
@@ -281,7 +294,7 @@ impl Watch {
     }
 
     /// Waits until a read may find something: after a commit, or when a status grows old. It returns at once when the last read left
-    /// something behind.
+    /// something behind. For a caller with a browser session it also returns when this service has closed one.
     ///
     /// Dropping the future loses no wake-up. With statuses it needs a tokio runtime with timers.
     ///
@@ -299,12 +312,23 @@ impl Watch {
         if self.has_more {
             return;
         }
-        match &mut self.statuses {
-            None => self.log.changed().await,
-            Some(statuses) => tokio::select! {
-                () = self.log.changed() => {}
-                () = statuses.changed(&self.service) => {}
-            },
+        let status = async {
+            match &mut self.statuses {
+                Some(statuses) => statuses.changed(&self.service).await,
+                None => pending().await,
+            }
+        };
+        let closed = async {
+            match &mut self.closed_sessions {
+                // The sender lives as long as the service.
+                Some(closed) => drop(closed.changed().await),
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.log.changed() => {}
+            () = status => {}
+            () = closed => {}
         }
     }
 }

@@ -64,6 +64,8 @@ where
                     .await
             }
             Err(failure) => {
+                // A credential that ended while its request waited has no window any more.
+                exchange.rate.take_if(|_| failure.is_unauthorized());
                 log(&failure, &head.method, path, &request_id);
                 let mut refusal = Box::pin(refuse(&failure, &head, &mut *exchange.body)).await;
                 complete(refusal.headers_mut(), exchange.rate.as_ref(), request_id);

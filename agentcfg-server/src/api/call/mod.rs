@@ -7,7 +7,7 @@ pub mod parameters;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use agentcfg_core::model::{Precondition, Provider, WebhookId, WorkspaceId};
+use agentcfg_core::model::{Precondition, Provider, VersionSelector, WebhookId, WorkspaceId};
 use agentcfg_core::validate::Faults;
 use agentcfg_core::webhook::Transport;
 use agentcfg_core::{AgentCfg, Caller};
@@ -272,6 +272,7 @@ decided_by_the_reader! {
     ['a] &'a str;
     ['a] Cow<'a, str>;
     [] Precondition;
+    ['a] VersionSelector<'a>;
     [] Provider;
     [] WebhookId;
     [] WorkspaceId;

@@ -334,7 +334,7 @@ impl Parameter for IfMatch {
         "If-Match",
         Shape::Text,
         "Entity tags of the versions to act on, separated by commas and compared strongly, or `*` for any. Another \
-         version is answered with 412.",
+         version is answered with 412. A tag to which a compressing proxy has added `-gzip` names the same version.",
     )
     .example(r#""\"k3j9x0ab-a42\"""#)
     .answers(&[412]);

@@ -1,8 +1,6 @@
 //! Versions of agents.
 
-use agentcfg_core::model::{
-    AgentDiff, AgentVersion, AgentVersionDetail, Permission, Rollback, VersionPage, VersionSelector,
-};
+use agentcfg_core::model::{AgentDiff, AgentVersion, AgentVersionDetail, Permission, Rollback, VersionPage};
 use agentcfg_core::validate::Valid;
 
 use super::tags::VERSIONS;
@@ -10,7 +8,7 @@ use crate::api::answer::{AgentRecord, Json, List as Array};
 use crate::api::call::Call;
 use crate::api::call::parameters::{
     AgentId, At, BeforeVersion, DiffFrom, DiffTo, IfMatch, Message, Revision, SelectedLabel, VersionLimit,
-    VersionNumber, VersionsOf, WorkspaceIdOptional, as_of, number_or_label, selector,
+    VersionNumber, VersionsOf, WorkspaceIdOptional, as_of, selector,
 };
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
@@ -176,10 +174,7 @@ impl Endpoint for Diff {
         (agent_id, workspace, from, to): Values<'_, Self>,
         (): (),
     ) -> Result<Self::Answer, Failure> {
-        let to = to.map_or(VersionSelector::Current, number_or_label);
-        let diff = call
-            .service
-            .diff_versions(call.caller, workspace, agent_id, number_or_label(from), to);
+        let diff = call.service.diff_versions(call.caller, workspace, agent_id, from, to);
         Ok(Json(diff.await?))
     }
 }

@@ -18,6 +18,20 @@ const MOMENT: Shape = Shape::Pattern {
 const MOMENT_EXAMPLE: &str = r#""2026-11-20T09:30:00Z""#;
 
 impl Received<'_> {
+    /// A version by the number or the label that the value of this parameter is.
+    fn number_or_label<'a>(&self, text: &'a str, parameter: &ParameterDoc, faults: &mut Faults) -> VersionSelector<'a> {
+        let field = format_args!("the query parameter {}", parameter.name);
+        match text {
+            "" => faults.push(field, "must be the number of a version or a label"),
+            _ if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                let number = self.query.number(parameter.name, 0..=u64::MAX, faults);
+                return number.map_or(VersionSelector::Current, VersionSelector::Version);
+            }
+            _ => {}
+        }
+        VersionSelector::Label(text)
+    }
+
     /// A moment with any offset. Faults are reported together with others.
     fn moment(&self, parameter: &ParameterDoc, faults: &mut Faults) -> Option<Timestamp> {
         let text = self.optional(parameter)?;
@@ -178,10 +192,6 @@ texts! {
         "The agent whose versions are listed. Left out, the current version of each active agent is, in the order of \
          the list of agents.", "\"release-writer\"";
 
-    /// The version that a comparison ends with.
-    DiffTo, "DiffTo", "to",
-        "The other version, by its number or a label. Left out, it is the current one.", "\"production\"";
-
     /// The actor of audit entries.
     ActorFilter, "ActorFilter", "actor",
         "Only entries of the actor with this identifier, of whatever type.", "\"user_71\"";
@@ -204,7 +214,7 @@ texts! {
 pub struct DiffFrom;
 
 impl Parameter for DiffFrom {
-    type Value<'a> = &'a str;
+    type Value<'a> = VersionSelector<'a>;
 
     const DOC: ParameterDoc = ParameterDoc::query(
         "DiffFrom",
@@ -215,8 +225,31 @@ impl Parameter for DiffFrom {
     .required()
     .example("\"2\"");
 
-    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
-        request.required(&Self::DOC)
+    fn read<'a>(request: &'a Received<'_>, faults: &mut Faults) -> Result<VersionSelector<'a>, Failure> {
+        let text = request.required(&Self::DOC)?;
+        Ok(request.number_or_label(text, &Self::DOC, faults))
+    }
+}
+
+/// The version that a comparison ends with.
+pub struct DiffTo;
+
+impl Parameter for DiffTo {
+    type Value<'a> = VersionSelector<'a>;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "DiffTo",
+        "to",
+        Shape::Text,
+        "The other version, by its number or a label. Left out, it is the current one.",
+    )
+    .example("\"production\"");
+
+    fn read<'a>(request: &'a Received<'_>, faults: &mut Faults) -> Result<VersionSelector<'a>, Failure> {
+        Ok(match request.optional(&Self::DOC) {
+            Some(text) => request.number_or_label(text, &Self::DOC, faults),
+            None => VersionSelector::Current,
+        })
     }
 }
 
@@ -300,13 +333,4 @@ pub fn selector<'a>(
 
 fn together(names: &str) -> Failure {
     Failure::bad_request(format!("of the query parameters {names} at most one may be given"))
-}
-
-/// A version by the text of a number or of a label.
-pub fn number_or_label(text: &str) -> VersionSelector<'_> {
-    match text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number beyond the range is one that no version has.
-        true => VersionSelector::Version(text.parse().unwrap_or(u64::MAX)),
-        false => VersionSelector::Label(text),
-    }
 }
