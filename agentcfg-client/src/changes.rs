@@ -121,6 +121,7 @@ impl Client {
             after: after.into(),
             with_status: false,
             connection: None,
+            has_connected: false,
             ready: VecDeque::new(),
             retry: None,
             pauses: pauses(),
@@ -151,6 +152,7 @@ pub struct ChangeStream {
     after: After,
     with_status: bool,
     connection: Option<Connection>,
+    has_connected: bool,
     ready: VecDeque<Followed>,
     /// The server's wish for the delay after an orderly end.
     retry: Option<Duration>,
@@ -297,11 +299,15 @@ impl ChangeStream {
                 Ok((_, body)) => {
                     let reader = Reader::new(self.client.max_response_bytes());
                     self.connection = Some(Connection { body, reader });
+                    self.has_connected = true;
                     return Ok(());
                 }
                 Err(error) => error,
             };
-            let may_pass = error.outcome() != Outcome::Final || matches!(error.status(), Some(408 | 500..));
+            // A certificate that was good before is replaced by a good one some time.
+            let was_connected = self.has_connected && error.is_connect();
+            let may_pass =
+                was_connected || error.outcome() != Outcome::Final || matches!(error.status(), Some(408 | 500..));
             if !may_pass {
                 return Err(error);
             }

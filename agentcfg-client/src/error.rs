@@ -67,7 +67,7 @@ enum Kind {
 }
 
 impl Error {
-    /// The status of the response, if one arrived and reports no success.
+    /// The status of the response, if one arrived. There is none for a record that a list lacks.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {

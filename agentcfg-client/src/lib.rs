@@ -30,7 +30,7 @@
 //! - All clones of a client share one connection pool. Redirects are not followed, so no other host receives the
 //!   credential, and the size of a response is bounded.
 //! - Idempotent calls are retried with exponential, jittered backoff that respects the server's `Retry-After`. Other
-//!   changes are retried only when the server has certainly not processed them; [`RetryPolicy`] has the table.
+//!   changes are retried only when the server has certainly changed nothing; [`RetryPolicy`] has the table.
 //! - [`Client::changes`] follows the changes of a workspace across lost connections, and [`Client::mirror`] keeps a copy of
 //!   its agents.
 //! - [`Timeouts`] bound connecting, each attempt, and the whole call with all its retries.

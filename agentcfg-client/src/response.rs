@@ -129,11 +129,11 @@ impl Answer {
     }
 
     fn into_error(self) -> Error {
-        let message = match serde_json::from_slice::<ErrorBody>(&self.body) {
-            Ok(body) => body.error,
-            Err(_) => self.foreign_message(),
-        };
-        Error::refused(self.status, facts(self.status, &self.headers), message)
+        let facts = facts(self.status, &self.headers);
+        match serde_json::from_slice::<ErrorBody>(&self.body) {
+            Ok(body) => Error::refused(self.status, facts, body.error),
+            Err(_) => Error::of_proxy(self.status, facts, self.foreign_message()),
+        }
     }
 
     /// The message for a response that did not come from the service, such as a proxy's page.

@@ -26,7 +26,7 @@ use crate::outcome::Outcome;
 /// | 502, 504, every other 503 | repeated | never |
 /// | every other status, a response that cannot be decoded, a refused certificate | never | never |
 ///
-/// A change is not retried once the server may have applied it. This includes a 503 without `Retry-After`, which means
+/// A change is not retried once the server may have applied it. This includes a 503 without `Retry-After`, which can mean
 /// that the server itself does not know the outcome, and a proxy's 503:
 ///
 /// - `POST` would create a second workspace or key, or turn a success into 409.

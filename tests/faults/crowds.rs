@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// The full form has this many times the clients of the short form. `CASES` sets the number: 1 is the short form.
 const FULL: usize = 20;
 /// How long another request may take meanwhile.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// The memory in MiB that a crowd may cost at its peak, and that may be left of it.
 const PEAK: u64 = 512;
 const LEFT: u64 = 128;
@@ -115,7 +115,7 @@ impl Scene<'_> {
         thread::sleep(self.size.rests);
         seen.after_mib = self.server.memory_mib();
         println!("FIGURES {clients} {name}: {seen:?}, {told}");
-        assert!(seen.slowest_ms < PATIENCE.as_millis(), "{name}: {seen:?}");
+        assert!(seen.slowest_ms < TIMEOUT.as_millis(), "{name}: {seen:?}");
         assert!(seen.peak_mib < seen.before_mib + PEAK, "{name}: {seen:?}");
         assert!(seen.after_mib < seen.before_mib + LEFT, "{name}: {seen:?}");
         self.server.get("/readyz").send().expect(200);

@@ -14,7 +14,7 @@ use super::history::{Action, Outcome, Recorder, Seen};
 use crate::server::{Answer, Api};
 
 /// The longest time that a request may take: a commit in doubt takes 20 s, and may follow waits for a connection.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the clients of a run work on.
 pub struct Scene {
@@ -87,7 +87,7 @@ impl Client {
     async fn ask(&self, api: &Api, action: Action, request: Request<'_>, seen: impl Fn(&Answer) -> Seen) -> Outcome {
         let begin = self.scene.recorder.begin();
         let sent = api.send(request.method, &request.path, &request.head, request.body);
-        let outcome = match tokio::time::timeout(PATIENCE, sent).await {
+        let outcome = match tokio::time::timeout(TIMEOUT, sent).await {
             Err(_) => Outcome::Hung,
             Ok(Err(_)) => Outcome::Unknown,
             Ok(Ok(answer)) => match answer.status {

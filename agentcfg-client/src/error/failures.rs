@@ -97,13 +97,19 @@ impl Error {
         Self::new(Kind::Absent, Outcome::Final, message).with_facts(facts)
     }
 
-    /// A response with a status other than success.
+    /// A response of the server with a status other than success. With `Retry-After` it promises that nothing was changed.
     pub(crate) fn refused(status: u16, facts: Facts, message: impl Into<String>) -> Self {
-        // The server promises with `Retry-After` that it has changed nothing. A proxy's page promises nothing.
         let is_promised = facts.retry_after.is_some() && facts.request_id.is_some();
+        match status {
+            503 if is_promised => Self::new(Kind::Status, Outcome::NotApplied, message).with_facts(facts),
+            _ => Self::of_proxy(status, facts, message),
+        }
+    }
+
+    /// A response with a status other than success that may be a proxy's, which promises nothing.
+    pub(crate) fn of_proxy(status: u16, facts: Facts, message: impl Into<String>) -> Self {
         let outcome = match status {
             429 => Outcome::NotApplied,
-            503 if is_promised => Outcome::NotApplied,
             502..=504 => Outcome::Unknown,
             _ => Outcome::Final,
         };
@@ -127,7 +133,7 @@ impl Error {
 
 type Cause = dyn std::error::Error + 'static;
 
-/// An error and the chain of its causes. That of an I/O error is what it was made from.
+/// An error and the chain of its causes. What an I/O error was made from is not its source.
 fn causes(error: &Cause) -> impl Iterator<Item = &Cause> {
     std::iter::successors(Some(error), |error| {
         match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
@@ -137,7 +143,7 @@ fn causes(error: &Cause) -> impl Iterator<Item = &Cause> {
     })
 }
 
-/// Whether the server's certificate was refused, which it will be at each attempt.
+/// Whether the server's certificate was refused, which the next attempts will hardly change.
 fn is_refused_certificate(cause: &Cause) -> bool {
     matches!(cause.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))
 }

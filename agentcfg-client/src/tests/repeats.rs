@@ -94,16 +94,19 @@ async fn a_change_is_retried_after_an_answer_that_promises_that_nothing_changed(
 }
 
 #[tokio::test]
-async fn a_503_without_retry_after_does_not_promise_that_nothing_changed() {
+async fn a_503_without_retry_after_or_of_a_proxy_does_not_promise_that_nothing_changed() {
     let unknown = answer(
         503,
         "x-request-id: r-1\r\n",
         r#"{"error":"the change may have been made"}"#,
     );
-    let server = Server::start([unknown]).await;
-    let error = client(&server).create_agent(&writer()).await.unwrap_err();
-    assert!(error.is_unavailable() && error.may_have_been_applied(), "{error:?}");
-    assert_eq!(server.requests().len(), 1);
+    let page = answer(503, "x-request-id: r-1\r\nretry-after: 0\r\n", "<h1>Sorry</h1>");
+    for reply in [unknown, page] {
+        let server = Server::start([reply]).await;
+        let error = client(&server).create_agent(&writer()).await.unwrap_err();
+        assert!(error.is_unavailable() && error.may_have_been_applied(), "{error:?}");
+        assert_eq!(server.requests().len(), 1);
+    }
 }
 
 #[tokio::test]

@@ -132,7 +132,10 @@ impl FromJson for u64 {
         const BEYOND: f64 = 18_446_744_073_709_551_616.0;
         let number = match json {
             Json::Number(number) => number.as_u64().ok_or_else(|| number.as_f64().unwrap_or(f64::NAN)),
-            Json::Huge => Err(f64::INFINITY),
+            Json::Huge => {
+                faults.push(field, format_args!("must be a whole number from 0 to {}", Self::MAX));
+                return None;
+            }
             other => return mismatch(&other, field, "an integer", faults),
         };
         match number {

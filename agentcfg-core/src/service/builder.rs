@@ -3,10 +3,10 @@
 use std::any::Any;
 use std::sync::{Arc, RwLock};
 
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::{OnceCell, broadcast};
 
 use super::entry::{Counting, KeyTable, LastUses, Plaintexts};
-use super::feed::{Boards, Heads};
+use super::feed::{Boards, CLOSED_SESSIONS, Heads};
 use super::lists::Cache;
 use super::{AgentCfg, Inner, Settings};
 use crate::clock::{Clock, Entropy, Ids, SystemClock, SystemEntropy};
@@ -252,7 +252,7 @@ impl Builder {
                 cache: Cache::new(self.list_cache_bytes),
                 epoch: OnceCell::new(),
                 heads: Heads::default(),
-                closed_sessions: watch::Sender::default(),
+                closed_sessions: broadcast::Sender::new(CLOSED_SESSIONS),
                 boards: Boards::default(),
                 remote_store: self.remote_store,
                 removing: tokio::sync::Mutex::default(),

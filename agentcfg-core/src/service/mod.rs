@@ -47,7 +47,7 @@ mod written;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::{OnceCell, broadcast};
 use uuid::Uuid;
 
 pub use self::audit::AuditPages;
@@ -116,8 +116,8 @@ struct Inner {
     cache: Arc<Cache>,
     epoch: OnceCell<Epoch>,
     heads: Heads,
-    /// Wakes the watches of users with browser sessions when one is closed, so that its streams end.
-    closed_sessions: watch::Sender<()>,
+    /// The hashes of browser sessions that are closed, for their watches.
+    closed_sessions: broadcast::Sender<Arc<str>>,
     boards: Boards,
     remote_store: bool,
     /// Held while records of deleted workspaces are removed, so that one task of the process does it at a time.

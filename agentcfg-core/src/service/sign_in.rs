@@ -391,9 +391,10 @@ impl AgentCfg {
             ));
         };
         let transaction = Transaction::default().delete(records::browser_session(hash));
-        self.commit(transaction).await?;
-        self.inner.closed_sessions.send_replace(());
-        Ok(())
+        let closed = self.commit(transaction).await;
+        // Also when the outcome is unknown. An error says that there is no watch.
+        let _ = self.inner.closed_sessions.send(Arc::clone(hash));
+        closed.map(drop)
     }
 
     /// Removes browser sessions and login codes that have ended. A server calls this now and then.

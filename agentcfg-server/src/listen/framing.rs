@@ -95,7 +95,7 @@ impl Framing {
         self.fault
     }
 
-    /// The caller's own identifier of the request with the fault, when it can be echoed.
+    /// The caller's own identifier of the request with the fault, when it has arrived with the faulty line and can be echoed.
     pub(super) fn sent_id(&self) -> Option<HeaderValue> {
         let id = self.head.id.as_ref().filter(|_| self.fault.is_some())?;
         let id = HeaderValue::from_bytes(id).ok()?;
@@ -134,7 +134,8 @@ impl Framing {
                         self.line_ended(&line)
                     };
                     if let Err(fault) = outcome {
-                        self.refuse(fault, &bytes[end + 1..]);
+                        let is_end_of_head = bytes[at..end].trim_ascii_end().is_empty();
+                        self.refuse(fault, &bytes[end + 1..], is_end_of_head);
                         return Some(end);
                     }
                     at = end + 1;
@@ -144,13 +145,12 @@ impl Framing {
         None
     }
 
-    /// Ends the scan. The identifier of the request may stand behind the faulty line.
-    fn refuse(&mut self, fault: Fault, rest: &[u8]) {
+    /// Ends the scan. The identifier of the request may stand behind the faulty line, unless that ends the head.
+    fn refuse(&mut self, fault: Fault, rest: &[u8], is_end_of_head: bool) {
         if let Part::RequestLine = self.part {
             self.head = Head::default();
         }
-        // The line of this fault is the end of the head.
-        if fault != Fault::NoHost {
+        if !is_end_of_head {
             let lines = rest.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
             for line in lines.take_while(|line| !line.is_empty()) {
                 self.head.note_id(line);

@@ -22,7 +22,7 @@ use tokio_rustls::client::TlsStream;
 use super::AUTHORITY;
 
 /// Longer than anything takes that works.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection whose client offers these protocols.
 pub async fn tls(address: SocketAddr, protocols: &[&str]) -> std::io::Result<TlsStream<TcpStream>> {
@@ -94,7 +94,7 @@ impl Http2 {
         if let Some(body) = body {
             stream.send_data(body.to_string().into(), true).unwrap();
         }
-        Answer::of(timeout(PATIENCE, response).await.expect("an answer").unwrap()).await
+        Answer::of(timeout(TIMEOUT, response).await.expect("an answer").unwrap()).await
     }
 
     pub async fn get(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
@@ -104,7 +104,7 @@ impl Http2 {
     /// Waits for the end of the connection.
     pub async fn ended(self) -> Result<(), h2::Error> {
         drop(self.send);
-        timeout(PATIENCE, self.connection).await.expect("it ends").unwrap()
+        timeout(TIMEOUT, self.connection).await.expect("it ends").unwrap()
     }
 }
 
@@ -154,7 +154,7 @@ impl Answer {
 
 /// The next piece of a body; `None` at its end.
 pub async fn piece(stream: &mut RecvStream) -> Option<Bytes> {
-    let next = timeout(PATIENCE, stream.data()).await.expect("the body goes on");
+    let next = timeout(TIMEOUT, stream.data()).await.expect("the body goes on");
     let piece = next?.unwrap();
     stream.flow_control().release_capacity(piece.len()).unwrap();
     Some(piece)
@@ -230,7 +230,7 @@ impl Frames {
                 }
             }
             let mut chunk = [0; 16 << 10];
-            match timeout(PATIENCE, self.stream.read(&mut chunk))
+            match timeout(TIMEOUT, self.stream.read(&mut chunk))
                 .await
                 .expect("a frame or the end")
             {

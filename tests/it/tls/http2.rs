@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::client::{Answer, END_HEADERS, END_STREAM, Frames, HEADERS, Http2, PATIENCE, frame};
+use super::client::{Answer, END_HEADERS, END_STREAM, Frames, HEADERS, Http2, TIMEOUT, frame};
 use super::{Pair, workspace};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,7 +86,7 @@ async fn a_body_that_is_refused_leaves_the_connection_usable() {
     let fields = [("authorization", &*bearer), ("content-type", "application/json")];
     let (response, mut stream) = http.begin("POST", "/api/agents/configs", &fields, false).await;
     stream.send_data(Bytes::from(vec![b'x'; 2 << 20]), true).unwrap();
-    let answer = timeout(PATIENCE, response).await.unwrap().unwrap();
+    let answer = timeout(TIMEOUT, response).await.unwrap().unwrap();
     Answer::of(answer).await.refused(413, "1048576");
     http.get("/healthz", &[]).await.expect(200);
 }
@@ -101,7 +101,7 @@ async fn a_body_that_does_not_come_is_408_and_other_streams_go_on() {
     let (response, mut stream) = http.begin("POST", "/api/workspaces", &fields, false).await;
     stream.send_data("{\"name\":".into(), false).unwrap();
     http.get("/healthz", &[]).await.expect(200);
-    let answer = timeout(PATIENCE, response).await.unwrap().unwrap();
+    let answer = timeout(TIMEOUT, response).await.unwrap().unwrap();
     Answer::of(answer).await.refused(408, "in time");
     http.get("/healthz", &[]).await.expect(200);
 }
@@ -235,7 +235,7 @@ async fn a_shutdown_finishes_the_streams_in_flight() {
     stream
         .send_data(json!({"name": "Late"}).to_string().into(), true)
         .unwrap();
-    let answer = timeout(PATIENCE, response).await.unwrap().unwrap();
+    let answer = timeout(TIMEOUT, response).await.unwrap().unwrap();
     let made: Value = Answer::of(answer).await.expect(201).json();
     assert_eq!(made["name"], "Late");
     // The close of the server and the last frames of the client may cross.

@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
-use super::client::{END_HEADERS, END_STREAM, Frames, HEADERS, Http2, PATIENCE, RST_STREAM, frame, piece, tls};
+use super::client::{END_HEADERS, END_STREAM, Frames, HEADERS, Http2, RST_STREAM, TIMEOUT, frame, piece, tls};
 use super::{Pair, workspace};
 
 /// The value of a metric.
@@ -37,7 +37,7 @@ async fn twenty_tabs_follow_changes_over_one_connection() {
         let path = format!("/api/changes?workspace_id={workspace}&after=now");
         for _ in 0..10 {
             let (response, _) = http.begin("GET", &path, &fields, true).await;
-            let response = timeout(PATIENCE, response).await.unwrap().unwrap();
+            let response = timeout(TIMEOUT, response).await.unwrap().unwrap();
             assert_eq!(response.status(), 200);
             tabs.push(response.into_body());
         }
@@ -101,7 +101,7 @@ async fn idle_connections_are_closed_and_those_with_streams_are_not() {
     let fields = [("authorization", &*bearer), ("accept", "text/event-stream")];
     let path = format!("/api/changes?workspace_id={workspace}&after=now");
     let (response, _) = busy.begin("GET", &path, &fields, true).await;
-    let tab = timeout(PATIENCE, response).await.unwrap().unwrap();
+    let tab = timeout(TIMEOUT, response).await.unwrap().unwrap();
     idle.get("/healthz", &[]).await.expect(200);
     for ended in [silent, idle] {
         let _ = ended.ended().await;
@@ -125,7 +125,7 @@ async fn a_client_of_http1_that_leaves_ends_its_stream() {
         );
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut start = [0; 15];
-        timeout(PATIENCE, stream.read_exact(&mut start)).await.unwrap().unwrap();
+        timeout(TIMEOUT, stream.read_exact(&mut start)).await.unwrap().unwrap();
         assert_eq!(&start, b"HTTP/1.1 200 OK");
         eventually("the stream is open", || {
             metric(&metrics, "agentcfg_streams") == Some(1.0)

@@ -85,7 +85,9 @@ impl Failure {
 
     /// Whether an answer came from a program that is no agentcfg-server, such as a proxy: the server numbers its answers.
     pub fn is_of_another_server(&self) -> bool {
-        matches!(self, Self::Call(error) if error.status().is_some() && error.request_id().is_none())
+        let Self::Call(error) = self else { return false };
+        // A missing agent has the status of the list that lacks it, which is none of an error.
+        (error.status().is_some() || error.is_not_found()) && error.request_id().is_none()
     }
 
     pub fn code(&self) -> Code {

@@ -189,9 +189,12 @@ impl Caller {
         }
     }
 
-    /// Whether the caller came with the cookie of a browser session.
-    pub(in crate::service) fn has_browser_session(&self) -> bool {
-        matches!(&self.kind, Kind::User { session, .. } if session.browser.is_some())
+    /// The hash of the cookie, for a caller who came with a browser session.
+    pub(in crate::service) fn browser_session(&self) -> Option<&Arc<str>> {
+        match &self.kind {
+            Kind::ApiKey(_) => None,
+            Kind::User { session, .. } => session.browser.as_ref(),
+        }
     }
 
     /// The actor of this caller's changes, for the audit log.

@@ -13,6 +13,6 @@ mod tests;
 mod watch;
 
 pub use self::page::ChangePage;
-pub(super) use self::signal::Heads;
+pub(super) use self::signal::{CLOSED_SESSIONS, Heads};
 pub(super) use self::status::Boards;
 pub use self::watch::{Update, Watch};

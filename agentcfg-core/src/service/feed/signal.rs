@@ -9,16 +9,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
-use tokio::sync::watch;
+use std::future::pending;
 
-use super::super::{AgentCfg, Inner};
+use tokio::runtime::Handle;
+use tokio::sync::broadcast;
+
+use super::super::{AgentCfg, Caller, Inner};
 use crate::model::WorkspaceId;
 use crate::store::{Key, Kind, Notifier, Record, Watcher};
 
 /// How often the heads of the watched logs are read. An event is to be on the streams of other servers within a second, with
 /// the time of the read and of the event's own.
 const EVERY: Duration = Duration::from_millis(500);
+
+/// How many closed sessions a watch may fall behind. One that misses some reads without need.
+pub(in crate::service) const CLOSED_SESSIONS: usize = 64;
+
+/// The end of the browser session of a watch's caller, if there is one.
+pub(super) struct SessionEnd(Option<(Arc<str>, broadcast::Receiver<Arc<str>>)>);
+
+impl SessionEnd {
+    /// Waits until the session may have been closed.
+    pub(super) async fn closed(&mut self) {
+        let Some((session, closed)) = &mut self.0 else {
+            return pending().await;
+        };
+        while matches!(closed.recv().await, Ok(hash) if hash != *session) {}
+    }
+}
 
 /// The watched logs of a store that does not notify.
 #[derive(Default)]
@@ -44,9 +62,10 @@ impl AgentCfg {
         watcher
     }
 
-    /// A receiver that notices when this service closes a browser session.
-    pub(super) fn closed_sessions(&self) -> watch::Receiver<()> {
-        self.inner.closed_sessions.subscribe()
+    /// What wakes the watch of this caller when this service closes its browser session.
+    pub(super) fn session_end(&self, caller: &Caller) -> SessionEnd {
+        let hash = caller.browser_session();
+        SessionEnd(hash.map(|hash| (Arc::clone(hash), self.inner.closed_sessions.subscribe())))
     }
 
     /// Wakes the readers of what this service has committed to a store that does not notify.

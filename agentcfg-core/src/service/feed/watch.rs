@@ -5,9 +5,8 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
-
 use super::page::Limits;
+use super::signal::SessionEnd;
 use super::status::StatusReader;
 use crate::error::{Error, ErrorKind};
 use crate::model::{After, ChangeEvent, Cursor, PermissionSet, StatusEvent, Timestamp, WorkspaceId};
@@ -41,8 +40,7 @@ pub struct Watch {
     /// When the credential ends, as of the last read: a rotation moves the end of a key.
     expires_at: Option<Timestamp>,
     log: Watcher,
-    /// The ends of browser sessions, for a caller with one.
-    closed_sessions: Option<watch::Receiver<()>>,
+    session_end: SessionEnd,
     statuses: Option<StatusReader>,
     /// Whether the last read left events behind.
     has_more: bool,
@@ -97,6 +95,7 @@ impl AgentCfg {
         after: impl Into<After>,
     ) -> Result<Watch, Error> {
         let log = self.watcher(workspace, Kind::LogHead);
+        let session_end = self.session_end(caller);
         let after = after.into();
         // Reads no event: its purpose is to check the position and the authority.
         let limits = Limits {
@@ -118,7 +117,7 @@ impl AgentCfg {
             permissions: read.permissions,
             expires_at: read.expires_at,
             log,
-            closed_sessions: caller.has_browser_session().then(|| self.closed_sessions()),
+            session_end,
             statuses: None,
             has_more: true,
             ready: VecDeque::new(),
@@ -260,9 +259,6 @@ impl Watch {
         };
         // Before the read, so that a commit during the read wakes the watch.
         self.log.mark_seen();
-        if let Some(closed) = &mut self.closed_sessions {
-            closed.mark_unchanged();
-        }
         // Before the authority is read, so that a status that comes after its end is not shown.
         let statuses = match &mut self.statuses {
             Some(statuses) => statuses.read(&self.service, &self.caller).await?,
@@ -294,7 +290,8 @@ impl Watch {
     }
 
     /// Waits until a read may find something: after a commit, or when a status grows old. It returns at once when the last read left
-    /// something behind. For a caller with a browser session it also returns when this service has closed one.
+    /// something behind. It also returns when this service has closed the browser session of the caller, of which a read knows nothing:
+    /// verify the cookie again ([`AgentCfg::authenticate_browser_session`]).
     ///
     /// Dropping the future loses no wake-up. With statuses it needs a tokio runtime with timers.
     ///
@@ -318,17 +315,10 @@ impl Watch {
                 None => pending().await,
             }
         };
-        let closed = async {
-            match &mut self.closed_sessions {
-                // The sender lives as long as the service.
-                Some(closed) => drop(closed.changed().await),
-                None => pending().await,
-            }
-        };
         tokio::select! {
             () = self.log.changed() => {}
             () = status => {}
-            () = closed => {}
+            () = self.session_end.closed() => {}
         }
     }
 }

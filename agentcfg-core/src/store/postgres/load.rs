@@ -31,18 +31,18 @@ struct Rows {
 impl Loader {
     pub(super) fn add(&mut self, key: &Key, record: &Record) -> Result<(), TransferError> {
         let damaged = |why: &str| TransferError::Damaged(format!("record {key:?} {why}"));
-        let place = Location::of_key(key)?;
+        let location = Location::of_key(key)?;
         let version = i64::try_from(record.version).map_err(|_| damaged("has a version that is too large"))?;
         let value = std::str::from_utf8(&record.value).map_err(|_| damaged("is not UTF-8 text"))?;
-        let index = match self.tables.iter().position(|rows| rows.table == place.table) {
+        let index = match self.tables.iter().position(|rows| rows.table == location.table) {
             Some(index) => index,
             None => {
-                self.tables.push(Rows::new(place.table));
+                self.tables.push(Rows::new(location.table));
                 self.tables.len() - 1
             }
         };
         let rows = &mut self.tables[index];
-        match place.scope {
+        match location.scope {
             Param::Uuid(id) => rows.uuids.push(id),
             Param::Text(name) => rows.names.push(name),
             other => return Err(damaged(&format!("has no place: {other:?}"))),

@@ -150,9 +150,13 @@ impl Select {
             return self.key_arrays(sql, keys);
         }
         for (slot, key) in keys.iter().enumerate() {
-            let place = Location::of_key(key)?;
-            let (name, s, i) = (sql.name(place.table), place.table.scope_column, place.table.item_column);
-            let scope = self.param(place.scope);
+            let location = Location::of_key(key)?;
+            let (name, s, i) = (
+                sql.name(location.table),
+                location.table.scope_column,
+                location.table.item_column,
+            );
+            let scope = self.param(location.scope);
             let item = self.param(Param::Text(key.item().to_owned()));
             self.part(format_args!(
                 "SELECT {slot}::int8, ''::text, r.version, r.value::text FROM {name} AS r \
@@ -165,13 +169,13 @@ impl Select {
     fn key_arrays(&mut self, sql: &Sql, keys: &[Key]) -> Result<(), StoreError> {
         let mut groups: Vec<Group> = Vec::new();
         for (slot, key) in keys.iter().enumerate() {
-            let place = Location::of_key(key)?;
-            let known = groups.iter_mut().position(|group| group.table == place.table);
+            let location = Location::of_key(key)?;
+            let known = groups.iter_mut().position(|group| group.table == location.table);
             let index = known.unwrap_or_else(|| {
-                groups.push(Group::new(place.table));
+                groups.push(Group::new(location.table));
                 groups.len() - 1
             });
-            groups[index].push(place.scope, key.item(), slot);
+            groups[index].push(location.scope, key.item(), slot);
         }
         // A canonical order of the tables makes fewer distinct statements.
         groups.sort_unstable_by_key(|group| group.table.name);

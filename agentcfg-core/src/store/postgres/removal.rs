@@ -33,16 +33,16 @@ pub(super) async fn end(
     for table in TABLES.iter().filter(inside) {
         delete(connections, sql, table, &format!("{} = $1", table.scope_column), id).await?;
     }
-    let place = Location::of_key(marker)?;
+    let location = Location::of_key(marker)?;
     let text = format!(
         "DELETE FROM {} WHERE {} = $1 AND {} = $2",
-        sql.name(place.table),
-        place.table.scope_column,
-        place.table.item_column
+        sql.name(location.table),
+        location.table.scope_column,
+        location.table.item_column
     );
     let step = Step {
         sql: &text,
-        params: vec![place.scope, Param::Text(marker.item().to_owned())],
+        params: vec![location.scope, Param::Text(marker.item().to_owned())],
     };
     connections.rows(&step).await.map(drop)
 }

@@ -122,12 +122,12 @@ mod tests {
             assert_eq!(TABLES.iter().filter(|table| table.kind == kind).count(), 1);
             for partition in &partitions {
                 match Location::of(partition, kind) {
-                    Ok(place) => {
+                    Ok(location) => {
                         assert_eq!(partition.kind(), kind.partition_kind());
-                        assert_eq!(place.table.kind, kind);
+                        assert_eq!(location.table.kind, kind);
                         assert_eq!(
-                            matches!(place.scope, Param::Uuid(_)),
-                            place.table.scope_type() == "uuid"
+                            matches!(location.scope, Param::Uuid(_)),
+                            location.table.scope_type() == "uuid"
                         );
                     }
                     Err(error) => {

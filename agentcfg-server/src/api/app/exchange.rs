@@ -64,7 +64,7 @@ where
                     .await
             }
             Err(failure) => {
-                // A credential that ended while its request waited has no window any more.
+                // An answer 401 has no rate headers, also when the credential ended while its request waited.
                 exchange.rate.take_if(|_| failure.is_unauthorized());
                 log(&failure, &head.method, path, &request_id);
                 let mut refusal = Box::pin(refuse(&failure, &head, &mut *exchange.body)).await;

@@ -228,7 +228,8 @@ pub(super) const FAILURES: &[Failure] = &[
     },
     Failure {
         component: "ServiceUnavailable",
-        description: "Storage or the identity provider does not answer. When saving was interrupted the message says so, and the \
+        description: "Storage or the identity provider does not answer. With `Retry-After` the change that was asked for was not made, \
+         and the request can be repeated. When saving was interrupted the message says so, and the \
          change may have been made. The rate-limit headers are there when the credential was accepted before the \
          fault.",
         is_counted: true,

@@ -135,7 +135,7 @@ fn a_body_has_one_framing() {
 }
 
 #[test]
-fn the_identifier_of_a_refused_request_is_known_wherever_it_stands() {
+fn the_identifier_of_a_refused_request_is_known_before_and_behind_the_fault() {
     let id = |text: &str| {
         let mut framing = Framing::default();
         framing.scan(text.as_bytes());
@@ -156,6 +156,8 @@ fn the_identifier_of_a_refused_request_is_known_wherever_it_stands() {
         "GET / HTTP/1.1\r\n\r\nx-request-id: mine\r\n\r\n",
         "GET / HTTP/1.1\r\nhost: a b\r\n\r\nx-request-id: mine\r\n",
         "GET / HTTP/1.1\r\nhost: a\r\nx-request-id: mine\r\n\r\nGET a HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nhost: a\r\n\nx-request-id: mine\r\n\r\n",
+        "GET / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\nx-request-id: mine\r\n\r\n",
         "GET / HTTP/1.1\r\nhost: a b\r\nx-request-id: two words\r\n\r\n",
     ] {
         assert_eq!(id(other), None, "{other:?}");

@@ -171,7 +171,7 @@ async fn a_connection_without_the_preface_is_closed() {
         stream.write_all(bytes).await.unwrap();
         let mut answer = Vec::new();
         // The end may be a reset.
-        let _ = tokio::time::timeout(super::client::PATIENCE, stream.read_to_end(&mut answer))
+        let _ = tokio::time::timeout(super::client::TIMEOUT, stream.read_to_end(&mut answer))
             .await
             .expect("the connection ends");
         assert!(

@@ -73,22 +73,22 @@ fn without_write(step: Step<'_>) -> Compiled<'_> {
 }
 
 fn check_step<'a>(sql: &'a Sql, base: u64, check: &Check) -> Result<Step<'a>, CommitError> {
-    let place = Location::of_key(check.key())?;
-    let statements = sql.on(place.table);
+    let location = Location::of_key(check.key())?;
+    let statements = sql.on(location.table);
     let (sql, number) = match check {
         Check::Absent(key) => (&statements.check_absent, version(first_version(base, key) - 1)?),
         Check::Version(_, wanted) => (&statements.check_version, wanted_version(*wanted)),
     };
-    let params = vec![place.scope, Param::Text(check.key().item().to_owned()), number];
+    let params = vec![location.scope, Param::Text(check.key().item().to_owned()), number];
     Ok(Step { sql, params })
 }
 
 fn write_step<'a>(sql: &'a Sql, base: u64, write: &Write, check: Option<&Check>) -> Result<Step<'a>, CommitError> {
     let locked = write.key();
     let first = version(first_version(base, &locked))?;
-    let place = Location::of_key(&locked)?;
-    let statements = sql.on(place.table);
-    let key = |key: &Key| vec![place.scope.clone(), Param::Text(key.item().to_owned())];
+    let location = Location::of_key(&locked)?;
+    let statements = sql.on(location.table);
+    let key = |key: &Key| vec![location.scope.clone(), Param::Text(key.item().to_owned())];
     let (sql, params) = match (write, check) {
         (Write::Put(k, value), check) => {
             let (sql, number) = match check {
@@ -120,7 +120,7 @@ fn write_step<'a>(sql: &'a Sql, base: u64, write: &Write, check: Option<&Check>)
                 (&statements.add_present, [key(counter), numbers].concat())
             }
         }
-        (Write::Append { value, .. }, _) => (&sql.append, vec![place.scope.clone(), first, text(value)?]),
+        (Write::Append { value, .. }, _) => (&sql.append, vec![location.scope.clone(), first, text(value)?]),
     };
     Ok(Step { sql, params })
 }

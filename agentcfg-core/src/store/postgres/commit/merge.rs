@@ -415,13 +415,13 @@ fn scopes(array: &Param) -> Vec<Param> {
 
 /// The statement of additions that lower a counter.
 fn subtract<'s>(sql: &'s Sql, key: &Key, addends: &[Addend], statements: &mut Merged<'s>) -> Result<(), StoreError> {
-    let place = Location::of_key(key)?;
+    let location = Location::of_key(key)?;
     let (range, item) = (Range::of(addends), key.item().to_owned());
     let numbers = [range.sum, range.least, range.greatest].map(|number| Param::Text(number.to_string()));
-    let mut params = vec![place.scope.clone(), Param::Text(item.clone())];
+    let mut params = vec![location.scope.clone(), Param::Text(item.clone())];
     params.extend(numbers);
-    let decoder = Decoder::Sums(HashMap::from([((place.scope, item), addends.to_vec())]));
-    statements.push(&sql.on(place.table).many.subtract, params, decoder);
+    let decoder = Decoder::Sums(HashMap::from([((location.scope, item), addends.to_vec())]));
+    statements.push(&sql.on(location.table).many.subtract, params, decoder);
     Ok(())
 }
 
@@ -432,14 +432,14 @@ fn single<'s>(
     (key, row): (&Key, &Row<'_>),
     statements: &mut Merged<'s>,
 ) -> Result<(), StoreError> {
-    let place = Location::of_key(key)?;
-    let on = sql.on(place.table);
+    let location = Location::of_key(key)?;
+    let on = sql.on(location.table);
     let (sql, version) = match row {
         Row::Absent => (&on.check_absent, Some(number(first_version(base, key) - 1)?)),
         Row::Deleted(Requires::Version(version)) => (&on.delete_version, Some(i64::try_from(*version).unwrap_or(-1))),
         _ => (&on.delete, None),
     };
-    let mut params = vec![place.scope, Param::Text(key.item().to_owned())];
+    let mut params = vec![location.scope, Param::Text(key.item().to_owned())];
     params.extend(version.map(Param::Number));
     statements.push(sql, params, Decoder::Nothing);
     Ok(())
