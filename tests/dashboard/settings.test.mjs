@@ -176,6 +176,7 @@ test("members are added, their roles change what they see, and the last owner st
   await eli.getByText("Your role may not see this page").waitFor();
 
   await page.getByLabel("Role of eli").selectOption("admin");
+  await page.getByRole("dialog").getByRole("button", { name: "Change role" }).click();
   await page.getByText("eli is an admin.").waitFor();
   await eli.show("api-keys");
   await eli.getByRole("button", { name: "Create key" }).waitFor();

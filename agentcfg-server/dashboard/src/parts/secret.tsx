@@ -19,7 +19,10 @@ export interface Secret {
 }
 
 /** The secret on show. It belongs to no screen, so navigation does not lose it. */
-export const secret = signal<Secret | null>(null);
+const secret = signal<Secret | null>(null);
+
+/** Shows a secret after the dialog that asked for it has closed, so that focus comes back to the page. */
+export const reveal = (shown: Secret): void => void setTimeout(() => (secret.value = shown));
 
 type Copied = "not" | "done" | "failed";
 

@@ -9,10 +9,9 @@ import { can, refresh } from "../base/session";
 import { number } from "../base/text";
 import type { Agent, Label, Version } from "../base/types";
 import { Avatar, Badge, Button, Empty, LabelBadge, LinkButton, Skeleton, StatusPill } from "../parts/base";
-import { Confirm, Menu } from "../parts/dialog";
-import { badToast, Banner, errorText, Failure, toast } from "../parts/feedback";
+import { Confirm, copyId, Menu } from "../parts/dialog";
+import { attempt, Banner, Failure, toast } from "../parts/feedback";
 import { Page } from "../parts/page";
-import { copy } from "../base/copy";
 import { Restore, restore } from "./agents";
 import { Editor } from "./editor";
 import { History } from "./history";
@@ -87,11 +86,7 @@ export function AgentScreen() {
         <Menu
           label={`Actions for ${agent.display_name}`}
           items={[
-            {
-              label: "Copy id",
-              icon: "copy",
-              run: () => void copy(id).then((done) => (done ? toast("Id copied.") : badToast("Copying failed."))),
-            },
+            copyId(id),
             may ? { label: "Duplicate", icon: "plus", run: () => go(href("new-agent", { from: id })) } : null,
             can("audit_log:read")
               ? { label: "Audit log", icon: "audit", run: () => go(href("audit-log", { type: "agent", target: id })) }
@@ -173,11 +168,7 @@ function Delete({ agent, versions, onClose }: { agent: Agent; versions: number |
     void refresh().catch(() => undefined);
     toast(`${agent.display_name} is deleted.`, {
       label: "Undo",
-      run: () =>
-        void restore(agent).then(
-          () => toast(`${agent.display_name} is restored.`),
-          (error) => badToast(`Not restored. ${errorText(error)}`),
-        ),
+      run: () => void attempt("Not restored.", () => restore(agent)),
     });
     go(href("agents"));
   };

@@ -393,18 +393,22 @@ export function placesLeft(): { full: boolean; text: string } {
 
 export async function restore(agent: Agent): Promise<void> {
   await call("POST", "api/agents/configs/restore", { query: agentQuery(agent) });
+  toast(`${agent.display_name} is restored.`);
   invalidate("agents", "status", "versions", "audit");
   void refresh().catch(() => undefined);
 }
 
 export function Restore({ agent, onClose }: { agent: Agent; onClose: () => void }) {
   const places = placesLeft();
-  const run = async (): Promise<void> => {
-    await restore(agent);
-    toast(`${agent.display_name} is restored.`);
-  };
   return (
-    <Confirm title={`Restore ${agent.display_name}?`} verb="Restore agent" danger={false} run={run} onClose={onClose}>
+    <Confirm
+      title={`Restore ${agent.display_name}?`}
+      verb="Restore agent"
+      blocked={places.full}
+      danger={false}
+      run={() => restore(agent)}
+      onClose={onClose}
+    >
       {places.full ? (
         places.text
       ) : (

@@ -11,7 +11,7 @@ import { DAY, date, number, plural, time, utc } from "../base/text";
 import type { AuditEntry } from "../base/types";
 import { ActorMark, Button, cx, Empty, Icon, options } from "../parts/base";
 import { TextDiff } from "../parts/comparison";
-import { badToast, errorText, Reading } from "../parts/feedback";
+import { attempt, Reading } from "../parts/feedback";
 import { Input, Select } from "../parts/fields";
 import { Page } from "../parts/page";
 import { useTargets } from "./overview";
@@ -52,7 +52,7 @@ export function AuditLog() {
     limit: PAGE,
   };
   const audit = useResource<AuditEntry[]>("audit", "api/audit-log", query);
-  const [busy, setBusy] = useState(false);
+  const [busy, setBusy] = useState<"older" | "export" | null>(null);
   const keys = useKeys().data ?? [];
   const members = useMembers().data ?? [];
   const filters = JSON.stringify(query);
@@ -76,16 +76,14 @@ export function AuditLog() {
     (await call<AuditEntry[]>("GET", "api/audit-log", { query: { ...query, limit, before } })).data;
   const load = async (): Promise<void> => {
     if (!last) return;
-    setBusy(true);
-    try {
+    setBusy("older");
+    await attempt("Older entries could not be read.", async () => {
       const next = await page(last.revision, PAGE);
       // Meanwhile the filters may be others, or the entries before these gone.
       if (log.entries.at(-1)?.id === last.id)
         Object.assign(log, { entries: [...log.entries, ...next], more: next.length === PAGE });
-    } catch (error) {
-      badToast(`Older entries could not be read. ${errorText(error)}`);
-    }
-    setBusy(false);
+    });
+    setBusy(null);
   };
   const filter = (name: string) => ({
     tool: true,
@@ -93,8 +91,8 @@ export function AuditLog() {
     onPick: (value: string): void => setParams({ [name]: value }, false),
   });
   const download = async (): Promise<void> => {
-    setBusy(true);
-    try {
+    setBusy("export");
+    await attempt("Not exported.", async () => {
       const all: AuditEntry[] = [];
       for (let before = Number.MAX_SAFE_INTEGER; ;) {
         const next = await page(before, 1000);
@@ -113,17 +111,20 @@ export function AuditLog() {
       link.download = `audit-log-${new Date().toISOString().slice(0, 10)}.ndjson`;
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-    } catch (error) {
-      badToast(`Not exported. ${errorText(error)}`);
-    }
-    setBusy(false);
+    });
+    setBusy(null);
   };
 
   return (
     <Page
       title="Audit log"
       actions={
-        <Button icon="download" busy={busy} blocked={!entries.length} onClick={() => void download()}>
+        <Button
+          icon="download"
+          busy={busy === "export"}
+          blocked={!entries.length || busy !== null}
+          onClick={() => void download()}
+        >
           Export
         </Button>
       }
@@ -222,7 +223,7 @@ export function AuditLog() {
               Times are local; hover shows UTC.
             </span>
             {entries.length >= PAGE && more && (
-              <Button small busy={busy} onClick={() => void load()}>
+              <Button small busy={busy === "older"} blocked={busy !== null} onClick={() => void load()}>
                 Load older
               </Button>
             )}

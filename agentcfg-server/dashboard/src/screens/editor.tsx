@@ -270,9 +270,7 @@ function Review({
       title={`Save ${agent.display_name}?`}
       verb={version ? `Save as v${version + 1}` : "Save"}
       blocked={fault !== null}
-      run={async () => {
-        if (await save()) onClose();
-      }}
+      run={save}
       failed="Not saved."
       kept={() => "Your text is still here."}
       onClose={onClose}

@@ -184,14 +184,16 @@ export function History({ state }: { state: AgentState }) {
 function RollBack({ state, version, onClose }: { state: AgentState; version: number; onClose: () => void }) {
   const { agent } = state;
   const [message, setMessage] = useState("");
-  const [moved, setMoved] = useState(false);
+  // The feed renews the tag while the dialog is open: what is rolled back then is not what was seen.
+  const [seen] = useState(state.etag);
+  const moved = state.etag !== seen;
   const fault = messageFault(message);
   const run = async (): Promise<void> => {
     try {
       const answer = await call("POST", "api/agents/rollback", {
         query: { ...agentQuery(agent), message },
         body: { version },
-        ifMatch: moved ? null : state.etag,
+        ifMatch: state.etag,
       });
       toast(
         answer.version
@@ -199,10 +201,7 @@ function RollBack({ state, version, onClose }: { state: AgentState; version: num
           : `${agent.display_name} has the content of v${version}.`,
       );
     } catch (error) {
-      if (isStatus(error, 412)) {
-        setMoved(true);
-        invalidate("agents", "versions");
-      }
+      if (isStatus(error, 412)) invalidate("agents", "versions");
       throw error;
     }
     invalidate("agents", "versions", "audit");
@@ -211,14 +210,18 @@ function RollBack({ state, version, onClose }: { state: AgentState; version: num
   return (
     <Confirm
       title={`Roll back to v${version}?`}
-      verb={`Roll back to v${version}`}
-      blocked={fault !== null}
+      verb={moved ? "Roll back all the same" : `Roll back to v${version}`}
+      // Without a tag, right after a change, the server could not tell that there is a newer one.
+      blocked={fault !== null || state.etag === null}
       danger={false}
       run={run}
       onClose={onClose}
     >
       {moved && (
-        <b>{agent.display_name} was changed in the meantime. Look at the newest version first, or roll back all the same. </b>
+        <b role="alert">
+          {agent.display_name} was changed in the meantime{state.version && `: v${state.version} is the newest version`}. Look at
+          it first, or roll back all the same.{" "}
+        </b>
       )}
       It makes {state.version ? `v${state.version + 1}` : "a new version"} with the content of v{version}. No version is lost, and
       labels stay where they are.

@@ -164,7 +164,7 @@ export function MoveLabel({
   const names = useNames();
   const before = expected.get(label);
   const fault = labelFault(label);
-  const save = async (): Promise<void> => {
+  const save = async (): Promise<false | void> => {
     try {
       await call("PUT", "api/agents/labels", {
         query: query(state, label),
@@ -172,7 +172,6 @@ export function MoveLabel({
       });
       invalidate("versions", "audit");
       toast(`${label} is on v${target}.`);
-      onClose();
     } catch (failed) {
       if (!isStatus(failed, 412)) throw failed;
       const { data } = await call<Label[]>("GET", "api/agents/labels", { query: query(state, label) }).catch(() => ({
@@ -189,6 +188,7 @@ export function MoveLabel({
           : `${label} was removed in the meantime. Look again.`,
       );
       invalidate("versions");
+      return false;
     }
   };
   return (

@@ -9,7 +9,7 @@ import { capital, count, plural } from "../base/text";
 import type { Member, Role } from "../base/types";
 import { Avatar, Badge, Button, options, Time } from "../parts/base";
 import { Confirm, FormDialog } from "../parts/dialog";
-import { badToast, errorText, Reading, toast } from "../parts/feedback";
+import { attempt, Reading, toast } from "../parts/feedback";
 import { Field, Input, Select } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 
@@ -21,13 +21,16 @@ const ROLES: Record<Role, string> = {
 };
 const ORDER = Object.keys(ROLES) as Role[];
 
+const an = (role: Role): string => `${/^[ao]/.test(role) ? "an" : "a"} ${role}`;
+const isSelf = (user: string): boolean => user === me.value!.id;
+
 /** The roles that one may give. */
 const given = (owner: boolean) => options(ORDER.filter((role) => role !== "owner" || owner).map((role) => [role, capital(role)]));
 
 const put = async (user: string, role: Role): Promise<void> => {
   await call("PUT", "api/workspaces/members", { query: { workspace_id: workspace.value!.id, user_id: user }, body: { role } });
   invalidate("members", "audit");
-  if (user === me.value!.id) await refresh();
+  if (isSelf(user)) await refresh();
 };
 
 export function Members() {
@@ -36,16 +39,19 @@ export function Members() {
   const owner = workspace.value!.role === "owner";
   const adding = may && route.value.params.get("new") !== null;
   const [removing, setRemoving] = useState<Member | null>(null);
-  const leaving = removing?.user_id === me.value!.id;
+  const leaving = removing !== null && isSelf(removing.user_id);
   const owners = members.data?.filter(({ role }) => role === "owner").length ?? 0;
-  const setRole = async (member: Member, role: Role): Promise<void> => {
-    try {
-      await put(member.user_id, role);
-      toast(`${member.user_id} is ${/^[ao]/.test(role) ? "an" : "a"} ${role}.`);
-    } catch (error) {
-      badToast(`${member.user_id} is still ${member.role}. ${errorText(error)}`);
-      await members.reload();
-    }
+  const [asking, setAsking] = useState<{ member: Member; role: Role } | null>(null);
+  const setRole = async ({ user_id: user, role: before }: Member, role: Role): Promise<void> => {
+    await put(user, role);
+    const undo = (): void => void attempt("Not changed back.", () => put(user, before));
+    toast(`${user} is ${an(role)}.`, isSelf(user) || !can("members:manage") ? undefined : { label: "Undo", run: undo });
+  };
+  const pick = (member: Member, role: Role): void => {
+    // A single key on the list picks a role: where that gives or takes much, or cannot be taken back, it is asked first.
+    const great = [member.role, role].some((one) => one === "admin" || one === "owner");
+    if (great || isSelf(member.user_id)) setAsking({ member, role });
+    else void attempt(`${member.user_id} is still ${an(member.role)}.`, () => setRole(member, role));
   };
   return (
     <Page
@@ -97,7 +103,7 @@ export function Members() {
                           <span class="clip strong" title={member.user_id}>
                             {member.user_id}
                           </span>
-                          {member.user_id === me.value!.id && <Badge>You</Badge>}
+                          {isSelf(member.user_id) && <Badge>You</Badge>}
                         </div>
                       </td>
                       <td class="whole">
@@ -106,7 +112,7 @@ export function Members() {
                             tool
                             aria-label={`Role of ${member.user_id}`}
                             value={member.role}
-                            onPick={(role) => void setRole(member, role as Role)}
+                            onPick={(role) => pick(member, role as Role)}
                           >
                             {given(owner)}
                           </Select>
@@ -144,6 +150,17 @@ export function Members() {
         </>
       )}
       {adding && <Add owner={owner} known={members.data ?? []} onClose={() => setParams({ new: null })} />}
+      {asking && (
+        <Confirm
+          title={`Make ${isSelf(asking.member.user_id) ? "yourself" : asking.member.user_id} ${an(asking.role)}?`}
+          verb="Change role"
+          onClose={() => setAsking(null)}
+          run={() => setRole(asking.member, asking.role)}
+        >
+          Now: {an(asking.member.role)}. From the next request on, {an(asking.role)}: {ROLES[asking.role]}
+          {isSelf(asking.member.user_id) && " You may not be able to take this back yourself."}
+        </Confirm>
+      )}
       {removing && (
         <Confirm
           title={leaving ? `Leave ${workspace.value!.name}?` : `Remove ${removing.user_id}?`}
@@ -166,7 +183,9 @@ export function Members() {
 }
 
 function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClose: () => void }) {
-  const [user, setUser] = useState("");
+  const [typed, setTyped] = useState("");
+  // Spaces around an id would make another member that looks the same.
+  const user = typed.trim();
   const [role, setRole] = useState<Role>("member");
   const [tried, setTried] = useState(false);
   const fault = !user
@@ -179,7 +198,6 @@ function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClo
   const add = async (): Promise<void> => {
     await put(user, role);
     toast(`${user} is a member.`);
-    onClose();
   };
   return (
     <FormDialog
@@ -199,7 +217,7 @@ function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClo
         hint="As your identity provider names the user. They need not have signed in yet."
         error={tried ? fault : null}
       >
-        {(field) => <Input {...field} mono value={user} onText={setUser} autocomplete="off" spellcheck={false} data-first />}
+        {(field) => <Input {...field} mono value={typed} onText={setTyped} autocomplete="off" spellcheck={false} data-first />}
       </Field>
       <Field label="Role" hint={ROLES[role]}>
         {(field) => (

@@ -36,7 +36,7 @@ const SIDES: Record<Merged["side"], string> = {
 
 export function MergeView(props: Props) {
   const { base, baseVersion, theirs, draft, message, onMessage, sides, edits, onDecide, onBack, onSave } = props;
-  const { busy, error, send } = useSending();
+  const { busy, error, send } = useSending("Not saved.");
   const names = useNames();
   const history = useHistory(base.agent_id).data;
   const found = useMemo(() => merge(configOf(base), configOf(theirs.agent), draft), [base, theirs.agent, draft]);

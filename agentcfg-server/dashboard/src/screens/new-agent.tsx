@@ -61,7 +61,7 @@ export function NewAgent() {
   const read = useAgent(source ?? "").data?.[0];
   const copied = source ? read : undefined;
   const { touch, touched, touchAll } = useTouched();
-  const { busy, error, send } = useSending();
+  const { busy, error, send } = useSending("Not created.");
   const form = useRef<HTMLDivElement>(null);
   const [taken, setTaken] = useState<string | null>(null);
   // A copy has a text of its own: it never shows what was typed for another new agent.

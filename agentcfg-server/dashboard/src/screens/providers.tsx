@@ -140,7 +140,7 @@ function ProviderCard({
   const [replacing, setReplacing] = useState(false);
   const [deleting, setDeleting] = useState(false);
   const [key, setKey] = useState("");
-  const { busy, error, send, clear } = useSending();
+  const { busy, error, send, clear } = useSending("Not saved.");
   const pays = models.find(({ status }) => status === "available")?.credential ?? "none";
   const fault = key && !/^[\x21-\x7e]{1,500}$/.test(key) ? "1–500 visible characters without spaces." : null;
   const save = async (): Promise<void> => {

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { isStatus, root } from "../base/api";
 import { phase, signInWithCode, signInWithToken } from "../base/session";
 import { Button } from "../parts/base";
-import { Banner, Failure } from "../parts/feedback";
+import { Banner, Failure, useSending } from "../parts/feedback";
 import { Area, Field } from "../parts/fields";
 
 interface Login {
@@ -54,8 +54,7 @@ async function offered(): Promise<boolean> {
 
 export function SignIn() {
   const [token, setToken] = useState("");
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { busy, error, send, clear } = useSending("Not signed in.");
   const [provider, setProvider] = useState(false);
   const code = login.value;
   const user = code?.user ?? null;
@@ -65,18 +64,7 @@ export function SignIn() {
     void offered().then(setProvider);
   }, []);
 
-  const run = async (sign: () => Promise<void>): Promise<void> => {
-    if (busy) return;
-    setBusy(true);
-    setError(null);
-    try {
-      await sign();
-      login.value = null;
-    } catch (failed) {
-      setError(failed);
-      setBusy(false);
-    }
-  };
+  const run = (sign: () => Promise<void>): Promise<void> => send(() => sign().then(() => void (login.value = null)));
 
   return (
     <main class="door">
@@ -106,8 +94,7 @@ export function SignIn() {
               <Button
                 onClick={() => {
                   login.value = null;
-                  setError(null);
-                  setBusy(false);
+                  clear();
                 }}
               >
                 Cancel

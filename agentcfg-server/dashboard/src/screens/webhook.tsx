@@ -10,7 +10,7 @@ import { date, number } from "../base/text";
 import type { Delivery, Webhook } from "../base/types";
 import { Badge, Button, Empty, LinkButton, Skeleton, Time } from "../parts/base";
 import { Confirm, Menu } from "../parts/dialog";
-import { badToast, Banner, errorText, Failure, Reading, toast } from "../parts/feedback";
+import { attempt, badToast, Banner, Failure, Reading, toast } from "../parts/feedback";
 import { Page } from "../parts/page";
 import { arrived, Edit, query, showSecret, State, useDeliveries } from "./webhooks";
 
@@ -53,25 +53,20 @@ function One({ hook }: { hook: Webhook }) {
 
   const test = async (): Promise<void> => {
     setTesting(true);
-    try {
+    await attempt("The test was not sent.", async () => {
       const { data } = await call<Delivery>("POST", "api/webhooks/test", { query: query(hook) });
       if (arrived(data)) toast(`The test arrived: ${data.status} after ${number(data.duration_ms)} ms.`);
       else badToast(`The test failed: ${data.error ?? `the receiver answered ${data.status}`}.`);
       done();
-    } catch (error) {
-      badToast(`The test was not sent. ${errorText(error)}`);
-    }
+    });
     setTesting(false);
   };
-  const enable = async (enabled: boolean): Promise<void> => {
-    try {
+  const enable = (enabled: boolean): Promise<void> =>
+    attempt("Not changed.", async () => {
       await call("PATCH", "api/webhooks", { query: query(hook), body: { enabled } });
       toast(`${name} is ${enabled ? "enabled" : "disabled"}.`);
       done();
-    } catch (error) {
-      badToast(`Not changed. ${errorText(error)}`);
-    }
-  };
+    });
   return (
     <Page
       title={name}
@@ -237,7 +232,7 @@ function One({ hook }: { hook: Webhook }) {
           run={async () => {
             const { data } = await call<Webhook>("POST", "api/webhooks/rotate-secret", { query: query(hook) });
             done();
-            setTimeout(() => showSecret(data, "Copy the new secret now"));
+            showSecret(data, "Copy the new secret now");
           }}
         >
           You get a new secret. For 24 hours each event is signed with both, so that your server can change over.

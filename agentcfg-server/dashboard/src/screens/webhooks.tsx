@@ -13,7 +13,7 @@ import { FormDialog } from "../parts/dialog";
 import { Reading, toast } from "../parts/feedback";
 import { Area, Check, Field, Input } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
-import { secret } from "../parts/secret";
+import { reveal } from "../parts/secret";
 
 const MOST = 20;
 const DEFAULT_TYPES = ["agent.*", "agents.*", "label.*"];
@@ -127,13 +127,13 @@ export function State({ hook }: { hook: Webhook }) {
 }
 
 export function showSecret(hook: Webhook, what: string): void {
-  secret.value = {
+  reveal({
     title: what,
     text: "This is the only time it is shown. Your server checks the signatures of events with it.",
     secret: hook.secret!,
     what: "the secret",
     facts: [hookName(hook.url), ...hook.types],
-  };
+  });
 }
 
 export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => void }) {
@@ -155,7 +155,6 @@ export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => v
       ? await call<Webhook>("PATCH", "api/webhooks", { query: query(hook), body })
       : await call<Webhook>("POST", "api/webhooks", { body: { workspace_id: workspace.value!.id, ...body } });
     invalidate("webhooks", "audit");
-    onClose();
     if (data.secret) showSecret(data, "Copy the secret now");
     else toast(`${hookName(data.url)} is saved.`);
   };
