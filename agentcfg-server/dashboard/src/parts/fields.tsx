@@ -14,7 +14,7 @@ export interface FieldProps {
 interface Around {
   label: ComponentChildren;
   hint?: ComponentChildren;
-  error?: string | null | undefined;
+  error?: ComponentChildren;
   /** The text whose length is shown, and the limit. */
   counted?: { text: string; limit: number };
   changed?: boolean;

@@ -111,13 +111,20 @@ export function Agents() {
   }, [rows, show, model, query, sort, direction]);
 
   // On narrow windows the chosen segment may be out of sight.
-  useEffect(() => document.querySelector(".segments [aria-pressed=true]")?.scrollIntoView({ block: "nearest" }), [show]);
+  useEffect(() => {
+    const chosen = document.querySelector<HTMLElement>(".segments [aria-pressed=true]");
+    const strip = chosen?.parentElement;
+    // The strip alone: the page keeps its place, and the keyboard its first stop.
+    if (strip) strip.scrollLeft += chosen.getBoundingClientRect().right - strip.getBoundingClientRect().right;
+  }, [show]);
   // A table that goes away under the pointer is not left by it. At once, or it would undo the entry into the next one.
   useLayoutEffect(() => () => setInside(false), [show, found.length === 0]);
   const held = useHeld(found, [show, model, query, sort, direction].join(" "), inside);
   const counts = { working: 0, idle: 0, offline: 0 };
   for (const entry of statuses ?? []) counts[entry.status] += 1;
-  const used = [...new Set(rows.map(({ agent }) => agent.model).filter((id) => id !== null))].sort();
+  // The chosen one stays a choice when no agent has it any more.
+  const chosen = model && model !== "human" ? model : null;
+  const used = [...new Set([chosen, ...rows.map(({ agent }) => agent.model)])].filter((id) => id !== null).sort();
   const filtered = query !== "" || model !== "" || (show !== "all" && show !== "deleted");
 
   return (
@@ -159,13 +166,6 @@ export function Agents() {
           onText={(text) => setParams({ q: text })}
         />
       </div>
-      {held.waiting > 0 && (
-        <div class="waiting" role="status">
-          <Button small onClick={held.show}>
-            {plural(held.waiting, "change")}, show
-          </Button>
-        </div>
-      )}
       <Reading of={source} what="The agents" />
       {source.data && found.length === 0 ? (
         <div class="card">
@@ -187,6 +187,13 @@ export function Agents() {
           onFocusIn={() => setInside(true)}
           onFocusOut={() => setInside(false)}
         >
+          {held.waiting > 0 && (
+            <div class="waiting" role="status">
+              <Button small onClick={held.show}>
+                {plural(held.waiting, "change")}, show
+              </Button>
+            </div>
+          )}
           <table class={cx("agents-table", deletedShown && "of-deleted")} aria-rowcount={held.rows.length + 1}>
             <caption class="hidden">{deletedShown ? "Deleted agents" : "Agents"}</caption>
             <thead>

@@ -1,5 +1,4 @@
 /** The audit log: filters in the address, differences, export. */
-import { signal } from "@preact/signals";
 import { useMemo, useRef, useState } from "preact/hooks";
 import { call } from "../base/api";
 import { useKeys, useMembers, useNames } from "../base/data";
@@ -9,11 +8,12 @@ import { ACTIONS, changeLine, changeRows, FAMILIES, said, targetName } from "../
 import { workspace } from "../base/session";
 import { DAY, date, number, plural, time, utc } from "../base/text";
 import type { AuditEntry } from "../base/types";
-import { ActorMark, Button, cx, Empty, Icon, options } from "../parts/base";
+import { ActorMark, Button, Empty, options } from "../parts/base";
 import { TextDiff } from "../parts/comparison";
 import { attempt, Reading } from "../parts/feedback";
 import { Input, Select } from "../parts/fields";
 import { Page } from "../parts/page";
+import { OpeningRow, Table } from "../parts/rows";
 import { useTargets } from "./overview";
 
 const PAGE = 100;
@@ -183,38 +183,22 @@ export function AuditLog() {
         </div>
       ) : (
         <>
-          <div class="table-box">
-            <table class="audit-table">
-              <caption class="hidden">Audit log, newest first</caption>
-              <thead>
-                <tr>
-                  <th scope="col" class="c-time">
-                    Time
-                  </th>
-                  <th scope="col" class="c-who">
-                    Who
-                  </th>
-                  <th scope="col" class="c-action">
-                    Action
-                  </th>
-                  <th scope="col" class="c-target second">
-                    Target
-                  </th>
-                  <th scope="col" class="third">
-                    What changed
-                  </th>
-                  <th scope="col" class="c-number third right">
-                    Revision
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {entries.map((entry) => (
-                  <Entry key={entry.id} entry={entry} />
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table
+            name="Audit log, newest first"
+            kind="audit-table"
+            columns={[
+              ["Time", "c-time"],
+              ["Who", "c-who"],
+              ["Action", "c-action"],
+              ["Target", "c-target second"],
+              ["What changed", "third"],
+              ["Revision", "c-number third right"],
+            ]}
+          >
+            {entries.map((entry) => (
+              <Entry key={entry.id} entry={entry} />
+            ))}
+          </Table>
           <div class="table-foot row">
             <span class="grow">
               {!filtered
@@ -234,11 +218,6 @@ export function AuditLog() {
   );
 }
 
-/** The columns that the width of the window leaves: a cell that spans more would make new ones. */
-const wide = (): number => (innerWidth < 720 ? 3 : innerWidth < 1024 ? 4 : 6);
-const columns = signal(wide());
-addEventListener("resize", () => (columns.value = wide()));
-
 const today = (at: string): boolean => new Date(at).toDateString() === new Date().toDateString();
 
 function Entry({ entry }: { entry: AuditEntry }) {
@@ -246,46 +225,33 @@ function Entry({ entry }: { entry: AuditEntry }) {
   const targets = useTargets();
   const open = route.value.params.get("entry") === entry.id;
   const at = Date.parse(entry.created_at);
-  const toggle = (): void => setParams({ entry: open ? null : entry.id });
   return (
-    <>
-      <tr
-        class={cx("follow", open && "open")}
-        onClick={(event) => {
-          if (!(event.target as Element).closest("button, a") && !getSelection()?.toString()) toggle();
-        }}
-      >
-        <td class="c-time">
-          <button type="button" class="expand" aria-expanded={open} onClick={toggle}>
-            <Icon name={open ? "down" : "right"} small />
-            <time dateTime={entry.created_at} title={utc(entry.created_at)}>
-              {today(entry.created_at) ? new Date(at).toLocaleTimeString("en-GB") : `${date(at)}, ${time(at)}`}
-            </time>
-          </button>
-        </td>
-        <td class="c-who">
-          <div class="agent-cell">
-            <ActorMark actor={entry.actor} name={names(entry.actor)} />
-            <span class="clip strong">{names(entry.actor)}</span>
-          </div>
-        </td>
-        <td class="c-action">
-          <code>{entry.action}</code>
-        </td>
-        <td class="c-target second" title={entry.target.id}>
-          {targetName(entry, targets)}
-        </td>
-        <td class="third dim">{changeLine(entry)}</td>
-        <td class="third right dim">{number(entry.revision)}</td>
-      </tr>
-      {open && (
-        <tr class="detail">
-          <td colSpan={columns.value}>
-            <Detail entry={entry} />
-          </td>
-        </tr>
-      )}
-    </>
+    <OpeningRow
+      open={open}
+      toggle={() => setParams({ entry: open ? null : entry.id })}
+      first={
+        <time dateTime={entry.created_at} title={utc(entry.created_at)}>
+          {today(entry.created_at) ? new Date(at).toLocaleTimeString("en-GB") : `${date(at)}, ${time(at)}`}
+        </time>
+      }
+      details={() => <Detail entry={entry} />}
+      columns={[6, 4, 3]}
+    >
+      <td class="c-who">
+        <div class="agent-cell">
+          <ActorMark actor={entry.actor} name={names(entry.actor)} />
+          <span class="clip strong">{names(entry.actor)}</span>
+        </div>
+      </td>
+      <td class="c-action">
+        <code>{entry.action}</code>
+      </td>
+      <td class="second" title={entry.target.id}>
+        {targetName(entry, targets)}
+      </td>
+      <td class="third dim">{changeLine(entry)}</td>
+      <td class="third right dim">{number(entry.revision)}</td>
+    </OpeningRow>
   );
 }
 

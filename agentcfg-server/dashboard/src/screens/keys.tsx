@@ -14,6 +14,7 @@ import { Banner, Reading, toast } from "../parts/feedback";
 import { Choices, Field, Input, Select } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { reveal } from "../parts/secret";
+import { Table } from "../parts/rows";
 
 export const VERY_SOON = 7 * DAY;
 
@@ -104,79 +105,59 @@ export function Keys() {
         </div>
       ) : (
         <>
-          <div class="table-box">
-            <table class="keys-table">
-              <caption class="hidden">API keys</caption>
-              <thead>
-                <tr>
-                  <th scope="col" class="c-name">
-                    Name
-                  </th>
-                  <th scope="col" class="c-key third">
-                    Key
-                  </th>
-                  <th scope="col" class="c-env large">
-                    Environment
-                  </th>
-                  <th scope="col" class="c-scope">
-                    Scope
-                  </th>
-                  <th scope="col" class="c-rate large right">
-                    Per minute
-                  </th>
-                  <th scope="col" class="c-used second">
-                    Last used
-                  </th>
-                  <th scope="col" class="c-end">
-                    Expires
-                  </th>
-                  <th class="c-menu">
-                    <span class="hidden">Actions</span>
-                  </th>
+          <Table
+            name="API keys"
+            kind="keys-table"
+            columns={[
+              ["Name", "c-name"],
+              ["Key", "c-key third"],
+              ["Environment", "c-env large"],
+              ["Scope", "c-scope"],
+              ["Per minute", "c-rate large right"],
+              ["Last used", "c-used second"],
+              ["Expires", "c-end"],
+              ["Actions", "c-menu", true],
+            ]}
+          >
+            {sorted.map((key) => {
+              const on = isLive(key, now.value);
+              const replaced = on && isReplaced(key, sorted);
+              return (
+                <tr key={key.id} class={cx(!on && "over")}>
+                  <td class="strong" title={key.name}>
+                    <div class="row wrap">
+                      <span class="clip">{key.name}</span>
+                      {replaced && <Badge>Replaced</Badge>}
+                    </div>
+                    <span class="below">
+                      <Shown apiKey={key} />
+                    </span>
+                  </td>
+                  <td class="third">
+                    <Shown apiKey={key} />
+                  </td>
+                  <td class="large">{capital(key.environment)}</td>
+                  <td>{key.scope}</td>
+                  <td class="large right">{number(key.rate_limit)}</td>
+                  <td class="second">{key.last_used_at ? <Time at={key.last_used_at} /> : "Never"}</td>
+                  <td>
+                    <Expiry apiKey={key} />
+                  </td>
+                  <td class="c-menu">
+                    <Menu
+                      small
+                      label={`Actions for ${key.name}`}
+                      items={[
+                        copyId(key.id),
+                        may && on && !replaced ? { label: "Rotate key", icon: "back", run: () => setRotating(key) } : null,
+                        may && on ? { label: "Revoke key", icon: "close", danger: true, run: () => setRevoking(key) } : null,
+                      ]}
+                    />
+                  </td>
                 </tr>
-              </thead>
-              <tbody>
-                {sorted.map((key) => {
-                  const on = isLive(key, now.value);
-                  const replaced = on && isReplaced(key, sorted);
-                  return (
-                    <tr key={key.id} class={cx(!on && "over")}>
-                      <td class="strong" title={key.name}>
-                        <div class="row wrap">
-                          <span class="clip">{key.name}</span>
-                          {replaced && <Badge>Replaced</Badge>}
-                        </div>
-                        <span class="below">
-                          <Shown apiKey={key} />
-                        </span>
-                      </td>
-                      <td class="third">
-                        <Shown apiKey={key} />
-                      </td>
-                      <td class="large">{capital(key.environment)}</td>
-                      <td>{key.scope}</td>
-                      <td class="large right">{number(key.rate_limit)}</td>
-                      <td class="second">{key.last_used_at ? <Time at={key.last_used_at} /> : "Never"}</td>
-                      <td>
-                        <Expiry apiKey={key} />
-                      </td>
-                      <td class="c-menu">
-                        <Menu
-                          small
-                          label={`Actions for ${key.name}`}
-                          items={[
-                            copyId(key.id),
-                            may && on && !replaced ? { label: "Rotate key", icon: "back", run: () => setRotating(key) } : null,
-                            may && on ? { label: "Revoke key", icon: "close", danger: true, run: () => setRevoking(key) } : null,
-                          ]}
-                        />
-                      </td>
-                    </tr>
-                  );
-                })}
-              </tbody>
-            </table>
-          </div>
+              );
+            })}
+          </Table>
           <p class="table-foot">
             {number(live)} active{ended > 0 && `, ${number(ended)} ended`}. Last use may lag by a minute.
           </p>

@@ -11,6 +11,7 @@ import { Button, Empty, LabelBadge, Time } from "../parts/base";
 import { Confirm, FormDialog, Menu } from "../parts/dialog";
 import { toast } from "../parts/feedback";
 import { Check, Field, Input, Select } from "../parts/fields";
+import { Table } from "../parts/rows";
 import type { AgentState } from "./agent";
 
 const MOST = 20;
@@ -57,62 +58,43 @@ export function Labels({ state }: { state: AgentState }) {
           </Empty>
         </div>
       ) : (
-        <div class="table-box">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Label</th>
-                <th scope="col">Version</th>
-                <th scope="col" class="second">
-                  Set by
-                </th>
-                <th scope="col" class="right second">
-                  When
-                </th>
-                <th class="c-menu">
-                  <span class="hidden">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {labels.map((label) => (
-                <tr key={label.label}>
-                  <td>
-                    <LabelBadge label={label.label} />
-                  </td>
-                  <td>
-                    <a
-                      class="link"
-                      href={href("agent", { id: agent.agent_id, tab: "history", from: label.version, to: current })}
-                    >
-                      v{number(label.version)}
-                    </a>
-                    {current !== null && label.version < current && (
-                      <span class="dim"> {plural(current - label.version, "version")} behind</span>
-                    )}
-                  </td>
-                  <td class="second">{names(label.actor)}</td>
-                  <td class="right dim second">
-                    <Time at={label.updated_at} />
-                  </td>
-                  <td class="c-menu">
-                    {may && (
-                      <Menu
-                        small
-                        label={`Actions for ${label.label}`}
-                        items={[
-                          { label: "Move", icon: "label", run: () => setMoving({ label: label.label }) },
-                          { label: "Promote on agents", icon: "arrow", run: () => setPromoting(label.label) },
-                          { label: "Remove", icon: "close", danger: true, run: () => setRemoving(label) },
-                        ]}
-                      />
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          name="Labels"
+          columns={[["Label"], ["Version"], ["Set by", "second"], ["When", "right second"], ["Actions", "c-menu", true]]}
+        >
+          {labels.map((label) => (
+            <tr key={label.label}>
+              <td>
+                <LabelBadge label={label.label} />
+              </td>
+              <td>
+                <a class="link" href={href("agent", { id: agent.agent_id, tab: "history", from: label.version, to: current })}>
+                  v{number(label.version)}
+                </a>
+                {current !== null && label.version < current && (
+                  <span class="dim"> {plural(current - label.version, "version")} behind</span>
+                )}
+              </td>
+              <td class="second">{names(label.actor)}</td>
+              <td class="right dim second">
+                <Time at={label.updated_at} />
+              </td>
+              <td class="c-menu">
+                {may && (
+                  <Menu
+                    small
+                    label={`Actions for ${label.label}`}
+                    items={[
+                      { label: "Move", icon: "label", run: () => setMoving({ label: label.label }) },
+                      { label: "Promote on agents", icon: "arrow", run: () => setPromoting(label.label) },
+                      { label: "Remove", icon: "close", danger: true, run: () => setRemoving(label) },
+                    ]}
+                  />
+                )}
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
       {moving && current !== null && (
         <MoveLabel

@@ -12,6 +12,7 @@ import { Confirm, FormDialog } from "../parts/dialog";
 import { attempt, Reading, toast } from "../parts/feedback";
 import { Field, Input, Select } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
+import { Table } from "../parts/rows";
 
 const ROLES: Record<Role, string> = {
   viewer: "Sees agents and their status.",
@@ -69,83 +70,69 @@ export function Members() {
       <Reading of={members} what="The members" rows={4} />
       {members.data && (
         <>
-          <div class="table-box">
-            <table class="members-table">
-              <caption class="hidden">Members</caption>
-              <thead>
-                <tr>
-                  <th scope="col">User</th>
-                  <th scope="col" class="c-role">
-                    Role
-                  </th>
-                  <th scope="col" class="third">
-                    May
-                  </th>
-                  <th scope="col" class="right second c-changed">
-                    Since
-                  </th>
+          <Table
+            name="Members"
+            kind="members-table"
+            columns={[
+              ["User"],
+              ["Role", "c-role"],
+              ["May", "third"],
+              ["Since", "right second c-changed"],
+              may && ["Remove", "c-act", true],
+            ]}
+          >
+            {members.data.map((member) => {
+              const last = member.role === "owner" && owners === 1;
+              const change = may && !last && (owner || member.role !== "owner");
+              return (
+                <tr key={member.user_id}>
+                  <td>
+                    <div class="agent-cell">
+                      <Avatar id={member.user_id} name={member.user_id} type="human" />
+                      <span class="clip strong" title={member.user_id}>
+                        {member.user_id}
+                      </span>
+                      {isSelf(member.user_id) && <Badge>You</Badge>}
+                    </div>
+                  </td>
+                  <td class="whole">
+                    {change ? (
+                      <Select
+                        tool
+                        aria-label={`Role of ${member.user_id}`}
+                        value={member.role}
+                        onPick={(role) => pick(member, role as Role)}
+                      >
+                        {given(owner)}
+                      </Select>
+                    ) : (
+                      <>
+                        {capital(member.role)}
+                        {last && may && <span class="dim"> (the last one)</span>}
+                      </>
+                    )}
+                  </td>
+                  <td class="third dim whole">{ROLES[member.role]}</td>
+                  <td class="right dim second">
+                    <Time at={member.created_at} />
+                  </td>
                   {may && (
-                    <th class="c-act">
-                      <span class="hidden">Remove</span>
-                    </th>
+                    <td class="right">
+                      {change && (
+                        <Button
+                          kind="quiet"
+                          small
+                          icon="close"
+                          label={`Remove ${member.user_id}`}
+                          onClick={() => setRemoving(member)}
+                        />
+                      )}
+                    </td>
                   )}
                 </tr>
-              </thead>
-              <tbody>
-                {members.data.map((member) => {
-                  const last = member.role === "owner" && owners === 1;
-                  const change = may && !last && (owner || member.role !== "owner");
-                  return (
-                    <tr key={member.user_id}>
-                      <td>
-                        <div class="agent-cell">
-                          <Avatar id={member.user_id} name={member.user_id} type="human" />
-                          <span class="clip strong" title={member.user_id}>
-                            {member.user_id}
-                          </span>
-                          {isSelf(member.user_id) && <Badge>You</Badge>}
-                        </div>
-                      </td>
-                      <td class="whole">
-                        {change ? (
-                          <Select
-                            tool
-                            aria-label={`Role of ${member.user_id}`}
-                            value={member.role}
-                            onPick={(role) => pick(member, role as Role)}
-                          >
-                            {given(owner)}
-                          </Select>
-                        ) : (
-                          <>
-                            {capital(member.role)}
-                            {last && may && <span class="dim"> (the last one)</span>}
-                          </>
-                        )}
-                      </td>
-                      <td class="third dim whole">{ROLES[member.role]}</td>
-                      <td class="right dim second">
-                        <Time at={member.created_at} />
-                      </td>
-                      {may && (
-                        <td class="right">
-                          {change && (
-                            <Button
-                              kind="quiet"
-                              small
-                              icon="close"
-                              label={`Remove ${member.user_id}`}
-                              onClick={() => setRemoving(member)}
-                            />
-                          )}
-                        </td>
-                      )}
-                    </tr>
-                  );
-                })}
-              </tbody>
-            </table>
-          </div>
+              );
+            })}
+          </Table>
           <p class="table-foot">{plural(members.data.length, "member")}</p>
         </>
       )}

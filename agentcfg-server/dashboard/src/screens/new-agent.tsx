@@ -63,7 +63,7 @@ export function NewAgent() {
   const { touch, touched, touchAll } = useTouched();
   const { busy, error, send } = useSending("Not created.");
   const form = useRef<HTMLDivElement>(null);
-  const [taken, setTaken] = useState<string | null>(null);
+  const [taken, setTaken] = useState<{ id: string; deleted: boolean } | null>(null);
   // A copy has a text of its own: it never shows what was typed for another new agent.
   const [typed, setTyped] = useTyped<Typed>(`new ${workspace.value!.id} ${source ?? ""}`);
   const { id, own, draft } = typed ?? {
@@ -75,7 +75,18 @@ export function NewAgent() {
 
   const change = (next: Draft): void => setTyped({ id: own ? id : slug(next.display_name), own, draft: next });
   const faults = draftFaults(draft);
-  const wrongId = taken === id ? `The id ${id} is taken. Choose another one.` : idFault(id);
+  const wrongId =
+    taken?.id === id ? (
+      <>
+        The id {id} is taken{taken.deleted && " by a deleted agent, which can be restored"}. Choose another one, or open{" "}
+        <a class="link" href={href("agent", { id })}>
+          the agent
+        </a>
+        .
+      </>
+    ) : (
+      idFault(id)
+    );
   const cancel = (): void => {
     const address = location.href;
     setTyped(null);
@@ -115,7 +126,7 @@ export function NewAgent() {
       go(href("agent", { id: data.agent_id }), true);
     } catch (failed) {
       if (isStatus(failed, 409)) {
-        setTaken(id);
+        setTaken({ id, deleted: failed.message.includes("restored") });
         touch("agent_id");
         focusFault(form.current);
       } else {

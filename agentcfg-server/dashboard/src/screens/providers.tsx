@@ -11,6 +11,7 @@ import { Confirm } from "../parts/dialog";
 import { Banner, Failure, toast, useSending } from "../parts/feedback";
 import { Field, Input } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
+import { Table } from "../parts/rows";
 
 const PAYS: Record<Model["credential"], string> = {
   workspace: "Your key",
@@ -72,47 +73,35 @@ export function Providers() {
               );
             })}
           </div>
-          <div class="table-box">
-            <table class="models-table">
-              <caption class="hidden">Models</caption>
-              <thead>
-                <tr>
-                  <th scope="col">Model</th>
-                  <th scope="col" class="third">
-                    Id
-                  </th>
-                  <th scope="col" class="third">
-                    Provider
-                  </th>
-                  <th scope="col">Next call is paid by</th>
-                  <th scope="col" class="second">
-                    Used by
-                  </th>
-                  <th scope="col" class="right c-state">
-                    Status
-                  </th>
+          <Table
+            name="Models"
+            kind="models-table"
+            columns={[
+              ["Model"],
+              ["Id", "third"],
+              ["Provider", "third"],
+              ["Next call is paid by"],
+              ["Used by", "second"],
+              ["Status", "right c-state"],
+            ]}
+          >
+            {models.data.map((model) => {
+              const count = uses(model.id).length;
+              const soon = model.status === "coming_soon";
+              return (
+                <tr key={model.id} class={soon ? "over" : undefined}>
+                  <td class="strong">{model.display_name}</td>
+                  <td class="third">
+                    <code>{model.id}</code>
+                  </td>
+                  <td class="third">{PROVIDERS[model.provider] ?? model.provider}</td>
+                  <td>{soon ? "No calls yet" : PAYS[model.credential]}</td>
+                  <td class="second">{count ? plural(count, "agent") : "None"}</td>
+                  <td class="right">{soon ? <Badge>Coming soon</Badge> : "Available"}</td>
                 </tr>
-              </thead>
-              <tbody>
-                {models.data.map((model) => {
-                  const count = uses(model.id).length;
-                  const soon = model.status === "coming_soon";
-                  return (
-                    <tr key={model.id} class={soon ? "over" : undefined}>
-                      <td class="strong">{model.display_name}</td>
-                      <td class="third">
-                        <code>{model.id}</code>
-                      </td>
-                      <td class="third">{PROVIDERS[model.provider] ?? model.provider}</td>
-                      <td>{soon ? "No calls yet" : PAYS[model.credential]}</td>
-                      <td class="second">{count ? plural(count, "agent") : "None"}</td>
-                      <td class="right">{soon ? <Badge>Coming soon</Badge> : "Available"}</td>
-                    </tr>
-                  );
-                })}
-              </tbody>
-            </table>
-          </div>
+              );
+            })}
+          </Table>
           <p class="table-foot">
             Own keys are part of Pro, Team and Enterprise. If the plan drops to Free, they stay stored and are not used.
           </p>

@@ -14,6 +14,7 @@ import { Reading, toast } from "../parts/feedback";
 import { Area, Check, Field, Input } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { reveal } from "../parts/secret";
+import { Table } from "../parts/rows";
 
 const MOST = 20;
 const DEFAULT_TYPES = ["agent.*", "agents.*", "label.*"];
@@ -56,51 +57,37 @@ export function Webhooks() {
         </div>
       ) : (
         <>
-          <div class="table-box">
-            <table class="hooks-table">
-              <caption class="hidden">Webhooks</caption>
-              <thead>
-                <tr>
-                  <th scope="col" class="c-name">
-                    Address
-                  </th>
-                  <th scope="col" class="large">
-                    Events
-                  </th>
-                  <th scope="col" class="third">
-                    Description
-                  </th>
-                  <th scope="col" class="c-state">
-                    State
-                  </th>
-                  <th scope="col" class="right second c-changed">
-                    Changed
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {hooks.data.map((hook) => (
-                  <tr key={hook.id}>
-                    <td title={hook.url}>
-                      <a class="strong" href={href("webhook", { id: hook.id })}>
-                        {hookName(hook.url)}
-                      </a>
-                    </td>
-                    <td class="large">
-                      <code>{hook.types.join(" ")}</code>
-                    </td>
-                    <td class="third dim">{hook.description}</td>
-                    <td>
-                      <State hook={hook} />
-                    </td>
-                    <td class="right dim second">
-                      <Time at={hook.updated_at} />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table
+            name="Webhooks"
+            kind="hooks-table"
+            columns={[
+              ["Address", "c-name"],
+              ["Events", "large"],
+              ["Description", "third"],
+              ["State", "c-state"],
+              ["Changed", "right second c-changed"],
+            ]}
+          >
+            {hooks.data.map((hook) => (
+              <tr key={hook.id}>
+                <td title={hook.url}>
+                  <a class="strong" href={href("webhook", { id: hook.id })}>
+                    {hookName(hook.url)}
+                  </a>
+                </td>
+                <td class="large">
+                  <code>{hook.types.join(" ")}</code>
+                </td>
+                <td class="third dim">{hook.description}</td>
+                <td>
+                  <State hook={hook} />
+                </td>
+                <td class="right dim second">
+                  <Time at={hook.updated_at} />
+                </td>
+              </tr>
+            ))}
+          </Table>
           <p class="table-foot">
             {plural(hooks.data.length, "webhook")}
             {full && `. At most ${MOST} are possible.`}
@@ -113,8 +100,9 @@ export function Webhooks() {
 }
 
 export const query = (hook: Webhook) => ({ webhook_id: hook.id });
-export const useDeliveries = (hook: Webhook): Resource<Delivery[]> =>
-  useResource("webhooks", "api/webhooks/deliveries", query(hook));
+/** Deliveries are no events of the feed: they are read again and again. */
+export const useDeliveries = (hook: Webhook, every = 15_000): Resource<Delivery[]> =>
+  useResource("webhooks", "api/webhooks/deliveries", query(hook), every);
 export const arrived = ({ status, error }: Delivery): boolean => status !== null && status < 300 && !error;
 
 /** What the last delivery says about a webhook that is on. */
