@@ -3,7 +3,7 @@ import { effect } from "@preact/signals";
 import { render } from "preact";
 import { start } from "./base/feed";
 import { href, route, shownWorkspace } from "./base/route";
-import { can, failedWith, me, phase, refresh, workspace } from "./base/session";
+import { can, failedWith, me, phase, recheck, workspace } from "./base/session";
 import { Empty, LinkButton } from "./parts/base";
 import { Failure } from "./parts/feedback";
 import { Page } from "./parts/page";
@@ -93,7 +93,7 @@ function App() {
       <main class="door">
         <div class="door-card">
           <h1>The dashboard could not start</h1>
-          <Failure what="" error={failedWith.value} retry={() => void refresh().catch(() => undefined)} />
+          <Failure what="" error={failedWith.value} retry={() => void recheck()} />
         </div>
       </main>
     );
@@ -109,4 +109,4 @@ start();
 const place = document.getElementById("app")!;
 place.textContent = "";
 render(<App />, place);
-void refresh().catch(() => undefined);
+void recheck();

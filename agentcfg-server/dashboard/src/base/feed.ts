@@ -5,7 +5,7 @@
 import { effect, signal } from "@preact/signals";
 import { address, ended, lostSince, root } from "./api";
 import { invalidate, type Topic } from "./cache";
-import { me, phase, refresh, workspace } from "./session";
+import { me, phase, recheck, refresh, workspace } from "./session";
 import type { StatusEntry } from "./types";
 
 export type Mode = "live" | "polling";
@@ -62,7 +62,7 @@ function changed(topics: Topic[]): void {
     pending = new Set();
     timer = undefined;
     invalidate(...gathered);
-    if (gathered.includes("whoami")) void refresh().catch(() => undefined);
+    if (gathered.includes("whoami")) void recheck();
   }, SETTLE);
 }
 
@@ -71,7 +71,7 @@ function hear(message: Message): void {
     const before = mode.peek();
     mode.value = message.mode;
     // A stream that ends tells of a lost connection or an ended session before the next reading does.
-    if (before === "live" && message.mode === "polling") void refresh().catch(() => undefined);
+    if (before === "live" && message.mode === "polling") void recheck();
   } else if (message.kind === "all") heard.value = new Map(message.statuses.map((entry) => [entry.agent_id, entry]));
   else if (message.kind === "status") heard.value = new Map(heard.peek()).set(message.entry.agent_id, message.entry);
   else if (message.kind === "reload")
@@ -218,7 +218,7 @@ export function start(): void {
     setInterval(() => {
       if (document.hidden || phase.peek() !== "ready" || mode.peek() === "live" || lostSince.peek() !== null) return;
       invalidate(...topics);
-      if (topics.includes("whoami")) void refresh().catch(() => undefined);
+      if (topics.includes("whoami")) void recheck();
     }, interval);
   }
   document.addEventListener("visibilitychange", () => {

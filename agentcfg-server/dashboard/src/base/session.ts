@@ -48,6 +48,9 @@ export async function refresh(): Promise<void> {
   }
 }
 
+/** Asks again who is signed in; that the server cannot be reached is shown by the connection. */
+export const recheck = (): Promise<void> => refresh().catch(() => undefined);
+
 /** Takes a workspace out of the session before the server is asked again, so that nothing of it is read any more. */
 export function without(id: string): void {
   const now = me.peek();
@@ -66,7 +69,7 @@ export async function signInWithToken(token: string): Promise<void> {
 
 /** Tells the other tabs of a sign-out, so that they do not go on as if they were signed in. */
 const tabs = new BroadcastChannel(`agentcfg ${root.pathname}`);
-tabs.onmessage = () => void (me.peek() && refresh().catch(() => undefined));
+tabs.onmessage = () => void (me.peek() && recheck());
 
 export async function signOut(): Promise<void> {
   await call("DELETE", "api/sessions").catch((error) => {

@@ -202,11 +202,11 @@ export function Failure({
 }
 
 /** In the place of what is read: why it could not be, or that it is on its way. */
-export function Reading({ of, what, rows }: { of: Resource<unknown>; what: string; rows?: number }) {
+export function Reading({ of, what, rows, tall }: { of: Resource<unknown>; what: string; rows?: number; tall?: boolean }) {
   if (of.error !== null) return <Failure what={`${what} could not be read.`} error={of.error} retry={() => void of.reload()} />;
   return of.data === undefined ? (
-    <div class="card">
-      <Skeleton rows={rows} />
+    <div class={tall ? undefined : "card"}>
+      <Skeleton rows={rows} tall={tall} />
     </div>
   ) : null;
 }

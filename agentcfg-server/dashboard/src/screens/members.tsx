@@ -4,7 +4,7 @@ import { call } from "../base/api";
 import { invalidate } from "../base/cache";
 import { useMembers } from "../base/data";
 import { route, setParams } from "../base/route";
-import { can, me, refresh, workspace } from "../base/session";
+import { can, me, recheck, refresh, workspace } from "../base/session";
 import { capital, count, plural } from "../base/text";
 import type { Member, Role } from "../base/types";
 import { Avatar, Badge, Button, options, Time } from "../parts/base";
@@ -159,7 +159,7 @@ export function Members() {
             });
             invalidate("members", "audit");
             toast(leaving ? "You left the workspace." : `${removing.user_id} is removed.`);
-            await refresh().catch(() => undefined);
+            await recheck();
           }}
         >
           The very next request is refused. Agents, versions and API keys that {leaving ? "you" : "they"} made stay.

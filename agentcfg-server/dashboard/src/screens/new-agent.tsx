@@ -1,7 +1,6 @@
 /** Creation of an agent. */
 import { useRef, useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
-import { invalidate } from "../base/cache";
 import {
   changedFields,
   configOf,
@@ -16,10 +15,10 @@ import {
   type Draft,
   type FieldName,
 } from "../base/config";
-import { useAgent } from "../base/data";
+import { agentsChanged, useAgent } from "../base/data";
 import { useTyped } from "../base/drafts";
 import { go, href, route } from "../base/route";
-import { refresh, workspace } from "../base/session";
+import { workspace } from "../base/session";
 import type { Agent } from "../base/types";
 import { Button } from "../parts/base";
 import { Banner, Failure, toast, useSending } from "../parts/feedback";
@@ -120,8 +119,7 @@ export function NewAgent() {
         },
       });
       setTyped(null);
-      invalidate("agents", "status", "versions", "audit");
-      void refresh().catch(() => undefined);
+      agentsChanged();
       toast(`${data.display_name} is created.`);
       go(href("agent", { id: data.agent_id }), true);
     } catch (failed) {

@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { isStatus, root } from "../base/api";
 import { phase, signInWithCode, signInWithToken } from "../base/session";
-import { Button } from "../parts/base";
+import { Button, Skeleton } from "../parts/base";
 import { Banner, Failure, useSending } from "../parts/feedback";
 import { Area, Field } from "../parts/fields";
 
@@ -66,6 +66,14 @@ export function SignIn() {
 
   const run = (sign: () => Promise<void>): Promise<void> => send(() => sign().then(() => void (login.value = null)));
 
+  const problem = isStatus(error, 401) ? (
+    <Banner tone="bad" title={code ? "This link was used or is too old." : "This token is not valid."}>
+      {code ? "" : "It may have expired. "}Make a new one.
+    </Banner>
+  ) : (
+    <Failure what="Not signed in." error={error} />
+  );
+
   return (
     <main class="door">
       <div class="door-card">
@@ -79,14 +87,7 @@ export function SignIn() {
         {code ? (
           <>
             <p class="prose">The link works once. Continue only if you asked for it yourself.</p>
-            {error !== null &&
-              (isStatus(error, 401) ? (
-                <Banner tone="bad" title="This link was used or is too old.">
-                  Make a new one.
-                </Banner>
-              ) : (
-                <Failure what="Not signed in." error={error} />
-              ))}
+            {problem}
             <div class="row">
               <Button kind="primary" busy={busy} data-first onClick={() => void run(() => signInWithCode(code.code))}>
                 Continue{user ? ` as ${user}` : ""}
@@ -134,14 +135,7 @@ export function SignIn() {
                   <Area {...field} value={token} onText={setToken} mono rows={3} autocomplete="off" spellcheck={false} />
                 )}
               </Field>
-              {error !== null &&
-                (isStatus(error, 401) ? (
-                  <Banner tone="bad" title="This token is not valid.">
-                    It may have expired. Make a new one.
-                  </Banner>
-                ) : (
-                  <Failure what="Not signed in." error={error} />
-                ))}
+              {problem}
               <div class="row">
                 <Button type="submit" kind={provider ? undefined : "primary"} busy={busy} blocked={!token.trim()}>
                   Sign in
@@ -157,8 +151,11 @@ export function SignIn() {
 
 export function Starting() {
   return phase.value === "loading" ? (
-    <main class="door" aria-busy="true">
+    <main class="door starting">
       <h1 class="hidden">agentcfg</h1>
+      <div class="door-card">
+        <Skeleton rows={4} tall />
+      </div>
     </main>
   ) : null;
 }

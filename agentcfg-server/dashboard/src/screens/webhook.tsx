@@ -9,9 +9,9 @@ import { hookName } from "../base/said";
 import { can, workspace } from "../base/session";
 import { date, now, number, utc } from "../base/text";
 import type { Delivery, Webhook } from "../base/types";
-import { Badge, Button, Empty, LinkButton, Skeleton, Time } from "../parts/base";
+import { Badge, Button, Empty, LinkButton, Time } from "../parts/base";
 import { Confirm, Menu } from "../parts/dialog";
-import { attempt, badToast, Banner, Failure, Reading, toast } from "../parts/feedback";
+import { attempt, badToast, Banner, Reading, toast } from "../parts/feedback";
 import { Page } from "../parts/page";
 import { OpeningRow, Table } from "../parts/rows";
 import { arrived, Edit, query, showSecret, State, useDeliveries } from "./webhooks";
@@ -31,10 +31,8 @@ export function WebhookScreen() {
           title="There is no such webhook"
           action={<LinkButton to={href("webhooks")}>Show all webhooks</LinkButton>}
         />
-      ) : hooks.error !== null ? (
-        <Failure what="The webhook could not be read." error={hooks.error} retry={() => void hooks.reload()} />
       ) : (
-        <Skeleton rows={5} tall />
+        <Reading of={hooks} what="The webhook" rows={5} tall />
       )}
     </Page>
   );
