@@ -162,3 +162,25 @@ test("the name of a workspace follows a colleague, and a typed one is kept", asy
   assert.equal(await page.getByLabel("Name").inputValue(), "Half typed");
   page.faults();
 });
+
+test("a draft of a deleted agent can be copied, and saved after a restoration", async () => {
+  const { page, id } = await stage.studio("idun");
+  const writer = `/api/agents/configs?workspace_id=${id}&agent_id=writer`;
+  await page.show("agents/writer");
+  await live(page);
+  await page.getByLabel("Role").fill("Typed before the deletion");
+  await stage.server.call("idun", "DELETE", writer);
+  await page.getByText("This agent is deleted.").waitFor();
+  await page.getByText("It cannot be saved: the agent is deleted.").waitFor();
+  await page.getByRole("button", { name: "Copy my version" }).waitFor();
+  assert.equal(await page.getByText("changed while you were editing").count(), 0);
+  assert.equal(await page.getByRole("button", { name: "Review changes" }).count(), 0);
+  await page.getByRole("button", { name: "Restore agent" }).click();
+  await dialog(page).getByRole("button", { name: "Restore agent" }).click();
+  page.expect(412, "/api/agents/configs");
+  await page.getByRole("button", { name: "Review changes" }).click();
+  await dialog(page).getByRole("button", { name: /^Save/ }).click();
+  await page.getByText(/Writer is saved/).waitFor();
+  assert.equal((await stage.server.call("idun", "GET", writer))[0].role, "Typed before the deletion");
+  page.faults();
+});

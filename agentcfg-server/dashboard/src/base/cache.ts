@@ -131,6 +131,3 @@ export function update<T>(topic: Topic, path: string, change: (data: T) => T): v
 export function forget(): void {
   entries.clear();
 }
-
-/** True when something that is shown could not be read. */
-export const failing = (): boolean => lostSince.value !== null;

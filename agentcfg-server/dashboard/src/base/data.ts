@@ -1,5 +1,5 @@
 /** The resources that several screens read. */
-import { isStatus, lostSince, type Query } from "./api";
+import { lostSince, type Query } from "./api";
 import { invalidate, useResource, type Resource, type Topic } from "./cache";
 import { heard, mode } from "./feed";
 import { can, recheck, workspace } from "./session";
@@ -67,5 +67,3 @@ export function agentsChanged(): void {
 }
 
 export const PROVIDERS = { anthropic: "Anthropic", openai: "OpenAI" } as const;
-
-export const missing = (error: unknown): boolean => isStatus(error, 404, 405);

@@ -153,8 +153,8 @@ export function TextDiff({ title, before, after, inline }: { title: string; befo
     >
       <header>
         <b>{title}</b>
-        <span>{plural(removed, "line")} removed</span>
-        <span>{plural(added, "line")} added</span>
+        {removed > 0 && <span>{plural(removed, "line")} removed</span>}
+        {added > 0 && <span>{plural(added, "line")} added</span>}
       </header>
       <div class="lines">
         {parts.map((part, i) =>

@@ -101,7 +101,7 @@ export function AgentScreen() {
             {agent.display_name}
           </h1>
           <div class="row dim small-text">
-            <code>{id}</code>
+            <code class="clip">{id}</code>
             {agent.is_active ? (
               <>
                 <span aria-hidden="true">·</span>

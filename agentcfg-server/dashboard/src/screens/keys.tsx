@@ -4,7 +4,7 @@ import { call, root } from "../base/api";
 import { invalidate } from "../base/cache";
 import { tooLong } from "../base/config";
 import { useKeys } from "../base/data";
-import { href, route, setParams } from "../base/route";
+import { closePart, href, openPart, route } from "../base/route";
 import { can, workspace } from "../base/session";
 import { ago, capital, count, date, DAY, moment, now, number, until, utc } from "../base/text";
 import type { ApiKey, NewApiKey } from "../base/types";
@@ -79,7 +79,7 @@ export function Keys() {
       crumbs={[{ label: "Settings" }]}
       actions={
         may && (
-          <Button kind="primary" icon="plus" onClick={() => setParams({ new: 1 }, false)}>
+          <Button kind="primary" icon="plus" onClick={() => openPart("new")}>
             Create key
           </Button>
         )
@@ -94,7 +94,7 @@ export function Keys() {
             title="No API keys yet"
             action={
               may && (
-                <Button icon="plus" onClick={() => setParams({ new: 1 }, false)}>
+                <Button icon="plus" onClick={() => openPart("new")}>
                   Create key
                 </Button>
               )
@@ -163,7 +163,7 @@ export function Keys() {
           </p>
         </>
       )}
-      {creating && <Create onClose={() => setParams({ new: null })} />}
+      {creating && <Create onClose={() => closePart("new")} />}
       {rotating && <Rotate apiKey={rotating} onClose={() => setRotating(null)} />}
       {revoking && <Revoke apiKey={revoking} onClose={() => setRevoking(null)} />}
     </Page>

@@ -60,6 +60,7 @@ export function Labels({ state }: { state: AgentState }) {
       ) : (
         <Table
           name="Labels"
+          kind="labels-table"
           columns={[["Label"], ["Version"], ["Set by", "second"], ["When", "right second"], ["Actions", "c-menu", true]]}
         >
           {labels.map((label) => (

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { call } from "../base/api";
 import { invalidate } from "../base/cache";
 import { useMembers } from "../base/data";
-import { route, setParams } from "../base/route";
+import { closePart, openPart, route } from "../base/route";
 import { can, me, recheck, refresh, workspace } from "../base/session";
 import { capital, count, plural } from "../base/text";
 import type { Member, Role } from "../base/types";
@@ -60,7 +60,7 @@ export function Members() {
       crumbs={[{ label: "Settings" }]}
       actions={
         may && (
-          <Button kind="primary" icon="plus" onClick={() => setParams({ new: 1 }, false)}>
+          <Button kind="primary" icon="plus" onClick={() => openPart("new")}>
             Add member
           </Button>
         )
@@ -136,7 +136,7 @@ export function Members() {
           <p class="table-foot">{plural(members.data.length, "member")}</p>
         </>
       )}
-      {adding && <Add owner={owner} known={members.data ?? []} onClose={() => setParams({ new: null })} />}
+      {adding && <Add owner={owner} known={members.data ?? []} onClose={() => closePart("new")} />}
       {asking && (
         <Confirm
           title={`Make ${isSelf(asking.member.user_id) ? "yourself" : asking.member.user_id} ${an(asking.role)}?`}

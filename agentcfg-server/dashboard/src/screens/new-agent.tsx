@@ -61,7 +61,7 @@ export function NewAgent() {
   const copied = source ? read : undefined;
   const { touch, touched, touchAll } = useTouched();
   const { busy, error, send } = useSending("Not created.");
-  const form = useRef<HTMLDivElement>(null);
+  const form = useRef<HTMLFormElement>(null);
   const [taken, setTaken] = useState<{ id: string; deleted: boolean } | null>(null);
   // A copy has a text of its own: it never shows what was typed for another new agent.
   const [typed, setTyped] = useTyped<Typed>(`new ${workspace.value!.id} ${source ?? ""}`);
@@ -152,7 +152,7 @@ export function NewAgent() {
       actions={
         <>
           <Button onClick={cancel}>Cancel</Button>
-          <Button kind="primary" busy={busy} blocked={places.full} onClick={() => check()}>
+          <Button type="submit" form="new-agent" kind="primary" busy={busy} blocked={places.full}>
             Create agent
           </Button>
         </>
@@ -164,7 +164,16 @@ export function NewAgent() {
         </Banner>
       )}
       <Failure what="Not created." error={error} kept="Your text is still here." />
-      <div class="editor" ref={form}>
+      <form
+        id="new-agent"
+        class="editor"
+        ref={form}
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          check();
+        }}
+      >
         <div>
           <div class="group">
             <Fields {...props} of="identity" />
@@ -201,7 +210,7 @@ export function NewAgent() {
             <Fields {...props} of="description" />
           </div>
         </div>
-      </div>
+      </form>
     </Page>
   );
 }

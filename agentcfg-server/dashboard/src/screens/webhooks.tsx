@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
 import { invalidate, type Resource, useResource } from "../base/cache";
 import { useWebhooks } from "../base/data";
-import { href, route, setParams } from "../base/route";
+import { closePart, href, openPart, route } from "../base/route";
 import { ACTIONS, hookName } from "../base/said";
 import { can, workspace } from "../base/session";
 import { plural } from "../base/text";
@@ -30,7 +30,7 @@ export function Webhooks() {
       actions={
         may &&
         !full && (
-          <Button kind="primary" icon="plus" onClick={() => setParams({ new: 1 }, false)}>
+          <Button kind="primary" icon="plus" onClick={() => openPart("new")}>
             Add webhook
           </Button>
         )
@@ -46,7 +46,7 @@ export function Webhooks() {
             title="No webhooks yet"
             action={
               may && (
-                <Button icon="plus" onClick={() => setParams({ new: 1 }, false)}>
+                <Button icon="plus" onClick={() => openPart("new")}>
                   Add webhook
                 </Button>
               )
@@ -94,7 +94,7 @@ export function Webhooks() {
           </p>
         </>
       )}
-      {may && route.value.params.get("new") !== null && <Edit hook={null} onClose={() => setParams({ new: null })} />}
+      {may && route.value.params.get("new") !== null && <Edit hook={null} onClose={() => closePart("new")} />}
     </Page>
   );
 }
