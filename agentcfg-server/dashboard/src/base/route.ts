@@ -4,6 +4,7 @@
  */
 import { signal } from "@preact/signals";
 import { root } from "./api";
+import { holding } from "./drafts";
 
 export interface Route {
   screen: string;
@@ -84,9 +85,12 @@ export function setParams(changes: Params, replace = true, opened?: string): voi
 /** Opens a part of the screen that the address names, such as a dialog: going back closes it. */
 export const openPart = (name: string): void => setParams({ [name]: 1 }, false, name);
 
-/** Closes it. An entry of the history that it was opened with goes, or the next step back would do nothing. */
+/**
+ * Closes it. The entry of the history that it was opened with goes, or the next step back would do nothing; but such a step is
+ * wanted while something is shown that is lost with the page.
+ */
 export function closePart(name: string): void {
-  if ((history.state as { opened?: string } | null)?.opened === name) history.back();
+  if ((history.state as { opened?: string } | null)?.opened === name && !holding.peek()) history.back();
   else setParams({ [name]: null });
 }
 
