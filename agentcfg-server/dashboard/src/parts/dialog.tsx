@@ -278,6 +278,7 @@ export function Menu({
         <button
           type="button"
           class="bare-button"
+          title={label}
           aria-haspopup="menu"
           aria-expanded={open}
           aria-controls={open ? id : undefined}

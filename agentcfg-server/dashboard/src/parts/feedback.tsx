@@ -130,7 +130,7 @@ const outcome = (what: string, error: unknown): [what: string, why: string] =>
     ? ["No answer came:", "it may have been done all the same. Check before you try again."]
     : [what, errorText(error)];
 
-/** Runs what has no place for an error on the page: a failure is told by a toast. */
+/** Runs what has no place for an error on the page: a toast says what failed. */
 export const attempt = (what: string, run: () => Promise<unknown>): Promise<void> =>
   run().then(
     () => undefined,
@@ -141,7 +141,7 @@ const SLOW = 5_000;
 
 /**
  * Sends something, once at a time, and keeps the error of the last try until it is cleared. Where the page has moved on before
- * the answer, a failure is told by a toast. `slow` is true while an answer takes long.
+ * the answer, a toast says what failed. `slow` is true while an answer takes long.
  */
 export function useSending(failed: string) {
   const [busy, setBusy] = useState(false);

@@ -10,7 +10,7 @@ import { DAY, date, number, plural, time, utc } from "../base/text";
 import type { AuditEntry } from "../base/types";
 import { ActorMark, Button, Empty, options } from "../parts/base";
 import { TextDiff } from "../parts/comparison";
-import { attempt, Reading } from "../parts/feedback";
+import { attempt, Banner, Reading } from "../parts/feedback";
 import { Input, Select } from "../parts/fields";
 import { Page } from "../parts/page";
 import { OpeningRow, Table } from "../parts/rows";
@@ -71,6 +71,7 @@ export function AuditLog() {
   const { entries, more } = log;
   const filtered = ["actor", "action", "type", "target", "days"].some((name) => params.get(name));
   const last = entries.at(-1);
+  const asked = params.get("entry");
 
   const page = async (before: number, limit: number): Promise<AuditEntry[]> =>
     (await call<AuditEntry[]>("GET", "api/audit-log", { query: { ...query, limit, before } })).data;
@@ -175,6 +176,9 @@ export function AuditLog() {
         )}
       </div>
       <Reading of={audit} what="The audit log" />
+      {asked && audit.data && !entries.some(({ id }) => id === asked) && (
+        <Banner title="The entry of this link is not among those shown.">Load older ones, or clear the filters.</Banner>
+      )}
       {!audit.data ? null : entries.length === 0 ? (
         <div class="card">
           <Empty icon="audit" title={filtered ? "No entry matches these filters." : "No entries yet"}>
