@@ -47,7 +47,7 @@ interface Match {
 
 /**
  * The matches of a shortest way from one list to the other, last one first; after E. Myers, "An O(ND) Difference Algorithm".
- * A diagonal holds the pairs of places whose difference is the same: a removal leads to the next one, an addition to the last.
+ * A diagonal holds the pairs of places whose difference is the same: a removal leads to the next diagonal, an addition to the one before.
  */
 function lastMatch(before: string[], after: string[]): Match | null {
   // The furthest place in `before` on each diagonal, and the matches on the way there.
