@@ -126,6 +126,17 @@ test("a name from right to left turns no sentence around", async () => {
   page.faults();
 });
 
+test("a long id does not make a narrow page scroll sideways", async () => {
+  const { page, id } = await stage.studio("ragnfrid");
+  const agent_id = "x".repeat(50);
+  await stage.server.call("ragnfrid", "POST", "/api/agents/configs", { workspace_id: id, agent_id, display_name: "Long id" });
+  await page.setViewportSize({ width: 390, height: 800 });
+  await page.show(`agents/${agent_id}`);
+  await page.getByLabel("Persona prompt").waitFor();
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  page.faults();
+});
+
 test("versions that there are not are not offered, and a model that nothing has stays chosen", async () => {
   const { page, id } = await stage.studio("pia");
   await page.show("agents/writer/history?from=99");

@@ -149,6 +149,8 @@ test("a provider key is saved, pays, and is never shown; the plan gates it", asy
   });
   await page.show("ai-providers");
   await page.getByText("Your own provider keys need Pro, Team or Enterprise.").waitFor();
+  // No model of this catalogue is paid with a managed key.
+  assert.equal(await page.getByText("managed keys").count(), 0);
   assert.equal(await page.getByLabel("Your OpenAI key").count(), 0);
   assert.ok(id);
   page.faults();
