@@ -27,7 +27,7 @@ const options = {
   charset: "utf8",
   legalComments: "none",
   banner: {
-    js: "/* agentcfg dashboard. Contains Preact and @preact/signals (MIT) and jsdiff (BSD-3-Clause). */",
+    js: "/* agentcfg dashboard. Contains Preact and @preact/signals (MIT). */",
   },
   logLevel: "warning",
 };

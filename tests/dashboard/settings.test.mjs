@@ -149,6 +149,8 @@ test("a provider key is saved, pays, and is never shown; the plan gates it", asy
   });
   await page.show("ai-providers");
   await page.getByText("Your own provider keys need Pro, Team or Enterprise.").waitFor();
+  // No model of this catalogue is paid with a managed key.
+  assert.equal(await page.getByText("managed keys").count(), 0);
   assert.equal(await page.getByLabel("Your OpenAI key").count(), 0);
   assert.ok(id);
   page.faults();
@@ -176,6 +178,7 @@ test("members are added, their roles change what they see, and the last owner st
   await eli.getByText("Your role may not see this page").waitFor();
 
   await page.getByLabel("Role of eli").selectOption("admin");
+  await page.getByRole("dialog").getByRole("button", { name: "Change role" }).click();
   await page.getByText("eli is an admin.").waitFor();
   await eli.show("api-keys");
   await eli.getByRole("button", { name: "Create key" }).waitFor();

@@ -2,25 +2,27 @@
 import { effect } from "@preact/signals";
 import { render } from "preact";
 import { start } from "./base/feed";
+import { keepFocus } from "./base/focus";
 import { href, route, shownWorkspace } from "./base/route";
-import { can, failedWith, me, phase, refresh, workspace } from "./base/session";
+import { can, failedWith, me, phase, recheck, workspace } from "./base/session";
+// In this order the bundle is smallest: gzip looks back over 32 kB, and finds there what screens have in common.
 import { Empty, LinkButton } from "./parts/base";
-import { Failure } from "./parts/feedback";
-import { Page } from "./parts/page";
-import { AgentScreen } from "./screens/agent";
-import { Agents } from "./screens/agents";
 import { AuditLog } from "./screens/audit";
-import { Connect } from "./screens/connect";
-import { Keys } from "./screens/keys";
-import { Members } from "./screens/members";
-import { NewAgent } from "./screens/new-agent";
-import { Overview } from "./screens/overview";
+import { Failure } from "./parts/feedback";
 import { Providers } from "./screens/providers";
-import { Shell } from "./screens/shell";
-import { login, SignIn, Starting } from "./screens/signin";
 import { StatusBoard } from "./screens/status";
+import { NewAgent } from "./screens/new-agent";
+import { AgentScreen } from "./screens/agent";
+import { Page } from "./parts/page";
+import { Agents } from "./screens/agents";
+import { Keys } from "./screens/keys";
+import { login, SignIn, Starting } from "./screens/signin";
 import { WebhookScreen } from "./screens/webhook";
 import { Webhooks } from "./screens/webhooks";
+import { Members } from "./screens/members";
+import { Shell } from "./screens/shell";
+import { Overview } from "./screens/overview";
+import { Connect } from "./screens/connect";
 import { WorkspaceScreen } from "./screens/workspace";
 import "./styles/tokens.css";
 import "./styles/base.css";
@@ -93,7 +95,7 @@ function App() {
       <main class="door">
         <div class="door-card">
           <h1>The dashboard could not start</h1>
-          <Failure what="" error={failedWith.value} retry={() => void refresh().catch(() => undefined)} />
+          <Failure what="" error={failedWith.value} retry={() => void recheck()} />
         </div>
       </main>
     );
@@ -108,5 +110,6 @@ function App() {
 start();
 const place = document.getElementById("app")!;
 place.textContent = "";
+keepFocus(place);
 render(<App />, place);
-void refresh().catch(() => undefined);
+void recheck();

@@ -41,13 +41,18 @@ export class ApiError extends Error {
   }
 }
 
-/** The server was not reached. */
+/** No answer came. */
 export class Unreachable extends Error {
-  constructor() {
+  /** The server may have done what it was asked to all the same. */
+  constructor(readonly perhapsDone: boolean) {
     super("The server cannot be reached.");
     this.name = "Unreachable";
   }
 }
+
+const SESSION_ENDED = "Your session has ended. Sign in in a new tab and come back.";
+/** How long the answer to a change may take; a caller with a signal of its own has its own limit. */
+const LONGEST = 30_000;
 
 export const isStatus = (error: unknown, ...statuses: number[]): error is ApiError =>
   error instanceof ApiError && statuses.includes(error.status);
@@ -66,6 +71,14 @@ export function address(path: string, query: Query = {}): URL {
   return url;
 }
 
+/** Takes the end of a request without an answer: throws `Unreachable`, but where the caller itself has stopped it. */
+function lost(method: string, error: unknown): never {
+  if (error instanceof DOMException && error.name === "AbortError") throw error;
+  if (lostSince.peek() === null) lostSince.value = lastAnswer.peek();
+  // A browser that knows that it is offline has sent nothing.
+  throw new Unreachable(method !== "GET" && navigator.onLine);
+}
+
 /** Sends a request and gives its response, whatever its status. Throws `Unreachable`. */
 export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
   const headers = new Headers();
@@ -80,15 +93,13 @@ export async function send(method: string, path: string, options: Options = {}):
       body: options.body === undefined ? null : encode(options.body),
       credentials: "same-origin",
       redirect: "error",
-      signal: options.signal ?? null,
+      signal: options.signal ?? (method === "GET" ? null : AbortSignal.timeout(LONGEST)),
     });
     lastAnswer.value = Date.now();
     lostSince.value = null;
     return response;
   } catch (error) {
-    if (error instanceof DOMException && error.name === "AbortError") throw error;
-    if (lostSince.peek() === null) lostSince.value = lastAnswer.peek();
-    throw new Unreachable();
+    return lost(method, error);
   }
 }
 
@@ -96,7 +107,8 @@ export async function send(method: string, path: string, options: Options = {}):
 export async function call<T>(method: string, path: string, options: Options = {}): Promise<Answer<T>> {
   const response = await send(method, path, options);
   if (response.status >= 400) throw await failure(response, !options.bearer);
-  const text = response.status === 204 || response.status === 304 ? "" : await response.text();
+  const text =
+    response.status === 204 || response.status === 304 ? "" : await response.text().catch((error) => lost(method, error));
   const version = response.headers.get("Agent-Version");
   return {
     data: (text ? decode(text) : null) as T,
@@ -108,7 +120,8 @@ export async function call<T>(method: string, path: string, options: Options = {
 }
 
 export async function failure(response: Response, session = true): Promise<ApiError> {
-  if (response.status === 401 && session) ended.value = true;
+  const over = response.status === 401 && session;
+  if (over) ended.value = true;
   let message = `The server answered ${response.status}.`;
   try {
     const body = JSON.parse(await response.text()) as { error?: unknown };
@@ -120,7 +133,12 @@ export async function failure(response: Response, session = true): Promise<ApiEr
     // A proxy in between answers with something else than JSON.
   }
   const retry = Number(response.headers.get("Retry-After"));
-  return new ApiError(response.status, message, response.headers.get("X-Request-Id"), retry > 0 ? retry : null);
+  return new ApiError(
+    response.status,
+    over ? SESSION_ENDED : message,
+    response.headers.get("X-Request-Id"),
+    retry > 0 ? retry : null,
+  );
 }
 
 /** Decodes JSON. An integer that a double cannot hold stays the text that the server sent. */

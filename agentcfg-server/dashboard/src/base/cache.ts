@@ -1,7 +1,7 @@
 /** What was read from the server: shared by the screens, shown at once when it is visited again, and read again when it changes. */
 import { signal, type Signal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
-import { call, isStatus, lostSince, type Query } from "./api";
+import { call, ended, isStatus, lostSince, type Query } from "./api";
 
 /** What a change on the server can touch. */
 export type Topic = "agents" | "status" | "versions" | "keys" | "members" | "providers" | "audit" | "webhooks" | "whoami";
@@ -33,8 +33,11 @@ export interface Resource<T> extends State<T> {
   reload: () => Promise<void>;
 }
 
-/** Reads a resource while the component is shown; `path` null reads nothing. */
-export function useResource<T>(topic: Topic, path: string | null, query: Query = {}): Resource<T> {
+/**
+ * Reads a resource while the component is shown; `path` null reads nothing. What is no event of the feed is read again each
+ * `every` milliseconds, while the page is visible and the server answers.
+ */
+export function useResource<T>(topic: Topic, path: string | null, query: Query = {}, every?: number): Resource<T> {
   const key = path === null ? "" : `${path}?${JSON.stringify(query)}`;
   const entry = path === null ? null : find(key, topic, path, query);
   // Preact runs the cleanup of other effects only after the next paint: until then a screen that is gone would still read.
@@ -42,8 +45,13 @@ export function useResource<T>(topic: Topic, path: string | null, query: Query =
     if (!entry) return;
     entry.users += 1;
     if (entry.stale) void load(entry);
+    const again = (): void => {
+      if (!document.hidden && lostSince.peek() === null && !ended.peek()) void load(entry);
+    };
+    const timer = every && setInterval(again, every);
     return () => {
       entry.users -= 1;
+      clearInterval(timer);
     };
   }, [key]);
   const state = (entry ? entry.state.value : NOTHING) as State<T>;
@@ -123,6 +131,3 @@ export function update<T>(topic: Topic, path: string, change: (data: T) => T): v
 export function forget(): void {
   entries.clear();
 }
-
-/** True when something that is shown could not be read. */
-export const failing = (): boolean => lostSince.value !== null;

@@ -1,8 +1,8 @@
 /** The resources that several screens read. */
-import { isStatus, lostSince, type Query } from "./api";
-import { useResource, type Resource, type Topic } from "./cache";
+import { lostSince, type Query } from "./api";
+import { invalidate, useResource, type Resource, type Topic } from "./cache";
 import { heard, mode } from "./feed";
-import { can, workspace } from "./session";
+import { can, recheck, workspace } from "./session";
 import type { Actor, Agent, ApiKey, AuditEntry, Label, Member, Model, ProviderKey, StatusEntry, Version, Webhook } from "./types";
 
 const id = (): string => workspace.value?.id ?? "";
@@ -60,6 +60,10 @@ export function useNames(): (actor: Actor | null) => string {
   };
 }
 
-export const PROVIDERS = { anthropic: "Anthropic", openai: "OpenAI" } as const;
+/** Reads again what an agent that is new, deleted or restored changes; how many are active is told with the session. */
+export function agentsChanged(): void {
+  invalidate("agents", "status", "versions", "audit");
+  void recheck();
+}
 
-export const missing = (error: unknown): boolean => isStatus(error, 404, 405);
+export const PROVIDERS = { anthropic: "Anthropic", openai: "OpenAI" } as const;

@@ -1,6 +1,4 @@
 /** Differences of texts: lines, and words within lines that were replaced. */
-import { diffArrays } from "diff";
-
 export interface Piece {
   text: string;
   changed: boolean;
@@ -32,22 +30,67 @@ const WORD = /[\p{Ideo}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}]\p{M}*|[\p{L}\p{M}\p{N}
 const lines = (text: string): string[] => (text === "" ? [] : text.split("\n"));
 const whole = (number: number, text: string): Line => ({ number, pieces: [{ text, changed: false }] });
 
+/** Items that are in one list alone, before items that both have. */
+interface Block {
+  removed: string[];
+  added: string[];
+  same: string[];
+}
+
+/** Equal items of two lists: where they begin in each, and the match before them. */
+interface Match {
+  old: number;
+  new: number;
+  length: number;
+  earlier: Match | null;
+}
+
+/**
+ * The matches of a shortest way from one list to the other, last one first; after E. Myers, "An O(ND) Difference Algorithm".
+ * A diagonal holds the pairs of places whose difference is the same: a removal leads to the next diagonal, an addition to the one before.
+ */
+function lastMatch(before: string[], after: string[]): Match | null {
+  // The furthest place in `before` on each diagonal, and the matches on the way there.
+  const reached = new Map([[1, { at: 0, match: null as Match | null }]]);
+  for (let changes = 0; ; changes += 1) {
+    // Diagonals beyond the ends of the lists hold nothing.
+    const least = 2 * Math.max(0, changes - after.length) - changes;
+    const most = changes - 2 * Math.max(0, changes - before.length);
+    for (let diagonal = least; diagonal <= most; diagonal += 2) {
+      const adding = reached.get(diagonal + 1);
+      const removing = reached.get(diagonal - 1);
+      const from = !removing || (adding && removing.at < adding.at) ? adding! : removing;
+      const start = from === removing ? from.at + 1 : from.at;
+      let at = start;
+      while (at < before.length && before[at] === after[at - diagonal]) at += 1;
+      const match = at > start ? { old: start, new: start - diagonal, length: at - start, earlier: from.match } : from.match;
+      if (at >= before.length && at - diagonal >= after.length) return match;
+      reached.set(diagonal, { at, match });
+    }
+  }
+}
+
+function blocks(before: string[], after: string[]): Block[] {
+  const result: Block[] = [];
+  let match: Match | null = { old: before.length, new: after.length, length: 0, earlier: lastMatch(before, after) };
+  while (match) {
+    const { old, new: place, length, earlier }: Match = match;
+    const [oldEnd, newEnd] = earlier ? [earlier.old + earlier.length, earlier.new + earlier.length] : [0, 0];
+    result.unshift({
+      removed: before.slice(oldEnd, old),
+      added: after.slice(newEnd, place),
+      same: before.slice(old, old + length),
+    });
+    match = earlier;
+  }
+  return result;
+}
+
 export function rows(before: string, after: string): Row[] {
   const result: Row[] = [];
   let left = 0;
   let right = 0;
-  const parts = diffArrays(lines(before), lines(after));
-  for (let i = 0; i < parts.length; i += 1) {
-    const part = parts[i]!;
-    if (!part.added && !part.removed) {
-      for (const text of part.value)
-        result.push({ kind: "same", left: whole((left += 1), text), right: whole((right += 1), text) });
-      continue;
-    }
-    const next = parts[i + 1];
-    const removed = part.removed ? part.value : next?.removed ? next.value : [];
-    const added = part.added ? part.value : next?.added ? next.value : [];
-    if (next && (next.added || next.removed)) i += 1;
+  for (const { removed, added, same } of blocks(lines(before), lines(after))) {
     for (let k = 0; k < Math.max(removed.length, added.length); k += 1) {
       const from = removed[k];
       const to = added[k];
@@ -62,6 +105,7 @@ export function rows(before: string, after: string): Row[] {
         right: to === undefined ? null : line((right += 1), to, "added", "removed"),
       });
     }
+    for (const text of same) result.push({ kind: "same", left: whole((left += 1), text), right: whole((right += 1), text) });
   }
   return result;
 }
@@ -76,12 +120,13 @@ export interface Part {
 /** The parts of both texts, or null when they have too little in common. */
 export function words(from: string, to: string): Part[] | null {
   if (from.length > WORDS || to.length > WORDS) return null;
-  const parts = diffArrays(from.match(WORD) ?? [], to.match(WORD) ?? []).map(({ value, added, removed }) => ({
-    text: value.join(""),
-    added,
-    removed,
-  }));
-  const common = parts.reduce((sum, { text, added, removed }) => sum + (added || removed ? 0 : text.trim().length), 0);
+  let common = 0;
+  const parts = blocks(from.match(WORD) ?? [], to.match(WORD) ?? []).flatMap(({ removed, added, same }) => {
+    const part = (of: string[], kind?: "added" | "removed"): Part[] =>
+      of.length ? [{ text: of.join(""), added: kind === "added", removed: kind === "removed" }] : [];
+    common += same.join("").trim().length;
+    return [...part(removed, "removed"), ...part(added, "added"), ...part(same)];
+  });
   return common * 4 < Math.max(from.length, to.length) ? null : parts;
 }
 

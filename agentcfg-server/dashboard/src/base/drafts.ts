@@ -54,8 +54,8 @@ export function discard(): void {
   typed.value = {};
 }
 
-/** How many reasons there are to ask before the page is closed, such as a key that is shown once. */
-export const holding = signal(0);
+/** True while something is shown that cannot be shown again, such as a key: the page asks before it is closed. */
+export const holding = signal(false);
 
 addEventListener("beforeunload", (event) => {
   if (unsaved() || holding.peek()) event.preventDefault();

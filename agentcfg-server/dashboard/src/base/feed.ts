@@ -3,9 +3,9 @@
  * server or the browser cannot do that, each tab asks again and again.
  */
 import { effect, signal } from "@preact/signals";
-import { address, lostSince, root } from "./api";
+import { address, ended, lostSince, root } from "./api";
 import { invalidate, type Topic } from "./cache";
-import { me, phase, refresh, workspace } from "./session";
+import { me, phase, recheck, refresh, workspace } from "./session";
 import type { StatusEntry } from "./types";
 
 export type Mode = "live" | "polling";
@@ -62,7 +62,7 @@ function changed(topics: Topic[]): void {
     pending = new Set();
     timer = undefined;
     invalidate(...gathered);
-    if (gathered.includes("whoami")) void refresh().catch(() => undefined);
+    if (gathered.includes("whoami")) void recheck();
   }, SETTLE);
 }
 
@@ -71,7 +71,7 @@ function hear(message: Message): void {
     const before = mode.peek();
     mode.value = message.mode;
     // A stream that ends tells of a lost connection or an ended session before the next reading does.
-    if (before === "live" && message.mode === "polling") void refresh().catch(() => undefined);
+    if (before === "live" && message.mode === "polling") void recheck();
   } else if (message.kind === "all") heard.value = new Map(message.statuses.map((entry) => [entry.agent_id, entry]));
   else if (message.kind === "status") heard.value = new Map(heard.peek()).set(message.entry.agent_id, message.entry);
   else if (message.kind === "reload")
@@ -83,19 +83,23 @@ function hear(message: Message): void {
   }
 }
 
-/** Holds the stream until it is closed. */
-function stream(workspaceId: string, tell: (message: Message) => void): () => void {
+/** Holds the stream until it is closed; `wake` ends its pause before the next try. */
+function stream(workspaceId: string, tell: (message: Message) => void) {
   let source: EventSource | null = null;
   let again: ReturnType<typeof setTimeout> | undefined;
   let silence: ReturnType<typeof setTimeout> | undefined;
   let batch: StatusEntry[] = [];
   let first = true;
+  let waiting = false;
   const open = (): void => {
+    waiting = false;
+    clearTimeout(again);
     source = new EventSource(address("api/changes", { workspace_id: workspaceId, after: "now", status: true }));
     const retry = (delay: number): void => {
       source?.close();
       clearTimeout(silence);
       tell({ kind: "mode", mode: "polling" });
+      waiting = true;
       again = setTimeout(open, delay);
     };
     const alive = (): void => {
@@ -139,46 +143,58 @@ function stream(workspaceId: string, tell: (message: Message) => void): () => vo
     });
   };
   open();
-  return () => {
-    clearTimeout(again);
-    clearTimeout(silence);
-    source?.close();
+  return {
+    wake: () => waiting && open(),
+    close: () => {
+      clearTimeout(again);
+      clearTimeout(silence);
+      source?.close();
+    },
   };
 }
+
+/** Asks for a stream that waits for its next try, in whichever tab, to be opened at once. */
+let wake = (): void => undefined;
 
 /** Takes part in the stream of a workspace until the returned function is called. */
 function follow(user: string, workspaceId: string): () => void {
   const name = `agentcfg ${root.pathname} ${user} ${workspaceId}`;
   const channel = new BroadcastChannel(name);
   const leaving = new AbortController();
-  let close: (() => void) | null = null;
+  let held: ReturnType<typeof stream> | null = null;
   const tell = (message: Message): void => {
     hear(message);
     channel.postMessage(message);
   };
   const lead = (): void => {
-    close = stream(workspaceId, tell);
+    held = stream(workspaceId, tell);
   };
   channel.addEventListener("message", ({ data }: MessageEvent<Message>) => {
     if (data.kind !== "hello") hear(data);
-    else if (close) {
+    else if (held) {
+      held.wake();
       channel.postMessage({ kind: "mode", mode: mode.peek() } satisfies Message);
       channel.postMessage({ kind: "all", statuses: [...heard.peek().values()] } satisfies Message);
     }
   });
-  channel.postMessage({ kind: "hello" } satisfies Message);
+  wake = () => {
+    held?.wake();
+    channel.postMessage({ kind: "hello" } satisfies Message);
+  };
+  wake();
   if (navigator.locks) {
-    const held = new Promise<void>((resolve) => leaving.signal.addEventListener("abort", () => resolve()));
+    const left = new Promise<void>((resolve) => leaving.signal.addEventListener("abort", () => resolve()));
     navigator.locks
       .request(name, { signal: leaving.signal }, () => {
         lead();
-        return held;
+        return left;
       })
       .catch(() => undefined);
   } else lead();
   return () => {
     leaving.abort();
-    close?.();
+    wake = () => undefined;
+    held?.close();
     channel.close();
     mode.value = "polling";
     heard.value = new Map();
@@ -202,7 +218,7 @@ export function start(): void {
     setInterval(() => {
       if (document.hidden || phase.peek() !== "ready" || mode.peek() === "live" || lostSince.peek() !== null) return;
       invalidate(...topics);
-      if (topics.includes("whoami")) void refresh().catch(() => undefined);
+      if (topics.includes("whoami")) void recheck();
     }, interval);
   }
   document.addEventListener("visibilitychange", () => {
@@ -219,8 +235,11 @@ export async function tryNow(): Promise<void> {
   clearTimeout(trying);
   nextTry.value = null;
   try {
+    const lost = lostSince.peek() !== null;
     await refresh();
-    invalidate();
+    if (ended.peek()) return;
+    if (!lost) invalidate();
+    wake();
   } catch {
     schedule();
   }
@@ -233,12 +252,18 @@ function schedule(): void {
   trying = setTimeout(() => void tryNow(), pause);
 }
 
+let down = false;
 effect(() => {
-  if (lostSince.value !== null && nextTry.peek() === null) schedule();
-  if (lostSince.value === null) {
+  if (lostSince.value !== null) {
+    down = true;
+    if (nextTry.peek() === null) schedule();
+  } else if (down) {
+    down = false;
     pause = 2_000;
     nextTry.value = null;
     clearTimeout(trying);
+    // There may have been changes meanwhile, and what was lost may have been the answer to one.
+    invalidate();
   }
 });
-addEventListener("online", () => void tryNow());
+for (const change of ["online", "offline"]) addEventListener(change, () => void tryNow());

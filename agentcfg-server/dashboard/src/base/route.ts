@@ -4,6 +4,7 @@
  */
 import { signal } from "@preact/signals";
 import { root } from "./api";
+import { holding } from "./drafts";
 
 export interface Route {
   screen: string;
@@ -55,9 +56,9 @@ export function href(screen: string, params: Params = {}): string {
   return url.pathname + url.search;
 }
 
-export function go(address: string, replace = false): void {
-  if (replace) history.replaceState(null, "", address);
-  else history.pushState(null, "", address);
+export function go(address: string, replace = false, opened?: string): void {
+  if (replace) history.replaceState(history.state, "", address);
+  else history.pushState({ opened }, "", address);
   arrive(!replace);
 }
 
@@ -72,13 +73,25 @@ function arrive(scroll = false): void {
 }
 
 /** Changes parameters of the present screen; an empty value removes one. */
-export function setParams(changes: Params, replace = true): void {
+export function setParams(changes: Params, replace = true, opened?: string): void {
   const url = new URL(location.href);
   for (const [name, value] of Object.entries(changes)) {
     if (value === null || value === undefined || value === "") url.searchParams.delete(name);
     else url.searchParams.set(name, String(value));
   }
-  if (url.href !== location.href) go(url.pathname + url.search, replace);
+  if (url.href !== location.href) go(url.pathname + url.search, replace, opened);
+}
+
+/** Opens a part of the screen that the address names, such as a dialog: going back closes it. */
+export const openPart = (name: string): void => setParams({ [name]: 1 }, false, name);
+
+/**
+ * Closes it. The entry of the history that it was opened with goes, or the next step back would do nothing; but such a step is
+ * wanted while something is shown that is lost with the page.
+ */
+export function closePart(name: string): void {
+  if ((history.state as { opened?: string } | null)?.opened === name && !holding.peek()) history.back();
+  else setParams({ [name]: null });
 }
 
 /** Follows links inside the dashboard without loading the page again. */

@@ -34,9 +34,13 @@ export function verb(action: string): string {
   return VERBS[action] ?? (family === "agent" || family === "member" ? did! : `${did} the ${family}`);
 }
 
+/** Fields of records that are called otherwise on their screens. */
+const CALLED: Record<string, string> = { url: "Address", types: "Events", ordered: "In order", disabled_reason: "Reason" };
+
 /** The field as people call it; labels are recorded as `labels/<name>`, fields of several agents as `agents/<id>/<name>`. */
 const called = (name: string): string =>
   FIELDS[name as FieldName]?.label ??
+  CALLED[name] ??
   (name.includes("/") ? name.replace(/^agents\/|labels\//g, "") : capital(name.replaceAll("_", " ")));
 
 interface Row extends NumberRow {

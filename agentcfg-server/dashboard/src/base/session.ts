@@ -1,6 +1,6 @@
 /** Who is signed in, and what the session may do in the workspace that is shown. */
 import { computed, signal } from "@preact/signals";
-import { call, ended, isStatus } from "./api";
+import { call, ended, isStatus, root } from "./api";
 import { forget } from "./cache";
 import { discard, handOver } from "./drafts";
 import { shownWorkspace } from "./route";
@@ -48,6 +48,9 @@ export async function refresh(): Promise<void> {
   }
 }
 
+/** Asks again who is signed in; that the server cannot be reached is shown by the connection. */
+export const recheck = (): Promise<void> => refresh().catch(() => undefined);
+
 /** Takes a workspace out of the session before the server is asked again, so that nothing of it is read any more. */
 export function without(id: string): void {
   const now = me.peek();
@@ -64,8 +67,16 @@ export async function signInWithToken(token: string): Promise<void> {
   await refresh();
 }
 
+/** Tells the other tabs of a sign-out, so that they do not go on as if they were signed in. */
+const tabs = new BroadcastChannel(`agentcfg ${root.pathname}`);
+tabs.onmessage = () => void (me.peek() && recheck());
+
 export async function signOut(): Promise<void> {
-  await call("DELETE", "api/sessions");
+  await call("DELETE", "api/sessions").catch((error) => {
+    // A session that has ended needs no end.
+    if (!isStatus(error, 401)) throw error;
+  });
+  tabs.postMessage(null);
   leave();
 }
 

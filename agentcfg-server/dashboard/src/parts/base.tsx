@@ -229,7 +229,7 @@ export const options = (rows: readonly (readonly [string, string])[]) =>
     </option>
   ));
 
-export function Skeleton({ rows = 8, tall }: { rows?: number | undefined; tall?: boolean }) {
+export function Skeleton({ rows = 8, tall }: { rows?: number | undefined; tall?: boolean | undefined }) {
   return (
     <div class={cx("skeleton", tall && "tall")} aria-busy="true">
       <span class="hidden">Loading</span>

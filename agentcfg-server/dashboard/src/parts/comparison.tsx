@@ -2,7 +2,7 @@
 import { Fragment, type ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { FIELDS, isEmpty, NAMES, numberRows, shown, type Config, type FieldName, type NumberRow } from "../base/config";
-import { folded, rows, tally, type Line, type Piece, type Row } from "../base/diff";
+import { folded, rows, tally, type Piece, type Row } from "../base/diff";
 import { plural } from "../base/text";
 import { Avatar } from "./base";
 
@@ -77,73 +77,54 @@ export function FieldTable({ rows: fields, from, to }: { rows: FieldRow[]; from:
   );
 }
 
-function Pieces({ line, tag: Tag }: { line: Line; tag: "ins" | "del" }) {
-  return <>{line.pieces.map((piece: Piece, i) => (piece.changed ? <Tag key={i}>{piece.text}</Tag> : piece.text))}</>;
+type End = "left" | "right";
+const ENDS: End[] = ["left", "right"];
+
+/** Whether a side of a row was removed or added, or has no line there; nothing where both sides are the same. */
+const mark = (row: Row, end: End): string => (row.kind === "same" ? "" : row[end] ? (end === "left" ? "del" : "add") : "void");
+
+/** The text of a line, with the words in it that changed. */
+function Text({ row, end }: { row: Row; end: End }) {
+  const line = row[end];
+  if (!line) return null;
+  const Tag = end === "left" ? "del" : "ins";
+  return (
+    <>
+      {row.kind === "changed" && <span class="hidden">{end === "left" ? "removed: " : "added: "}</span>}
+      {line.pieces.map((piece: Piece, i) => (piece.changed ? <Tag key={i}>{piece.text}</Tag> : piece.text))}
+    </>
+  );
 }
 
-const same = (row: Row, side: "left" | "right"): string =>
-  row.kind === "same" ? "" : row[side] ? (side === "left" ? "del" : "add") : "void";
-
+/** A row: its two sides beside each other, or one below the other. */
 function Pair({ row, inline }: { row: Row; inline: boolean }) {
-  const { left, right } = row;
-  if (inline) {
-    if (row.kind === "same") {
-      return (
-        <div class="line">
-          <span class="no" data-no={left!.number} />
-          <span class="no" data-no={right!.number} />
+  const changed = row.kind === "changed" || undefined;
+  if (!inline)
+    return (
+      <div class="line pair" data-change={changed}>
+        {ENDS.map((end) => (
+          <Fragment key={end}>
+            <span class={`no ${end} ${mark(row, end)}`} data-no={row[end]?.number} />
+            <span class={`text ${mark(row, end)}`}>
+              <Text row={row} end={end} />
+            </span>
+          </Fragment>
+        ))}
+      </div>
+    );
+  return (
+    <>
+      {ENDS.filter((end) => row[end] && (changed || end === "right")).map((end) => (
+        <div key={end} class={`line ${mark(row, end)}`} data-change={changed}>
+          {ENDS.map((other) => (
+            <span key={other} class="no" data-no={changed && other !== end ? undefined : row[other]!.number} />
+          ))}
           <span class="text">
-            <Pieces line={left!} tag="ins" />
+            <Text row={row} end={end} />
           </span>
         </div>
-      );
-    }
-    return (
-      <>
-        {left && (
-          <div class="line del" data-change>
-            <span class="no" data-no={left.number} />
-            <span class="no" />
-            <span class="text">
-              <span class="hidden">removed: </span>
-              <Pieces line={left} tag="del" />
-            </span>
-          </div>
-        )}
-        {right && (
-          <div class="line add" data-change>
-            <span class="no" />
-            <span class="no" data-no={right.number} />
-            <span class="text">
-              <span class="hidden">added: </span>
-              <Pieces line={right} tag="ins" />
-            </span>
-          </div>
-        )}
-      </>
-    );
-  }
-  return (
-    <div class="line pair" {...(row.kind === "changed" ? { "data-change": true } : {})}>
-      <span class={`no ${same(row, "left")}`} data-no={left?.number} />
-      <span class={`text ${same(row, "left")}`}>
-        {left && (
-          <>
-            {row.kind === "changed" && <span class="hidden">removed: </span>}
-            <Pieces line={left} tag="del" />
-          </>
-        )}
-      </span>
-      <span class={`no right ${same(row, "right")}`} data-no={right?.number} />
-      <span class={`text ${same(row, "right")}`}>
-        {right && (
-          <>
-            {row.kind === "changed" && <span class="hidden">added: </span>}
-            <Pieces line={right} tag="ins" />
-          </>
-        )}
-      </span>
-    </div>
+      ))}
+    </>
   );
 }
 
@@ -172,8 +153,8 @@ export function TextDiff({ title, before, after, inline }: { title: string; befo
     >
       <header>
         <b>{title}</b>
-        <span>{plural(removed, "line")} removed</span>
-        <span>{plural(added, "line")} added</span>
+        {removed > 0 && <span>{plural(removed, "line")} removed</span>}
+        {added > 0 && <span>{plural(added, "line")} added</span>}
       </header>
       <div class="lines">
         {parts.map((part, i) =>

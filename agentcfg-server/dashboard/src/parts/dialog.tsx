@@ -1,9 +1,10 @@
 /** Modal dialogs, confirmations and menus, on the browser's own elements. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { copy } from "../base/copy";
 import { Button, cx, Icon } from "./base";
-import { Field, Input } from "./fields";
-import { Failure, useSending } from "./feedback";
+import { Field, focusFault, Input } from "./fields";
+import { badToast, Failure, toast, useSending } from "./feedback";
 
 interface DialogProps {
   title: ComponentChildren;
@@ -12,7 +13,7 @@ interface DialogProps {
   foot?: ComponentChildren;
   note?: ComponentChildren;
   onClose: () => void;
-  onSubmit?: () => void;
+  onSubmit?: (form: Element) => void;
   narrow?: boolean;
   wide?: boolean;
   /** Neither Escape nor anything but its own buttons closes it. */
@@ -59,7 +60,7 @@ export function Dialog({ title, children, foot, note, onClose, onSubmit, narrow,
         noValidate
         onSubmit={(event) => {
           event.preventDefault();
-          onSubmit?.();
+          onSubmit?.(event.currentTarget);
         }}
       >
         <div class="dialog-body">
@@ -91,8 +92,8 @@ interface FormDialogProps {
   danger?: boolean;
   /** The focus starts on the button that leaves all as it is. */
   careful?: boolean;
-  /** Sends it, and closes it when that is done. */
-  run: () => Promise<void>;
+  /** Sends it. The dialog then closes, but where the answer is `false`. */
+  run: () => Promise<boolean | void>;
   /** What is said of a failure, and what holds in spite of it. */
   failed: string;
   kept?: (error: unknown) => string | undefined;
@@ -105,18 +106,34 @@ interface FormDialogProps {
 /** A dialog that sends what is in it, and stays open with the error when that fails. */
 export function FormDialog(props: FormDialogProps) {
   const { children, verb, blocked, check, danger, careful, run, failed, kept, onClose, ...rest } = props;
-  const { busy, error, send } = useSending();
+  const { busy, slow, error, send, clear } = useSending(failed);
+  const left = useRef(false);
+  const held = busy && !slow;
+  const close = (): void => {
+    if (held) return;
+    left.current = true;
+    onClose();
+  };
   return (
     <Dialog
       {...rest}
-      onClose={() => busy || onClose()}
-      onSubmit={() => {
-        if (!busy && !blocked && check?.() !== false) void send(run);
+      onClose={close}
+      onSubmit={(form) => {
+        if (busy || blocked) return;
+        if (check?.() === false) {
+          clear();
+          focusFault(form);
+          return;
+        }
+        void send(async () => {
+          // Where it was closed before the answer, another one may be open in its place.
+          if ((await run()) !== false && !left.current) onClose();
+        });
       }}
       foot={
         <>
-          <Button onClick={onClose} blocked={busy} {...(careful ? { "data-first": true } : {})}>
-            Cancel
+          <Button onClick={close} blocked={held} {...(careful ? { "data-first": true } : {})}>
+            {slow ? "Close" : "Cancel"}
           </Button>
           <Button type="submit" kind={danger ? "danger" : "primary"} busy={busy} blocked={blocked}>
             {verb}
@@ -125,6 +142,11 @@ export function FormDialog(props: FormDialogProps) {
       }
     >
       {children}
+      {slow && (
+        <p class="hint" role="status">
+          No answer yet. You can close this: what comes of it is told on the page.
+        </p>
+      )}
       <Failure what={failed} error={error} kept={kept?.(error)} />
     </Dialog>
   );
@@ -154,10 +176,7 @@ export function Confirm({ children, verb, blocked, danger = true, typed, run, on
       blocked={blocked || (typed && text !== typed.text) || false}
       danger={danger}
       careful={danger && !typed}
-      run={async () => {
-        await run();
-        onClose();
-      }}
+      run={run}
       failed={`${verb}: not done.`}
       onClose={onClose}
       note={extra}
@@ -178,6 +197,12 @@ export interface Item {
   run: () => void;
   danger?: boolean;
 }
+
+export const copyId = (id: string): Item => ({
+  label: "Copy id",
+  icon: "copy",
+  run: () => void copy(id).then((done) => (done ? toast("Id copied.") : badToast("Copying failed."))),
+});
 
 /** A button that opens a list of actions. */
 export function Menu({
@@ -253,6 +278,7 @@ export function Menu({
         <button
           type="button"
           class="bare-button"
+          title={label}
           aria-haspopup="menu"
           aria-expanded={open}
           aria-controls={open ? id : undefined}

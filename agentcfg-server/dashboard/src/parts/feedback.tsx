@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, ended, Unreachable } from "../base/api";
+import { ApiError, Unreachable } from "../base/api";
 import type { Resource } from "../base/cache";
 import { capital, plural } from "../base/text";
 import { Button, cx, Icon, Skeleton } from "./base";
@@ -48,9 +48,7 @@ function Toast({ data }: { data: ToastData }) {
       onFocusOut={() => setHeld(false)}
     >
       <Icon name={data.bad ? "warn" : "check"} />
-      <span class="grow" dir="auto">
-        {data.text}
-      </span>
+      <span class="grow">{data.text}</span>
       {data.action && (
         <Button
           kind="quiet"
@@ -117,9 +115,8 @@ export function Banner({
 }
 
 /** The text of an error: the server's own message. */
-export function errorText(error: unknown): string {
+function errorText(error: unknown): string {
   if (error instanceof ApiError) {
-    if (error.status === 401 && ended.peek()) return "Your session has ended. Sign in in a new tab and come back.";
     const message = capital(error.message);
     const wait = error.status === 429 && error.retryAfter ? ` Try again in ${plural(error.retryAfter, "second")}.` : "";
     return (/[.!?]$/.test(message) ? message : `${message}.`) + wait;
@@ -127,18 +124,44 @@ export function errorText(error: unknown): string {
   return error instanceof Unreachable ? error.message : "Something in this page failed. Reload it and try again.";
 }
 
-/** Sends something, once at a time, and keeps the error of the last try until it is cleared. */
-export function useSending() {
+/** What failed, and why. Where no answer came to a change, its outcome is not known: that is said instead. */
+const outcome = (what: string, error: unknown): [what: string, why: string] =>
+  error instanceof Unreachable && error.perhapsDone
+    ? ["No answer came:", "it may have been done all the same. Check before you try again."]
+    : [what, errorText(error)];
+
+/** Runs what has no place for an error on the page: a toast says what failed. */
+export const attempt = (what: string, run: () => Promise<unknown>): Promise<void> =>
+  run().then(
+    () => undefined,
+    (error) => badToast(outcome(what, error).join(" ")),
+  );
+
+const SLOW = 5_000;
+
+/**
+ * Sends something, once at a time, and keeps the error of the last try until it is cleared. Where the page has moved on before
+ * the answer, a toast says what failed. `slow` is true while an answer takes long.
+ */
+export function useSending(failed: string) {
   const [busy, setBusy] = useState(false);
+  const [slow, setSlow] = useState(false);
   const [error, setError] = useState<unknown>(null);
+  const gone = useRef(false);
+  useEffect(() => () => void (gone.current = true), []);
+  useEffect(() => {
+    if (!busy) return setSlow(false);
+    const timer = setTimeout(() => setSlow(true), SLOW);
+    return () => clearTimeout(timer);
+  }, [busy]);
   const send = async (run: () => Promise<void>): Promise<void> => {
     if (busy) return;
     setBusy(true);
     setError(null);
-    await run().catch(setError);
+    await run().catch((error) => (gone.current ? attempt(failed, () => Promise.reject(error)) : setError(error)));
     setBusy(false);
   };
-  return { busy, error, send, clear: () => setError(null) };
+  return { busy, slow, error, send, clear: () => setError(null) };
 }
 
 /** What failed, if it did, and what still holds, with the request id for the server's log. */
@@ -155,10 +178,11 @@ export function Failure({
 }) {
   if (error === null) return null;
   const id = error instanceof ApiError ? error.requestId : null;
+  const [title, why] = outcome(what, error);
   return (
     <Banner
       tone="bad"
-      title={what}
+      title={title}
       action={
         retry && (
           <Button small onClick={retry}>
@@ -167,7 +191,7 @@ export function Failure({
         )
       }
     >
-      {errorText(error)} {kept}
+      {why} {kept}
       {id && (
         <details class="details">
           <summary>Details</summary>Request <code>{id}</code>
@@ -178,11 +202,11 @@ export function Failure({
 }
 
 /** In the place of what is read: why it could not be, or that it is on its way. */
-export function Reading({ of, what, rows }: { of: Resource<unknown>; what: string; rows?: number }) {
+export function Reading({ of, what, rows, tall }: { of: Resource<unknown>; what: string; rows?: number; tall?: boolean }) {
   if (of.error !== null) return <Failure what={`${what} could not be read.`} error={of.error} retry={() => void of.reload()} />;
   return of.data === undefined ? (
-    <div class="card">
-      <Skeleton rows={rows} />
+    <div class={tall ? undefined : "card"}>
+      <Skeleton rows={rows} tall={tall} />
     </div>
   ) : null;
 }

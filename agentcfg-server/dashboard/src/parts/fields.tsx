@@ -14,7 +14,7 @@ export interface FieldProps {
 interface Around {
   label: ComponentChildren;
   hint?: ComponentChildren;
-  error?: string | null | undefined;
+  error?: ComponentChildren;
   /** The text whose length is shown, and the limit. */
   counted?: { text: string; limit: number };
   changed?: boolean;
@@ -127,7 +127,11 @@ export function Select({ value, onPick, children, tool, ...rest }: SelectProps) 
         {...(rest as JSX.IntrinsicElements["select"])}
         class="input"
         value={value}
-        onChange={(event) => onPick(event.currentTarget.value)}
+        onChange={(event) => {
+          onPick(event.currentTarget.value);
+          // It shows what holds: the choice may be refused, or asked about first.
+          event.currentTarget.value = value;
+        }}
       >
         {children}
       </select>

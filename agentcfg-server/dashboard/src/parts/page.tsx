@@ -1,6 +1,7 @@
 /** The frame of a screen: title, breadcrumb, actions, content. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { focusHeading } from "../base/focus";
 import { visits } from "../base/route";
 import { workspace } from "../base/session";
 import { openMenu } from "../screens/shell";
@@ -29,16 +30,16 @@ export function Page({ title, crumbs = [], actions, children, ownHeading, foot, 
   const main = useRef<HTMLElement>(null);
   const visit = visits.value;
   const name = workspace.value?.name;
+  // A part of a thing is called by the thing, too.
+  const about = crumbs[1]?.to && crumbs[1].label;
   useEffect(() => {
-    document.title = [title, name, "agentcfg"].filter(Boolean).join(" · ");
-  }, [title, name]);
+    document.title = [title, about, name, "agentcfg"].filter(Boolean).join(" · ");
+  }, [title, about, name]);
   useEffect(() => {
-    // The heading of what was read takes the place of the one before, and the focus with it.
-    const lost = visit > 0 && document.activeElement === document.body;
-    if (visit === visited && !lost) return;
+    if (visit === visited) return;
     visited = visit;
-    document.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
-  }, [visit, ownHeading]);
+    focusHeading();
+  }, [visit]);
   return (
     <div class="panel">
       <header class="bar">
@@ -77,7 +78,7 @@ function Crumbs({ crumbs, children }: { crumbs: Crumb[]; children: ComponentChil
               {crumb.label}
             </a>
           ) : (
-            <span>{crumb.label}</span>
+            <span class="clip">{crumb.label}</span>
           )}
           <Icon name="right" />
         </span>

@@ -1,6 +1,93 @@
-/** Rows of a table of which only those near the window are in the page. */
+/** Tables: their heads, rows that open, and rows of which only those near the window are in the page. */
+import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { cx, Icon } from "./base";
+
+/** The name of a column, its classes, and whether the name is for screen readers alone. */
+type Column = readonly [name: string, classes?: string, hidden?: boolean];
+
+export function Table({
+  name,
+  kind,
+  columns,
+  children,
+}: {
+  name: string;
+  kind?: string;
+  columns: (Column | false)[];
+  children: ComponentChildren;
+}) {
+  return (
+    <div class="table-box">
+      <table class={kind}>
+        <caption class="hidden">{name}</caption>
+        <thead>
+          <tr>
+            {columns.map(
+              (column) =>
+                column && (
+                  <th key={column[0]} scope="col" class={column[1]}>
+                    {column[2] ? <span class="hidden">{column[0]}</span> : column[0]}
+                  </th>
+                ),
+            )}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+/** How wide the window is, by the columns that it shows: all, those of medium windows, those of narrow ones. */
+const measured = (): 0 | 1 | 2 => (innerWidth < 720 ? 2 : innerWidth < 1024 ? 1 : 0);
+const size = signal(measured());
+addEventListener("resize", () => (size.value = measured()));
+
+/** A row that opens another one with its details. */
+export function OpeningRow({
+  open,
+  toggle,
+  first,
+  children,
+  details,
+  columns,
+}: {
+  open: boolean;
+  toggle: () => void;
+  /** The content of the first cell, which is a button. */
+  first: ComponentChildren;
+  /** The further cells. */
+  children: ComponentChildren;
+  details: () => ComponentChildren;
+  /** How many columns there are on wide, medium and narrow windows: a cell that spans more would make new ones. */
+  columns: [number, number, number];
+}) {
+  return (
+    <>
+      <tr
+        class={cx("follow", open && "open")}
+        onClick={(event) => {
+          if (!(event.target as Element).closest("button, a") && !getSelection()?.toString()) toggle();
+        }}
+      >
+        <td>
+          <button type="button" class="expand" aria-expanded={open} onClick={toggle}>
+            <Icon name={open ? "down" : "right"} small />
+            {first}
+          </button>
+        </td>
+        {children}
+      </tr>
+      {open && (
+        <tr class="detail">
+          <td colSpan={columns[size.value]}>{details()}</td>
+        </tr>
+      )}
+    </>
+  );
+}
 
 const FROM = 200;
 const MARGIN = 16;

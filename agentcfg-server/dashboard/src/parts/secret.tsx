@@ -19,7 +19,18 @@ export interface Secret {
 }
 
 /** The secret on show. It belongs to no screen, so navigation does not lose it. */
-export const secret = signal<Secret | null>(null);
+const secret = signal<Secret | null>(null);
+
+/** Shows a secret after the dialog that asked for it has closed, so that focus comes back to the page. */
+export function reveal(shown: Secret): void {
+  holding.value = true;
+  setTimeout(() => (secret.value = shown));
+}
+
+function done(): void {
+  secret.value = null;
+  holding.value = false;
+}
 
 type Copied = "not" | "done" | "failed";
 
@@ -39,16 +50,12 @@ function Reveal({ shown }: { shown: Secret }) {
   const [stored, setStored] = useState(false);
   const text = useRef<HTMLElement>(null);
   useEffect(() => {
-    holding.value += 1;
     // The copying by hand counts, too.
     const byHand = (): void => {
       if (getSelection()?.toString() === shown.secret) setCopied("done");
     };
     document.addEventListener("copy", byHand);
-    return () => {
-      holding.value -= 1;
-      document.removeEventListener("copy", byHand);
-    };
+    return () => document.removeEventListener("copy", byHand);
   }, []);
   const take = async (): Promise<void> => {
     const done = await copy(shown.secret);
@@ -67,7 +74,7 @@ function Reveal({ shown }: { shown: Secret }) {
         </span>
       }
       foot={
-        <Button kind={copied === "done" ? "primary" : undefined} blocked={!ready} onClick={() => (secret.value = null)}>
+        <Button kind={copied === "done" ? "primary" : undefined} blocked={!ready} onClick={done}>
           Done
         </Button>
       }

@@ -1,18 +1,17 @@
 /** One agent: its head, and the tabs configuration, history, labels and trial. */
 import { useState } from "preact/hooks";
 import { call } from "../base/api";
-import { invalidate, type Resource } from "../base/cache";
-import { agentQuery, useAgent, useHistory, useLabels, useStatuses } from "../base/data";
+import type { Resource } from "../base/cache";
+import { agentQuery, agentsChanged, useAgent, useHistory, useLabels, useStatuses } from "../base/data";
 import { keep } from "../base/drafts";
 import { go, href, route } from "../base/route";
-import { can, refresh } from "../base/session";
+import { can } from "../base/session";
 import { number } from "../base/text";
 import type { Agent, Label, Version } from "../base/types";
-import { Avatar, Badge, Button, Empty, LabelBadge, LinkButton, Skeleton, StatusPill } from "../parts/base";
-import { Confirm, Menu } from "../parts/dialog";
-import { badToast, Banner, errorText, Failure, toast } from "../parts/feedback";
+import { Avatar, Badge, Button, Empty, LabelBadge, LinkButton, StatusPill } from "../parts/base";
+import { Confirm, copyId, Menu } from "../parts/dialog";
+import { attempt, Banner, Reading, toast } from "../parts/feedback";
 import { Page } from "../parts/page";
-import { copy } from "../base/copy";
 import { Restore, restore } from "./agents";
 import { Editor } from "./editor";
 import { History } from "./history";
@@ -45,16 +44,14 @@ export function AgentScreen() {
   if (!agent) {
     return (
       <Page title={id || "Agent"} crumbs={[{ label: "Agents", to: href("agents") }]}>
-        {read.error !== null ? (
-          <Failure what="The agent could not be read." error={read.error} retry={() => void read.reload()} />
-        ) : read.data ? (
+        {read.data && read.error === null ? (
           <Empty
             icon="agents"
             title={`There is no agent ${id}`}
             action={<LinkButton to={href("agents")}>Show all agents</LinkButton>}
           />
         ) : (
-          <Skeleton rows={6} tall />
+          <Reading of={read} what="The agent" rows={6} tall />
         )}
       </Page>
     );
@@ -87,11 +84,7 @@ export function AgentScreen() {
         <Menu
           label={`Actions for ${agent.display_name}`}
           items={[
-            {
-              label: "Copy id",
-              icon: "copy",
-              run: () => void copy(id).then((done) => (done ? toast("Id copied.") : badToast("Copying failed."))),
-            },
+            copyId(id),
             may ? { label: "Duplicate", icon: "plus", run: () => go(href("new-agent", { from: id })) } : null,
             can("audit_log:read")
               ? { label: "Audit log", icon: "audit", run: () => go(href("audit-log", { type: "agent", target: id })) }
@@ -108,7 +101,7 @@ export function AgentScreen() {
             {agent.display_name}
           </h1>
           <div class="row dim small-text">
-            <code>{id}</code>
+            <code class="clip">{id}</code>
             {agent.is_active ? (
               <>
                 <span aria-hidden="true">·</span>
@@ -169,15 +162,10 @@ function Delete({ agent, versions, onClose }: { agent: Agent; versions: number |
   const run = async (): Promise<void> => {
     await call("DELETE", "api/agents/configs", { query: agentQuery(agent) });
     keep(agent.id, null);
-    invalidate("agents", "status", "versions", "audit");
-    void refresh().catch(() => undefined);
+    agentsChanged();
     toast(`${agent.display_name} is deleted.`, {
       label: "Undo",
-      run: () =>
-        void restore(agent).then(
-          () => toast(`${agent.display_name} is restored.`),
-          (error) => badToast(`Not restored. ${errorText(error)}`),
-        ),
+      run: () => void attempt("Not restored.", () => restore(agent)),
     });
     go(href("agents"));
   };

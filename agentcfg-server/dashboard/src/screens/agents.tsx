@@ -1,12 +1,11 @@
 /** The table of agents: live status, filters, sorting, deleted agents. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call } from "../base/api";
-import { invalidate } from "../base/cache";
-import { agentQuery, useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
+import { agentQuery, agentsChanged, useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
 import { drafts } from "../base/drafts";
 import { touched } from "../base/feed";
 import { href, route, setParams } from "../base/route";
-import { can, refresh, workspace } from "../base/session";
+import { can, workspace } from "../base/session";
 import { capital, list, now, number, plural, second } from "../base/text";
 import type { Agent, Label, Status, StatusEntry, Version } from "../base/types";
 import { Avatar, Badge, Button, cx, Empty, Icon, LabelBadge, LinkButton, options, STATUS, StatusPill, Time } from "../parts/base";
@@ -34,6 +33,15 @@ const COLUMNS: Record<Column, (a: Row, b: Row) => number> = {
   version: (a, b) => (a.version?.version ?? 0) - (b.version?.version ?? 0),
   changed: (a, b) => b.agent.updated_at.localeCompare(a.agent.updated_at),
 };
+
+/** The heads of the columns, with their classes; the last value marks those that deleted agents do not have. */
+const HEADINGS: [column: Column, label: string, classes: string, ofActive?: true][] = [
+  ["name", "Agent", "c-name"],
+  ["model", "Model", "c-model second"],
+  ["status", "Status", "c-status", true],
+  ["version", "Version", "c-version third", true],
+  ["changed", "Changed", "c-changed second right"],
+];
 
 /** How many ids are new, gone, or at another place among those that stayed. */
 function differences(before: string[], after: string[]): number {
@@ -111,26 +119,24 @@ export function Agents() {
   }, [rows, show, model, query, sort, direction]);
 
   // On narrow windows the chosen segment may be out of sight.
-  useEffect(() => document.querySelector(".segments [aria-pressed=true]")?.scrollIntoView({ block: "nearest" }), [show]);
+  useEffect(() => {
+    const chosen = document.querySelector<HTMLElement>(".segments [aria-pressed=true]");
+    const strip = chosen?.parentElement;
+    // The strip alone: the page keeps its place, and the keyboard its first stop.
+    if (strip) strip.scrollLeft += chosen.getBoundingClientRect().right - strip.getBoundingClientRect().right;
+  }, [show]);
   // A table that goes away under the pointer is not left by it. At once, or it would undo the entry into the next one.
   useLayoutEffect(() => () => setInside(false), [show, found.length === 0]);
   const held = useHeld(found, [show, model, query, sort, direction].join(" "), inside);
   const counts = { working: 0, idle: 0, offline: 0 };
   for (const entry of statuses ?? []) counts[entry.status] += 1;
-  const used = [...new Set(rows.map(({ agent }) => agent.model).filter((id) => id !== null))].sort();
+  // The chosen one stays a choice when no agent has it any more.
+  const chosen = model && model !== "human" ? model : null;
+  const used = [...new Set([chosen, ...rows.map(({ agent }) => agent.model)])].filter((id) => id !== null).sort();
   const filtered = query !== "" || model !== "" || (show !== "all" && show !== "deleted");
 
   return (
-    <Page
-      title="Agents"
-      actions={
-        can("agents:configure") && (
-          <LinkButton to={href("new-agent")} kind="primary" icon="plus">
-            New agent
-          </LinkButton>
-        )
-      }
-    >
+    <Page title="Agents" actions={<NewAgentLink kind="primary" />}>
       <div class="tools agents-tools">
         <Segments<Show>
           label="Show"
@@ -159,13 +165,6 @@ export function Agents() {
           onText={(text) => setParams({ q: text })}
         />
       </div>
-      {held.waiting > 0 && (
-        <div class="waiting" role="status">
-          <Button small onClick={held.show}>
-            {plural(held.waiting, "change")}, show
-          </Button>
-        </div>
-      )}
       <Reading of={source} what="The agents" />
       {source.data && found.length === 0 ? (
         <div class="card">
@@ -187,29 +186,22 @@ export function Agents() {
           onFocusIn={() => setInside(true)}
           onFocusOut={() => setInside(false)}
         >
+          {held.waiting > 0 && (
+            <div class="waiting" role="status">
+              <Button small onClick={held.show}>
+                {plural(held.waiting, "change")}, show
+              </Button>
+            </div>
+          )}
           <table class={cx("agents-table", deletedShown && "of-deleted")} aria-rowcount={held.rows.length + 1}>
             <caption class="hidden">{deletedShown ? "Deleted agents" : "Agents"}</caption>
             <thead>
               <tr>
-                <Heading column="name" now={sort} direction={direction} class="c-name">
-                  Agent
-                </Heading>
-                <Heading column="model" now={sort} direction={direction} class="c-model second">
-                  Model
-                </Heading>
-                {!deletedShown && (
-                  <Heading column="status" now={sort} direction={direction} class="c-status">
-                    Status
+                {HEADINGS.filter(([, , , ofActive]) => !ofActive || !deletedShown).map(([column, label, classes]) => (
+                  <Heading key={column} column={column} now={sort} direction={direction} class={classes}>
+                    {column === "changed" && deletedShown ? "Deleted" : label}
                   </Heading>
-                )}
-                {!deletedShown && (
-                  <Heading column="version" now={sort} direction={direction} class="c-version third">
-                    Version
-                  </Heading>
-                )}
-                <Heading column="changed" now={sort} direction={direction} class="c-changed second right">
-                  {deletedShown ? "Deleted" : "Changed"}
-                </Heading>
+                ))}
                 {deletedShown && (
                   <th class="c-act">
                     <span class="hidden">Restore</span>
@@ -361,19 +353,17 @@ function NoMatch({ query }: { query: string }) {
   );
 }
 
+export function NewAgentLink(props: { kind?: "primary" }) {
+  return can("agents:configure") ? (
+    <LinkButton to={href("new-agent")} icon="plus" {...props}>
+      New agent
+    </LinkButton>
+  ) : null;
+}
+
 export function FirstAgent() {
   return (
-    <Empty
-      icon="agents"
-      title="No agents yet"
-      action={
-        can("agents:configure") && (
-          <LinkButton to={href("new-agent")} icon="plus">
-            New agent
-          </LinkButton>
-        )
-      }
-    >
+    <Empty icon="agents" title="No agents yet" action={<NewAgentLink />}>
       An agent has a persona, a model and a status. Create one here, or push a folder with <code>agentcfg apply</code>.
     </Empty>
   );
@@ -393,18 +383,21 @@ export function placesLeft(): { full: boolean; text: string } {
 
 export async function restore(agent: Agent): Promise<void> {
   await call("POST", "api/agents/configs/restore", { query: agentQuery(agent) });
-  invalidate("agents", "status", "versions", "audit");
-  void refresh().catch(() => undefined);
+  toast(`${agent.display_name} is restored.`);
+  agentsChanged();
 }
 
 export function Restore({ agent, onClose }: { agent: Agent; onClose: () => void }) {
   const places = placesLeft();
-  const run = async (): Promise<void> => {
-    await restore(agent);
-    toast(`${agent.display_name} is restored.`);
-  };
   return (
-    <Confirm title={`Restore ${agent.display_name}?`} verb="Restore agent" danger={false} run={run} onClose={onClose}>
+    <Confirm
+      title={`Restore ${agent.display_name}?`}
+      verb="Restore agent"
+      blocked={places.full}
+      danger={false}
+      run={() => restore(agent)}
+      onClose={onClose}
+    >
       {places.full ? (
         places.text
       ) : (

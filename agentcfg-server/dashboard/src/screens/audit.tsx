@@ -1,5 +1,4 @@
 /** The audit log: filters in the address, differences, export. */
-import { signal } from "@preact/signals";
 import { useMemo, useRef, useState } from "preact/hooks";
 import { call } from "../base/api";
 import { useKeys, useMembers, useNames } from "../base/data";
@@ -9,11 +8,12 @@ import { ACTIONS, changeLine, changeRows, FAMILIES, said, targetName } from "../
 import { workspace } from "../base/session";
 import { DAY, date, number, plural, time, utc } from "../base/text";
 import type { AuditEntry } from "../base/types";
-import { ActorMark, Button, cx, Empty, Icon, options } from "../parts/base";
+import { ActorMark, Button, Empty, options } from "../parts/base";
 import { TextDiff } from "../parts/comparison";
-import { badToast, errorText, Reading } from "../parts/feedback";
+import { attempt, Banner, Reading } from "../parts/feedback";
 import { Input, Select } from "../parts/fields";
 import { Page } from "../parts/page";
+import { OpeningRow, Table } from "../parts/rows";
 import { useTargets } from "./overview";
 
 const PAGE = 100;
@@ -52,7 +52,7 @@ export function AuditLog() {
     limit: PAGE,
   };
   const audit = useResource<AuditEntry[]>("audit", "api/audit-log", query);
-  const [busy, setBusy] = useState(false);
+  const [busy, setBusy] = useState<"older" | "export" | null>(null);
   const keys = useKeys().data ?? [];
   const members = useMembers().data ?? [];
   const filters = JSON.stringify(query);
@@ -71,21 +71,20 @@ export function AuditLog() {
   const { entries, more } = log;
   const filtered = ["actor", "action", "type", "target", "days"].some((name) => params.get(name));
   const last = entries.at(-1);
+  const asked = params.get("entry");
 
   const page = async (before: number, limit: number): Promise<AuditEntry[]> =>
     (await call<AuditEntry[]>("GET", "api/audit-log", { query: { ...query, limit, before } })).data;
   const load = async (): Promise<void> => {
     if (!last) return;
-    setBusy(true);
-    try {
+    setBusy("older");
+    await attempt("Older entries could not be read.", async () => {
       const next = await page(last.revision, PAGE);
       // Meanwhile the filters may be others, or the entries before these gone.
       if (log.entries.at(-1)?.id === last.id)
         Object.assign(log, { entries: [...log.entries, ...next], more: next.length === PAGE });
-    } catch (error) {
-      badToast(`Older entries could not be read. ${errorText(error)}`);
-    }
-    setBusy(false);
+    });
+    setBusy(null);
   };
   const filter = (name: string) => ({
     tool: true,
@@ -93,8 +92,8 @@ export function AuditLog() {
     onPick: (value: string): void => setParams({ [name]: value }, false),
   });
   const download = async (): Promise<void> => {
-    setBusy(true);
-    try {
+    setBusy("export");
+    await attempt("Not exported.", async () => {
       const all: AuditEntry[] = [];
       for (let before = Number.MAX_SAFE_INTEGER; ;) {
         const next = await page(before, 1000);
@@ -113,17 +112,20 @@ export function AuditLog() {
       link.download = `audit-log-${new Date().toISOString().slice(0, 10)}.ndjson`;
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-    } catch (error) {
-      badToast(`Not exported. ${errorText(error)}`);
-    }
-    setBusy(false);
+    });
+    setBusy(null);
   };
 
   return (
     <Page
       title="Audit log"
       actions={
-        <Button icon="download" busy={busy} blocked={!entries.length} onClick={() => void download()}>
+        <Button
+          icon="download"
+          busy={busy === "export"}
+          blocked={!entries.length || busy !== null}
+          onClick={() => void download()}
+        >
           Export
         </Button>
       }
@@ -174,6 +176,9 @@ export function AuditLog() {
         )}
       </div>
       <Reading of={audit} what="The audit log" />
+      {asked && audit.data && !entries.some(({ id }) => id === asked) && (
+        <Banner title="The entry of this link is not among those shown.">Load older ones, or clear the filters.</Banner>
+      )}
       {!audit.data ? null : entries.length === 0 ? (
         <div class="card">
           <Empty icon="audit" title={filtered ? "No entry matches these filters." : "No entries yet"}>
@@ -182,38 +187,22 @@ export function AuditLog() {
         </div>
       ) : (
         <>
-          <div class="table-box">
-            <table class="audit-table">
-              <caption class="hidden">Audit log, newest first</caption>
-              <thead>
-                <tr>
-                  <th scope="col" class="c-time">
-                    Time
-                  </th>
-                  <th scope="col" class="c-who">
-                    Who
-                  </th>
-                  <th scope="col" class="c-action">
-                    Action
-                  </th>
-                  <th scope="col" class="c-target second">
-                    Target
-                  </th>
-                  <th scope="col" class="third">
-                    What changed
-                  </th>
-                  <th scope="col" class="c-number third right">
-                    Revision
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {entries.map((entry) => (
-                  <Entry key={entry.id} entry={entry} />
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table
+            name="Audit log, newest first"
+            kind="audit-table"
+            columns={[
+              ["Time", "c-time"],
+              ["Who", "c-who"],
+              ["Action", "c-action"],
+              ["Target", "c-target second"],
+              ["What changed", "third"],
+              ["Revision", "c-number third right"],
+            ]}
+          >
+            {entries.map((entry) => (
+              <Entry key={entry.id} entry={entry} />
+            ))}
+          </Table>
           <div class="table-foot row">
             <span class="grow">
               {!filtered
@@ -222,7 +211,7 @@ export function AuditLog() {
               Times are local; hover shows UTC.
             </span>
             {entries.length >= PAGE && more && (
-              <Button small busy={busy} onClick={() => void load()}>
+              <Button small busy={busy === "older"} blocked={busy !== null} onClick={() => void load()}>
                 Load older
               </Button>
             )}
@@ -233,11 +222,6 @@ export function AuditLog() {
   );
 }
 
-/** The columns that the width of the window leaves: a cell that spans more would make new ones. */
-const wide = (): number => (innerWidth < 720 ? 3 : innerWidth < 1024 ? 4 : 6);
-const columns = signal(wide());
-addEventListener("resize", () => (columns.value = wide()));
-
 const today = (at: string): boolean => new Date(at).toDateString() === new Date().toDateString();
 
 function Entry({ entry }: { entry: AuditEntry }) {
@@ -245,46 +229,33 @@ function Entry({ entry }: { entry: AuditEntry }) {
   const targets = useTargets();
   const open = route.value.params.get("entry") === entry.id;
   const at = Date.parse(entry.created_at);
-  const toggle = (): void => setParams({ entry: open ? null : entry.id });
   return (
-    <>
-      <tr
-        class={cx("follow", open && "open")}
-        onClick={(event) => {
-          if (!(event.target as Element).closest("button, a") && !getSelection()?.toString()) toggle();
-        }}
-      >
-        <td class="c-time">
-          <button type="button" class="expand" aria-expanded={open} onClick={toggle}>
-            <Icon name={open ? "down" : "right"} small />
-            <time dateTime={entry.created_at} title={utc(entry.created_at)}>
-              {today(entry.created_at) ? new Date(at).toLocaleTimeString("en-GB") : `${date(at)}, ${time(at)}`}
-            </time>
-          </button>
-        </td>
-        <td class="c-who">
-          <div class="agent-cell">
-            <ActorMark actor={entry.actor} name={names(entry.actor)} />
-            <span class="clip strong">{names(entry.actor)}</span>
-          </div>
-        </td>
-        <td class="c-action">
-          <code>{entry.action}</code>
-        </td>
-        <td class="c-target second" title={entry.target.id}>
-          {targetName(entry, targets)}
-        </td>
-        <td class="third dim">{changeLine(entry)}</td>
-        <td class="third right dim">{number(entry.revision)}</td>
-      </tr>
-      {open && (
-        <tr class="detail">
-          <td colSpan={columns.value}>
-            <Detail entry={entry} />
-          </td>
-        </tr>
-      )}
-    </>
+    <OpeningRow
+      open={open}
+      toggle={() => setParams({ entry: open ? null : entry.id })}
+      first={
+        <time dateTime={entry.created_at} title={utc(entry.created_at)}>
+          {today(entry.created_at) ? new Date(at).toLocaleTimeString("en-GB") : `${date(at)}, ${time(at)}`}
+        </time>
+      }
+      details={() => <Detail entry={entry} />}
+      columns={[6, 4, 3]}
+    >
+      <td class="c-who">
+        <div class="agent-cell">
+          <ActorMark actor={entry.actor} name={names(entry.actor)} />
+          <span class="clip strong">{names(entry.actor)}</span>
+        </div>
+      </td>
+      <td class="c-action">
+        <code>{entry.action}</code>
+      </td>
+      <td class="second" title={entry.target.id}>
+        {targetName(entry, targets)}
+      </td>
+      <td class="third dim">{changeLine(entry)}</td>
+      <td class="third right dim">{number(entry.revision)}</td>
+    </OpeningRow>
   );
 }
 

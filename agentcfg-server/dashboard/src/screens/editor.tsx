@@ -17,7 +17,7 @@ import {
 } from "../base/config";
 import { agentQuery } from "../base/data";
 import { drafts, keep, type Kept } from "../base/drafts";
-import { setParams, route } from "../base/route";
+import { closePart, openPart, route } from "../base/route";
 import { can } from "../base/session";
 import { capital, plural } from "../base/text";
 import type { Agent } from "../base/types";
@@ -26,9 +26,10 @@ import { Comparison } from "../parts/comparison";
 import { FormDialog } from "../parts/dialog";
 import { Banner, toast } from "../parts/feedback";
 import { focusFault, MessageField, useTouched } from "../parts/fields";
+import { CopyButton } from "../parts/secret";
 import type { AgentState } from "./agent";
 import { Fields } from "./form";
-import { MergeView } from "./merge";
+import { mineAsText, MergeView } from "./merge";
 
 /** The names of changes for a person, parameters one by one. */
 function changeNames(base: Config, draft: Draft): string[] {
@@ -39,6 +40,8 @@ function changeNames(base: Config, draft: Draft): string[] {
     return names.length ? names.map((name) => name || "a parameter without a name") : [label];
   });
 }
+
+const differs = (one: Agent, other: Agent): boolean => changedFields(configOf(one), toDraft(configOf(other))).length > 0;
 
 export async function latest(agent: Agent): Promise<{ agent: Agent | undefined; etag: string | null; version: number | null }> {
   const answer = await call<Agent[]>("GET", "api/agents/configs", {
@@ -63,7 +66,8 @@ export function Editor({ state }: { state: AgentState }) {
   const names = useMemo(() => changeNames(configOf(base), draft), [base, draft]);
   const faults = draftFaults(draft);
   const dirty = fields.length > 0;
-  const behind = dirty && kept !== undefined && agent.updated_at !== kept.base.updated_at;
+  // What a deletion or a restoration moves is not the content.
+  const behind = dirty && !readOnly && kept !== undefined && differs(kept.base, agent);
 
   const change = (next: Draft): void => {
     const start = kept ?? { base: agent, etag: state.etag, version: state.version, draft };
@@ -79,7 +83,7 @@ export function Editor({ state }: { state: AgentState }) {
   };
 
   const review = (): void => {
-    if (!dirty) return;
+    if (!dirty || readOnly) return;
     if (Object.keys(faults).length) {
       touchAll();
       focusFault(form.current);
@@ -108,7 +112,7 @@ export function Editor({ state }: { state: AgentState }) {
         ifMatch: etag,
       });
       keep(agent.id, null);
-      setParams({ merge: null });
+      closePart("merge");
       update<Agent[]>("agents", "api/agents/configs", (all) => all.map((one) => (one.id === agent.id ? answer.data : one)));
       invalidate("agents", "versions", "audit");
       toast(`${answer.data.display_name} is saved${answer.version ? ` as v${answer.version}` : ""}.`);
@@ -117,14 +121,16 @@ export function Editor({ state }: { state: AgentState }) {
       if (!isStatus(error, 412)) throw error;
       const newest = await latest(agent);
       if (!newest.agent) throw error;
+      // The content is the one that was seen: nothing is to be merged.
+      if (newest.agent.is_active && !differs(against, newest.agent)) return save(content, newest.agent, newest.etag);
       hold({ theirs: { ...newest, agent: newest.agent } });
       setReviewing(false);
-      setParams({ merge: 1 }, false);
+      openPart("merge");
       return false;
     }
   };
 
-  if (theirs && kept) {
+  if (theirs && kept && !readOnly) {
     return (
       <MergeView
         key="merge"
@@ -137,7 +143,7 @@ export function Editor({ state }: { state: AgentState }) {
         sides={kept.sides ?? new Map()}
         edits={kept.edits ?? new Map()}
         onDecide={hold}
-        onBack={() => history.back()}
+        onBack={() => closePart("merge")}
         onSave={save}
       />
     );
@@ -168,7 +174,7 @@ export function Editor({ state }: { state: AgentState }) {
                   .then((newest) => {
                     if (!newest.agent) return;
                     hold({ theirs: { ...newest, agent: newest.agent } });
-                    setParams({ merge: 1 }, false);
+                    openPart("merge");
                   })
                   .catch(() => undefined)
               }
@@ -208,7 +214,9 @@ export function Editor({ state }: { state: AgentState }) {
           <p class="clip" role="status">
             <b>{plural(names.length, "unsaved change")}</b>{" "}
             <span class="second">
-              {capital(names.map((name) => (name.toLowerCase() === name ? name : name.toLowerCase())).join(", "))}
+              {readOnly
+                ? `It cannot be saved: ${agent.is_active ? "your role may not change agents" : "the agent is deleted"}.`
+                : capital(names.map((name) => name.toLowerCase()).join(", "))}
             </span>
           </p>
           <div class="actions">
@@ -222,9 +230,13 @@ export function Editor({ state }: { state: AgentState }) {
             >
               Discard
             </Button>
-            <Button kind="primary" onClick={review}>
-              Review changes
-            </Button>
+            {readOnly ? (
+              <CopyButton text={mineAsText(draft)} what="Copy my version" small={false} />
+            ) : (
+              <Button kind="primary" onClick={review}>
+                Review changes
+              </Button>
+            )}
           </div>
         </div>
       )}
@@ -270,9 +282,7 @@ function Review({
       title={`Save ${agent.display_name}?`}
       verb={version ? `Save as v${version + 1}` : "Save"}
       blocked={fault !== null}
-      run={async () => {
-        if (await save()) onClose();
-      }}
+      run={save}
       failed="Not saved."
       kept={() => "Your text is still here."}
       onClose={onClose}

@@ -1,6 +1,6 @@
 /** The fields of an agent, used for a new one and for a change. */
 import { Fragment, type ComponentType } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useId, useRef, useState } from "preact/hooks";
 import {
   FIELDS,
   jsonNumber,
@@ -135,6 +135,7 @@ function NumbersControl(props: ControlProps<Parameter[]>) {
   const { label, hint, limit, most } = FIELDS[field];
   const stored = props.stored[field] as Record<string, Num>;
   const box = useRef<HTMLDivElement>(null);
+  const id = useId();
   const rowFaults = parameterFaults(rows, limit!);
   const set = (index: number, row: Partial<Parameter>): void =>
     setRows(rows.map((old, i) => (i === index ? { ...old, ...row } : old)));
@@ -186,6 +187,7 @@ function NumbersControl(props: ControlProps<Parameter[]>) {
                   aria-label="Name of the parameter"
                   placeholder="Name"
                   aria-invalid={seen && fault.name ? true : undefined}
+                  aria-describedby={`${id}${index}n`}
                   readOnly={readOnly}
                   data-new
                 />
@@ -208,12 +210,13 @@ function NumbersControl(props: ControlProps<Parameter[]>) {
                 onBlur={() => touch(`${field} ${index}`)}
                 aria-label={`${name}, number`}
                 aria-invalid={fault.value ? true : undefined}
+                aria-describedby={`${id}${index}v`}
                 readOnly={readOnly}
               />
               {!readOnly && <Button kind="quiet" small icon="close" label={`Remove ${name}`} onClick={() => remove(index)} />}
             </div>
-            {fault.value && <Fault>{fault.value}</Fault>}
-            {seen && fault.name && <Fault>{fault.name}</Fault>}
+            {fault.value && <Fault id={`${id}${index}v`}>{fault.value}</Fault>}
+            {seen && fault.name && <Fault id={`${id}${index}n`}>{fault.name}</Fault>}
           </div>
         );
       })}

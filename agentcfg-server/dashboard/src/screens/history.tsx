@@ -7,11 +7,11 @@ import { agentQuery, useNames } from "../base/data";
 import { route, setParams } from "../base/route";
 import { can } from "../base/session";
 import { moment, number } from "../base/text";
-import type { FullVersion, Version } from "../base/types";
-import { Badge, Button, cx, LabelBadge, Skeleton, Time } from "../parts/base";
+import type { FullVersion } from "../base/types";
+import { Badge, Button, cx, LabelBadge, options, Skeleton, Time } from "../parts/base";
 import { Comparison } from "../parts/comparison";
 import { Confirm } from "../parts/dialog";
-import { Failure, toast } from "../parts/feedback";
+import { Failure, Reading, toast } from "../parts/feedback";
 import { MessageField, Segments, Select } from "../parts/fields";
 import { Icon } from "../parts/base";
 import type { AgentState } from "./agent";
@@ -29,23 +29,27 @@ export function History({ state }: { state: AgentState }) {
   const params = route.value.params;
   const all = history.data;
   const newest = all?.[0]?.version ?? null;
-  const to = Number(params.get("to")) || newest;
-  const from = Number(params.get("from")) || (to !== null && to > 1 ? to - 1 : to);
+  /** A version of the address, if there is such a one. */
+  const asked = (name: string): number | null => {
+    const version = Number(params.get(name));
+    return Number.isInteger(version) && version > 0 && version <= (newest ?? Infinity) ? version : null;
+  };
+  const to = asked("to") ?? newest;
+  const from = asked("from") ?? (to !== null && to > 1 ? to - 1 : to);
   const inline = params.get("view") === "inline";
   const before = useVersion(state, from);
   const after = useVersion(state, to);
   const [rolling, setRolling] = useState<number | null>(null);
   const [moving, setMoving] = useState<number | null>(null);
 
-  if (!all)
-    return history.error !== null ? (
-      <Failure what="The history could not be read." error={history.error} retry={() => void history.reload()} />
-    ) : (
-      <Skeleton rows={8} tall />
-    );
+  if (!all) return <Reading of={history} what="The history" tall />;
 
-  const option = (entry: Version): string =>
-    `v${entry.version}${entry.version === newest ? " latest" : ""}${entry.labels.length ? ` ${entry.labels.join(", ")}` : ""}`;
+  const choices = options(
+    all.map(({ version, labels }) => [
+      String(version),
+      `v${version}${version === newest ? " latest" : ""}${labels.length ? ` ${labels.join(", ")}` : ""}`,
+    ]),
+  );
   const head = (version: number | null) => {
     const entry = all.find((one) => one.version === version);
     return entry ? (
@@ -106,19 +110,11 @@ export function History({ state }: { state: AgentState }) {
       <div class="stack">
         <div class="tools compare">
           <Select aria-label="From" value={String(from)} onPick={(value) => setParams({ from: value, to })}>
-            {all.map((entry) => (
-              <option key={entry.version} value={entry.version}>
-                {option(entry)}
-              </option>
-            ))}
+            {choices}
           </Select>
           <Icon name="arrow" />
           <Select aria-label="To" value={String(to)} onPick={(value) => setParams({ to: value, from })}>
-            {all.map((entry) => (
-              <option key={entry.version} value={entry.version}>
-                {option(entry)}
-              </option>
-            ))}
+            {choices}
           </Select>
           <span class="grow" />
           <div class="wide-only">
@@ -184,14 +180,16 @@ export function History({ state }: { state: AgentState }) {
 function RollBack({ state, version, onClose }: { state: AgentState; version: number; onClose: () => void }) {
   const { agent } = state;
   const [message, setMessage] = useState("");
-  const [moved, setMoved] = useState(false);
+  // The feed renews the tag while the dialog is open: what is rolled back then is not what was seen.
+  const [seen] = useState(state.etag);
+  const moved = state.etag !== seen;
   const fault = messageFault(message);
   const run = async (): Promise<void> => {
     try {
       const answer = await call("POST", "api/agents/rollback", {
         query: { ...agentQuery(agent), message },
         body: { version },
-        ifMatch: moved ? null : state.etag,
+        ifMatch: state.etag,
       });
       toast(
         answer.version
@@ -199,10 +197,7 @@ function RollBack({ state, version, onClose }: { state: AgentState; version: num
           : `${agent.display_name} has the content of v${version}.`,
       );
     } catch (error) {
-      if (isStatus(error, 412)) {
-        setMoved(true);
-        invalidate("agents", "versions");
-      }
+      if (isStatus(error, 412)) invalidate("agents", "versions");
       throw error;
     }
     invalidate("agents", "versions", "audit");
@@ -211,14 +206,18 @@ function RollBack({ state, version, onClose }: { state: AgentState; version: num
   return (
     <Confirm
       title={`Roll back to v${version}?`}
-      verb={`Roll back to v${version}`}
-      blocked={fault !== null}
+      verb={moved ? "Roll back all the same" : `Roll back to v${version}`}
+      // Without a tag, right after a change, the server could not tell that there is a newer one.
+      blocked={fault !== null || state.etag === null}
       danger={false}
       run={run}
       onClose={onClose}
     >
       {moved && (
-        <b>{agent.display_name} was changed in the meantime. Look at the newest version first, or roll back all the same. </b>
+        <b role="alert">
+          {agent.display_name} was changed in the meantime{state.version && `: v${state.version} is the newest version`}. Look at
+          it first, or roll back all the same.{" "}
+        </b>
       )}
       It makes {state.version ? `v${state.version + 1}` : "a new version"} with the content of v{version}. No version is lost, and
       labels stay where they are.

@@ -4,18 +4,17 @@ import { call, root } from "../base/api";
 import { invalidate } from "../base/cache";
 import { tooLong } from "../base/config";
 import { useKeys } from "../base/data";
-import { href, route, setParams } from "../base/route";
+import { closePart, href, openPart, route } from "../base/route";
 import { can, workspace } from "../base/session";
 import { ago, capital, count, date, DAY, moment, now, number, until, utc } from "../base/text";
 import type { ApiKey, NewApiKey } from "../base/types";
 import { Badge, Button, cx, Empty, options, Time } from "../parts/base";
-import { Confirm, FormDialog, Menu } from "../parts/dialog";
+import { Confirm, copyId, FormDialog, Menu } from "../parts/dialog";
 import { Banner, Reading, toast } from "../parts/feedback";
-import { Choices, Field, focusFault, Input, Select } from "../parts/fields";
+import { Choices, Field, Input, Select } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
-import { secret } from "../parts/secret";
-import { badToast } from "../parts/feedback";
-import { copy } from "../base/copy";
+import { reveal } from "../parts/secret";
+import { Table } from "../parts/rows";
 
 export const VERY_SOON = 7 * DAY;
 
@@ -80,7 +79,7 @@ export function Keys() {
       crumbs={[{ label: "Settings" }]}
       actions={
         may && (
-          <Button kind="primary" icon="plus" onClick={() => setParams({ new: 1 }, false)}>
+          <Button kind="primary" icon="plus" onClick={() => openPart("new")}>
             Create key
           </Button>
         )
@@ -95,7 +94,7 @@ export function Keys() {
             title="No API keys yet"
             action={
               may && (
-                <Button icon="plus" onClick={() => setParams({ new: 1 }, false)}>
+                <Button icon="plus" onClick={() => openPart("new")}>
                   Create key
                 </Button>
               )
@@ -106,90 +105,65 @@ export function Keys() {
         </div>
       ) : (
         <>
-          <div class="table-box">
-            <table class="keys-table">
-              <caption class="hidden">API keys</caption>
-              <thead>
-                <tr>
-                  <th scope="col" class="c-name">
-                    Name
-                  </th>
-                  <th scope="col" class="c-key third">
-                    Key
-                  </th>
-                  <th scope="col" class="c-env large">
-                    Environment
-                  </th>
-                  <th scope="col" class="c-scope">
-                    Scope
-                  </th>
-                  <th scope="col" class="c-rate large right">
-                    Per minute
-                  </th>
-                  <th scope="col" class="c-used second">
-                    Last used
-                  </th>
-                  <th scope="col" class="c-end">
-                    Expires
-                  </th>
-                  <th class="c-menu">
-                    <span class="hidden">Actions</span>
-                  </th>
+          <Table
+            name="API keys"
+            kind="keys-table"
+            columns={[
+              ["Name", "c-name"],
+              ["Key", "c-key third"],
+              ["Environment", "c-env large"],
+              ["Scope", "c-scope"],
+              ["Per minute", "c-rate large right"],
+              ["Last used", "c-used second"],
+              ["Expires", "c-end"],
+              ["Actions", "c-menu", true],
+            ]}
+          >
+            {sorted.map((key) => {
+              const on = isLive(key, now.value);
+              const replaced = on && isReplaced(key, sorted);
+              return (
+                <tr key={key.id} class={cx(!on && "over")}>
+                  <td class="strong" title={key.name}>
+                    <div class="row wrap">
+                      <span class="clip">{key.name}</span>
+                      {replaced && <Badge>Replaced</Badge>}
+                    </div>
+                    <span class="below">
+                      <Shown apiKey={key} />
+                    </span>
+                  </td>
+                  <td class="third">
+                    <Shown apiKey={key} />
+                  </td>
+                  <td class="large">{capital(key.environment)}</td>
+                  <td>{key.scope}</td>
+                  <td class="large right">{number(key.rate_limit)}</td>
+                  <td class="second">{key.last_used_at ? <Time at={key.last_used_at} /> : "Never"}</td>
+                  <td>
+                    <Expiry apiKey={key} />
+                  </td>
+                  <td class="c-menu">
+                    <Menu
+                      small
+                      label={`Actions for ${key.name}`}
+                      items={[
+                        copyId(key.id),
+                        may && on && !replaced ? { label: "Rotate key", icon: "back", run: () => setRotating(key) } : null,
+                        may && on ? { label: "Revoke key", icon: "close", danger: true, run: () => setRevoking(key) } : null,
+                      ]}
+                    />
+                  </td>
                 </tr>
-              </thead>
-              <tbody>
-                {sorted.map((key) => {
-                  const on = isLive(key, now.value);
-                  const replaced = on && isReplaced(key, sorted);
-                  return (
-                    <tr key={key.id} class={cx(!on && "over")}>
-                      <td class="strong" title={key.name}>
-                        <div class="row wrap">
-                          <span class="clip">{key.name}</span>
-                          {replaced && <Badge>Replaced</Badge>}
-                        </div>
-                        <span class="below">
-                          <Shown apiKey={key} />
-                        </span>
-                      </td>
-                      <td class="third">
-                        <Shown apiKey={key} />
-                      </td>
-                      <td class="large">{capital(key.environment)}</td>
-                      <td>{key.scope}</td>
-                      <td class="large right">{number(key.rate_limit)}</td>
-                      <td class="second">{key.last_used_at ? <Time at={key.last_used_at} /> : "Never"}</td>
-                      <td>
-                        <Expiry apiKey={key} />
-                      </td>
-                      <td class="c-menu">
-                        <Menu
-                          small
-                          label={`Actions for ${key.name}`}
-                          items={[
-                            {
-                              label: "Copy id",
-                              icon: "copy",
-                              run: () =>
-                                void copy(key.id).then((done) => (done ? toast("Id copied.") : badToast("Copying failed."))),
-                            },
-                            may && on && !replaced ? { label: "Rotate key", icon: "back", run: () => setRotating(key) } : null,
-                            may && on ? { label: "Revoke key", icon: "close", danger: true, run: () => setRevoking(key) } : null,
-                          ]}
-                        />
-                      </td>
-                    </tr>
-                  );
-                })}
-              </tbody>
-            </table>
-          </div>
+              );
+            })}
+          </Table>
           <p class="table-foot">
             {number(live)} active{ended > 0 && `, ${number(ended)} ended`}. Last use may lag by a minute.
           </p>
         </>
       )}
-      {creating && <Create onClose={() => setParams({ new: null })} />}
+      {creating && <Create onClose={() => closePart("new")} />}
       {rotating && <Rotate apiKey={rotating} onClose={() => setRotating(null)} />}
       {revoking && <Revoke apiKey={revoking} onClose={() => setRevoking(null)} />}
     </Page>
@@ -213,10 +187,10 @@ const PRESETS = [
 const MOST_RATE = 1_000_000;
 
 /** Shows a key, once, with a command that works as it is. */
-function reveal(key: NewApiKey, old?: string): void {
+function show(key: NewApiKey, old?: string): void {
   const agents = new URL("api/agents/configs", root);
   agents.searchParams.set("workspace_id", key.workspace_id);
-  secret.value = {
+  reveal({
     title: "Copy your new key now",
     text: "This is the only time it is shown. We keep a hash of it, not the key.",
     secret: key.key,
@@ -230,7 +204,7 @@ function reveal(key: NewApiKey, old?: string): void {
       ...(old ? [old] : []),
     ],
     command: `export API_KEY='${key.key}'\ncurl '${agents.href}' \\\n  -H "Authorization: Bearer $API_KEY"`,
-  };
+  });
 }
 
 function Create({ onClose }: { onClose: () => void }) {
@@ -241,7 +215,6 @@ function Create({ onClose }: { onClose: () => void }) {
   const [day, setDay] = useState("");
   const [rate, setRate] = useState("100");
   const [tried, setTried] = useState(false);
-  const [form, setForm] = useState<Element | null>(null);
   const nameFault = !name ? "A key needs a name." : tooLong(name, 100);
   const rateFault =
     /^\d+$/.test(rate) && Number(rate) >= 1 && Number(rate) <= MOST_RATE
@@ -258,10 +231,8 @@ function Create({ onClose }: { onClose: () => void }) {
         : Date.now() + Number(expiry) * DAY;
   const dayFault = end !== null && !(end > Date.now()) ? "Choose a day in the future." : null;
   const check = (): boolean => {
-    if (!nameFault && !rateFault && !dayFault) return true;
     setTried(true);
-    focusFault(form);
-    return false;
+    return !nameFault && !rateFault && !dayFault;
   };
   const create = async (): Promise<void> => {
     const { data } = await call<NewApiKey>("POST", "api/api-keys", {
@@ -275,12 +246,11 @@ function Create({ onClose }: { onClose: () => void }) {
       },
     });
     invalidate("keys", "audit");
-    onClose();
-    reveal(data);
+    show(data);
   };
   return (
     <FormDialog title="Create an API key" verb="Create key" check={check} run={create} failed="Not created." onClose={onClose}>
-      <div class="stack" ref={setForm}>
+      <div class="stack">
         <Field label="Name" hint="Where it is used, such as ci-deploy." error={tried || count(name) > 100 ? nameFault : null}>
           {(field) => <Input {...field} value={name} onText={setName} autocomplete="off" data-first />}
         </Field>
@@ -355,8 +325,7 @@ export function Rotate({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => voi
     invalidate("keys", "audit");
     const wanted = Date.now() + Number(overlap) * 1000;
     const end = apiKey.expires_at === null ? wanted : Math.min(wanted, Date.parse(apiKey.expires_at));
-    // The dialog of the question closes first, so that focus comes back to the page.
-    setTimeout(() => reveal(data, overlap === "0" ? "The old key has ended" : `The old key ends ${moment(end)}`));
+    show(data, overlap === "0" ? "The old key has ended" : `The old key ends ${moment(end)}`);
   };
   return (
     <Confirm title={`Rotate ${apiKey.name}?`} verb="Rotate key" danger={false} run={run} onClose={onClose}>

@@ -11,6 +11,7 @@ import { Button, Empty, LabelBadge, Time } from "../parts/base";
 import { Confirm, FormDialog, Menu } from "../parts/dialog";
 import { toast } from "../parts/feedback";
 import { Check, Field, Input, Select } from "../parts/fields";
+import { Table } from "../parts/rows";
 import type { AgentState } from "./agent";
 
 const MOST = 20;
@@ -57,62 +58,44 @@ export function Labels({ state }: { state: AgentState }) {
           </Empty>
         </div>
       ) : (
-        <div class="table-box">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Label</th>
-                <th scope="col">Version</th>
-                <th scope="col" class="second">
-                  Set by
-                </th>
-                <th scope="col" class="right second">
-                  When
-                </th>
-                <th class="c-menu">
-                  <span class="hidden">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {labels.map((label) => (
-                <tr key={label.label}>
-                  <td>
-                    <LabelBadge label={label.label} />
-                  </td>
-                  <td>
-                    <a
-                      class="link"
-                      href={href("agent", { id: agent.agent_id, tab: "history", from: label.version, to: current })}
-                    >
-                      v{number(label.version)}
-                    </a>
-                    {current !== null && label.version < current && (
-                      <span class="dim"> {plural(current - label.version, "version")} behind</span>
-                    )}
-                  </td>
-                  <td class="second">{names(label.actor)}</td>
-                  <td class="right dim second">
-                    <Time at={label.updated_at} />
-                  </td>
-                  <td class="c-menu">
-                    {may && (
-                      <Menu
-                        small
-                        label={`Actions for ${label.label}`}
-                        items={[
-                          { label: "Move", icon: "label", run: () => setMoving({ label: label.label }) },
-                          { label: "Promote on agents", icon: "arrow", run: () => setPromoting(label.label) },
-                          { label: "Remove", icon: "close", danger: true, run: () => setRemoving(label) },
-                        ]}
-                      />
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          name="Labels"
+          kind="labels-table"
+          columns={[["Label"], ["Version"], ["Set by", "second"], ["When", "right second"], ["Actions", "c-menu", true]]}
+        >
+          {labels.map((label) => (
+            <tr key={label.label}>
+              <td>
+                <LabelBadge label={label.label} />
+              </td>
+              <td>
+                <a class="link" href={href("agent", { id: agent.agent_id, tab: "history", from: label.version, to: current })}>
+                  v{number(label.version)}
+                </a>
+                {current !== null && label.version < current && (
+                  <span class="dim"> {plural(current - label.version, "version")} behind</span>
+                )}
+              </td>
+              <td class="second">{names(label.actor)}</td>
+              <td class="right dim second">
+                <Time at={label.updated_at} />
+              </td>
+              <td class="c-menu">
+                {may && (
+                  <Menu
+                    small
+                    label={`Actions for ${label.label}`}
+                    items={[
+                      { label: "Move", icon: "label", run: () => setMoving({ label: label.label }) },
+                      { label: "Promote on agents", icon: "arrow", run: () => setPromoting(label.label) },
+                      { label: "Remove", icon: "close", danger: true, run: () => setRemoving(label) },
+                    ]}
+                  />
+                )}
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
       {moving && current !== null && (
         <MoveLabel
@@ -164,7 +147,7 @@ export function MoveLabel({
   const names = useNames();
   const before = expected.get(label);
   const fault = labelFault(label);
-  const save = async (): Promise<void> => {
+  const save = async (): Promise<false | void> => {
     try {
       await call("PUT", "api/agents/labels", {
         query: query(state, label),
@@ -172,7 +155,6 @@ export function MoveLabel({
       });
       invalidate("versions", "audit");
       toast(`${label} is on v${target}.`);
-      onClose();
     } catch (failed) {
       if (!isStatus(failed, 412)) throw failed;
       const { data } = await call<Label[]>("GET", "api/agents/labels", { query: query(state, label) }).catch(() => ({
@@ -189,6 +171,7 @@ export function MoveLabel({
           : `${label} was removed in the meantime. Look again.`,
       );
       invalidate("versions");
+      return false;
     }
   };
   return (

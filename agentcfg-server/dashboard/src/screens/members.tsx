@@ -3,15 +3,16 @@ import { useState } from "preact/hooks";
 import { call } from "../base/api";
 import { invalidate } from "../base/cache";
 import { useMembers } from "../base/data";
-import { route, setParams } from "../base/route";
-import { can, me, refresh, workspace } from "../base/session";
+import { closePart, openPart, route } from "../base/route";
+import { can, me, recheck, refresh, workspace } from "../base/session";
 import { capital, count, plural } from "../base/text";
 import type { Member, Role } from "../base/types";
 import { Avatar, Badge, Button, options, Time } from "../parts/base";
 import { Confirm, FormDialog } from "../parts/dialog";
-import { badToast, errorText, Reading, toast } from "../parts/feedback";
+import { attempt, Reading, toast } from "../parts/feedback";
 import { Field, Input, Select } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
+import { Table } from "../parts/rows";
 
 const ROLES: Record<Role, string> = {
   viewer: "Sees agents and their status.",
@@ -21,13 +22,16 @@ const ROLES: Record<Role, string> = {
 };
 const ORDER = Object.keys(ROLES) as Role[];
 
+const an = (role: Role): string => `${/^[ao]/.test(role) ? "an" : "a"} ${role}`;
+const isSelf = (user: string): boolean => user === me.value!.id;
+
 /** The roles that one may give. */
 const given = (owner: boolean) => options(ORDER.filter((role) => role !== "owner" || owner).map((role) => [role, capital(role)]));
 
 const put = async (user: string, role: Role): Promise<void> => {
   await call("PUT", "api/workspaces/members", { query: { workspace_id: workspace.value!.id, user_id: user }, body: { role } });
   invalidate("members", "audit");
-  if (user === me.value!.id) await refresh();
+  if (isSelf(user)) await refresh();
 };
 
 export function Members() {
@@ -36,16 +40,19 @@ export function Members() {
   const owner = workspace.value!.role === "owner";
   const adding = may && route.value.params.get("new") !== null;
   const [removing, setRemoving] = useState<Member | null>(null);
-  const leaving = removing?.user_id === me.value!.id;
+  const leaving = removing !== null && isSelf(removing.user_id);
   const owners = members.data?.filter(({ role }) => role === "owner").length ?? 0;
-  const setRole = async (member: Member, role: Role): Promise<void> => {
-    try {
-      await put(member.user_id, role);
-      toast(`${member.user_id} is ${/^[ao]/.test(role) ? "an" : "a"} ${role}.`);
-    } catch (error) {
-      badToast(`${member.user_id} is still ${member.role}. ${errorText(error)}`);
-      await members.reload();
-    }
+  const [asking, setAsking] = useState<{ member: Member; role: Role } | null>(null);
+  const setRole = async ({ user_id: user, role: before }: Member, role: Role): Promise<void> => {
+    await put(user, role);
+    const undo = (): void => void attempt("Not changed back.", () => put(user, before));
+    toast(`${user} is ${an(role)}.`, isSelf(user) || !can("members:manage") ? undefined : { label: "Undo", run: undo });
+  };
+  const pick = (member: Member, role: Role): void => {
+    // A single key on the list picks a role: where that gives or takes much, or cannot be taken back, it is asked first.
+    const great = [member.role, role].some((one) => one === "admin" || one === "owner");
+    if (great || isSelf(member.user_id)) setAsking({ member, role });
+    else void attempt(`${member.user_id} is still ${an(member.role)}.`, () => setRole(member, role));
   };
   return (
     <Page
@@ -53,7 +60,7 @@ export function Members() {
       crumbs={[{ label: "Settings" }]}
       actions={
         may && (
-          <Button kind="primary" icon="plus" onClick={() => setParams({ new: 1 }, false)}>
+          <Button kind="primary" icon="plus" onClick={() => openPart("new")}>
             Add member
           </Button>
         )
@@ -63,87 +70,84 @@ export function Members() {
       <Reading of={members} what="The members" rows={4} />
       {members.data && (
         <>
-          <div class="table-box">
-            <table class="members-table">
-              <caption class="hidden">Members</caption>
-              <thead>
-                <tr>
-                  <th scope="col">User</th>
-                  <th scope="col" class="c-role">
-                    Role
-                  </th>
-                  <th scope="col" class="third">
-                    May
-                  </th>
-                  <th scope="col" class="right second c-changed">
-                    Since
-                  </th>
+          <Table
+            name="Members"
+            kind="members-table"
+            columns={[
+              ["User"],
+              ["Role", "c-role"],
+              ["May", "third"],
+              ["Since", "right second c-changed"],
+              may && ["Remove", "c-act", true],
+            ]}
+          >
+            {members.data.map((member) => {
+              const last = member.role === "owner" && owners === 1;
+              const change = may && !last && (owner || member.role !== "owner");
+              return (
+                <tr key={member.user_id}>
+                  <td>
+                    <div class="agent-cell">
+                      <Avatar id={member.user_id} name={member.user_id} type="human" />
+                      <span class="clip strong" title={member.user_id}>
+                        {member.user_id}
+                      </span>
+                      {isSelf(member.user_id) && <Badge>You</Badge>}
+                    </div>
+                  </td>
+                  <td class="whole">
+                    {change ? (
+                      <Select
+                        tool
+                        aria-label={`Role of ${member.user_id}`}
+                        value={member.role}
+                        onPick={(role) => pick(member, role as Role)}
+                      >
+                        {given(owner)}
+                      </Select>
+                    ) : (
+                      <>
+                        {capital(member.role)}
+                        {last && may && <span class="dim"> (the last one)</span>}
+                      </>
+                    )}
+                  </td>
+                  <td class="third dim whole">{ROLES[member.role]}</td>
+                  <td class="right dim second">
+                    <Time at={member.created_at} />
+                  </td>
                   {may && (
-                    <th class="c-act">
-                      <span class="hidden">Remove</span>
-                    </th>
+                    <td class="right">
+                      {change && (
+                        <Button
+                          kind="quiet"
+                          small
+                          icon="close"
+                          label={`Remove ${member.user_id}`}
+                          onClick={() => setRemoving(member)}
+                        />
+                      )}
+                    </td>
                   )}
                 </tr>
-              </thead>
-              <tbody>
-                {members.data.map((member) => {
-                  const last = member.role === "owner" && owners === 1;
-                  const change = may && !last && (owner || member.role !== "owner");
-                  return (
-                    <tr key={member.user_id}>
-                      <td>
-                        <div class="agent-cell">
-                          <Avatar id={member.user_id} name={member.user_id} type="human" />
-                          <span class="clip strong" title={member.user_id}>
-                            {member.user_id}
-                          </span>
-                          {member.user_id === me.value!.id && <Badge>You</Badge>}
-                        </div>
-                      </td>
-                      <td class="whole">
-                        {change ? (
-                          <Select
-                            tool
-                            aria-label={`Role of ${member.user_id}`}
-                            value={member.role}
-                            onPick={(role) => void setRole(member, role as Role)}
-                          >
-                            {given(owner)}
-                          </Select>
-                        ) : (
-                          <>
-                            {capital(member.role)}
-                            {last && may && <span class="dim"> (the last one)</span>}
-                          </>
-                        )}
-                      </td>
-                      <td class="third dim whole">{ROLES[member.role]}</td>
-                      <td class="right dim second">
-                        <Time at={member.created_at} />
-                      </td>
-                      {may && (
-                        <td class="right">
-                          {change && (
-                            <Button
-                              kind="quiet"
-                              small
-                              icon="close"
-                              label={`Remove ${member.user_id}`}
-                              onClick={() => setRemoving(member)}
-                            />
-                          )}
-                        </td>
-                      )}
-                    </tr>
-                  );
-                })}
-              </tbody>
-            </table>
-          </div>
+              );
+            })}
+          </Table>
           <p class="table-foot">{plural(members.data.length, "member")}</p>
         </>
       )}
-      {adding && <Add owner={owner} known={members.data ?? []} onClose={() => setParams({ new: null })} />}
+      {adding && <Add owner={owner} known={members.data ?? []} onClose={() => closePart("new")} />}
+      {asking && (
+        <Confirm
+          title={`Make ${isSelf(asking.member.user_id) ? "yourself" : asking.member.user_id} ${an(asking.role)}?`}
+          verb="Change role"
+          onClose={() => setAsking(null)}
+          run={() => setRole(asking.member, asking.role)}
+        >
+          Now: {an(asking.member.role)}. From the next request on, {an(asking.role)}: {ROLES[asking.role]}
+          {isSelf(asking.member.user_id) && " You may not be able to take this back yourself."}
+        </Confirm>
+      )}
       {removing && (
         <Confirm
           title={leaving ? `Leave ${workspace.value!.name}?` : `Remove ${removing.user_id}?`}
@@ -155,7 +159,7 @@ export function Members() {
             });
             invalidate("members", "audit");
             toast(leaving ? "You left the workspace." : `${removing.user_id} is removed.`);
-            await refresh().catch(() => undefined);
+            await recheck();
           }}
         >
           The very next request is refused. Agents, versions and API keys that {leaving ? "you" : "they"} made stay.
@@ -166,7 +170,9 @@ export function Members() {
 }
 
 function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClose: () => void }) {
-  const [user, setUser] = useState("");
+  const [typed, setTyped] = useState("");
+  // Spaces around an id would make another member that looks the same.
+  const user = typed.trim();
   const [role, setRole] = useState<Role>("member");
   const [tried, setTried] = useState(false);
   const fault = !user
@@ -179,7 +185,6 @@ function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClo
   const add = async (): Promise<void> => {
     await put(user, role);
     toast(`${user} is a member.`);
-    onClose();
   };
   return (
     <FormDialog
@@ -199,7 +204,7 @@ function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClo
         hint="As your identity provider names the user. They need not have signed in yet."
         error={tried ? fault : null}
       >
-        {(field) => <Input {...field} mono value={user} onText={setUser} autocomplete="off" spellcheck={false} data-first />}
+        {(field) => <Input {...field} mono value={typed} onText={setTyped} autocomplete="off" spellcheck={false} data-first />}
       </Field>
       <Field label="Role" hint={ROLES[role]}>
         {(field) => (

@@ -1,6 +1,6 @@
 /** The merge after a 412: base, theirs and mine of each field; no text is discarded. */
 import { Fragment } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { configOf, draftFaults, FIELDS, messageFault, shown, toConfig, type Draft } from "../base/config";
 import { useNames } from "../base/data";
 import { middle, words } from "../base/diff";
@@ -36,7 +36,9 @@ const SIDES: Record<Merged["side"], string> = {
 
 export function MergeView(props: Props) {
   const { base, baseVersion, theirs, draft, message, onMessage, sides, edits, onDecide, onBack, onSave } = props;
-  const { busy, error, send } = useSending();
+  const { busy, error, send } = useSending("Not saved.");
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current!.focus(), []);
   const names = useNames();
   const history = useHistory(base.agent_id).data;
   const found = useMemo(() => merge(configOf(base), configOf(theirs.agent), draft), [base, theirs.agent, draft]);
@@ -61,7 +63,9 @@ export function MergeView(props: Props) {
   return (
     <section aria-label="Resolve changes" class="merge">
       <div class="merge-head">
-        <h2>{base.display_name} changed while you were editing</h2>
+        <h2 ref={heading} tabIndex={-1}>
+          {base.display_name} changed while you were editing
+        </h2>
         <p class="prose">
           {who} saved {version ? `v${version}` : "it"} {age < 60_000 ? "just now" : `${span(age)} ago`}.{" "}
           {baseVersion ? `You started from v${baseVersion}. ` : ""}
@@ -124,7 +128,7 @@ export function MergeView(props: Props) {
 }
 
 /** All fields of mine, as JSON, so that they can be put somewhere safe. */
-const mineAsText = (draft: Draft): string => JSON.stringify(toConfig(draft), null, 2);
+export const mineAsText = (draft: Draft): string => JSON.stringify(toConfig(draft), null, 2);
 
 function Conflict({
   part,

@@ -1,7 +1,6 @@
 /** Creation of an agent. */
 import { useRef, useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
-import { invalidate } from "../base/cache";
 import {
   changedFields,
   configOf,
@@ -16,10 +15,10 @@ import {
   type Draft,
   type FieldName,
 } from "../base/config";
-import { useAgent } from "../base/data";
+import { agentsChanged, useAgent } from "../base/data";
 import { useTyped } from "../base/drafts";
 import { go, href, route } from "../base/route";
-import { refresh, workspace } from "../base/session";
+import { workspace } from "../base/session";
 import type { Agent } from "../base/types";
 import { Button } from "../parts/base";
 import { Banner, Failure, toast, useSending } from "../parts/feedback";
@@ -61,9 +60,9 @@ export function NewAgent() {
   const read = useAgent(source ?? "").data?.[0];
   const copied = source ? read : undefined;
   const { touch, touched, touchAll } = useTouched();
-  const { busy, error, send } = useSending();
-  const form = useRef<HTMLDivElement>(null);
-  const [taken, setTaken] = useState<string | null>(null);
+  const { busy, error, send } = useSending("Not created.");
+  const form = useRef<HTMLFormElement>(null);
+  const [taken, setTaken] = useState<{ id: string; deleted: boolean } | null>(null);
   // A copy has a text of its own: it never shows what was typed for another new agent.
   const [typed, setTyped] = useTyped<Typed>(`new ${workspace.value!.id} ${source ?? ""}`);
   const { id, own, draft } = typed ?? {
@@ -75,7 +74,18 @@ export function NewAgent() {
 
   const change = (next: Draft): void => setTyped({ id: own ? id : slug(next.display_name), own, draft: next });
   const faults = draftFaults(draft);
-  const wrongId = taken === id ? `The id ${id} is taken. Choose another one.` : idFault(id);
+  const wrongId =
+    taken?.id === id ? (
+      <>
+        The id {id} is taken{taken.deleted && " by a deleted agent, which can be restored"}. Choose another one, or open{" "}
+        <a class="link" href={href("agent", { id })}>
+          the agent
+        </a>
+        .
+      </>
+    ) : (
+      idFault(id)
+    );
   const cancel = (): void => {
     const address = location.href;
     setTyped(null);
@@ -109,13 +119,12 @@ export function NewAgent() {
         },
       });
       setTyped(null);
-      invalidate("agents", "status", "versions", "audit");
-      void refresh().catch(() => undefined);
+      agentsChanged();
       toast(`${data.display_name} is created.`);
       go(href("agent", { id: data.agent_id }), true);
     } catch (failed) {
       if (isStatus(failed, 409)) {
-        setTaken(id);
+        setTaken({ id, deleted: failed.message.includes("restored") });
         touch("agent_id");
         focusFault(form.current);
       } else {
@@ -143,7 +152,7 @@ export function NewAgent() {
       actions={
         <>
           <Button onClick={cancel}>Cancel</Button>
-          <Button kind="primary" busy={busy} blocked={places.full} onClick={() => check()}>
+          <Button type="submit" form="new-agent" kind="primary" busy={busy} blocked={places.full}>
             Create agent
           </Button>
         </>
@@ -155,7 +164,16 @@ export function NewAgent() {
         </Banner>
       )}
       <Failure what="Not created." error={error} kept="Your text is still here." />
-      <div class="editor" ref={form}>
+      <form
+        id="new-agent"
+        class="editor"
+        ref={form}
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          check();
+        }}
+      >
         <div>
           <div class="group">
             <Fields {...props} of="identity" />
@@ -192,7 +210,7 @@ export function NewAgent() {
             <Fields {...props} of="description" />
           </div>
         </div>
-      </div>
+      </form>
     </Page>
   );
 }

@@ -21,7 +21,7 @@ import type { ApiKey, AuditEntry } from "../base/types";
 import { ActorMark, Avatar, Badge, Button, cx, Empty, Icon, LinkButton, Meter, Skeleton, StatusPill, Time } from "../parts/base";
 import { Reading } from "../parts/feedback";
 import { Page } from "../parts/page";
-import { FirstAgent } from "./agents";
+import { FirstAgent, NewAgentLink } from "./agents";
 import { isLive, isReplaced, Rotate, VERY_SOON } from "./keys";
 
 export const SOON = 30 * DAY;
@@ -48,16 +48,7 @@ export function Overview() {
     ?.filter((key) => key.expires_at !== null && Date.parse(key.expires_at) - now.value < SOON && !isReplaced(key, keys))
     .sort((a, b) => a.expires_at!.localeCompare(b.expires_at!));
   return (
-    <Page
-      title="Overview"
-      actions={
-        can("agents:configure") && (
-          <LinkButton to={href("new-agent")} kind="primary" icon="plus">
-            New agent
-          </LinkButton>
-        )
-      }
-    >
+    <Page title="Overview" actions={<NewAgentLink kind="primary" />}>
       <div class="tiles">
         <AgentsTile />
         <StatusTile />

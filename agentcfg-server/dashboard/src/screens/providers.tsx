@@ -1,16 +1,17 @@
 /** Provider keys of the workspace, and who pays for each model. */
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { call } from "../base/api";
 import { invalidate } from "../base/cache";
 import { PROVIDERS, useAgents, useModels, useProviderKeys } from "../base/data";
 import { can, workspace } from "../base/session";
-import { capital, date, number, plural } from "../base/text";
+import { capital, date, list, number, plural } from "../base/text";
 import type { Agent, Model, Provider, ProviderKey } from "../base/types";
 import { Badge, Button, Skeleton } from "../parts/base";
 import { Confirm } from "../parts/dialog";
 import { Banner, Failure, toast, useSending } from "../parts/feedback";
 import { Field, Input } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
+import { Table } from "../parts/rows";
 
 const PAYS: Record<Model["credential"], string> = {
   workspace: "Your key",
@@ -26,6 +27,9 @@ export function Providers() {
   const { name, plan } = workspace.value!;
   const free = plan === "free";
   const stored = keys.data?.map(({ provider }) => PROVIDERS[provider]) ?? [];
+  const managed = PROVIDER_LIST.filter((provider) =>
+    models.data?.some((model) => model.provider === provider && model.credential === "managed"),
+  ).map((provider) => PROVIDERS[provider]);
   const uses = (model: string): Agent[] => agents.filter((agent) => agent.model === model);
   return (
     <Page title="AI providers" crumbs={[{ label: "Settings" }, { label: "Integrations" }]}>
@@ -34,7 +38,9 @@ export function Providers() {
       </Lead>
       {free && (
         <Banner icon="lock" title="Your own provider keys need Pro, Team or Enterprise.">
-          {name} is on {capital(plan)}: calls use the server's managed keys. Ask an operator of this server to change the plan.
+          {name} is on {capital(plan)}
+          {managed.length > 0 && `: calls of ${list(managed)} models use the server's managed keys`}. Ask an operator of this
+          server to change the plan.
           {stored.length > 0 && ` Your ${stored.join(" and ")} key stays stored and works again after an upgrade.`}
         </Banner>
       )}
@@ -72,47 +78,35 @@ export function Providers() {
               );
             })}
           </div>
-          <div class="table-box">
-            <table class="models-table">
-              <caption class="hidden">Models</caption>
-              <thead>
-                <tr>
-                  <th scope="col">Model</th>
-                  <th scope="col" class="third">
-                    Id
-                  </th>
-                  <th scope="col" class="third">
-                    Provider
-                  </th>
-                  <th scope="col">Next call is paid by</th>
-                  <th scope="col" class="second">
-                    Used by
-                  </th>
-                  <th scope="col" class="right c-state">
-                    Status
-                  </th>
+          <Table
+            name="Models"
+            kind="models-table"
+            columns={[
+              ["Model"],
+              ["Id", "third"],
+              ["Provider", "third"],
+              ["Next call is paid by"],
+              ["Used by", "second"],
+              ["Status", "right c-state"],
+            ]}
+          >
+            {models.data.map((model) => {
+              const count = uses(model.id).length;
+              const soon = model.status === "coming_soon";
+              return (
+                <tr key={model.id} class={soon ? "over" : undefined}>
+                  <td class="strong">{model.display_name}</td>
+                  <td class="third">
+                    <code>{model.id}</code>
+                  </td>
+                  <td class="third">{PROVIDERS[model.provider] ?? model.provider}</td>
+                  <td>{soon ? "No calls yet" : PAYS[model.credential]}</td>
+                  <td class="second">{count ? plural(count, "agent") : "None"}</td>
+                  <td class="right">{soon ? <Badge>Coming soon</Badge> : "Available"}</td>
                 </tr>
-              </thead>
-              <tbody>
-                {models.data.map((model) => {
-                  const count = uses(model.id).length;
-                  const soon = model.status === "coming_soon";
-                  return (
-                    <tr key={model.id} class={soon ? "over" : undefined}>
-                      <td class="strong">{model.display_name}</td>
-                      <td class="third">
-                        <code>{model.id}</code>
-                      </td>
-                      <td class="third">{PROVIDERS[model.provider] ?? model.provider}</td>
-                      <td>{soon ? "No calls yet" : PAYS[model.credential]}</td>
-                      <td class="second">{count ? plural(count, "agent") : "None"}</td>
-                      <td class="right">{soon ? <Badge>Coming soon</Badge> : "Available"}</td>
-                    </tr>
-                  );
-                })}
-              </tbody>
-            </table>
-          </div>
+              );
+            })}
+          </Table>
           <p class="table-foot">
             Own keys are part of Pro, Team and Enterprise. If the plan drops to Free, they stay stored and are not used.
           </p>
@@ -140,7 +134,11 @@ function ProviderCard({
   const [replacing, setReplacing] = useState(false);
   const [deleting, setDeleting] = useState(false);
   const [key, setKey] = useState("");
-  const { busy, error, send, clear } = useSending();
+  const card = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (replacing) card.current!.querySelector("input")?.focus();
+  }, [replacing]);
+  const { busy, error, send, clear } = useSending("Not saved.");
   const pays = models.find(({ status }) => status === "available")?.credential ?? "none";
   const fault = key && !/^[\x21-\x7e]{1,500}$/.test(key) ? "1–500 visible characters without spaces." : null;
   const save = async (): Promise<void> => {
@@ -152,7 +150,7 @@ function ProviderCard({
   };
   const entering = may && !free && (!stored || replacing);
   return (
-    <section class="card provider" aria-label={name}>
+    <section ref={card} class="card provider" aria-label={name}>
       <div class="row">
         <span class="provider-mark" aria-hidden="true">
           {name[0]}

@@ -7,11 +7,11 @@ import { useStatuses } from "../base/data";
 import { drafts, unsaved } from "../base/drafts";
 import { mode, nextTry, tryNow } from "../base/feed";
 import { go, href, route, shownWorkspace } from "../base/route";
-import { can, me, refresh, signOut, workspace } from "../base/session";
+import { can, me, signOut, workspace } from "../base/session";
 import { capital, number, plural, second, time } from "../base/text";
 import { Avatar, Button, Icon, LinkButton, StatusShape } from "../parts/base";
 import { Confirm, Dialog, Menu } from "../parts/dialog";
-import { badToast, Banner, errorText, Toasts } from "../parts/feedback";
+import { attempt, Banner, Toasts } from "../parts/feedback";
 import { SecretDialog } from "../parts/secret";
 import { NewWorkspace } from "./workspace";
 
@@ -124,12 +124,17 @@ function Switcher() {
 }
 
 function Connection() {
-  const lost = lostSince.value !== null;
-  const live = mode.value === "live";
+  const [status, text] = ended.value
+    ? (["offline", "Signed out"] as const)
+    : lostSince.value !== null
+      ? (["offline", "Offline"] as const)
+      : mode.value === "live"
+        ? (["working", "Live"] as const)
+        : (["idle", "Updated every few seconds"] as const);
   return (
     <div class="connection" role="status">
-      <StatusShape status={lost ? "offline" : live ? "working" : "idle"} />
-      {lost ? "Offline" : live ? "Live" : "Updated every few seconds"}
+      <StatusShape status={status} />
+      {text}
     </div>
   );
 }
@@ -140,11 +145,7 @@ async function out(): Promise<void> {
     leaving.value = true;
     return;
   }
-  try {
-    await signOut();
-  } catch (error) {
-    badToast(`Not signed out. ${errorText(error)}`);
-  }
+  await attempt("Not signed out.", signOut);
 }
 
 /** What is kept of agents that are not saved, in any of the user's workspaces. */
@@ -219,7 +220,7 @@ function Notices() {
 function Ended() {
   const [still, setStill] = useState(false);
   const again = async (): Promise<void> => {
-    await refresh().catch(() => undefined);
+    await tryNow();
     setStill(ended.value);
   };
   return (

@@ -3,8 +3,8 @@ import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { isStatus, root } from "../base/api";
 import { phase, signInWithCode, signInWithToken } from "../base/session";
-import { Button } from "../parts/base";
-import { Banner, Failure } from "../parts/feedback";
+import { Button, Skeleton } from "../parts/base";
+import { Banner, Failure, useSending } from "../parts/feedback";
 import { Area, Field } from "../parts/fields";
 
 interface Login {
@@ -54,8 +54,7 @@ async function offered(): Promise<boolean> {
 
 export function SignIn() {
   const [token, setToken] = useState("");
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { busy, error, send, clear } = useSending("Not signed in.");
   const [provider, setProvider] = useState(false);
   const code = login.value;
   const user = code?.user ?? null;
@@ -65,18 +64,15 @@ export function SignIn() {
     void offered().then(setProvider);
   }, []);
 
-  const run = async (sign: () => Promise<void>): Promise<void> => {
-    if (busy) return;
-    setBusy(true);
-    setError(null);
-    try {
-      await sign();
-      login.value = null;
-    } catch (failed) {
-      setError(failed);
-      setBusy(false);
-    }
-  };
+  const run = (sign: () => Promise<void>): Promise<void> => send(() => sign().then(() => void (login.value = null)));
+
+  const problem = isStatus(error, 401) ? (
+    <Banner tone="bad" title={code ? "This link was used or is too old." : "This token is not valid."}>
+      {code ? "" : "It may have expired. "}Make a new one.
+    </Banner>
+  ) : (
+    <Failure what="Not signed in." error={error} />
+  );
 
   return (
     <main class="door">
@@ -91,14 +87,7 @@ export function SignIn() {
         {code ? (
           <>
             <p class="prose">The link works once. Continue only if you asked for it yourself.</p>
-            {error !== null &&
-              (isStatus(error, 401) ? (
-                <Banner tone="bad" title="This link was used or is too old.">
-                  Make a new one.
-                </Banner>
-              ) : (
-                <Failure what="Not signed in." error={error} />
-              ))}
+            {problem}
             <div class="row">
               <Button kind="primary" busy={busy} data-first onClick={() => void run(() => signInWithCode(code.code))}>
                 Continue{user ? ` as ${user}` : ""}
@@ -106,8 +95,7 @@ export function SignIn() {
               <Button
                 onClick={() => {
                   login.value = null;
-                  setError(null);
-                  setBusy(false);
+                  clear();
                 }}
               >
                 Cancel
@@ -147,14 +135,7 @@ export function SignIn() {
                   <Area {...field} value={token} onText={setToken} mono rows={3} autocomplete="off" spellcheck={false} />
                 )}
               </Field>
-              {error !== null &&
-                (isStatus(error, 401) ? (
-                  <Banner tone="bad" title="This token is not valid.">
-                    It may have expired. Make a new one.
-                  </Banner>
-                ) : (
-                  <Failure what="Not signed in." error={error} />
-                ))}
+              {problem}
               <div class="row">
                 <Button type="submit" kind={provider ? undefined : "primary"} busy={busy} blocked={!token.trim()}>
                   Sign in
@@ -170,8 +151,11 @@ export function SignIn() {
 
 export function Starting() {
   return phase.value === "loading" ? (
-    <main class="door" aria-busy="true">
+    <main class="door starting">
       <h1 class="hidden">agentcfg</h1>
+      <div class="door-card">
+        <Skeleton rows={4} tall />
+      </div>
     </main>
   ) : null;
 }

@@ -1,21 +1,24 @@
 /** One webhook: its deliveries, tests, replay, and the end of it. */
-import { useEffect, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import { call } from "../base/api";
 import { invalidate, update } from "../base/cache";
 import { useWebhooks } from "../base/data";
 import { go, href, route } from "../base/route";
 import { hookName } from "../base/said";
 import { can, workspace } from "../base/session";
-import { date, number } from "../base/text";
+import { date, now, number, utc } from "../base/text";
 import type { Delivery, Webhook } from "../base/types";
-import { Badge, Button, Empty, LinkButton, Skeleton, Time } from "../parts/base";
+import { Badge, Button, Empty, LinkButton, Time } from "../parts/base";
 import { Confirm, Menu } from "../parts/dialog";
-import { badToast, Banner, errorText, Failure, Reading, toast } from "../parts/feedback";
+import { attempt, badToast, Banner, Reading, toast } from "../parts/feedback";
 import { Page } from "../parts/page";
+import { OpeningRow, Table } from "../parts/rows";
 import { arrived, Edit, query, showSecret, State, useDeliveries } from "./webhooks";
 
 /** How often the deliveries are read while they are shown. */
 const AGAIN = 4_000;
+
 export function WebhookScreen() {
   const hooks = useWebhooks();
   const open = hooks.data?.find((hook) => hook.id === route.value.params.get("id"));
@@ -28,50 +31,56 @@ export function WebhookScreen() {
           title="There is no such webhook"
           action={<LinkButton to={href("webhooks")}>Show all webhooks</LinkButton>}
         />
-      ) : hooks.error !== null ? (
-        <Failure what="The webhook could not be read." error={hooks.error} retry={() => void hooks.reload()} />
       ) : (
-        <Skeleton rows={5} tall />
+        <Reading of={hooks} what="The webhook" rows={5} tall />
       )}
     </Page>
   );
 }
 
+/** What there is to say of a thing, a line each; what is empty has none. */
+function Facts({ rows }: { rows: [name: string, content: ComponentChildren][] }) {
+  return (
+    <dl class="facts-table">
+      {rows.map(
+        ([name, content]) =>
+          content && (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{content}</dd>
+            </div>
+          ),
+      )}
+    </dl>
+  );
+}
+
 function One({ hook }: { hook: Webhook }) {
   const may = can("webhooks:manage");
-  const deliveries = useDeliveries(hook);
+  const deliveries = useDeliveries(hook, AGAIN);
   const [asking, setAsking] = useState<"edit" | "delete" | "rotate" | null>(null);
   const [replaying, setReplaying] = useState<Delivery | "all" | null>(null);
+  const [opened, setOpened] = useState<string | null>(null);
   const [testing, setTesting] = useState(false);
   const name = hookName(hook.url);
   const done = (): void => invalidate("webhooks", "audit");
-  // Deliveries are no events of the feed.
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || void deliveries.reload(), AGAIN);
-    return () => clearInterval(timer);
-  }, [hook.id]);
 
   const test = async (): Promise<void> => {
     setTesting(true);
-    try {
+    await attempt("The test was not sent.", async () => {
       const { data } = await call<Delivery>("POST", "api/webhooks/test", { query: query(hook) });
       if (arrived(data)) toast(`The test arrived: ${data.status} after ${number(data.duration_ms)} ms.`);
       else badToast(`The test failed: ${data.error ?? `the receiver answered ${data.status}`}.`);
       done();
-    } catch (error) {
-      badToast(`The test was not sent. ${errorText(error)}`);
-    }
+    });
     setTesting(false);
   };
-  const enable = async (enabled: boolean): Promise<void> => {
-    try {
+  const enable = (enabled: boolean): Promise<void> =>
+    attempt("Not changed.", async () => {
       await call("PATCH", "api/webhooks", { query: query(hook), body: { enabled } });
       toast(`${name} is ${enabled ? "enabled" : "disabled"}.`);
       done();
-    } catch (error) {
-      badToast(`Not changed. ${errorText(error)}`);
-    }
-  };
+    });
   return (
     <Page
       title={name}
@@ -116,36 +125,15 @@ function One({ hook }: { hook: Webhook }) {
           is kept: when you enable it, it goes on from there.
         </Banner>
       )}
-      <dl class="facts-table">
-        <div>
-          <dt>Address</dt>
-          <dd>
-            <code>{hook.url}</code>
-          </dd>
-        </div>
-        <div>
-          <dt>Events</dt>
-          <dd>
-            <code>{hook.types.join(" ")}</code>
-          </dd>
-        </div>
-        {hook.description && (
-          <div>
-            <dt>Description</dt>
-            <dd>{hook.description}</dd>
-          </div>
-        )}
-        <div>
-          <dt>Order</dt>
-          <dd>{hook.ordered ? "One after the other" : "Several at a time"}</dd>
-        </div>
-        <div>
-          <dt>State</dt>
-          <dd>
-            <State hook={hook} />
-          </dd>
-        </div>
-      </dl>
+      <Facts
+        rows={[
+          ["Address", <code>{hook.url}</code>],
+          ["Events", <code>{hook.types.join(" ")}</code>],
+          ["Description", hook.description],
+          ["Order", hook.ordered ? "One after the other" : "Several at a time"],
+          ["State", <State hook={hook} />],
+        ]}
+      />
       <h2 class="section">Deliveries</h2>
       {!deliveries.data ? (
         <Reading of={deliveries} what="The deliveries" rows={5} />
@@ -156,59 +144,69 @@ function One({ hook }: { hook: Webhook }) {
           </Empty>
         </div>
       ) : (
-        <div class="table-box">
-          <table class="deliveries-table">
-            <caption class="hidden">The last deliveries</caption>
-            <thead>
-              <tr>
-                <th scope="col">Event</th>
-                <th scope="col" class="c-attempt second">
-                  Attempt
-                </th>
-                <th scope="col">Answer</th>
-                <th scope="col" class="third">
-                  Next attempt
-                </th>
-                <th scope="col" class="right second c-changed">
-                  When
-                </th>
-                {may && (
-                  <th class="c-act">
-                    <span class="hidden">Replay</span>
-                  </th>
-                )}
-              </tr>
-            </thead>
-            <tbody>
-              {deliveries.data.map((one) => (
-                <tr key={`${one.id} ${one.attempt} ${one.at}`}>
-                  <td>
+        <Table
+          name="The last deliveries"
+          kind="deliveries-table"
+          columns={[
+            ["Event"],
+            ["Attempt", "c-attempt second"],
+            ["Answer"],
+            ["Next attempt", "third"],
+            ["When", "right second c-changed"],
+            may && ["Replay", "c-act", true],
+          ]}
+        >
+          {deliveries.data.map((one) => {
+            const key = `${one.id} ${one.attempt} ${one.at}`;
+            const next = one.next_attempt_at;
+            // An attempt that was due is in a line of its own.
+            const planned = next && Date.parse(next) > now.value && <Time planned at={next} />;
+            return (
+              <OpeningRow
+                key={key}
+                open={opened === key}
+                toggle={() => setOpened(opened === key ? null : key)}
+                first={
+                  <span>
                     <code>{one.type}</code>
                     {one.revision !== null && <span class="dim"> {number(one.revision)}</span>}
+                  </span>
+                }
+                details={() => (
+                  <Facts
+                    rows={[
+                      ["Error", one.error],
+                      ["Response", one.response],
+                      ["Event id", <code>{one.id}</code>],
+                      ["Sent", `${utc(one.at)}, attempt ${one.attempt}, ${number(one.duration_ms)} ms`],
+                      ["Next attempt", planned],
+                    ]}
+                  />
+                )}
+                columns={may ? [6, 5, 3] : [5, 4, 2]}
+              >
+                <td class="second">{one.attempt}</td>
+                <td title={one.error ?? one.response ?? undefined}>
+                  {one.status !== null && <Badge tone={one.status < 300 ? "ok" : "bad"}>{one.status}</Badge>}{" "}
+                  <span class="dim">{one.status === null ? one.error : `${number(one.duration_ms)} ms`}</span>
+                </td>
+                <td class="third dim">{planned}</td>
+                <td class="right dim second">
+                  <Time at={one.at} />
+                </td>
+                {may && (
+                  <td class="right">
+                    {one.revision !== null && (
+                      <Button small onClick={() => setReplaying(one)}>
+                        Replay
+                      </Button>
+                    )}
                   </td>
-                  <td class="second">{one.attempt}</td>
-                  <td title={one.response ?? undefined}>
-                    {one.status !== null && <Badge tone={one.status < 300 ? "ok" : "bad"}>{one.status}</Badge>}{" "}
-                    <span class="dim">{one.status === null ? one.error : `${number(one.duration_ms)} ms`}</span>
-                  </td>
-                  <td class="third dim">{one.next_attempt_at && <Time planned at={one.next_attempt_at} />}</td>
-                  <td class="right dim second">
-                    <Time at={one.at} />
-                  </td>
-                  {may && (
-                    <td class="right">
-                      {one.revision !== null && (
-                        <Button small onClick={() => setReplaying(one)}>
-                          Replay
-                        </Button>
-                      )}
-                    </td>
-                  )}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+                )}
+              </OpeningRow>
+            );
+          })}
+        </Table>
       )}
       {asking === "edit" && <Edit hook={hook} onClose={() => setAsking(null)} />}
       {asking === "delete" && (
@@ -237,7 +235,7 @@ function One({ hook }: { hook: Webhook }) {
           run={async () => {
             const { data } = await call<Webhook>("POST", "api/webhooks/rotate-secret", { query: query(hook) });
             done();
-            setTimeout(() => showSecret(data, "Copy the new secret now"));
+            showSecret(data, "Copy the new secret now");
           }}
         >
           You get a new secret. For 24 hours each event is signed with both, so that your server can change over.

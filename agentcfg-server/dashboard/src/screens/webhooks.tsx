@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
 import { invalidate, type Resource, useResource } from "../base/cache";
 import { useWebhooks } from "../base/data";
-import { href, route, setParams } from "../base/route";
+import { closePart, href, openPart, route } from "../base/route";
 import { ACTIONS, hookName } from "../base/said";
 import { can, workspace } from "../base/session";
 import { plural } from "../base/text";
@@ -13,7 +13,8 @@ import { FormDialog } from "../parts/dialog";
 import { Reading, toast } from "../parts/feedback";
 import { Area, Check, Field, Input } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
-import { secret } from "../parts/secret";
+import { reveal } from "../parts/secret";
+import { Table } from "../parts/rows";
 
 const MOST = 20;
 const DEFAULT_TYPES = ["agent.*", "agents.*", "label.*"];
@@ -29,7 +30,7 @@ export function Webhooks() {
       actions={
         may &&
         !full && (
-          <Button kind="primary" icon="plus" onClick={() => setParams({ new: 1 }, false)}>
+          <Button kind="primary" icon="plus" onClick={() => openPart("new")}>
             Add webhook
           </Button>
         )
@@ -45,7 +46,7 @@ export function Webhooks() {
             title="No webhooks yet"
             action={
               may && (
-                <Button icon="plus" onClick={() => setParams({ new: 1 }, false)}>
+                <Button icon="plus" onClick={() => openPart("new")}>
                   Add webhook
                 </Button>
               )
@@ -56,65 +57,52 @@ export function Webhooks() {
         </div>
       ) : (
         <>
-          <div class="table-box">
-            <table class="hooks-table">
-              <caption class="hidden">Webhooks</caption>
-              <thead>
-                <tr>
-                  <th scope="col" class="c-name">
-                    Address
-                  </th>
-                  <th scope="col" class="large">
-                    Events
-                  </th>
-                  <th scope="col" class="third">
-                    Description
-                  </th>
-                  <th scope="col" class="c-state">
-                    State
-                  </th>
-                  <th scope="col" class="right second c-changed">
-                    Changed
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {hooks.data.map((hook) => (
-                  <tr key={hook.id}>
-                    <td title={hook.url}>
-                      <a class="strong" href={href("webhook", { id: hook.id })}>
-                        {hookName(hook.url)}
-                      </a>
-                    </td>
-                    <td class="large">
-                      <code>{hook.types.join(" ")}</code>
-                    </td>
-                    <td class="third dim">{hook.description}</td>
-                    <td>
-                      <State hook={hook} />
-                    </td>
-                    <td class="right dim second">
-                      <Time at={hook.updated_at} />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table
+            name="Webhooks"
+            kind="hooks-table"
+            columns={[
+              ["Address", "c-name"],
+              ["Events", "large"],
+              ["Description", "third"],
+              ["State", "c-state"],
+              ["Changed", "right second c-changed"],
+            ]}
+          >
+            {hooks.data.map((hook) => (
+              <tr key={hook.id}>
+                <td title={hook.url}>
+                  <a class="strong" href={href("webhook", { id: hook.id })}>
+                    {hookName(hook.url)}
+                  </a>
+                </td>
+                <td class="large">
+                  <code>{hook.types.join(" ")}</code>
+                </td>
+                <td class="third dim">{hook.description}</td>
+                <td>
+                  <State hook={hook} />
+                </td>
+                <td class="right dim second">
+                  <Time at={hook.updated_at} />
+                </td>
+              </tr>
+            ))}
+          </Table>
           <p class="table-foot">
             {plural(hooks.data.length, "webhook")}
             {full && `. At most ${MOST} are possible.`}
           </p>
         </>
       )}
-      {may && route.value.params.get("new") !== null && <Edit hook={null} onClose={() => setParams({ new: null })} />}
+      {may && route.value.params.get("new") !== null && <Edit hook={null} onClose={() => closePart("new")} />}
     </Page>
   );
 }
 
 export const query = (hook: Webhook) => ({ webhook_id: hook.id });
-export const useDeliveries = (hook: Webhook): Resource<Delivery[]> =>
-  useResource("webhooks", "api/webhooks/deliveries", query(hook));
+/** Deliveries are no events of the feed: they are read again and again. */
+export const useDeliveries = (hook: Webhook, every = 15_000): Resource<Delivery[]> =>
+  useResource("webhooks", "api/webhooks/deliveries", query(hook), every);
 export const arrived = ({ status, error }: Delivery): boolean => status !== null && status < 300 && !error;
 
 /** What the last delivery says about a webhook that is on. */
@@ -127,13 +115,13 @@ export function State({ hook }: { hook: Webhook }) {
 }
 
 export function showSecret(hook: Webhook, what: string): void {
-  secret.value = {
+  reveal({
     title: what,
     text: "This is the only time it is shown. Your server checks the signatures of events with it.",
     secret: hook.secret!,
     what: "the secret",
     facts: [hookName(hook.url), ...hook.types],
-  };
+  });
 }
 
 export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => void }) {
@@ -155,7 +143,6 @@ export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => v
       ? await call<Webhook>("PATCH", "api/webhooks", { query: query(hook), body })
       : await call<Webhook>("POST", "api/webhooks", { body: { workspace_id: workspace.value!.id, ...body } });
     invalidate("webhooks", "audit");
-    onClose();
     if (data.secret) showSecret(data, "Copy the secret now");
     else toast(`${hookName(data.url)} is saved.`);
   };

@@ -5,6 +5,7 @@ import { address, call } from "../base/api";
 import { forget } from "../base/cache";
 import { textFault } from "../base/config";
 import { useKeys } from "../base/data";
+import { useTyped } from "../base/drafts";
 import { go, href, shownWorkspace } from "../base/route";
 import { can, refresh, without, workspace } from "../base/session";
 import { capital, now, number, plural } from "../base/text";
@@ -84,13 +85,16 @@ function Export() {
 
 function Rename() {
   const current = workspace.value!;
-  const [name, setName] = useState(current.name);
-  const { busy, error, send } = useSending();
+  const [typed, setTyped] = useTyped<{ name: string; safe?: false }>(`name ${current.id}`);
+  // What was not typed is the name of now, also after another session has changed it.
+  const name = typed?.name ?? current.name;
+  const { busy, error, send } = useSending("Not saved.");
   const may = can("workspace:manage");
   const fault = nameFault(name);
   const save = async (): Promise<void> => {
     await call("PATCH", "api/workspaces", { query: { workspace_id: current.id }, body: { name } });
     await refresh();
+    setTyped(null);
     toast("The name is saved.");
   };
   return (
@@ -105,7 +109,7 @@ function Rename() {
       <Field label="Name" error={fault} {...(name.length > 80 ? { counted: { text: name, limit: LIMIT } } : {})}>
         {(field) => (
           <div class="row">
-            <Input {...field} value={name} onText={setName} readOnly={!may} />
+            <Input {...field} value={name} onText={(name) => setTyped(name === current.name ? null : { name })} readOnly={!may} />
             {may && (
               <Button type="submit" kind="primary" busy={busy} blocked={fault !== null || name === current.name}>
                 Save
@@ -156,7 +160,6 @@ export function NewWorkspace({ onClose }: { onClose: () => void }) {
   const create = async (): Promise<void> => {
     const { data } = await call<Workspace>("POST", "api/workspaces", { body: { name } });
     await refresh();
-    onClose();
     go(href("overview", { workspace: data.id }));
     toast(`${data.name} is created.`);
   };
