@@ -1,25 +1,14 @@
 // The fields of an agent that the dashboard knows are those that the API takes, and each has a control in both forms.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { fill, launch, open, Server } from "./harness.mjs";
-
-const DASHBOARD = new URL("../../agentcfg-server/dashboard/", import.meta.url);
+import { source } from "./source.mjs";
 
 let server;
 let fields;
 
-/** The table of the dashboard, without the types that the tests cannot read. */
-async function table() {
-  const { transform } = createRequire(new URL("package.json", DASHBOARD))("esbuild");
-  const source = await readFile(new URL("src/base/agent-fields.ts", DASHBOARD), "utf8");
-  const { code } = await transform(source, { loader: "ts" });
-  return (await import(`data:text/javascript;base64,${Buffer.from(code).toString("base64")}`)).FIELDS;
-}
-
 before(async () => {
-  fields = await table();
+  fields = (await source("agent-fields.ts")).FIELDS;
   server = await Server.start();
 });
 after(() => server?.stop());
@@ -75,7 +64,8 @@ test("each field has a control in both forms", async () => {
     await page.signIn("ada");
     for (const form of ["new-agent", "agents/writer"]) {
       await page.show(form);
-      for (const { label } of Object.values(fields)) await page.locator(".editor").getByText(label, { exact: true }).first().waitFor();
+      for (const { label } of Object.values(fields))
+        await page.locator(".editor").getByText(label, { exact: true }).first().waitFor();
     }
     page.faults();
   } finally {
