@@ -4,6 +4,7 @@
 mod models;
 mod provider_keys;
 mod rotation;
+mod webhooks;
 
 use std::pin::Pin;
 use std::sync::Arc;
