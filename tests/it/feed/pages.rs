@@ -153,6 +153,20 @@ fn without_the_audit_log_agents_are_shown_alone() {
 }
 
 #[test]
+fn a_wait_ends_with_its_credential_and_401_has_no_rate_headers() {
+    let studio = Studio::open();
+    let key = studio.key("read");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| changes(&studio, &key.key, "after=now&wait=25").send());
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!waiting.is_finished());
+        studio.revoke(&key);
+        let refused = waiting.join().unwrap().expect(401);
+        assert_eq!(refused.header("x-ratelimit-remaining"), None, "{refused:?}");
+    });
+}
+
+#[test]
 fn an_empty_answer_waits_for_an_event_that_is_shown() {
     let studio = Studio::open();
     let viewer = studio.member("viewer");
