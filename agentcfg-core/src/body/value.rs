@@ -128,28 +128,18 @@ impl FromJson for u32 {
 
 impl FromJson for u64 {
     fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
-        // As in JSON Schema, a number without a fraction is an integer however it is written.
-        const BEYOND: f64 = 18_446_744_073_709_551_616.0;
         let number = match json {
-            Json::Number(number) => number.as_u64().ok_or_else(|| number.as_f64().unwrap_or(f64::NAN)),
-            Json::Huge => {
-                faults.push(field, format_args!("must be a whole number from 0 to {}", Self::MAX));
-                return None;
-            }
+            Json::Number(number) => number,
+            Json::Huge => return Some(Self::MAX),
             other => return mismatch(&other, field, "an integer", faults),
         };
-        match number {
-            Ok(number) => Some(number),
-            Err(number) if number >= BEYOND => {
-                faults.push(field, format_args!("must be at most {}", Self::MAX));
-                None
-            }
-            Err(number) if number.fract() == 0.0 && number >= 0.0 => Some(number as Self),
-            Err(_) => {
-                faults.push(field, "must be a whole number that is not negative");
-                None
-            }
+        // As in JSON Schema, a number without a fraction is an integer however it is written.
+        let whole = |number: f64| (number.fract() == 0.0 && number >= 0.0).then_some(number as Self);
+        let value = number.as_u64().or_else(|| number.as_f64().and_then(whole));
+        if value.is_none() {
+            faults.push(field, "must be a whole number that is not negative");
         }
+        value
     }
 }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{create, fault};
-use crate::model::{NewAgent, Rollback};
+use crate::model::NewAgent;
 
 /// A parameter after it was read, written to the text of a stored record, and read again.
 fn read_back(number: &str) -> String {
@@ -135,32 +135,6 @@ fn what_no_finite_double_holds_is_refused_by_name() {
         let body = create(&format!("\"parameters\":{{\"x\":{number}}}"));
         let message = fault(NewAgent::from_json(body.as_bytes()));
         assert!(message.starts_with("body must be valid JSON: "), "{number}: {message}");
-    }
-}
-
-#[test]
-fn a_version_is_a_whole_number_of_64_bits() {
-    let rollback = |number: &str| Rollback::from_json(format!("{{\"version\":{number}}}").as_bytes());
-    for (written, read) in [("3", 3), ("3.0", 3), ("3e0", 3), ("18446744073709551615", u64::MAX)] {
-        assert_eq!(rollback(written).unwrap().version, Some(read), "{written}");
-    }
-    for beyond in ["18446744073709551616", "99999999999999999999999", "1e30"] {
-        let message = fault(rollback(beyond));
-        assert_eq!(message, "version must be at most 18446744073709551615", "{beyond}");
-    }
-    for huge in ["1e999", "-1e999"] {
-        let message = fault(rollback(huge));
-        assert_eq!(
-            message, "version must be a whole number from 0 to 18446744073709551615",
-            "{huge}"
-        );
-    }
-    for other in ["-1", "0.5", "-1e30"] {
-        let message = fault(rollback(other));
-        assert_eq!(
-            message, "version must be a whole number that is not negative",
-            "{other}"
-        );
     }
 }
 

@@ -18,20 +18,6 @@ const MOMENT: Shape = Shape::Pattern {
 const MOMENT_EXAMPLE: &str = r#""2026-11-20T09:30:00Z""#;
 
 impl Received<'_> {
-    /// A version by the number or the label that the value of this parameter is.
-    fn number_or_label<'a>(&self, text: &'a str, parameter: &ParameterDoc, faults: &mut Faults) -> VersionSelector<'a> {
-        let field = format_args!("the query parameter {}", parameter.name);
-        match text {
-            "" => faults.push(field, "must be the number of a version or a label"),
-            _ if text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                let number = self.query.number(parameter.name, 0..=u64::MAX, faults);
-                return number.map_or(VersionSelector::Current, VersionSelector::Version);
-            }
-            _ => {}
-        }
-        VersionSelector::Label(text)
-    }
-
     /// A moment with any offset. Faults are reported together with others.
     fn moment(&self, parameter: &ParameterDoc, faults: &mut Faults) -> Option<Timestamp> {
         let text = self.optional(parameter)?;
@@ -225,9 +211,8 @@ impl Parameter for DiffFrom {
     .required()
     .example("\"2\"");
 
-    fn read<'a>(request: &'a Received<'_>, faults: &mut Faults) -> Result<VersionSelector<'a>, Failure> {
-        let text = request.required(&Self::DOC)?;
-        Ok(request.number_or_label(text, &Self::DOC, faults))
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<VersionSelector<'a>, Failure> {
+        Ok(number_or_label(request.required(&Self::DOC)?))
     }
 }
 
@@ -245,11 +230,9 @@ impl Parameter for DiffTo {
     )
     .example("\"production\"");
 
-    fn read<'a>(request: &'a Received<'_>, faults: &mut Faults) -> Result<VersionSelector<'a>, Failure> {
-        Ok(match request.optional(&Self::DOC) {
-            Some(text) => request.number_or_label(text, &Self::DOC, faults),
-            None => VersionSelector::Current,
-        })
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<VersionSelector<'a>, Failure> {
+        let text = request.optional(&Self::DOC);
+        Ok(text.map_or(VersionSelector::Current, number_or_label))
     }
 }
 
@@ -333,4 +316,14 @@ pub fn selector<'a>(
 
 fn together(names: &str) -> Failure {
     Failure::bad_request(format!("of the query parameters {names} at most one may be given"))
+}
+
+/// A version by the text of a number or of a label. A number that no version can have is taken for a label, so that the
+/// answer names what was sent.
+fn number_or_label(text: &str) -> VersionSelector<'_> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(number) if is_number => VersionSelector::Version(number),
+        _ => VersionSelector::Label(text),
+    }
 }
