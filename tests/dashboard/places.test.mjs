@@ -139,7 +139,15 @@ test("a long id does not make a narrow page scroll sideways", async () => {
 
 test("versions that there are not are not offered, and a model that nothing has stays chosen", async () => {
   const { page, id } = await stage.studio("pia");
+  let release;
+  const shown = new Promise((resolve) => (release = resolve));
+  await page.route("**/api/agents/versions?*", async (route) => {
+    await shown;
+    await route.continue();
+  });
   await page.show("agents/writer/history?from=99");
+  // The list comes last: nothing may ask for the version before it says that there is none.
+  release();
   await page.getByText("Softer, and shorter outlines").waitFor();
   assert.equal(await page.getByRole("button", { name: "Roll back to v99" }).count(), 0);
   assert.equal(await page.getByLabel("From", { exact: true }).inputValue(), "1");

@@ -28,11 +28,12 @@ export function History({ state }: { state: AgentState }) {
   const names = useNames();
   const params = route.value.params;
   const all = history.data;
-  const newest = all?.[0]?.version ?? null;
+  // The agent says its version before the list of them is there.
+  const newest = state.version;
   /** A version of the address, if there is such a one. */
   const asked = (name: string): number | null => {
     const version = Number(params.get(name));
-    return Number.isInteger(version) && version > 0 && version <= (newest ?? Infinity) ? version : null;
+    return Number.isInteger(version) && version > 0 && newest !== null && version <= newest ? version : null;
   };
   const to = asked("to") ?? newest;
   const from = asked("from") ?? (to !== null && to > 1 ? to - 1 : to);
