@@ -25,8 +25,9 @@
 //!
 //! # Features
 //!
-//! - Each endpoint except model calls and browser sessions is one method of [`Client`] with the types of [`agentcfg_core::model`], which
-//!   is re-exported as [`model`]; the methods have the names of the core's operations.
+//! - Each endpoint of the API's resources is one method of [`Client`] with the types of [`agentcfg_core::model`], which is
+//!   re-exported as [`model`]; the methods have the names of the core's operations. Model calls, browser sessions, `/mcp`
+//!   and the documentation have none.
 //! - All clones of a client share one connection pool. Redirects are not followed, so no other host receives the
 //!   credential, and the size of a response is bounded.
 //! - Idempotent calls are retried with exponential, jittered backoff that respects the server's `Retry-After`. Other

@@ -39,5 +39,5 @@ pub use api::{
 };
 #[cfg(feature = "dashboard")]
 pub use api::{Dashboard, IdentityProvider, Pending, SignInError, SignedIn};
-pub use http::{Body, BodyError, Browser, Compression, Cors, Disconnect, InvalidPublicUrl, WatchClient};
+pub use http::{Body, BodyBudget, BodyError, Browser, Compression, Cors, Disconnect, InvalidPublicUrl, WatchClient};
 pub use outbound::{Body as OutboundBody, Options as OutboundOptions, Outbound, OutboundError, WebhookTransport};

@@ -174,7 +174,7 @@ fn a_signal_at_the_hidden_prompt_leaves_a_terminal_that_echoes() {
     for (signal, code) in [("printf '\\003'", 130), ("kill $(cat pid) >&2", 143)] {
         let keys = format!("until test -e done; do grep -q token: shown && {signal}; sleep 0.2; done");
         let line =
-            format!("rm -f done; : > shown; ({keys}; sleep 1) | script --quiet --flush --command '{login}' shown");
+            format!("rm -f done; : > shown; ({keys}; sleep 3) | script --quiet --flush --command '{login}' shown");
         let run = Run::new(["-c", &line]).binary("sh").in_dir(desk.path("."));
         let run = run
             .env("AGENTCFG", command_binary())

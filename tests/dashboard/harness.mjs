@@ -13,6 +13,9 @@ import { createInterface } from "node:readline";
 const BINARY = process.env.AGENTCFG_TEST_BINARY ?? new URL("../../target/debug/agentcfg-server", import.meta.url).pathname;
 const BROWSER = process.env.AGENTCFG_TEST_BROWSER ?? ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => existsSync(path));
 
+/** How long a test waits for what must happen, in milliseconds: enough for a busy machine. */
+const WAIT = 30_000;
+
 /** The environment of the server: none of the settings of the user who runs the tests. */
 const clean = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("AGENTCFG_")));
 
@@ -73,6 +76,7 @@ export class Server {
   }
 
   async stop() {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
     this.process.removeAllListeners("exit");
     const ended = new Promise((resolve) => this.process.on("exit", resolve));
     this.process.kill("SIGKILL");
@@ -97,7 +101,7 @@ export async function open(browser, server, options = {}) {
 
 export async function visit(context, server, base = server.url) {
   const page = await context.newPage();
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(WAIT);
   const found = [];
   const expected = [
     [401, "/api/whoami"],
@@ -125,9 +129,9 @@ export async function visit(context, server, base = server.url) {
   });
   // Playwright's own waitForFunction evaluates text in the page, which the policy refuses.
   page.until = async (wanted, given) => {
-    const deadline = Date.now() + 10_000;
+    const deadline = Date.now() + WAIT;
     while (!(await page.evaluate(wanted, given))) {
-      assert.ok(Date.now() < deadline, `not so after 10 s: ${wanted}`);
+      assert.ok(Date.now() < deadline, `not so after ${WAIT} ms: ${wanted}`);
       await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)));
     }
   };
@@ -141,10 +145,14 @@ export async function visit(context, server, base = server.url) {
   /** Opens a screen; the address says the workspace, as it does for a user of several. */
   page.show = async (path) => {
     await page.goto(`${base}/ui/${path}`);
-    await page.locator("h1").first().waitFor();
+    // Before the user is known the page has a heading for screen readers alone.
+    await page.locator("h1:not(.hidden)").first().waitFor();
   };
   return page;
 }
+
+/** Makes a page a hidden one, which does not poll. */
+export const hide = (page) => page.evaluate(() => Object.defineProperty(document, "hidden", { value: true }));
 
 /** A provider of models on this machine, which streams the same answer to each call and remembers what it was asked. */
 export async function provider() {

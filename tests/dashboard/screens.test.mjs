@@ -120,6 +120,6 @@ test("the review, the merge, the menu of the narrow window and the shown key are
   await check(page, "menu");
   await page.getByRole("dialog").getByRole("link", { name: "Members" }).click();
   await page.getByRole("heading", { level: 1, name: "Members" }).waitFor();
-  assert.equal(await page.getByRole("dialog").count(), 0);
+  await page.getByRole("dialog").waitFor({ state: "detached" });
   page.faults();
 });

@@ -1,7 +1,7 @@
 // Signing in and out, workspaces, lost connections, ended sessions, and proxies.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { below, fill, identityProvider, open, prepare, Server, visit } from "./harness.mjs";
+import { below, fill, hide, identityProvider, open, prepare, Server, visit } from "./harness.mjs";
 
 const stage = prepare();
 
@@ -85,8 +85,9 @@ test("a lost connection keeps the text and says how old the page is", async () =
   page.faults();
 });
 
-test("a server that is gone is noticed while changes are followed", async () => {
+test("a server that is gone is noticed while changes are followed", async (context) => {
   const server = await Server.start();
+  context.after(() => server.stop());
   await fill(server, "rut");
   const page = await open(stage.browser, server);
   await page.signIn("rut");
@@ -142,18 +143,19 @@ test("an ended session keeps the text until the user is back", async () => {
   const { page } = await stage.studio("greta");
   await page.show("agents/writer");
   await page.getByLabel("Role").fill("Typed in an old session");
+  for (const path of ["configs", "status", "versions", "labels"]) page.expect(401, `/api/agents/${path}`);
+  for (const path of ["models", "api-keys", "audit-log", "changes"]) page.expect(401, `/api/${path}`);
   const other = await visit(page.context(), stage.server);
   await other.show("overview");
+  // The page would come back by itself with its next stream, so there is none before the button is pressed.
+  await page.route("**/api/changes?*", (route) => route.fulfill({ status: 401, json: { error: "invalid credentials" } }));
   await other.getByRole("button", { name: "greta", exact: true }).click();
   await other.getByRole("menuitem", { name: "Sign out" }).click();
   await other.getByRole("heading", { name: "Sign in to agentcfg" }).waitFor();
-  for (const path of ["configs", "status", "versions", "labels"]) page.expect(401, `/api/agents/${path}`);
-  for (const path of ["models", "api-keys", "audit-log", "changes"]) page.expect(401, `/api/${path}`);
-  // The stream of the feed ends with its next bookmark, of which there is one each 15 s.
-  // After it the page would come back by itself with the next stream, so there is none before the button is pressed.
-  await page.route("**/api/changes?*", (route) => route.fulfill({ status: 401, json: { error: "invalid credentials" } }));
   await page.getByText("Your session has ended.").waitFor({ timeout: 25_000 });
   assert.equal(await page.getByLabel("Role").inputValue(), "Typed in an old session");
+  // A hidden page does not poll, which would bring it back too.
+  await hide(page);
   await other.signIn("greta");
   await page.getByRole("button", { name: "Continue" }).click();
   await page.getByText("Your session has ended.").waitFor({ state: "detached" });
@@ -163,9 +165,10 @@ test("an ended session keeps the text until the user is back", async () => {
   page.faults();
 });
 
-test("it works below a path prefix", async () => {
+test("it works below a path prefix", async (context) => {
   await fill(stage.server, "disa");
   const proxy = await below("/team/agents/", stage.server.url);
+  context.after(() => proxy.stop());
   const page = await visit(await stage.browser.newContext(), stage.server, proxy.url);
   await page.signIn("disa");
   await page.getByRole("link", { name: "Agents" }).first().click();
@@ -176,7 +179,6 @@ test("it works below a path prefix", async () => {
   await page.getByLabel("Persona prompt").waitFor();
   page.faults();
   await page.context().close();
-  proxy.stop();
 });
 
 test("a user signs in with the identity provider, and signs out", async (t) => {

@@ -22,7 +22,7 @@ fn line_and_body(request: &str) -> (String, String) {
 
 #[tokio::test]
 async fn every_method_calls_its_endpoint() {
-    let server = Server::start((0..31).map(|_| answer(418, "", r#"{"error":"teapot"}"#))).await;
+    let server = Server::start((0..32).map(|_| answer(418, "", r#"{"error":"teapot"}"#))).await;
     let c = client(&server);
     let ws = workspace();
     let tag = Precondition::matches("\"a7\"");
@@ -113,7 +113,8 @@ async fn every_method_calls_its_endpoint() {
     seen(c.replay_webhook(hook, &replay).await.err());
     seen(c.rotate_webhook_secret(hook).await.err());
     seen(c.webhook_deliveries(hook).await.err());
-    assert_eq!(failed, 31);
+    seen(c.delete_workspace(ws, "Studio North").await.err());
+    assert_eq!(failed, 32);
 
     let sent: Vec<_> = server.requests().iter().map(|request| line_and_body(request)).collect();
     let expected = [
@@ -190,6 +191,7 @@ async fn every_method_calls_its_endpoint() {
             "GET /api/webhooks/deliveries?webhook_id=0192f0b2-5d11-7c0e-8a3b-54b0f1a2c3d4",
             "",
         ),
+        ("DELETE /api/workspaces?workspace_id=WS&confirm=Studio%20North", ""),
     ];
     assert_eq!(sent.len(), expected.len());
     for (sent, expected) in sent.iter().zip(expected) {

@@ -147,7 +147,7 @@ impl AgentCfg {
         condition: &Precondition,
     ) -> Result<VersionedAgent, Error> {
         let (agent_id, patch) = (agent_id.into(), patch.into_valid()?);
-        self.settle(|| self.try_update_agent(caller, workspace, agent_id, &patch, condition))
+        self.retry_lost_races(|| self.try_update_agent(caller, workspace, agent_id, &patch, condition))
             .await
     }
 
@@ -194,7 +194,7 @@ impl AgentCfg {
         condition: &Precondition,
     ) -> Result<Success, Error> {
         let agent_id = agent_id.into();
-        self.settle(|| async {
+        self.retry_lost_races(|| async {
             let access = self
                 .access_default(caller, workspace, Permission::AgentsConfigure)
                 .await?;
@@ -237,7 +237,7 @@ impl AgentCfg {
         condition: &Precondition,
     ) -> Result<VersionedAgent, Error> {
         let agent_id = agent_id.into();
-        self.settle(|| self.try_restore_agent(caller, workspace, agent_id, condition))
+        self.retry_lost_races(|| self.try_restore_agent(caller, workspace, agent_id, condition))
             .await
     }
 

@@ -94,7 +94,7 @@ impl AgentCfg {
         let minted = token::mint(new.environment, self.entropy())?;
         let hash = self.hash_plaintext(&minted.plaintext).await?;
         let record = self
-            .settle(|| self.try_create_api_key(caller, &new, &minted.id, &hash))
+            .retry_lost_races(|| self.try_create_api_key(caller, &new, &minted.id, &hash))
             .await?;
         Ok(CreatedApiKey {
             record,
@@ -160,7 +160,7 @@ impl AgentCfg {
     ) -> Result<Success, Error> {
         let key_id = key_id.into();
         caller.user_id()?;
-        self.settle(|| self.try_revoke_api_key(caller, key_id)).await
+        self.retry_lost_races(|| self.try_revoke_api_key(caller, key_id)).await
     }
 
     async fn try_revoke_api_key(
@@ -223,7 +223,7 @@ impl AgentCfg {
         let minted = token::mint(found.value.environment, self.entropy())?;
         let hash = self.hash_plaintext(&minted.plaintext).await?;
         let record = self
-            .settle(|| self.try_rotate_api_key(caller, key_id, rotate, &minted.id, &hash))
+            .retry_lost_races(|| self.try_rotate_api_key(caller, key_id, rotate, &minted.id, &hash))
             .await?;
         Ok(CreatedApiKey {
             record,

@@ -51,7 +51,7 @@ impl AgentCfg {
         dry_run: bool,
     ) -> Result<AppliedAgents, Error> {
         let body = body.into_valid()?.into_inner();
-        self.settle(|| self.try_apply_agents(caller, workspace, &body, dry_run))
+        self.retry_lost_races(|| self.try_apply_agents(caller, workspace, &body, dry_run))
             .await
     }
 

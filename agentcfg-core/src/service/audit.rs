@@ -6,9 +6,7 @@ use super::records::{self, Entries, StoredEntry, StoredEntryHead};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
 use crate::model::{AuditEntry, AuditFilter, Permission, Timestamp, WorkspaceId, event_family};
-
-/// The number of entries in a list that names no limit.
-const DEFAULT_LIMIT: u32 = 100;
+use crate::validate::DEFAULT_LIMIT;
 
 /// How many entries are read at first. An entry of an apply can have megabytes.
 const FIRST_READ: usize = 8;
@@ -108,7 +106,7 @@ impl AgentCfg {
         filter: &AuditFilter,
     ) -> Result<AuditPages, Error> {
         let access = self.access(caller, workspace, Permission::AuditLogRead).await?;
-        let left = usize::try_from(filter.limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX);
+        let left = usize::try_from(filter.limit.map_or(DEFAULT_LIMIT, u64::from)).unwrap_or(usize::MAX);
         let mut last = self.revision(&access).await?;
         if let Some(before) = filter.before {
             last = last.min(before.saturating_sub(1));

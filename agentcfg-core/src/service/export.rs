@@ -112,7 +112,7 @@ impl AgentCfg {
     /// ```
     pub async fn export_workspace(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Export, Error> {
         caller.user_id()?;
-        self.settle(|| async {
+        self.retry_lost_races(|| async {
             let access = self.access(caller, workspace, Permission::WorkspaceManage).await?;
             let (action, id) = (Action::WorkspaceExported, workspace.to_string());
             let change = Change::new(&access, self.now(), action, TargetType::Workspace, id);

@@ -99,7 +99,7 @@ impl AgentCfg {
         target: impl IntoValid<LabelTarget>,
     ) -> Result<AgentLabel, Error> {
         let (agent_id, label, target) = (agent_id.into(), movable(label)?, target.into_valid()?);
-        self.settle(|| self.try_set_label(caller, workspace, agent_id, &label, &target))
+        self.retry_lost_races(|| self.try_set_label(caller, workspace, agent_id, &label, &target))
             .await
     }
 
@@ -169,7 +169,7 @@ impl AgentCfg {
         label: impl TryInto<Label, Error = Invalid>,
     ) -> Result<Success, Error> {
         let (agent_id, label) = (agent_id.into(), movable(label)?);
-        self.settle(|| async {
+        self.retry_lost_races(|| async {
             let access = self
                 .access_default(caller, workspace, Permission::AgentsRelease)
                 .await?;
@@ -212,7 +212,7 @@ impl AgentCfg {
         dry_run: bool,
     ) -> Result<Vec<PromotedLabel>, Error> {
         let promotion = promotion.into_valid()?;
-        self.settle(|| self.try_promote(caller, workspace, &promotion, dry_run))
+        self.retry_lost_races(|| self.try_promote(caller, workspace, &promotion, dry_run))
             .await
     }
 

@@ -107,7 +107,15 @@ impl LogSince {
                 }
             }
             (Action::WorkspaceExported, _) => {}
-            _ => self.others = true,
+            // These are read as one, from one snapshot.
+            (
+                _,
+                TargetType::Workspace
+                | TargetType::Member
+                | TargetType::ProviderKey
+                | TargetType::Webhook
+                | TargetType::Unknown,
+            ) => self.others = true,
         }
     }
 

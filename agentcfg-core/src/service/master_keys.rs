@@ -212,7 +212,8 @@ impl AgentCfg {
             let Some(last) = found.last() else { break };
             entries = sealed_keys().limit(BATCH).after(last);
             let places = found.iter().map(EntityKey::place).collect::<Result<Vec<_>, _>>()?;
-            let Some((rewrapped, unreadable)) = self.settle(|| self.try_rewrap(&vault, &places)).await? else {
+            let Some((rewrapped, unreadable)) = self.retry_lost_races(|| self.try_rewrap(&vault, &places)).await?
+            else {
                 // Another rotation has begun meanwhile, and will seal these again too.
                 return Ok(done);
             };
@@ -228,7 +229,10 @@ impl AgentCfg {
             entries = records::webhook_places().limit(BATCH).after(last.key());
             let place = |found: &Encoded<WebhookPlace>| Ok((found.value()?.workspace_id, found.key().webhook()?));
             let places = found.iter().map(place).collect::<Result<Vec<_>, Error>>()?;
-            let Some((rewrapped, unreadable)) = self.settle(|| self.try_rewrap_webhooks(&vault, &places)).await? else {
+            let Some((rewrapped, unreadable)) = self
+                .retry_lost_races(|| self.try_rewrap_webhooks(&vault, &places))
+                .await?
+            else {
                 return Ok(done);
             };
             done.examined += places.len() as u64;
@@ -317,7 +321,7 @@ impl AgentCfg {
             }
             for key in found.into_keys() {
                 let (workspace, provider) = key.place()?;
-                self.settle(|| self.try_discard_provider_key(workspace, provider, by))
+                self.retry_lost_races(|| self.try_discard_provider_key(workspace, provider, by))
                     .await?;
                 discarded += 1;
             }
@@ -329,7 +333,7 @@ impl AgentCfg {
             }
             for key in found.into_keys() {
                 let id = key.webhook()?;
-                self.settle(|| self.try_discard_webhook(id, by)).await?;
+                self.retry_lost_races(|| self.try_discard_webhook(id, by)).await?;
                 discarded += 1;
             }
         }

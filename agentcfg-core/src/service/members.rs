@@ -56,7 +56,7 @@ impl AgentCfg {
         role: Role,
     ) -> Result<Member, Error> {
         let role = role.known("role")?;
-        self.settle(|| self.try_set_member(caller, workspace, user_id, role))
+        self.retry_lost_races(|| self.try_set_member(caller, workspace, user_id, role))
             .await
     }
 
@@ -114,7 +114,8 @@ impl AgentCfg {
         workspace: WorkspaceId,
         user_id: &UserId,
     ) -> Result<Success, Error> {
-        self.settle(|| self.try_remove_member(caller, workspace, user_id)).await
+        self.retry_lost_races(|| self.try_remove_member(caller, workspace, user_id))
+            .await
     }
 
     async fn try_remove_member(

@@ -108,7 +108,7 @@ impl AgentCfg {
     ) -> Result<ProviderKeyInfo, Error> {
         caller.user_id()?;
         let provider = provider.known("provider")?;
-        self.settle(|| self.try_save_provider_key(caller, workspace, provider, credential))
+        self.retry_lost_races(|| self.try_save_provider_key(caller, workspace, provider, credential))
             .await
     }
 
@@ -192,7 +192,7 @@ impl AgentCfg {
         provider: Provider,
     ) -> Result<Success, Error> {
         caller.user_id()?;
-        self.settle(|| self.try_delete_provider_key(caller, workspace, provider))
+        self.retry_lost_races(|| self.try_delete_provider_key(caller, workspace, provider))
             .await
     }
 

@@ -45,7 +45,7 @@ impl AgentCfg {
         confirm: &str,
     ) -> Result<Success, Error> {
         caller.user_id()?;
-        self.settle(|| self.try_delete_workspace(caller, workspace, confirm))
+        self.retry_lost_races(|| self.try_delete_workspace(caller, workspace, confirm))
             .await?;
         let revoked = self.revoke_all(workspace).await;
         if let Ok(runtime) = Handle::try_current() {

@@ -28,7 +28,7 @@ impl Outcome {
 
 impl AgentCfg {
     /// Makes attempts until one succeeds or fails for another reason than a lost race.
-    pub(super) async fn settle<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, Error>
+    pub(super) async fn retry_lost_races<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<Attempt<T>, Error>>,
     {

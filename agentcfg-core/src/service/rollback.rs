@@ -39,7 +39,7 @@ impl AgentCfg {
         condition: &Precondition,
     ) -> Result<VersionedAgent, Error> {
         let (agent_id, to) = (agent_id.into(), to.into_valid()?);
-        self.settle(|| self.try_roll_back(caller, workspace, agent_id, &to, condition))
+        self.retry_lost_races(|| self.try_roll_back(caller, workspace, agent_id, &to, condition))
             .await
     }
 

@@ -86,7 +86,7 @@ impl AgentCfg {
         report: impl IntoValid<StatusReport>,
     ) -> Result<AgentStatus, Error> {
         let (agent_id, report) = (agent_id.into(), report.into_valid()?);
-        self.settle(|| self.try_report_status(caller, workspace, agent_id, &report))
+        self.retry_lost_races(|| self.try_report_status(caller, workspace, agent_id, &report))
             .await
     }
 

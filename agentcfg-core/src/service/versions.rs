@@ -16,10 +16,7 @@ use crate::model::{
     Agent, AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Label, Permission,
     StoredAgent, VersionPage, VersionSelector, WorkspaceId,
 };
-use crate::validate::quoted;
-
-/// The number of versions in a list that names no limit.
-const DEFAULT_LIMIT: u32 = 100;
+use crate::validate::{DEFAULT_LIMIT, quoted};
 
 /// How many versions are read at once. Each has a content, which is dropped before the next ones are read.
 const PAGE: usize = 64;
@@ -64,7 +61,7 @@ impl AgentCfg {
         let mut last = page
             .before
             .map_or(current, |before| current.min(before.saturating_sub(1)));
-        let limit = u64::from(page.limit.unwrap_or(DEFAULT_LIMIT));
+        let limit = page.limit.map_or(DEFAULT_LIMIT, u64::from);
         let first = last.saturating_sub(limit) + 1;
         let mut versions = Vec::new();
         if found.agent.history.is_none() && last == 1 {

@@ -146,9 +146,11 @@ impl AgentCfg {
         let patch = patch.into_valid()?;
         let operator = self.settings().operators.contains(user_id.as_str());
         if operator && patch.plan.is_some() && patch.name.is_none() {
-            return self.settle(|| self.try_change_plan(user_id, workspace, &patch)).await;
+            return self
+                .retry_lost_races(|| self.try_change_plan(user_id, workspace, &patch))
+                .await;
         }
-        self.settle(|| async {
+        self.retry_lost_races(|| async {
             let access = self.membership(caller, workspace).await?;
             if patch.plan.is_some() && !operator {
                 return Err(Error::new(

@@ -19,6 +19,10 @@ pub(crate) use self::valid::read;
 pub use self::valid::{IntoValid, Valid};
 use crate::rules;
 
+/// The number of entries in a part of a list that names no limit.
+pub const DEFAULT_LIMIT: u64 = 100;
+/// The greatest limit of a list.
+pub const MAX_LIMIT: u64 = 1000;
 /// The greatest length of an `agent_id`.
 pub const MAX_AGENT_ID: usize = 50;
 /// The greatest length of the name of a set.

@@ -95,7 +95,14 @@ impl App {
         })
     }
 
-    /// The same API, with another budget of request bodies in flight.
+    /// The same API, with another budget of request bodies in flight. A body that does not fit is refused with 429 or 503.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{App, BodyBudget, Cors};
+    /// # let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let app = App::new(service, Cors::default()).with_body_budget(BodyBudget::new(64 << 20, 16 << 20));
+    /// ```
     #[must_use]
     pub fn with_body_budget(&self, body_budget: BodyBudget) -> Self {
         Self::make(Shared {

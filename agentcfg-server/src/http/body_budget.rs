@@ -43,6 +43,11 @@ impl BodyBudget {
     pub const CALLER_MB: usize = 64;
 
     /// A budget of so many bytes for all callers together, and for each.
+    ///
+    /// ```
+    /// use agentcfg_server::BodyBudget;
+    /// let budget = BodyBudget::new(64 << 20, 16 << 20);
+    /// ```
     pub fn new(server: usize, caller: usize) -> Self {
         Self {
             server,

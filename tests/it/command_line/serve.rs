@@ -48,7 +48,7 @@ fn idle_connections_do_not_delay_the_shutdown() {
     server.get("/healthz").send_on(&mut idle[0]).expect(200);
     let began = std::time::Instant::now();
     server.stop();
-    assert!(began.elapsed().as_secs() < 5, "took {:?}", began.elapsed());
+    assert!(began.elapsed().as_secs() < 10, "took {:?}", began.elapsed());
     assert!(idle.iter_mut().all(Wire::is_closed));
 }
 

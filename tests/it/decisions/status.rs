@@ -70,7 +70,7 @@ fn the_response_to_a_report_is_the_entry() {
 
 #[tokio::test]
 async fn a_report_expires_after_its_time_to_live_and_the_agent_is_offline() {
-    let server = Server::builder().set("status_ttl", "1").start();
+    let server = Server::builder().set("status_ttl", "3").start();
     let studio = Studio::on(&server);
     let client = studio.client();
     client

@@ -187,7 +187,7 @@ fn an_empty_answer_waits_for_an_event_that_is_shown() {
         let made = Instant::now();
         let (page, answered) = waiting.join().unwrap();
         assert_eq!(page.json()[0]["type"], "agent.created");
-        assert!(answered.saturating_duration_since(made) < Duration::from_secs(1));
+        assert!(answered.saturating_duration_since(made) < Duration::from_secs(5));
     });
     // An event that is there ends the wait before it begins.
     let begun = Instant::now();

@@ -91,8 +91,8 @@ async fn idle_connections_are_closed_and_those_with_streams_are_not() {
     let pair = Pair::good();
     let server = pair
         .server()
-        .set("idle_timeout", "1")
-        .set("header_timeout", "1")
+        .set("idle_timeout", "3")
+        .set("header_timeout", "3")
         .start();
     let silent = Http2::connect(server.address()).await;
     let idle = Http2::connect(server.address()).await;

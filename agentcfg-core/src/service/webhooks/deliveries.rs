@@ -132,7 +132,7 @@ impl AgentCfg {
         let attempted = self.attempt(&message, &secrets, transport).await;
         let record = attempted.record(message.id, TEST.to_owned(), None, 1, None);
         // The message has been sent, so an error would ask for another one.
-        if let Err(error) = self.settle(|| self.try_record_test(&found, &record)).await {
+        if let Err(error) = self.retry_lost_races(|| self.try_record_test(&found, &record)).await {
             tracing::warn!(?error, webhook = %id, "a test of a webhook could not be recorded");
         }
         Ok(record)

@@ -90,7 +90,9 @@ impl AgentCfg {
         let new = new.into_valid()?.into_inner();
         self.check_webhook_url(&new.url)?;
         let secret = SigningSecret::generate(self.entropy())?;
-        let webhook = self.settle(|| self.try_create_webhook(caller, &new, &secret)).await?;
+        let webhook = self
+            .retry_lost_races(|| self.try_create_webhook(caller, &new, &secret))
+            .await?;
         Ok(with_secret(webhook, &secret))
     }
 
@@ -194,7 +196,8 @@ impl AgentCfg {
         if let Some(url) = &patch.url {
             self.check_webhook_url(url)?;
         }
-        self.settle(|| self.try_update_webhook(caller, id, &patch)).await
+        self.retry_lost_races(|| self.try_update_webhook(caller, id, &patch))
+            .await
     }
 
     async fn try_update_webhook(
@@ -262,7 +265,7 @@ impl AgentCfg {
     /// # Ok(()) }) }
     /// ```
     pub async fn delete_webhook(&self, caller: &Caller, id: WebhookId) -> Result<Success, Error> {
-        self.settle(|| self.try_delete_webhook(caller, id)).await
+        self.retry_lost_races(|| self.try_delete_webhook(caller, id)).await
     }
 
     async fn try_delete_webhook(&self, caller: &Caller, id: WebhookId) -> Result<Attempt<Success>, Error> {
@@ -316,7 +319,8 @@ impl AgentCfg {
         replay: impl IntoValid<WebhookReplay>,
     ) -> Result<Webhook, Error> {
         let from = replay.into_valid()?.into_inner().after;
-        self.settle(|| self.try_replay_webhook(caller, id, from)).await
+        self.retry_lost_races(|| self.try_replay_webhook(caller, id, from))
+            .await
     }
 
     async fn try_replay_webhook(

@@ -38,7 +38,9 @@ impl AgentCfg {
     /// ```
     pub async fn rotate_webhook_secret(&self, caller: &Caller, id: WebhookId) -> Result<WebhookWithSecret, Error> {
         let secret = SigningSecret::generate(self.entropy())?;
-        let webhook = self.settle(|| self.try_rotate_secret(caller, id, &secret)).await?;
+        let webhook = self
+            .retry_lost_races(|| self.try_rotate_secret(caller, id, &secret))
+            .await?;
         Ok(with_secret(webhook, &secret))
     }
 

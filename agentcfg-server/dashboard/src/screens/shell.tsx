@@ -1,7 +1,7 @@
 /** The frame around the screens: navigation, connection, dialogs of the whole page. */
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { ended, lastAnswer, lostSince } from "../base/api";
 import { useStatuses } from "../base/data";
 import { drafts, unsaved } from "../base/drafts";
@@ -245,10 +245,10 @@ function Ended() {
 }
 
 export function Shell({ children }: { children: ComponentChildren }) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     menu.value = false;
   }, [route.value]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const search = (event: KeyboardEvent): void => {
       if (
         event.key !== "/" ||

@@ -6,6 +6,7 @@ use agentcfg_core::model::{
     AgentConfig, AgentFilter, AgentPatch, AgentState, AuditFilter, Message, NewAgent, Precondition, StatusReport,
     VersionSelector, VersionedAgent, WorkspaceId,
 };
+use agentcfg_core::validate::{DEFAULT_LIMIT, MAX_LIMIT};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -13,9 +14,17 @@ use serde_json::{Map, Value, json};
 use super::arguments::Arguments;
 use super::json::object;
 
-/// How many records a list has unless the call says otherwise.
-const PAGE: u64 = 100;
-const MOST: u64 = 1000;
+/// The fields of an agent in a list. The others may be long, and the context of a model is short.
+const LISTED: [&str; 8] = [
+    "agent_id",
+    "display_name",
+    "agent_type",
+    "role",
+    "model",
+    "is_active",
+    "created_at",
+    "updated_at",
+];
 
 /// Why a call has no structured result. The model gets this text.
 pub(super) struct ToolError(pub(super) String);
@@ -80,17 +89,7 @@ impl Tools<'_> {
         let (mut agents, mut places) = (Vec::with_capacity(list.len()), HashMap::with_capacity(list.len()));
         for agent in list.decode()? {
             let mut row = filled(&agent)?;
-            for long in [
-                "id",
-                "workspace_id",
-                "description",
-                "persona_prompt",
-                "capabilities",
-                "parameters",
-                "color",
-            ] {
-                row.remove(long);
-            }
+            row.retain(|field, _| LISTED.contains(&field.as_str()));
             places.insert(agent.agent_id, agents.len());
             agents.push(row);
         }
@@ -230,7 +229,7 @@ impl Tools<'_> {
 }
 
 fn page(arguments: &mut Arguments) -> (u64, u64) {
-    let limit = arguments.integer("limit", 1..=MOST).unwrap_or(PAGE);
+    let limit = arguments.integer("limit", 1..=MAX_LIMIT).unwrap_or(DEFAULT_LIMIT);
     (limit, arguments.integer("offset", 0..=u64::MAX).unwrap_or_default())
 }
 

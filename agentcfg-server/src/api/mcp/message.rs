@@ -82,25 +82,29 @@ pub(super) struct RpcError {
 /// A result, and how long a client may keep it.
 pub(super) struct Served {
     members: Map<String, Value>,
-    fresh: Option<u64>,
+    /// For how many milliseconds, where the protocol has a field for it.
+    ttl_millis: Option<u64>,
 }
 
 impl Served {
     /// A result that is for this request alone.
     pub(super) fn plain(members: Map<String, Value>) -> Self {
-        Self { members, fresh: None }
+        Self {
+            members,
+            ttl_millis: None,
+        }
     }
 
     /// A result that a client may keep for so many milliseconds.
     pub(super) fn cached(members: Map<String, Value>, millis: u64) -> Self {
         Self {
             members,
-            fresh: Some(millis),
+            ttl_millis: Some(millis),
         }
     }
 
     /// A result that a client must not keep.
-    pub(super) fn fresh(members: Map<String, Value>) -> Self {
+    pub(super) fn uncached(members: Map<String, Value>) -> Self {
         Self::cached(members, 0)
     }
 }
@@ -299,12 +303,15 @@ pub(super) fn response(
         message.insert("id".to_owned(), id.clone());
     }
     let status = match answer {
-        Ok(Served { mut members, fresh }) => {
+        Ok(Served {
+            mut members,
+            ttl_millis,
+        }) => {
             if era == Era::Modern {
                 members.insert("resultType".to_owned(), json!("complete"));
                 members.insert("_meta".to_owned(), json!({ SERVER_INFO: server_info() }));
-                if let Some(fresh) = fresh {
-                    members.insert("ttlMs".to_owned(), json!(fresh));
+                if let Some(millis) = ttl_millis {
+                    members.insert("ttlMs".to_owned(), json!(millis));
                     // The lists follow from the credential.
                     members.insert("cacheScope".to_owned(), json!("private"));
                 }

@@ -67,15 +67,17 @@ async fn answer(service: &AgentCfg, caller: &Caller, request: &Request) -> Resul
             Ok(Served::cached(object(json!({ "tools": tools })), TOOLS_FRESH))
         }
         (_, "tools/call") => tools::call(service, caller, params).await.map(Served::plain),
-        (_, "resources/list") => catalogue::resources(service, caller, params).await.map(Served::fresh),
+        (_, "resources/list") => catalogue::resources(service, caller, params)
+            .await
+            .map(Served::uncached),
         (_, "resources/templates/list") => {
             one_page(params)?;
             Ok(Served::cached(catalogue::templates(), TOOLS_FRESH))
         }
         (_, "resources/read") => catalogue::read(service, caller, params, request.era)
             .await
-            .map(Served::fresh),
-        (_, "prompts/list") => catalogue::prompts(service, caller, params).await.map(Served::fresh),
+            .map(Served::uncached),
+        (_, "prompts/list") => catalogue::prompts(service, caller, params).await.map(Served::uncached),
         (_, "prompts/get") => catalogue::prompt(service, caller, params).await.map(Served::plain),
         (era, method) => Err(RpcError::unknown_method(method, era)),
     }

@@ -8,8 +8,8 @@ use std::pin::Pin;
 use agentcfg_core::model::{AgentConfig, AgentState, AgentType, LiveStatus, Permission};
 use agentcfg_core::validate::quoted;
 use agentcfg_core::validate::{
-    MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_ENTRIES, MAX_MESSAGE, MAX_MODEL, MAX_PERSONA_PROMPT, MAX_ROLE,
-    MAX_TASK_TITLE,
+    DEFAULT_LIMIT, MAX_AGENT_ID, MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_ENTRIES, MAX_LIMIT, MAX_MESSAGE, MAX_MODEL,
+    MAX_NAME, MAX_PERSONA_PROMPT, MAX_ROLE, MAX_TASK_TITLE,
 };
 use agentcfg_core::{AgentCfg, Caller, Error};
 use serde_json::{Map, Value, json};
@@ -72,7 +72,7 @@ const TOOLS: &[Tool] = &[
         input: || {
             json!({
                 "state": {"type": "string", "enum": AgentState::ALL, "default": AgentState::Active},
-                "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
                 "offset": {"type": "integer", "minimum": 0},
             })
         },
@@ -135,7 +135,7 @@ const TOOLS: &[Tool] = &[
                 "since": text(),
                 "until": text(),
                 "before": {"type": "integer", "minimum": 1},
-                "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
                 "offset": {"type": "integer", "minimum": 0},
             })
         },
@@ -156,7 +156,7 @@ const TOOLS: &[Tool] = &[
         effect: Effect::Adds,
         input: || {
             with_fields(json!({
-                "agent_id": {"type": "string", "pattern": "^[a-z0-9_-]{1,50}$"},
+                "agent_id": {"type": "string", "pattern": format!("^[a-z0-9_-]{{1,{MAX_AGENT_ID}}}$")},
                 "message": message(),
             }))
         },
@@ -221,7 +221,7 @@ const TOOLS: &[Tool] = &[
             json!({
                 "agent_id": {"type": "string"},
                 "status": status(),
-                "current_task_id": {"type": "string", "maxLength": 100},
+                "current_task_id": {"type": "string", "maxLength": MAX_NAME},
                 "current_task_title": {"type": "string", "maxLength": MAX_TASK_TITLE},
             })
         },

@@ -93,10 +93,6 @@ pub(super) fn allowed_hosts(value: &Value<'_>) -> Result<Vec<AllowedHost>, Strin
     Ok(texts.iter().filter_map(|text| text.parse().ok()).collect())
 }
 
-pub(super) fn user_id(text: &str) -> bool {
-    (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control)
-}
-
 pub(super) fn database_url(text: &str) -> bool {
     text.starts_with("postgres://") || text.starts_with("postgresql://")
 }

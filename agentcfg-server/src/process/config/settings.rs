@@ -8,13 +8,14 @@ use agentcfg_core::Settings;
 use agentcfg_core::model::{AllowedHost, Plan, PlanLimits, Provider};
 use agentcfg_core::routing::{Catalogue, CatalogueModel};
 use agentcfg_core::store::{are_member_addresses, is_key_prefix};
+use agentcfg_core::validate::{MAX_USER_ID, is_user_id};
 use hyper::Uri;
 
 use super::choices::{LogFormat, SessionProvider, Statements};
 use super::models;
 use super::rules::{
     allowed_hosts, base_url, call_path, database_url, is_scope, is_visible, log_filter, master_keys, origin,
-    provider_key, public_url, secret_text, text, url, user_id,
+    provider_key, public_url, secret_text, text, url,
 };
 use super::value::Value;
 use crate::api::Streams;
@@ -149,9 +150,9 @@ settings! {
         |v| v.text("1 to 40 letters, digits, dots, hyphens or underscores", is_key_prefix);
 
     /// User ids that may change the plan of any workspace.
-    operators: Vec<String> = Vec::new(), |v| v.list("user ids of 1 to 200 characters", user_id);
+    operators: Vec<String> = Vec::new(), |v| v.list(&format!("user ids of 1 to {MAX_USER_ID} characters"), is_user_id);
     /// Plan of a new workspace.
-    default_plan: Plan = Settings::default().default_plan, |v| v.choice(PLANS);
+    default_plan: Plan = Settings::default().default_plan, |v| v.choice(&Plan::ALL.iter().map(|plan| (plan.as_str(), *plan)).collect::<Vec<_>>());
     /// Active agents on the free plan; 0 is unlimited.
     plan_limit_free: u64 = plan_limit(Plan::Free), |v| v.integer(0, MANY);
     /// Active agents on the pro plan; 0 is unlimited.
@@ -269,13 +270,6 @@ fn plan_limit(plan: Plan) -> u64 {
 /// Longest time a timeout may have: a day.
 const DAY: u64 = 86_400;
 const MANY: u64 = 1_000_000_000;
-
-const PLANS: &[(&str, Plan)] = &[
-    ("free", Plan::Free),
-    ("pro", Plan::Pro),
-    ("team", Plan::Team),
-    ("enterprise", Plan::Enterprise),
-];
 
 const SESSION_PROVIDERS: &[(&str, SessionProvider)] = &[
     ("local", SessionProvider::Local),

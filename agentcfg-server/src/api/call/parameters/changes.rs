@@ -1,10 +1,10 @@
 //! The parameters of the change feed.
 
 use agentcfg_core::model::{After, Cursor, CursorError};
-use agentcfg_core::validate::Faults;
+use agentcfg_core::validate::{DEFAULT_LIMIT, Faults, MAX_LIMIT};
 use hyper::header::HeaderValue;
 
-use super::{AuditLimit, LIMIT, LIMIT_EXAMPLE, MAX_LIMIT};
+use super::{LIMIT, LIMIT_EXAMPLE};
 use crate::api::call::{Parameter, ParameterDoc, Received, Shape};
 use crate::http::errors::Failure;
 use crate::http::request::asks_for_events;
@@ -21,14 +21,14 @@ impl Parameter for ChangeLimit {
         Shape::Number {
             minimum: 1,
             maximum: Some(MAX_LIMIT),
-            default: Some(AuditLimit::DEFAULT),
+            default: Some(DEFAULT_LIMIT),
         },
         "Most events to return. An answer also ends after 8 MiB, with at least one event. A stream has no limit.",
     )
     .example(LIMIT_EXAMPLE);
 
     fn read(request: &Received<'_>, faults: &mut Faults) -> Result<u64, Failure> {
-        Ok(request.number(&Self::DOC, faults).unwrap_or(AuditLimit::DEFAULT))
+        Ok(request.number(&Self::DOC, faults).unwrap_or(DEFAULT_LIMIT))
     }
 }
 

@@ -1,9 +1,9 @@
 //! The parameters of versions, labels, the past and the audit log.
 
 use agentcfg_core::model::{self, AsOf, Timestamp, VersionSelector};
-use agentcfg_core::validate::Faults;
+use agentcfg_core::validate::{Faults, MAX_LIMIT};
 
-use super::{LIMIT, LIMIT_EXAMPLE, MAX_LIMIT};
+use super::{LIMIT, LIMIT_EXAMPLE};
 use crate::api::call::{Parameter, ParameterDoc, Received, Shape};
 use crate::http::errors::Failure;
 

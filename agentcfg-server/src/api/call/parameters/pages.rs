@@ -1,13 +1,12 @@
 //! The parameters that select a page of a list.
 
-use agentcfg_core::validate::Faults;
+use agentcfg_core::validate::{DEFAULT_LIMIT, Faults, MAX_LIMIT};
 
 use crate::api::call::{Parameter, ParameterDoc, Received, Shape};
 use crate::http::errors::Failure;
 
 pub(super) const LIMIT: &str = "limit";
 pub(super) const LIMIT_EXAMPLE: &str = "50";
-pub(super) const MAX_LIMIT: u64 = 1000;
 
 /// The limit of the list of agents.
 pub struct Limit;
@@ -36,10 +35,6 @@ impl Parameter for Limit {
 /// The limit of the audit log.
 pub struct AuditLimit;
 
-impl AuditLimit {
-    pub(super) const DEFAULT: u64 = 100;
-}
-
 impl Parameter for AuditLimit {
     type Value<'a> = usize;
 
@@ -49,14 +44,14 @@ impl Parameter for AuditLimit {
         Shape::Number {
             minimum: 1,
             maximum: Some(MAX_LIMIT),
-            default: Some(Self::DEFAULT),
+            default: Some(DEFAULT_LIMIT),
         },
         "Most entries to return.",
     )
     .example(LIMIT_EXAMPLE);
 
     fn read(request: &Received<'_>, faults: &mut Faults) -> Result<usize, Failure> {
-        let limit = request.number(&Self::DOC, faults).unwrap_or(Self::DEFAULT);
+        let limit = request.number(&Self::DOC, faults).unwrap_or(DEFAULT_LIMIT);
         Ok(usize::try_from(limit).unwrap_or(usize::MAX))
     }
 }
