@@ -19,7 +19,8 @@
 //! # In an app
 //!
 //! Calls need a Tokio runtime with time enabled, as `#[tokio::main]` makes it; without it, waiting for changes panics. The stores on
-//! PostgreSQL and etcd need I/O too. Nothing runs in the background by itself, so an app that runs for long calls
+//! PostgreSQL and etcd need I/O too. In the background a service writes the last uses of keys, hashes keys, and ends the
+//! deletion of a workspace that it has begun; nothing else runs by itself, so an app that runs for long calls
 //!
 //! | method | when |
 //! |---|---|

@@ -10,7 +10,7 @@ use crate::Failure;
 /// The limits that `docs/etcd.md` names.
 const LIMITS: [&str; 4] = [
     "--max-txn-ops=10000",
-    "--max-request-bytes=67108864",
+    "--max-request-bytes=10485760",
     "--auto-compaction-retention=10m",
     "--quota-backend-bytes=8589934592",
 ];

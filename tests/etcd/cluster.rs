@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The settings that the documentation names.
 pub const LIMITS: [&str; 4] = [
     "--max-txn-ops=10000",
-    "--max-request-bytes=67108864",
+    "--max-request-bytes=10485760",
     "--auto-compaction-retention=10m",
     "--quota-backend-bytes=8589934592",
 ];

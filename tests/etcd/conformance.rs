@@ -197,7 +197,7 @@ async fn a_store_is_made_once_and_newer_formats_are_refused() {
 async fn a_cluster_with_low_limits_is_refused() {
     for (settings, says) in [
         (&LIMITS[1..], "--max-txn-ops must be at least 6064"),
-        (&LIMITS[..1], "--max-request-bytes must be at least 67108864"),
+        (&LIMITS[..1], "--max-request-bytes must be at least 10485760"),
     ] {
         let Some(cluster) = Cluster::of(1, settings) else {
             return;
@@ -241,7 +241,7 @@ async fn the_largest_change_is_one_commit() {
     };
     let refused = store.commit(larger).await;
     assert!(
-        matches!(&refused, Err(CommitError::Store(StoreError::Unavailable(why))) if why.contains("operations")),
+        matches!(&refused, Err(CommitError::Store(StoreError::TooLarge(why))) if why.contains("operations")),
         "{refused:?}"
     );
 }

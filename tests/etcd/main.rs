@@ -12,6 +12,7 @@ mod cluster;
 mod conformance;
 mod end_to_end;
 mod full;
+mod large;
 mod members;
 mod migrate;
 mod nemesis;

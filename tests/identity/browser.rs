@@ -125,6 +125,12 @@ async fn a_callback_works_in_its_own_browser_alone() {
         assert_eq!(refused.status(), 400, "{refused:?}");
         assert!(cookies(&refused).is_empty());
     }
+    assert!(back.contains("iss="), "the provider names itself: {back}");
+    let (head, tail) = back.split_once("iss=").unwrap();
+    let after = tail.split_once('&').map_or("", |(_, after)| after);
+    let mixed_up = callback(&format!("{head}iss=https%3A%2F%2Fother.example&{after}"), &cookie).await;
+    assert_eq!(mixed_up.status(), 401, "{mixed_up:?}");
+    assert!(cookies(&mixed_up).is_empty());
     let state = back.split("state=").nth(1).unwrap().split('&').next().unwrap();
     let denied = service.url(&format!(
         "/ui/callback?state={state}&error=access_denied&error_description=%3Cb%3E"

@@ -17,6 +17,20 @@ use tokio::net::TcpStream;
 
 pub const SECRET: &str = "a secret of the tests, 32 bytes or more";
 
+/// The text of a chunked body.
+fn pieces(mut body: &str) -> Option<String> {
+    let mut text = String::new();
+    loop {
+        let (length, rest) = body.split_once("\r\n")?;
+        let length = usize::from_str_radix(length, 16).ok()?;
+        if length == 0 {
+            return Some(text);
+        }
+        text.push_str(rest.get(..length)?);
+        body = rest.get(length + 2..)?;
+    }
+}
+
 /// The binary under test, without the settings of the developer's environment.
 pub fn command() -> Command {
     let mut command = Command::new(binary());
@@ -258,7 +272,11 @@ impl Api {
         stream.read_to_end(&mut answer).await?;
         let text = String::from_utf8(answer).map_err(std::io::Error::other)?;
         let (head, body) = text.split_once("\r\n\r\n").ok_or(std::io::ErrorKind::UnexpectedEof)?;
-        Ok((head.to_owned(), body.to_owned()))
+        let body = match head.contains("transfer-encoding: chunked") {
+            true => pieces(body).ok_or(std::io::ErrorKind::UnexpectedEof)?,
+            false => body.to_owned(),
+        };
+        Ok((head.to_owned(), body))
     }
 
     /// Creates a workspace of this user.

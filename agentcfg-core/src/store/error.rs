@@ -30,6 +30,9 @@ pub enum StoreError {
         /// The newest format that this release reads.
         supported: u32,
     },
+    /// The engine cannot hold the change in one commit, now or later. Nothing changed.
+    #[error("the change is too large: {0}")]
+    TooLarge(String),
     /// The call breaks a rule of the contract for callers. Nothing changed.
     #[error("the store was used against its contract: {0}")]
     Misuse(String),
@@ -38,6 +41,10 @@ pub enum StoreError {
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         let (kind, message) = match &error {
+            StoreError::TooLarge(why) => {
+                let message = format!("the change is too large to store at once: {why}; make it in parts");
+                return Self::new(ErrorKind::NotConfigured, message).because(error);
+            }
             StoreError::Unavailable(_) => (ErrorKind::Unavailable, "storage is unavailable, try again"),
             StoreError::OutcomeUnknown(_) => (
                 ErrorKind::OutcomeUnknown,

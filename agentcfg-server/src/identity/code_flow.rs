@@ -127,6 +127,11 @@ impl CodeFlow {
         }
     }
 
+    /// The issuer, as it names itself.
+    pub fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
     /// The URL to send a browser to.
     ///
     /// # Errors

@@ -31,6 +31,10 @@ pub(super) fn provider(config: &Config) -> std::io::Result<Option<Arc<dyn Identi
 }
 
 impl IdentityProvider for CodeFlow {
+    fn issuer(&self) -> &str {
+        Self::issuer(self)
+    }
+
     fn authorization_url<'a>(
         &'a self,
         redirect_uri: &'a str,

@@ -10,13 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use prost::Message as _;
 use tokio::time::{Instant, sleep};
 
 use super::super::group::{GroupEngine, Limits};
 use super::super::{Batch, Check, CommitError, Committed, Record, StoreError};
 use super::error::is_out_of_space;
+use super::health::MAX_BYTES;
 use super::joint::{Joint, State, Wanted, key_of};
-use super::layout::{self, Held};
+use super::layout::{self, Held, Layout};
 use super::outcome::Outcome;
 use super::wire::{Compare, RangeRequest, RangeResponse, RequestOp, TxnRequest};
 use super::{Cluster, read};
@@ -25,6 +27,9 @@ use super::{Cluster, read};
 /// as many as the cluster allows.
 const JOINT_OPS: usize = 1024;
 const JOINT_BYTES: usize = 1 << 20;
+
+/// The values of a transaction are compressed if they have more bytes than this.
+const COMPRESSED_FROM: usize = 2 << 20;
 
 type Verdict = Result<Committed, CommitError>;
 
@@ -58,7 +63,7 @@ async fn commit_group(cluster: &Cluster, batches: Vec<Batch>) -> Vec<Verdict> {
     let mut known = Known::Assumed;
     let mut lost: u32 = 0;
     while !waiting.is_empty() {
-        let chosen = choose(&mut waiting, cluster.max_ops, cluster.max_bytes, &mut verdicts);
+        let chosen = choose(&mut waiting, cluster.max_ops, &mut verdicts);
         if chosen.is_empty() {
             continue;
         }
@@ -110,23 +115,21 @@ fn fail(verdicts: &mut [Option<Verdict>], chosen: &[(usize, Arc<Wanted>)], error
 fn choose(
     waiting: &mut VecDeque<(usize, Arc<Wanted>)>,
     max_ops: usize,
-    max_bytes: usize,
     verdicts: &mut [Option<Verdict>],
 ) -> Vec<(usize, Arc<Wanted>)> {
     let (mut chosen, mut ops, mut bytes) = (Vec::new(), 0, 0);
     while let Some((index, wanted)) = waiting.front() {
-        if wanted.ops > max_ops || wanted.bytes > max_bytes {
+        if wanted.ops > max_ops {
             let why = format!(
-                "a change of {} operations and about {} bytes is larger than a transaction of the etcd cluster may be, \
-                 which is {max_ops} operations and {max_bytes} bytes",
-                wanted.ops, wanted.bytes
+                "it has {} operations, and a transaction of the etcd cluster {max_ops} at most",
+                wanted.ops
             );
-            verdicts[*index] = Some(Err(StoreError::Unavailable(why).into()));
+            verdicts[*index] = Some(Err(StoreError::TooLarge(why).into()));
             waiting.pop_front();
             continue;
         }
         (ops, bytes) = (ops + wanted.ops, bytes + wanted.bytes);
-        if !chosen.is_empty() && (ops > JOINT_OPS.min(max_ops) || bytes > JOINT_BYTES.min(max_bytes)) {
+        if !chosen.is_empty() && (ops > JOINT_OPS.min(max_ops) || bytes > JOINT_BYTES) {
             break;
         }
         chosen.extend(waiting.pop_front());
@@ -189,14 +192,21 @@ async fn round(cluster: &Cluster, chosen: &[(usize, Arc<Wanted>)], known: Known,
         };
     }
     let keys: Vec<_> = joint.relied.iter().cloned().collect();
+    let success = match operations(cluster, joint.changes).await {
+        Ok(success) => success,
+        Err(error) => return Round::Failed(error),
+    };
     let txn = TxnRequest {
         compare: keys.iter().map(|key| condition(cluster, key, &state)).collect(),
-        success: operations(cluster, &joint.changes),
+        success,
         failure: keys
             .iter()
             .map(|key| RequestOp::range(RangeRequest::key(cluster.layout.record(key))))
             .collect(),
     };
+    if let Err(error) = require_fit(&txn) {
+        return Round::Failed(error);
+    }
     match cluster
         .identity
         .send(&cluster.client, &cluster.layout, txn, deadline)
@@ -294,17 +304,49 @@ fn condition(cluster: &Cluster, key: &[u8], state: &State) -> Compare {
     Compare::changed_in(cluster.layout.record(key), held.map_or(0, |held| held.revision))
 }
 
-/// Writes the changes. A deletion leaves no revision behind in its record, so it is noted in a key of its own.
-fn operations(cluster: &Cluster, changes: &BTreeMap<Vec<u8>, Option<Arc<[u8]>>>) -> Vec<RequestOp> {
+/// Refuses a transaction that the members could not read from their logs again.
+pub(super) fn require_fit(txn: &TxnRequest) -> Result<(), StoreError> {
+    let length = txn.encoded_len();
+    match length <= MAX_BYTES {
+        true => Ok(()),
+        false => Err(StoreError::TooLarge(format!(
+            "compressed it has {length} bytes, and a transaction of the etcd cluster {MAX_BYTES} at most"
+        ))),
+    }
+}
+
+/// The value of each record to write, by its encoded key; `None` removes it.
+type Values = BTreeMap<Vec<u8>, Option<Arc<[u8]>>>;
+
+/// Writes the changes.
+async fn operations(cluster: &Cluster, changes: Values) -> Result<Vec<RequestOp>, StoreError> {
+    let bytes: usize = changes.values().flatten().map(|value| value.len()).sum();
+    if bytes <= COMPRESSED_FROM {
+        return Ok(writes(&cluster.layout, &changes, layout::seal));
+    }
+    // This takes longer than a task may keep its thread.
+    let layout = cluster.layout.clone();
+    let compressed = move || {
+        writes(&layout, &changes, |key, value| {
+            layout::compress(layout::seal(key, value))
+        })
+    };
+    tokio::task::spawn_blocking(compressed)
+        .await
+        .map_err(|_| StoreError::Unavailable("the process is shutting down".into()))
+}
+
+/// A deletion leaves no revision behind in its record, so it is noted in a key of its own.
+fn writes(layout: &Layout, changes: &Values, seal: impl Fn(&[u8], &[u8]) -> Vec<u8>) -> Vec<RequestOp> {
     let change = |(key, change): (&Vec<u8>, &Option<Arc<[u8]>>)| {
-        let place = cluster.layout.record(key);
+        let place = layout.record(key);
         match change {
-            Some(value) => RequestOp::put(place, layout::seal(key, value), 0),
+            Some(value) => RequestOp::put(place, seal(key, value), 0),
             None => RequestOp::delete(place),
         }
     };
     let deletes = changes.values().any(Option::is_none);
-    let deletion = deletes.then(|| RequestOp::put(cluster.layout.deleted(), Vec::new(), 0));
+    let deletion = deletes.then(|| RequestOp::put(layout.deleted(), Vec::new(), 0));
     changes.iter().map(change).chain(deletion).collect()
 }
 
@@ -319,11 +361,11 @@ mod tests {
         let large = (0..10).map(|number| Write::Delete(key(&number.to_string()))).collect();
         let mut waiting: VecDeque<_> = chosen(vec![vec![append()], large, vec![append()]]).into();
         let mut verdicts = vec![None, None, None];
-        let taken = choose(&mut waiting, 10, 1 << 20, &mut verdicts);
+        let taken = choose(&mut waiting, 10, &mut verdicts);
         assert_eq!(taken.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [0, 2]);
         assert!(matches!(
             &verdicts[1],
-            Some(Err(CommitError::Store(StoreError::Unavailable(why)))) if why.contains("12 operations")
+            Some(Err(CommitError::Store(StoreError::TooLarge(why)))) if why.contains("12 operations")
         ));
     }
 }

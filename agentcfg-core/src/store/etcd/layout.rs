@@ -4,11 +4,17 @@
 //! |---|---|
 //! | `store` | the format and the base of the versions, see [`Facts`] |
 //! | `deleted` | empty; its revision is that of the last deletion of a record |
-//! | `r/` and an [encoded key](super::super::Key::encode) | a record in its [envelope](envelope) |
+//! | `r/` and an [encoded key](super::super::Key::encode) | a record in its [envelope](envelope), which may be [compressed](compress) |
 //! | `servers/` and a process | empty; it exists as long as the process is connected |
 //! | `commits/`, a process and a number | the last commit that was sent with this marker |
 //! | `windows/` and a subject | a rate window: its end and its count |
 
+use std::borrow::Cow;
+use std::io::{Read as _, Write as _};
+
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Record, StoreError, envelope};
@@ -111,9 +117,52 @@ pub(super) fn seal(key: &[u8], value: &[u8]) -> Vec<u8> {
     envelope::seal(key, 0, value)
 }
 
+/// The first byte of a compressed record. An envelope begins with its format, which is a small number.
+const COMPRESSED: u8 = 0x80;
+
+/// The shortest envelope that is compressed.
+const COMPRESSED_FROM: usize = 512;
+
+/// Compresses an envelope with zlib: a byte that tells so, the length of the envelope in four bytes (big-endian), and the stream.
+/// One that does not become shorter stays as it is.
+pub(super) fn compress(sealed: Vec<u8>) -> Vec<u8> {
+    let Ok(length) = u32::try_from(sealed.len()) else {
+        return sealed;
+    };
+    if sealed.len() < COMPRESSED_FROM {
+        return sealed;
+    }
+    let mut bytes = vec![COMPRESSED];
+    bytes.extend_from_slice(&length.to_be_bytes());
+    let mut encoder = ZlibEncoder::new(bytes, Compression::default());
+    match encoder.write_all(&sealed).and_then(|()| encoder.finish()) {
+        Ok(bytes) if bytes.len() < sealed.len() => bytes,
+        _ => sealed,
+    }
+}
+
+/// The envelope of a stored record.
+fn decompress<'a>(key: &[u8], stored: &'a [u8]) -> Result<Cow<'a, [u8]>, StoreError> {
+    let Some((&COMPRESSED, rest)) = stored.split_first() else {
+        return Ok(stored.into());
+    };
+    let damaged = || StoreError::Corrupt(format!("record {} cannot be decompressed", envelope::describe(key)));
+    let (length, stream) = rest.split_first_chunk::<4>().ok_or_else(damaged)?;
+    let length = u32::from_be_bytes(*length);
+    let mut sealed = Vec::new();
+    ZlibDecoder::new(stream)
+        .take(u64::from(length) + 1)
+        .read_to_end(&mut sealed)
+        .map_err(|_| damaged())?;
+    match sealed.len() == length as usize {
+        true => Ok(sealed.into()),
+        false => Err(damaged()),
+    }
+}
+
 /// Reads a record. Its envelope names a version only if it was imported.
 pub(super) fn open(base: u64, key: &[u8], stored: &KeyValue) -> Result<Held, StoreError> {
-    let mut record = envelope::open(key, &stored.value)?;
+    let mut record = envelope::open(key, &decompress(key, &stored.value)?)?;
     if record.version == 0 {
         record.version = version(base, stored.mod_revision);
     }
@@ -126,4 +175,51 @@ pub(super) fn open(base: u64, key: &[u8], stored: &KeyValue) -> Result<Held, Sto
 /// The version of a record that was written in this revision.
 pub(super) fn version(base: u64, revision: i64) -> u64 {
     base + revision.unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(value: Vec<u8>) -> KeyValue {
+        KeyValue {
+            value,
+            mod_revision: 7,
+            ..KeyValue::default()
+        }
+    }
+
+    #[test]
+    fn a_compressed_record_reads_as_it_was_written_and_its_damage_is_found() {
+        let text = "A persona that says the same thing again. ".repeat(100);
+        let packed = compress(seal(b"key", text.as_bytes()));
+        assert!(packed.len() < 1000, "{}", packed.len());
+        let held = open(3, b"key", &stored(packed.clone())).unwrap();
+        assert_eq!((&*held.record.value, held.record.version), (text.as_bytes(), 10));
+        for place in 0..packed.len() {
+            let mut damaged = packed.clone();
+            damaged[place] ^= 1;
+            let refused = open(3, b"key", &stored(damaged)).unwrap_err();
+            assert!(matches!(refused, StoreError::Corrupt(_)), "{place}: {refused}");
+        }
+        assert!(open(3, b"other", &stored(packed.clone())).is_err());
+        for end in 0..packed.len() {
+            assert!(open(3, b"key", &stored(packed[..end].to_vec())).is_err(), "{end}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_become_shorter_is_not_compressed() {
+        let short = seal(b"key", b"text");
+        assert_eq!(compress(short.clone()), short);
+        let mut state = 1_u64;
+        let noise: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state.to_be_bytes()[0]
+        })
+        .take(4000)
+        .collect();
+        let sealed = seal(b"key", &noise);
+        assert_eq!(compress(sealed.clone()), sealed);
+    }
 }

@@ -27,7 +27,9 @@
 //! # Limits
 //!
 //! A change is one transaction, so the members must allow transactions and requests that hold the largest change:
-//! `--max-txn-ops` and `--max-request-bytes`. [`EtcdStore::connect`] checks that. When the database of the cluster has reached
+//! `--max-txn-ops` and `--max-request-bytes`. [`EtcdStore::connect`] checks that. A transaction of more than 10 MiB is never sent,
+//! because members of some releases could not be restarted after it: the values of a large change are compressed, and one that
+//! is too large then is refused with [`StoreError::TooLarge`]. When the database of the cluster has reached
 //! its quota, the store is [read-only](Store::read_only), also when it is opened then.
 
 mod changes;
@@ -57,7 +59,7 @@ use tokio::time::{Instant, sleep};
 use self::client::Client;
 pub use self::error::ConnectError;
 use self::error::{Failure, is_out_of_space};
-use self::health::{Health, REQUIRED_BYTES, REQUIRED_OPS, check_limits};
+use self::health::{Health, REQUIRED_OPS, check_limits};
 use self::layout::{FORMAT, Facts, Held, Layout};
 pub use self::options::{EtcdOptions, are_endpoints, is_prefix};
 use self::outcome::Identity;
@@ -101,7 +103,6 @@ struct Cluster {
     /// Counters and heads of logs as this process last saw them, by encoded key.
     numbers: Cache<Vec<u8>, Held>,
     max_ops: usize,
-    max_bytes: usize,
     read_timeout: Duration,
     commit_timeout: Duration,
     clock: Arc<dyn Clock>,
@@ -190,7 +191,6 @@ impl EtcdStore {
             base: AtomicU64::new(facts.base),
             numbers: Cache::new(NUMBERS),
             max_ops: REQUIRED_OPS,
-            max_bytes: REQUIRED_BYTES,
             read_timeout: options.read_timeout,
             commit_timeout: options.commit_timeout,
             clock: Arc::clone(&options.clock),

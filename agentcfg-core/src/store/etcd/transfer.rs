@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::super::stream::{Digesting, StreamReader, StreamWriter};
 use super::super::{Key, StoreError, TransferError, Transferred, envelope};
+use super::commit::require_fit;
 use super::error::{Failure, Refusal};
 use super::layout::{Facts, Imported};
 use super::outcome::Outcome;
@@ -198,6 +199,7 @@ impl EtcdStore {
                 success: success.clone(),
                 ..TxnRequest::default()
             };
+            require_fit(&txn)?;
             match cluster
                 .identity
                 .send(&cluster.client, &cluster.layout, txn, deadline)
@@ -223,12 +225,17 @@ impl EtcdStore {
                     envelope::describe(&key)
                 )));
             }
-            bytes += key.len() + sealed.len();
-            puts.push(RequestOp::put(self.cluster.layout.record(&key), sealed, 0));
-            if puts.len() >= RECORDS || bytes >= BYTES {
+            let sealed = match sealed.len() > BYTES {
+                true => layout::compress(sealed),
+                false => sealed,
+            };
+            let length = key.len() + sealed.len();
+            if puts.len() >= RECORDS || bytes + length > BYTES && !puts.is_empty() {
                 self.write(std::mem::take(&mut puts)).await?;
                 bytes = 0;
             }
+            bytes += length;
+            puts.push(RequestOp::put(self.cluster.layout.record(&key), sealed, 0));
         }
         if !puts.is_empty() {
             self.write(puts).await?;

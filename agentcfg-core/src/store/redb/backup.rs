@@ -242,9 +242,10 @@ impl From<StoreError> for RestoreError {
         match error {
             StoreError::TooNew { found, supported } => Self::TooNew { found, supported },
             StoreError::Corrupt(text) => Self::Damaged(text),
-            StoreError::Unavailable(text) | StoreError::OutcomeUnknown(text) | StoreError::Misuse(text) => {
-                Self::Output(io::Error::other(text))
-            }
+            StoreError::Unavailable(text)
+            | StoreError::OutcomeUnknown(text)
+            | StoreError::TooLarge(text)
+            | StoreError::Misuse(text) => Self::Output(io::Error::other(text)),
         }
     }
 }

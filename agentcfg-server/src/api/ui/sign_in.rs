@@ -31,6 +31,9 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, SignInError>> + 
 
 /// An identity provider that browsers are sent to.
 pub trait IdentityProvider: Send + Sync {
+    /// The issuer, as it names itself in its tokens and in the `iss` of a callback (RFC 9207).
+    fn issuer(&self) -> &str;
+
     /// The URL to send a browser to.
     fn authorization_url<'a>(
         &'a self,
@@ -154,6 +157,11 @@ pub(super) async fn finish(
         .ok_or_else(again)?;
     if query.get("state") != Some(attempt.state) {
         return Err(again());
+    }
+    if let Some(issuer) = query.get("iss")
+        && issuer != provider.issuer()
+    {
+        return Err(SignInError::Refused(format!("the callback is of the issuer {issuer:?}")).into());
     }
     if let Some(error) = query.get("error") {
         let description = query.get("error_description").unwrap_or_default();
