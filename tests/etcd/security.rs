@@ -170,6 +170,22 @@ async fn wrong_credentials_are_refused_with_the_reason() {
     let user = |name: &str, password: &str| Some((name.to_owned(), password.to_owned()));
     let cases = [
         (
+            "no authorities",
+            EtcdOptions {
+                tls_ca: Some(secured.file("client.key")),
+                ..good.clone()
+            },
+            "file of authorities (tls_ca)",
+        ),
+        (
+            "a key of another certificate",
+            EtcdOptions {
+                tls_identity: Some((secured.file("client.crt"), secured.file("stranger.key"))),
+                ..good.clone()
+            },
+            "key (tls_key) for the certificate (tls_cert)",
+        ),
+        (
             "another authority",
             EtcdOptions {
                 tls_ca: Some(secured.file("foreign.crt")),
@@ -223,7 +239,7 @@ async fn wrong_credentials_are_refused_with_the_reason() {
                 user: user("other", "other"),
                 ..good.clone()
             },
-            "permission denied",
+            "the user needs readwrite on the keys that begin with",
         ),
         // The certificate's name is then the user, and there is none with it.
         (

@@ -103,7 +103,7 @@ fn way_in(error: &ConnectError) -> &'static str {
 
 fn way_into_cluster(error: &etcd::ConnectError) -> &'static str {
     match error {
-        etcd::ConnectError::Options(_) => " (etcd_endpoints and the settings beside it)",
+        etcd::ConnectError::Options(_) => " (the settings that begin with etcd_)",
         etcd::ConnectError::Unreachable(_) => {
             "; check etcd_endpoints, etcd_user and the certificates of etcd_tls_ca and etcd_tls_cert, or let \
              `serve --wait-for SECONDS` wait longer for the cluster"

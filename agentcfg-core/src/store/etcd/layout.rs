@@ -59,6 +59,11 @@ impl Layout {
         Self { prefix }
     }
 
+    /// What all keys begin with.
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     pub(super) fn facts(&self) -> Vec<u8> {
         format!("{}store", self.prefix).into_bytes()
     }

@@ -1,14 +1,18 @@
 //! The options of a store, and their rules.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 use super::error::ConnectError;
 use crate::clock::{Clock, SystemClock};
+use crate::tls;
 
 /// The addresses of the cluster, and limits of its use.
 ///
@@ -92,17 +96,38 @@ impl EtcdOptions {
     }
 
     fn tls(&self) -> Result<ClientTlsConfig, ConnectError> {
-        let read = |path: &PathBuf| {
-            std::fs::read(path).map_err(|error| ConnectError::Options(format!("{}: {error}", path.display())))
+        let invalid = |what: &str, path: &Path, why: &dyn fmt::Display| {
+            ConnectError::Options(format!("the {what} at {} cannot be used: {why}", path.display()))
         };
-        let mut tls = match &self.tls_ca {
-            Some(path) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(read(path)?)),
+        let read = |what, path: &Path| std::fs::read(path).map_err(|error| invalid(what, path, &error));
+        let mut config = match &self.tls_ca {
+            Some(path) => {
+                const WHAT: &str = "file of authorities (tls_ca)";
+                let pem = read(WHAT, path)?;
+                tls::add_pem(&mut RootCertStore::empty(), &pem).map_err(|error| invalid(WHAT, path, &error))?;
+                ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem))
+            }
             None => ClientTlsConfig::new().with_webpki_roots(),
         };
         if let Some((certificate, key)) = &self.tls_identity {
-            tls = tls.identity(Identity::from_pem(read(certificate)?, read(key)?));
+            let (chain, pem) = (
+                read("certificate (tls_cert)", certificate)?,
+                read("key (tls_key)", key)?,
+            );
+            let certificates: Vec<_> = CertificateDer::pem_slice_iter(&chain)
+                .collect::<Result<_, _>>()
+                .map_err(|error| invalid("certificate (tls_cert)", certificate, &error))?;
+            let private = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| invalid("key (tls_key)", key, &error))?;
+            // The connector would tell no more than that it failed.
+            tls::builder()
+                .and_then(|builder| {
+                    let builder = builder.with_root_certificates(RootCertStore::empty());
+                    builder.with_client_auth_cert(certificates, private)
+                })
+                .map_err(|error| invalid("key (tls_key) for the certificate (tls_cert)", key, &error))?;
+            config = config.identity(Identity::from_pem(chain, pem));
         }
-        Ok(tls)
+        Ok(config)
     }
 
     /// What each key begins with.
