@@ -31,6 +31,8 @@ pub enum ErrorKind {
     Conflict,
     /// The position in the change feed is of another epoch, or from the future: read the list again. (410)
     Gone,
+    /// The change is too large to store at once: make it in parts. Nothing changed. (413)
+    TooLarge,
     /// The limit of the plan is reached: remove an agent or change the plan. (422)
     PlanLimit,
     /// Storage or a service behind it does not answer: nothing changed, try again later. (503)
@@ -59,6 +61,7 @@ impl ErrorKind {
             Self::Conflict => 409,
             Self::Gone => 410,
             Self::Precondition => 412,
+            Self::TooLarge => 413,
             Self::PlanLimit => 422,
             Self::Internal => 500,
             Self::Unavailable | Self::OutcomeUnknown | Self::NotConfigured => 503,

@@ -145,7 +145,9 @@ test("versions that there are not are not offered, and a model that nothing has 
     await shown;
     await route.continue();
   });
+  const asked = page.waitForRequest(/api\/agents\/versions\?/);
   await page.show("agents/writer/history?from=99");
+  await asked;
   // The list comes last: nothing may ask for the version before it says that there is none.
   release();
   await page.getByText("Softer, and shorter outlines").waitFor();

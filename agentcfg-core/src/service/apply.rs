@@ -30,7 +30,8 @@ impl AgentCfg {
     /// [`ErrorKind::Invalid`] for the body, and for a cursor or an element of another workspace, [`ErrorKind::Forbidden`]
     /// without `agents:configure`, [`ErrorKind::Precondition`] when an agent has changed since [`ApplyAgents::base`],
     /// [`ErrorKind::Conflict`] for an agent of another set, [`ErrorKind::PlanLimit`] when more agents would be active than
-    /// before and than the plan allows.
+    /// before and than the plan allows, [`ErrorKind::TooLarge`] when the store cannot hold the change in one commit, as a
+    /// cluster of etcd cannot hold some megabytes; a dry run does not notice this.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

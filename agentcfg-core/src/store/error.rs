@@ -41,10 +41,10 @@ pub enum StoreError {
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         let (kind, message) = match &error {
-            StoreError::TooLarge(why) => {
-                let message = format!("the change is too large to store at once: {why}; make it in parts");
-                return Self::new(ErrorKind::NotConfigured, message).because(error);
-            }
+            StoreError::TooLarge(_) => (
+                ErrorKind::TooLarge,
+                "the change is too large to store at once: make it in parts",
+            ),
             StoreError::Unavailable(_) => (ErrorKind::Unavailable, "storage is unavailable, try again"),
             StoreError::OutcomeUnknown(_) => (
                 ErrorKind::OutcomeUnknown,

@@ -236,7 +236,8 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     ///
     /// [`CommitError::Conflict`] for the first check that does not hold; else [`CommitError::Limit`]
-    /// for the first counter that would leave its bounds; else what the engine answered.
+    /// for the first counter that would leave its bounds; else what the engine answered, such as
+    /// [`StoreError::TooLarge`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

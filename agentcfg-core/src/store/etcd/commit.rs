@@ -24,7 +24,7 @@ use super::wire::{Compare, RangeRequest, RangeResponse, RequestOp, TxnRequest};
 use super::{Cluster, read};
 
 /// The greatest number of operations, and of bytes, that several batches in one transaction have together. One alone may have
-/// as many as the cluster allows.
+/// as many operations as the cluster allows, and [`MAX_BYTES`].
 const JOINT_OPS: usize = 1024;
 const JOINT_BYTES: usize = 1 << 20;
 
@@ -62,12 +62,13 @@ async fn commit_group(cluster: &Cluster, batches: Vec<Batch>) -> Vec<Verdict> {
         .collect();
     let mut known = Known::Assumed;
     let mut lost: u32 = 0;
+    let mut compressed = Compressed::default();
     while !waiting.is_empty() {
         let chosen = choose(&mut waiting, cluster.max_ops, &mut verdicts);
         if chosen.is_empty() {
             continue;
         }
-        let round = round(cluster, &chosen, known, deadline).await;
+        let round = round(cluster, &chosen, known, &mut compressed, deadline).await;
         known = Known::Assumed;
         match round {
             Round::Decided { decided, left } => {
@@ -111,7 +112,7 @@ fn fail(verdicts: &mut [Option<Verdict>], chosen: &[(usize, Arc<Wanted>)], error
     }
 }
 
-/// Takes batches that fit into one transaction, but at least one. One that fits into none gets its verdict.
+/// Takes batches that fit into one transaction, but at least one. One with too many operations gets its verdict.
 fn choose(
     waiting: &mut VecDeque<(usize, Arc<Wanted>)>,
     max_ops: usize,
@@ -157,7 +158,13 @@ enum Round {
     Failed(StoreError),
 }
 
-async fn round(cluster: &Cluster, chosen: &[(usize, Arc<Wanted>)], known: Known, deadline: Instant) -> Round {
+async fn round(
+    cluster: &Cluster,
+    chosen: &[(usize, Arc<Wanted>)],
+    known: Known,
+    compressed: &mut Compressed,
+    deadline: Instant,
+) -> Round {
     let (state, is_read) = match known {
         Known::Read(state) => (state, true),
         Known::Assumed => match assume(cluster, chosen) {
@@ -192,7 +199,7 @@ async fn round(cluster: &Cluster, chosen: &[(usize, Arc<Wanted>)], known: Known,
         };
     }
     let keys: Vec<_> = joint.relied.iter().cloned().collect();
-    let success = match operations(cluster, joint.changes).await {
+    let success = match operations(cluster, joint.changes, compressed).await {
         Ok(success) => success,
         Err(error) => return Round::Failed(error),
     };
@@ -310,7 +317,7 @@ pub(super) fn require_fit(txn: &TxnRequest) -> Result<(), StoreError> {
     match length <= MAX_BYTES {
         true => Ok(()),
         false => Err(StoreError::TooLarge(format!(
-            "compressed it has {length} bytes, and a transaction of the etcd cluster {MAX_BYTES} at most"
+            "it has {length} bytes after compression, and a transaction of the etcd cluster {MAX_BYTES} at most"
         ))),
     }
 }
@@ -318,22 +325,47 @@ pub(super) fn require_fit(txn: &TxnRequest) -> Result<(), StoreError> {
 /// The value of each record to write, by its encoded key; `None` removes it.
 type Values = BTreeMap<Vec<u8>, Option<Arc<[u8]>>>;
 
+/// Values of an earlier attempt and their compressed envelopes, by encoded key. The next attempt has the same ones, but for
+/// numbers and the keys of log entries.
+type Compressed = BTreeMap<Vec<u8>, (Arc<[u8]>, Vec<u8>)>;
+
 /// Writes the changes.
-async fn operations(cluster: &Cluster, changes: Values) -> Result<Vec<RequestOp>, StoreError> {
+async fn operations(
+    cluster: &Cluster,
+    changes: Values,
+    compressed: &mut Compressed,
+) -> Result<Vec<RequestOp>, StoreError> {
     let bytes: usize = changes.values().flatten().map(|value| value.len()).sum();
     if bytes <= COMPRESSED_FROM {
         return Ok(writes(&cluster.layout, &changes, layout::seal));
     }
     // This takes longer than a task may keep its thread.
-    let layout = cluster.layout.clone();
-    let compressed = move || {
-        writes(&layout, &changes, |key, value| {
-            layout::compress(layout::seal(key, value))
-        })
+    let (layout, known) = (cluster.layout.clone(), std::mem::take(compressed));
+    let work = move || {
+        let compress = |key: &[u8], value: &Arc<[u8]>| match known.get(key) {
+            Some((before, envelope)) if before == value => envelope.clone(),
+            _ => layout::compress(layout::seal(key, value)),
+        };
+        let compressed: Compressed = changes
+            .iter()
+            .filter_map(|(key, value)| Some((key.clone(), value.clone()?)))
+            .map(|(key, value)| {
+                let envelope = compress(&key, &value);
+                (key, (value, envelope))
+            })
+            .collect();
+        let of = |key: &[u8], _: &[u8]| {
+            compressed
+                .get(key)
+                .map_or_else(Vec::new, |(_, envelope)| envelope.clone())
+        };
+        (writes(&layout, &changes, of), compressed)
     };
-    tokio::task::spawn_blocking(compressed)
+    let (writes, done) = tokio::task::spawn_blocking(work)
         .await
-        .map_err(|_| StoreError::Unavailable("the process is shutting down".into()))
+        .map_err(|_| StoreError::Unavailable("the process is shutting down".into()))?;
+    *compressed = done;
+    Ok(writes)
 }
 
 /// A deletion leaves no revision behind in its record, so it is noted in a key of its own.

@@ -128,6 +128,9 @@ const COMPRESSED: u8 = 0x80;
 /// The shortest envelope that is compressed.
 const COMPRESSED_FROM: usize = 512;
 
+/// The longest envelope that is decompressed. A transaction has tens of megabytes at most before compression.
+const MAX_ENVELOPE: u32 = 256 << 20;
+
 /// Compresses an envelope with zlib: a byte that tells so, the length of the envelope in four bytes (big-endian), and the stream.
 /// One that does not become shorter stays as it is.
 pub(super) fn compress(sealed: Vec<u8>) -> Vec<u8> {
@@ -154,6 +157,9 @@ fn decompress<'a>(key: &[u8], stored: &'a [u8]) -> Result<Cow<'a, [u8]>, StoreEr
     let damaged = || StoreError::Corrupt(format!("record {} cannot be decompressed", envelope::describe(key)));
     let (length, stream) = rest.split_first_chunk::<4>().ok_or_else(damaged)?;
     let length = u32::from_be_bytes(*length);
+    if length > MAX_ENVELOPE {
+        return Err(damaged());
+    }
     let mut sealed = Vec::new();
     ZlibDecoder::new(stream)
         .take(u64::from(length) + 1)

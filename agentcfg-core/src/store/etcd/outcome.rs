@@ -182,7 +182,11 @@ impl Identity {
             }
             Err(Failure::Refused(refusal)) => {
                 self.put_back(marker);
-                Err(refusal.into_error())
+                Err(match refusal {
+                    // This member allows less than the one that the start asked.
+                    Refusal::TooLarge(why) => StoreError::TooLarge(why),
+                    other => other.into_error(),
+                })
             }
             Err(Failure::Unknown(why)) => {
                 if !is_out_of_space(&why) {

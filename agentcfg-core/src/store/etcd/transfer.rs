@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::super::stream::{Digesting, StreamReader, StreamWriter};
 use super::super::{Key, StoreError, TransferError, Transferred, envelope};
-use super::commit::require_fit;
 use super::error::{Failure, Refusal};
+use super::health::MAX_BYTES;
 use super::layout::{Facts, Imported};
 use super::outcome::Outcome;
 use super::wire::{Headed, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest, path};
@@ -20,7 +20,7 @@ use super::{EtcdOptions, EtcdStore, layout};
 
 /// The greatest number of records that one request reads or writes.
 const RECORDS: usize = 500;
-/// The bytes after which the collected records are written.
+/// The greatest number of bytes that several records have together in one transaction. A longer record is compressed, and alone.
 const BYTES: usize = 1 << 20;
 
 impl EtcdStore {
@@ -199,7 +199,6 @@ impl EtcdStore {
                 success: success.clone(),
                 ..TxnRequest::default()
             };
-            require_fit(&txn)?;
             match cluster
                 .identity
                 .send(&cluster.client, &cluster.layout, txn, deadline)
@@ -230,6 +229,13 @@ impl EtcdStore {
                 false => sealed,
             };
             let length = key.len() + sealed.len();
+            if length > MAX_BYTES {
+                let why = format!(
+                    "record {} has {length} bytes after compression",
+                    envelope::describe(&key)
+                );
+                return Err(StoreError::TooLarge(why).into());
+            }
             if puts.len() >= RECORDS || bytes + length > BYTES && !puts.is_empty() {
                 self.write(std::mem::take(&mut puts)).await?;
                 bytes = 0;

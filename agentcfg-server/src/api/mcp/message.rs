@@ -167,7 +167,11 @@ impl RpcError {
 impl From<Error> for RpcError {
     fn from(error: Error) -> Self {
         let code = match error.kind() {
-            ErrorKind::Invalid | ErrorKind::Forbidden | ErrorKind::NotFound | ErrorKind::Unauthorized => INVALID_PARAMS,
+            ErrorKind::Invalid
+            | ErrorKind::Forbidden
+            | ErrorKind::NotFound
+            | ErrorKind::Unauthorized
+            | ErrorKind::TooLarge => INVALID_PARAMS,
             _ => INTERNAL_ERROR,
         };
         if code == INTERNAL_ERROR {

@@ -133,10 +133,14 @@ pub(super) const FAILURES: &[Failure] = &[
     },
     Failure {
         component: "CallTooLarge",
-        description: "The body is longer than 10 MiB.",
+        description: "The body is longer than 10 MiB, or the change is too large for the store to make at once, as it can be on etcd. \
+         Nothing was changed.",
         is_counted: true,
         headers: &[],
-        examples: &[("too_large", "the body must be at most 10485760 bytes")],
+        examples: &[
+            ("too_large", "the body must be at most 10485760 bytes"),
+            ("change", "the change is too large to store at once: make it in parts"),
+        ],
     },
     Failure {
         component: "CodeTooLarge",

@@ -158,6 +158,7 @@ pub(super) async fn finish(
     if query.get("state") != Some(attempt.state) {
         return Err(again());
     }
+    // Many providers send no issuer. There is one provider, so that a missing one mixes nothing up.
     if let Some(issuer) = query.get("iss")
         && issuer != provider.issuer()
     {
