@@ -312,7 +312,7 @@ fn condition(cluster: &Cluster, key: &[u8], state: &State) -> Compare {
 }
 
 /// Refuses a transaction that the members could not read from their logs again.
-pub(super) fn require_fit(txn: &TxnRequest) -> Result<(), StoreError> {
+fn require_fit(txn: &TxnRequest) -> Result<(), StoreError> {
     let length = txn.encoded_len();
     match length <= MAX_BYTES {
         true => Ok(()),
@@ -354,10 +354,9 @@ async fn operations(
                 (key, (value, envelope))
             })
             .collect();
-        let of = |key: &[u8], _: &[u8]| {
-            compressed
-                .get(key)
-                .map_or_else(Vec::new, |(_, envelope)| envelope.clone())
+        let of = |key: &[u8], value: &[u8]| match compressed.get(key) {
+            Some((_, envelope)) => envelope.clone(),
+            None => layout::seal(key, value),
         };
         (writes(&layout, &changes, of), compressed)
     };
