@@ -337,28 +337,21 @@ async fn operations(
 ) -> Result<Vec<RequestOp>, StoreError> {
     let bytes: usize = changes.values().flatten().map(|value| value.len()).sum();
     if bytes <= COMPRESSED_FROM {
-        return Ok(writes(&cluster.layout, &changes, layout::seal));
+        return Ok(writes(&cluster.layout, &changes, |key, value| layout::seal(key, value)));
     }
     // This takes longer than a task may keep its thread.
     let (layout, known) = (cluster.layout.clone(), std::mem::take(compressed));
     let work = move || {
-        let compress = |key: &[u8], value: &Arc<[u8]>| match known.get(key) {
-            Some((before, envelope)) if before == value => envelope.clone(),
-            _ => layout::compress(layout::seal(key, value)),
-        };
-        let compressed: Compressed = changes
-            .iter()
-            .filter_map(|(key, value)| Some((key.clone(), value.clone()?)))
-            .map(|(key, value)| {
-                let envelope = compress(&key, &value);
-                (key, (value, envelope))
-            })
-            .collect();
-        let of = |key: &[u8], value: &[u8]| match compressed.get(key) {
-            Some((_, envelope)) => envelope.clone(),
-            None => layout::seal(key, value),
-        };
-        (writes(&layout, &changes, of), compressed)
+        let mut done = Compressed::new();
+        let writes = writes(&layout, &changes, |key, value| {
+            let envelope = match known.get(key) {
+                Some((before, envelope)) if before == value => envelope.clone(),
+                _ => layout::compress(layout::seal(key, value)),
+            };
+            done.insert(key.to_vec(), (Arc::clone(value), envelope.clone()));
+            envelope
+        });
+        (writes, done)
     };
     let (writes, done) = tokio::task::spawn_blocking(work)
         .await
@@ -368,7 +361,7 @@ async fn operations(
 }
 
 /// A deletion leaves no revision behind in its record, so it is noted in a key of its own.
-fn writes(layout: &Layout, changes: &Values, seal: impl Fn(&[u8], &[u8]) -> Vec<u8>) -> Vec<RequestOp> {
+fn writes(layout: &Layout, changes: &Values, mut seal: impl FnMut(&[u8], &Arc<[u8]>) -> Vec<u8>) -> Vec<RequestOp> {
     let change = |(key, change): (&Vec<u8>, &Option<Arc<[u8]>>)| {
         let place = layout.record(key);
         match change {

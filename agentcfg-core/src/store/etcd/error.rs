@@ -67,6 +67,8 @@ pub(super) enum Refusal {
     TokenExpired,
     /// The request or the transaction is larger than the cluster allows.
     TooLarge(String),
+    /// The user has no right to the keys.
+    NoPermission(String),
     /// The member belongs to another cluster than the one that the store was opened on.
     OtherCluster,
     /// Any other.
@@ -104,7 +106,7 @@ impl Refusal {
                 "the etcd cluster is another one than at the start, such as one restored from a snapshot: restart this process"
                     .to_owned()
             }
-            Self::TooLarge(why) | Self::Other(why) => why,
+            Self::TooLarge(why) | Self::NoPermission(why) | Self::Other(why) => why,
         }
     }
 }
@@ -140,7 +142,8 @@ pub(super) fn classify(status: &Status) -> Failure {
         Code::ResourceExhausted if text.contains("too many requests") => Failure::NotExecuted(text),
         // A put that fills the database up is executed, and answered with this error all the same.
         Code::ResourceExhausted if is_out_of_space(&text) => Failure::Unknown(text),
-        Code::InvalidArgument | Code::PermissionDenied | Code::Unimplemented | Code::FailedPrecondition => {
+        Code::PermissionDenied => Failure::Refused(Refusal::NoPermission(text)),
+        Code::InvalidArgument | Code::Unimplemented | Code::FailedPrecondition => {
             Failure::Refused(Refusal::Other(text))
         }
         _ => Failure::Unknown(text),

@@ -58,7 +58,7 @@ use tokio::time::{Instant, sleep};
 
 use self::client::Client;
 pub use self::error::ConnectError;
-use self::error::{Failure, is_out_of_space};
+use self::error::{Failure, Refusal, is_out_of_space};
 use self::health::{Health, REQUIRED_OPS, check_limits};
 use self::layout::{FORMAT, Facts, Held, Layout};
 pub use self::options::{EtcdOptions, are_endpoints, is_prefix};
@@ -280,7 +280,13 @@ async fn first_contact(client: &Client, layout: &Layout, wait: Duration) -> Resu
         let deadline = Instant::now() + ONCE.min(wait.max(Duration::from_secs(2)));
         match facts(client, layout, deadline).await {
             Ok(facts) => return facts,
-            Err(failure @ Failure::Refused(_)) => return Err(refused(failure, layout)),
+            Err(Failure::Refused(Refusal::NoPermission(why))) => {
+                return Err(ConnectError::Unreachable(format!(
+                    "{why}: the user needs readwrite on the keys that begin with {}",
+                    layout.prefix()
+                )));
+            }
+            Err(failure @ Failure::Refused(_)) => return Err(unreachable(failure)),
             Err(failure) if Instant::now() >= end => {
                 let members = client.survey().await;
                 return Err(ConnectError::Unreachable(format!("{}; {members}", failure.into_text())));
@@ -289,17 +295,6 @@ async fn first_contact(client: &Client, layout: &Layout, wait: Duration) -> Resu
         }
         sleep(PAUSE).await;
     }
-}
-
-fn refused(failure: Failure, layout: &Layout) -> ConnectError {
-    let why = failure.into_text();
-    ConnectError::Unreachable(match why.contains("permission denied") {
-        true => format!(
-            "{why}: the user needs readwrite on the keys that begin with {}",
-            layout.prefix()
-        ),
-        false => why,
-    })
 }
 
 fn unreachable(failure: Failure) -> ConnectError {

@@ -1,6 +1,6 @@
 //! The rules of single settings: what their values must be.
 
-use agentcfg_core::model::{AllowedHost, Provider};
+use agentcfg_core::model::{AllowedHost, Plan, Provider};
 use agentcfg_core::routing::Catalogue;
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::vault::{MasterKey, Vault};
@@ -91,6 +91,11 @@ pub(super) fn allowed_hosts(value: &Value<'_>) -> Result<Vec<AllowedHost>, Strin
         text.parse::<AllowedHost>().is_ok()
     })?;
     Ok(texts.iter().filter_map(|text| text.parse().ok()).collect())
+}
+
+pub(super) fn plan(value: &Value<'_>) -> Result<Plan, String> {
+    let plans: Vec<_> = Plan::ALL.iter().map(|plan| (plan.as_str(), *plan)).collect();
+    value.choice(&plans)
 }
 
 pub(super) fn database_url(text: &str) -> bool {

@@ -14,7 +14,7 @@ use hyper::Uri;
 use super::choices::{LogFormat, SessionProvider, Statements};
 use super::models;
 use super::rules::{
-    allowed_hosts, base_url, call_path, database_url, is_scope, is_visible, log_filter, master_keys, origin,
+    allowed_hosts, base_url, call_path, database_url, is_scope, is_visible, log_filter, master_keys, origin, plan,
     provider_key, public_url, secret_text, text, url,
 };
 use super::value::Value;
@@ -152,7 +152,7 @@ settings! {
     /// User ids that may change the plan of any workspace.
     operators: Vec<String> = Vec::new(), |v| v.list(&format!("user ids of 1 to {MAX_USER_ID} characters"), is_user_id);
     /// Plan of a new workspace.
-    default_plan: Plan = Settings::default().default_plan, |v| v.choice(&Plan::ALL.iter().map(|plan| (plan.as_str(), *plan)).collect::<Vec<_>>());
+    default_plan: Plan = Settings::default().default_plan, plan;
     /// Active agents on the free plan; 0 is unlimited.
     plan_limit_free: u64 = plan_limit(Plan::Free), |v| v.integer(0, MANY);
     /// Active agents on the pro plan; 0 is unlimited.
