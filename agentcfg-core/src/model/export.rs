@@ -118,6 +118,16 @@ macro_rules! export_lines {
             }
         }
 
+        impl ExportLine {
+            /// The kinds of records that this release writes, in the order in which an export has them.
+            ///
+            /// ```
+            /// use agentcfg_core::model::ExportLine;
+            /// assert_eq!(ExportLine::KINDS.first(), Some(&"workspace"));
+            /// ```
+            pub const KINDS: &'static [&'static str] = &[$($kind,)+];
+        }
+
         #[cfg(feature = "schema")]
         impl schemars::JsonSchema for ExportLine {
             fn schema_name() -> std::borrow::Cow<'static, str> {

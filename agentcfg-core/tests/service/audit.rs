@@ -1,10 +1,17 @@
 //! The audit log: one entry for each mutation, and no secret in any entry.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agentcfg_core::ErrorKind;
-use agentcfg_core::model::{AgentPatch, NewAgent, NewWorkspace, Patch, Plan, Role, Scope, WorkspacePatch};
+use agentcfg_core::clock::SystemEntropy;
+use agentcfg_core::model::{
+    Action, AgentPatch, AgentSpec, ApplyAgents, LabelTarget, NewAgent, NewWebhook, NewWorkspace, Patch, Plan,
+    Promotion, Provider, ReplayFrom, Role, Rollback, RotateApiKey, Scope, WebhookPatch, WebhookReplay, WorkspacePatch,
+};
+use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::store::{Direction, Kind, Partition, PartitionKind, Scan};
+use agentcfg_core::vault::{MasterKey, Vault};
 use serde_json::{Value, json};
 
 use super::support::{ANY, Faulty, World, kind};
@@ -130,6 +137,64 @@ async fn every_mutation_writes_exactly_one_entry_with_what_changed() {
             "workspace_id"
         ]
     );
+}
+
+#[tokio::test]
+async fn every_action_is_written_by_its_operation() {
+    let world = World::new();
+    let (ada, service) = (world.user("ada"), &world.service);
+    let studio = world.workspace("ada").await;
+    world.set_plan(studio, Plan::Team).await;
+    let vault = Vault::new(vec![MasterKey::generate(&SystemEntropy).unwrap()]).unwrap();
+    service.set_vault(vault);
+    let at = Some(studio);
+    let mel = world.member(studio, "ada", "mel", Role::Member).await;
+    let mel_id = mel.user_id().unwrap();
+    service.remove_member(&ada, studio, mel_id).await.unwrap();
+    let key = world.key(studio, "ada", Scope::Read).await.record.id;
+    let rotate = RotateApiKey::default();
+    let key = service.rotate_api_key(&ada, &key, rotate).await.unwrap().record.id;
+    service.revoke_api_key(&ada, &key).await.unwrap();
+    world.agent(studio, "ada", "writer").await;
+    let named = AgentPatch {
+        display_name: Some("Second".into()),
+        ..AgentPatch::default()
+    };
+    service.update_agent(&ada, at, "writer", named, ANY).await.unwrap();
+    let first = Rollback::to_version(1);
+    service.roll_back_agent(&ada, at, "writer", first, ANY).await.unwrap();
+    let one = LabelTarget::new(1);
+    service.set_label(&ada, at, "writer", "staging", one).await.unwrap();
+    let promotion = Promotion::new("staging".parse().unwrap(), "production".parse().unwrap());
+    service.promote_labels(&ada, studio, promotion, false).await.unwrap();
+    service.remove_label(&ada, at, "writer", "staging").await.unwrap();
+    service.delete_agent(&ada, at, "writer", ANY).await.unwrap();
+    service.restore_agent(&ada, at, "writer", ANY).await.unwrap();
+    let apply = ApplyAgents::of(vec![AgentSpec::new("editor".parse().unwrap(), "Editor")]);
+    service.apply_agents(&ada, studio, apply, false).await.unwrap();
+    let (openai, secret) = (Provider::OpenAi, ProviderCredential::new("sk-0123456789").unwrap());
+    service.save_provider_key(&ada, studio, openai, &secret).await.unwrap();
+    service.delete_provider_key(&ada, studio, openai).await.unwrap();
+    let hook = NewWebhook::new(studio, "https://hooks.example.com/");
+    let hook = service.create_webhook(&ada, hook).await.unwrap().webhook.id;
+    let described = WebhookPatch {
+        description: Patch::Set("docs".into()),
+        ..WebhookPatch::default()
+    };
+    service.update_webhook(&ada, hook, described).await.unwrap();
+    service.rotate_webhook_secret(&ada, hook).await.unwrap();
+    let replay = WebhookReplay {
+        after: ReplayFrom::Start,
+    };
+    service.replay_webhook(&ada, hook, replay).await.unwrap();
+    service.delete_webhook(&ada, hook).await.unwrap();
+    service.export_workspace(&ada, studio).await.unwrap();
+
+    let log = world.log(studio, "ada").await;
+    let written: BTreeSet<Action> = log.iter().map(|entry| entry.action).collect();
+    let without: Vec<_> = Action::ALL.iter().filter(|action| !written.contains(action)).collect();
+    // A delivery writes it: see the tests of webhooks.
+    assert_eq!(without, [&Action::WebhookDisabled]);
 }
 
 #[tokio::test]

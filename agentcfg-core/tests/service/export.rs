@@ -2,8 +2,9 @@
 
 use agentcfg_core::clock::SystemEntropy;
 use agentcfg_core::model::{
-    Action, Agent, AgentFilter, AgentLabel, AgentPatch, AgentState, ExportLine, ExportedVersion, LabelFilter,
-    LabelTarget, NewAgent, NewWebhook, Patch, Plan, Provider, Role, RotateApiKey, Scope, StatusReport, WorkspaceId,
+    Action, Agent, AgentFilter, AgentLabel, AgentPatch, AgentSpec, AgentState, ApplyAgents, ExportLine,
+    ExportedVersion, LabelFilter, LabelTarget, NewAgent, NewWebhook, Patch, Plan, Provider, Role, RotateApiKey, Scope,
+    StatusReport, WorkspaceId,
 };
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::service::Export;
@@ -106,6 +107,12 @@ async fn an_export_has_every_kind_and_no_secret() {
         .save_provider_key(&ada, workspace, Provider::OpenAi, &credential)
         .await
         .unwrap();
+    let set = ApplyAgents {
+        set: Some("docs".parse().unwrap()),
+        ..ApplyAgents::of(vec![AgentSpec::new("writer".parse().unwrap(), "Agent")])
+    };
+    let applied = world.service.apply_agents(&ada, workspace, set, false).await.unwrap();
+    assert_eq!(applied.results.len(), 1);
 
     let mut export = world.service.export_workspace(&ada, workspace).await.unwrap();
     let revision = export.revision();
@@ -118,7 +125,7 @@ async fn an_export_has_every_kind_and_no_secret() {
     for secret in ["argon2", "sk-secret", &key.key, "sealed", &hook.secret, "whsec_"] {
         assert!(!text.contains(secret), "{secret}");
     }
-    let kinds: Vec<_> = text.lines().map(|line| line.split('"').nth(3).unwrap()).collect();
+    let mut kinds: Vec<_> = text.lines().map(|line| line.split('"').nth(3).unwrap()).collect();
     let expected = [
         "workspace",
         "member",
@@ -128,14 +135,16 @@ async fn an_export_has_every_kind_and_no_secret() {
         "version",
         "version",
         "label",
+        "set",
         "status",
         "api_key",
         "api_key",
         "provider_key",
         "webhook",
     ];
-    assert_eq!(kinds[..13], expected);
-    assert!(kinds[13..].iter().all(|kind| *kind == "audit"));
+    assert_eq!(kinds[..14], expected);
+    kinds.dedup();
+    assert_eq!(kinds, ExportLine::KINDS);
     assert_eq!(agents(&lines), listed(&world, workspace).await);
     let log: Vec<_> = lines
         .iter()
