@@ -59,9 +59,17 @@ impl AgentCfg {
         filter: &AgentFilter,
     ) -> Result<Tagged<AgentList>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
-        let as_of = filter.as_of.filter(|as_of| !as_of.is_present(|| self.now()));
-        let cached = match (as_of, &filter.agent_id) {
-            (None, None) => self.current_list(&access, filter.state),
+        // Each field is named, so that the cached list cannot answer for a new one.
+        let AgentFilter {
+            agent_id,
+            state,
+            as_of,
+            offset,
+            limit,
+        } = filter;
+        let as_of = as_of.filter(|as_of| !as_of.is_present(|| self.now()));
+        let cached = match (as_of, agent_id) {
+            (None, None) => self.current_list(&access, *state),
             _ => None,
         };
         let mut found = match cached {
@@ -69,9 +77,9 @@ impl AgentCfg {
             // Less frequent. Boxed, so that the future of the fast path stays small.
             None => Box::pin(self.chosen_list(&access, as_of, filter)).await?,
         };
-        if filter.offset > 0 || filter.limit.is_some() {
-            let offset = usize::try_from(filter.offset).unwrap_or(usize::MAX);
-            let limit = filter.limit.and_then(|limit| usize::try_from(limit).ok());
+        if *offset > 0 || limit.is_some() {
+            let offset = usize::try_from(*offset).unwrap_or(usize::MAX);
+            let limit = limit.and_then(|limit| usize::try_from(limit).ok());
             found.value = found.value.page(offset, limit.unwrap_or(usize::MAX));
         }
         Ok(found)
@@ -107,15 +115,13 @@ impl AgentCfg {
 
     /// The cached list, while its stamp says that it is the current one.
     fn current_list(&self, access: &Access, state: AgentState) -> Option<AgentList> {
-        let cached = self.inner.cache.get((access.workspace(), state))?;
-        let stamp = cached.stamp?;
-        self.inner.stamps.is_current(stamp).then(|| cached.list())
+        let of = (access.workspace(), state);
+        self.inner.cache.current(of, &self.inner.stamps)
     }
 
     /// The list at the revision that the store says is the current one: the cached one, or one that is read now.
     async fn agent_list_at_revision(&self, access: &Access, state: AgentState) -> Result<AgentList, Error> {
         let workspace = access.workspace();
-        let cached = self.inner.cache.get((workspace, state));
         let (revision, stamp) = match access.take_revision() {
             // The revision was read before, so a stamp that is taken now could hide a change in between.
             Some(revision) => (revision, None),
@@ -124,10 +130,7 @@ impl AgentCfg {
                 (self.revision(access).await?, stamp)
             }
         };
-        let Some(list) = cached
-            .map(|cached| cached.list())
-            .filter(|list| list.revision() == revision)
-        else {
+        let Some(list) = self.inner.cache.at_revision((workspace, state), revision) else {
             return self.shared_list(access, state, revision).await;
         };
         if stamp.is_some() {

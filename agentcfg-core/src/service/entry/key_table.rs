@@ -10,12 +10,10 @@ use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use foldhash::fast::RandomState;
 use subtle::ConstantTimeEq;
 
+use super::caller::KeyFacts;
 use crate::clock::Moment;
-use crate::model::{Permission, PermissionSet, Scope, Timestamp, WorkspaceId};
 use crate::rate_limit::{AtomicWindow, RateDecision, WINDOW_MILLIS};
-use crate::service::Settings;
-use crate::service::records::StoredApiKey;
-use crate::store::{Stamp, Stamps};
+use crate::store::Stamps;
 use crate::token::{Fingerprint, Id, Parts};
 
 const SHARDS: usize = 64;
@@ -36,64 +34,6 @@ struct Shard {
     sweep_at: usize,
 }
 
-/// The fields of an API key's record, at one version, that a request needs. A revoked key has none.
-#[derive(Clone, Copy)]
-pub(in crate::service) struct KeyFacts {
-    pub(in crate::service) version: u64,
-    pub(in crate::service) workspace_id: WorkspaceId,
-    pub(in crate::service) permissions: PermissionSet,
-    pub(in crate::service) rate_limit: u32,
-    pub(in crate::service) scope: Scope,
-    /// In milliseconds since the Unix epoch, the greatest number for never; an `Option` would take twice the memory.
-    expires_at: i64,
-    /// The validity token: it tells without a read whether the record has changed.
-    stamp: Option<Stamp>,
-}
-
-impl KeyFacts {
-    /// The facts of a record that is not revoked. The stamp was taken before the record was read.
-    pub(in crate::service) fn of(
-        stored: &StoredApiKey,
-        version: u64,
-        stamp: Option<Stamp>,
-        settings: &Settings,
-    ) -> Self {
-        let mut permissions = stored.scope.permissions();
-        if stored.scope == Scope::Write && !settings.write_scope_configures_agents {
-            permissions = permissions.without(Permission::AgentsConfigure);
-        }
-        Self {
-            version,
-            workspace_id: stored.workspace_id,
-            permissions,
-            rate_limit: stored.rate_limit,
-            scope: stored.scope,
-            expires_at: stored.expires_at.map_or(i64::MAX, Timestamp::unix_millis),
-            stamp,
-        }
-    }
-
-    /// The same facts of the same version, which was read again after this stamp was taken.
-    pub(super) fn with_stamp(self, stamp: Option<Stamp>) -> Self {
-        Self { stamp, ..self }
-    }
-
-    /// Whether a read would find the same record.
-    pub(in crate::service) fn are_current(&self, stamps: &Stamps) -> bool {
-        self.stamp.is_some_and(|stamp| stamps.is_current(stamp))
-    }
-
-    /// When the key expires, if it does.
-    pub(in crate::service) fn expires_at(&self) -> Option<Timestamp> {
-        (self.expires_at != i64::MAX).then(|| Timestamp::from_unix_millis(self.expires_at))
-    }
-
-    /// Whether the key has expired. For keys without an expiry the clock is not read.
-    pub(in crate::service) fn are_expired(&self, now: impl FnOnce() -> Timestamp) -> bool {
-        self.expires_at != i64::MAX && now().unix_millis >= self.expires_at
-    }
-}
-
 /// A key whose plaintext was verified against its record.
 #[derive(Clone, Copy)]
 pub(super) struct Verified {
@@ -108,8 +48,8 @@ impl Verified {
     }
 }
 
-/// The result of a lookup of a credential.
-pub(super) enum Known {
+/// The result of a lookup of a credential; `R` is what a request of it was counted as.
+pub(super) enum Known<R> {
     /// Unknown: the text is no API key, the key was not verified, or its record may have changed since.
     Unknown,
     /// It is not the key's plaintext, or the key has expired.
@@ -118,8 +58,7 @@ pub(super) enum Known {
     Good {
         id: Id,
         facts: KeyFacts,
-        /// The request, if it was counted here.
-        rate: Option<RateDecision>,
+        counted: R,
         /// Whether to note this use.
         note: bool,
     },
@@ -188,9 +127,18 @@ impl KeyTable {
         }
     }
 
-    /// The fast path of an entry: all of it for a key that is known and whose record has not changed. The request is counted
-    /// if `counts` is true.
-    pub(super) fn enter(&self, credential: &str, at: Moment, stamps: &Stamps, counts: bool) -> Known {
+    /// The fast path of an entry: all of it for a key that is known and whose record has not changed, with one count of
+    /// its rate window.
+    pub(super) fn enter(&self, credential: &str, at: Moment, stamps: &Stamps) -> Known<RateDecision> {
+        self.find(credential, at, stamps, |slot, limit| slot.window.hit(limit, at))
+    }
+
+    /// As [`Self::enter`], and counts nothing.
+    pub(super) fn authenticate(&self, credential: &str, at: Moment, stamps: &Stamps) -> Known<()> {
+        self.find(credential, at, stamps, |_, _| ())
+    }
+
+    fn find<R>(&self, credential: &str, at: Moment, stamps: &Stamps, count: impl FnOnce(&Slot, u32) -> R) -> Known<R> {
         let Some(text) = Parts::of(credential) else {
             return Known::Unknown;
         };
@@ -205,7 +153,7 @@ impl KeyTable {
             Known::Good {
                 id: text.id,
                 facts,
-                rate: counts.then(|| slot.window.hit(facts.rate_limit, at)),
+                counted: count(slot, facts.rate_limit),
                 note: slot.is_use_due(at),
             }
         });
@@ -272,7 +220,9 @@ impl Shard {
 mod tests {
     use super::*;
     use crate::clock::SystemEntropy;
-    use crate::model::Environment;
+    use crate::model::{Environment, Scope, Timestamp, WorkspaceId};
+    use crate::service::Settings;
+    use crate::service::records::StoredApiKey;
     use crate::token;
 
     const SWEEP_AT: usize = 8;

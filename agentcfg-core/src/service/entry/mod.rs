@@ -9,10 +9,10 @@
 //! 3. **Record.** Otherwise the record is read ([`verify`]). A key that is missing, revoked or expired is refused here.
 //! 4. **Slow check.** A plaintext that was not verified against this version of the record is hashed: once for all requests
 //!    that bring it at the same time (single-flight), on threads of their own ([`plaintext`]).
-//! 5. **Rate window.** Only requests with a valid credential count.
-//! 6. **Last use.** It is noted in memory, and written periodically ([`last_use`]).
+//! 5. **Last use.** It is noted in memory, and written periodically ([`last_use`]).
+//! 6. **Rate window.** Only requests with a valid credential count.
 //!
-//! On a store that is a network away, steps 3 and 5 run at the same time for a key that was verified before, and the records
+//! On a store that is a network away, steps 3 and 6 run at the same time for a key that was verified before, and the records
 //! that the request is likely to need are prefetched ([`prefetch`]).
 //!
 //! A revocation takes effect at once. What a [`Caller`] may do is decided again in each method of the service, on the
@@ -31,9 +31,9 @@ mod verify;
 use std::sync::Arc;
 
 pub use self::caller::Caller;
-pub(super) use self::caller::{ApiKeyCaller, Kind, UserSession, lacks, lacks_scope, unauthorized};
+pub(super) use self::caller::{ApiKeyCaller, KeyFacts, Kind, UserSession, lacks, lacks_scope, unauthorized};
+pub(super) use self::key_table::KeyTable;
 use self::key_table::Known;
-pub(super) use self::key_table::{KeyFacts, KeyTable};
 pub(super) use self::last_use::LastUses;
 pub(super) use self::plaintext::Plaintexts;
 pub(super) use self::prefetch::Prefetch;
@@ -166,37 +166,40 @@ impl AgentCfg {
     pub async fn enter(&self, credential: &str) -> Result<Entry, EntryError> {
         let at = self.moment();
         // Windows are in the key table unless requests are counted together with other servers.
-        if !self.inner.remote_store && matches!(self.inner.counting, Counting::Here(_)) {
-            match self.known_caller(credential, at, true) {
-                Some(Ok((caller, Some(decision)))) => return Entry::admitted(caller, decision),
-                Some(Err(error)) => return Err(error.into()),
-                Some(Ok((_, None))) | None => {}
-            }
+        let is_counted_here = !self.inner.remote_store && matches!(self.inner.counting, Counting::Here(_));
+        let known = match is_counted_here {
+            true => self.known(self.inner.keys.enter(credential, at, &self.inner.stamps), at),
+            false => None,
+        };
+        match known {
+            Some(known) => known
+                .map_err(EntryError::from)
+                .and_then(|(caller, decision)| Entry::admitted(caller, decision)),
+            // Rare. Boxed, so that the future of the fast path stays small: it is moved with the request.
+            None => Box::pin(self.enter_by_store(credential, at)).await,
         }
-        // Rare. Boxed, so that the future of the fast path stays small: it is moved with the request.
-        Box::pin(self.enter_by_store(credential, at)).await
     }
 
-    /// Steps 1, 2 and 6 for an API key that the table knows and whose record has not changed, and step 5 if the request
-    /// counts; `None` for any other credential.
-    fn known_caller(
-        &self,
-        credential: &str,
-        at: Moment,
-        counts: bool,
-    ) -> Option<Result<(Caller, Option<RateDecision>), Error>> {
-        match self.inner.keys.enter(credential, at, &self.inner.stamps, counts) {
-            Known::Good { id, facts, rate, note } => {
+    /// The caller of an API key that the table knows, with its count, and its use noted; `None` for any other credential.
+    fn known<R>(&self, found: Known<R>, at: Moment) -> Option<Result<(Caller, R), Error>> {
+        match found {
+            Known::Good {
+                id,
+                facts,
+                counted,
+                note,
+            } => {
                 if note {
                     self.note_use(&id, at);
                 }
-                Some(Ok((Caller::by_key(id, facts), rate)))
+                Some(Ok((Caller::by_key(id, facts), counted)))
             }
             Known::Refused => Some(Err(unauthorized())),
             Known::Unknown => None,
         }
     }
 
+    /// [`Self::enter`] for a credential that the key table cannot answer for.
     async fn enter_by_store(&self, credential: &str, at: Moment) -> Result<Entry, EntryError> {
         if self.inner.remote_store {
             return self.enter_with_prefetch(credential, at).await;
@@ -206,7 +209,7 @@ impl AgentCfg {
         Entry::admitted(caller, decision)
     }
 
-    /// [`Self::enter`] on a remote store: steps 3 and 5 at the same time.
+    /// [`Self::enter`] on a remote store: steps 3 and 6 at the same time.
     async fn enter_with_prefetch(&self, credential: &str, at: Moment) -> Result<Entry, EntryError> {
         let known = Parts::of(credential).and_then(|text| Some((text.id, self.inner.keys.verified(&text)?)));
         let (caller, decision, records) = match known {
@@ -302,17 +305,18 @@ impl AgentCfg {
         self.count(caller, self.moment()).await.into_result()
     }
 
-    /// Steps 1 to 4 and 6.
+    /// Steps 1 to 5.
     async fn identify(&self, credential: &str, at: Moment) -> Result<Caller, Error> {
-        match self.known_caller(credential, at, false) {
-            Some(known) => known.map(|(caller, _)| caller),
+        let known = self.inner.keys.authenticate(credential, at, &self.inner.stamps);
+        match self.known(known, at) {
+            Some(known) => known.map(|(caller, ())| caller),
             // Both are rare. Boxed, so that the future of the fast path stays small.
             None if credential.starts_with(token::MARK) => Box::pin(self.identify_by_record(credential, at)).await,
             None => Box::pin(self.identify_session(credential, at)).await,
         }
     }
 
-    /// Step 5.
+    /// Step 6.
     pub(super) async fn count(&self, caller: &Caller, at: Moment) -> RateDecision {
         match &caller.kind {
             Kind::ApiKey(key) => self.count_key(&key.id, key.facts.rate_limit, at).await,

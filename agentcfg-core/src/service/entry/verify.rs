@@ -1,7 +1,8 @@
-//! Steps 3 and 4 of an entry: the check of an API key by its record, and of a session token by its verifier.
+//! What an entry does for a credential that the key table does not know: the check of an API key by its record, steps 3 and
+//! 4, and of a session token by its verifier.
 
-use super::caller::{Caller, UserSession, unauthorized};
-use super::key_table::{KeyFacts, Verified};
+use super::caller::{Caller, KeyFacts, UserSession, unauthorized};
+use super::key_table::Verified;
 use crate::clock::Moment;
 use crate::error::{Error, ErrorKind};
 use crate::service::AgentCfg;

@@ -9,7 +9,7 @@ use quick_cache::Weighter;
 use super::super::status::Statuses;
 use super::list::{AgentList, ListCache, Whole};
 use crate::model::{AgentState, WorkspaceId};
-use crate::store::Stamp;
+use crate::store::{Stamp, Stamps};
 
 /// The cached lists and tables, bounded by the memory that they take together.
 pub(in crate::service) struct Cache {
@@ -38,17 +38,11 @@ enum Held {
 
 /// A cached list.
 #[derive(Clone)]
-pub(in crate::service) struct Cached {
+struct Cached {
     list: Arc<Whole>,
     bytes: u64,
     /// The validity token: it tells without a read whether the list's revision is the current one.
-    pub(in crate::service) stamp: Option<Stamp>,
-}
-
-impl Cached {
-    pub(in crate::service) fn list(&self) -> AgentList {
-        AgentList::new(Arc::clone(&self.list))
-    }
+    stamp: Option<Stamp>,
 }
 
 /// The initial capacity of the table; it grows on demand.
@@ -75,8 +69,20 @@ impl Cache {
         })
     }
 
-    /// The cached list, of any revision.
-    pub(in crate::service) fn get(&self, of: ListOf) -> Option<Cached> {
+    /// The cached list, while its stamp says that it is the current one.
+    pub(in crate::service) fn current(&self, of: ListOf, stamps: &Stamps) -> Option<AgentList> {
+        let cached = self.held(of)?;
+        let is_current = cached.stamp.is_some_and(|stamp| stamps.is_current(stamp));
+        is_current.then(|| AgentList::new(cached.list))
+    }
+
+    /// The cached list if it is of this revision, whatever its stamp says.
+    pub(in crate::service) fn at_revision(&self, of: ListOf, revision: u64) -> Option<AgentList> {
+        let list = AgentList::new(self.held(of)?.list);
+        (list.revision() == revision).then_some(list)
+    }
+
+    fn held(&self, of: ListOf) -> Option<Cached> {
         match self.held.get(&CacheKey::List(of))? {
             Held::List(cached) => Some(cached),
             Held::Statuses { .. } => None,
