@@ -1,26 +1,20 @@
-//! The API as a service: what it is made of, and where requests enter.
+//! The API as a service: what it is made of. How it answers a request is in `exchange.rs`.
 
 mod exchange;
-mod parts;
+mod pages;
 
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use agentcfg_core::AgentCfg;
 use agentcfg_core::webhook::Transport;
-use bytes::Bytes;
-use hyper::body::Body as HttpBody;
-use hyper::{Request, Response};
 
-use self::parts::{Handle, Shared};
 use crate::api::feed::Streams;
 use crate::api::model_calls::ModelCalls;
 use crate::api::observer::Observer;
 #[cfg(feature = "dashboard")]
 use crate::api::ui::Dashboard;
-use crate::http::{Body, BodyBudget, Browser, Compression, Cors};
+use crate::http::request::RequestIds;
+use crate::http::{BodyBudget, Browser, Compression, Cors};
 
 /// The API as a function from requests to responses; clones share everything.
 ///
@@ -221,67 +215,64 @@ impl App {
             shared: Arc::new(Arc::new(shared)),
         }
     }
-
-    /// Answers one request.
-    ///
-    /// ```
-    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// # use agentcfg_server::{App, Cors};
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let request = hyper::Request::get("/api/agents/configs").body(String::new())?;
-    /// assert_eq!(app.respond(request).await.status(), 401, "it has no credential");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub async fn respond<B>(&self, request: Request<B>) -> Response<Body>
-    where
-        B: HttpBody<Data = Bytes> + Unpin,
-        B::Error: std::error::Error + 'static,
-    {
-        let Ok(response) = self.exchange(request).await;
-        response
-    }
-
-    /// Answers one request, as a `'static` and infallible future, which `tower` services need.
-    ///
-    /// ```
-    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// # use agentcfg_server::{App, Cors};
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let exchange = app.exchange(hyper::Request::get("/healthz").body(String::new())?);
-    /// drop(app);
-    /// let Ok(response) = exchange.await;
-    /// assert_eq!(response.status(), 200);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn exchange<B>(&self, request: Request<B>) -> impl Future<Output = Result<Response<Body>, Infallible>> + use<B>
-    where
-        B: HttpBody<Data = Bytes> + Unpin,
-        B::Error: std::error::Error + 'static,
-    {
-        exchange::exchange(Arc::clone(&self.shared), request)
-    }
 }
 
-impl<B> tower_service::Service<Request<B>> for App
-where
-    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
-    B::Error: std::error::Error + Send + 'static,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+/// What all clones of an app share, behind a count of the references of one connection; see
+/// [`App::for_connection`].
+#[allow(clippy::redundant_allocation, reason = "the outer count is one connection's")]
+type Handle = Arc<Arc<Shared>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
+/// What the requests of an app share.
+struct Shared {
+    service: AgentCfg,
+    /// `None` where no origin is allowed.
+    cors: Option<Cors>,
+    compression: Compression,
+    request_ids: RequestIds,
+    model_calls: Option<ModelCalls>,
+    webhooks: Option<Arc<dyn Transport>>,
+    body_budget: BodyBudget,
+    streams: Streams,
+    browser: Browser,
+    #[cfg(feature = "dashboard")]
+    dashboard: Option<Dashboard>,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl Shared {
+    /// The parts of an app that has nothing but a service.
+    fn new(service: AgentCfg, cors: Cors) -> Self {
+        Self {
+            service,
+            cors: cors.allows_any().then_some(cors),
+            compression: Compression::on(),
+            request_ids: RequestIds::new(),
+            model_calls: None,
+            webhooks: None,
+            body_budget: BodyBudget::default(),
+            streams: Streams::default(),
+            browser: Browser::default(),
+            #[cfg(feature = "dashboard")]
+            dashboard: None,
+            observer: None,
+        }
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        Box::pin(self.exchange(request))
+    /// The same parts for another app, with a sequence of request ids of its own.
+    fn again(&self) -> Self {
+        Self {
+            service: self.service.clone(),
+            cors: self.cors.clone(),
+            compression: self.compression.clone(),
+            request_ids: RequestIds::new(),
+            model_calls: self.model_calls.clone(),
+            webhooks: self.webhooks.clone(),
+            body_budget: self.body_budget.clone(),
+            streams: self.streams.clone(),
+            browser: self.browser.clone(),
+            #[cfg(feature = "dashboard")]
+            dashboard: self.dashboard.clone(),
+            observer: self.observer.clone(),
+        }
     }
 }

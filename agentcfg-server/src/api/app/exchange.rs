@@ -1,6 +1,9 @@
 //! One request from its head to its response, top to bottom.
 
 use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use agentcfg_core::Caller;
@@ -12,7 +15,7 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
-use super::parts::{Handle, Shared};
+use super::{App, Shared};
 use crate::api::call::{Call, Content, Received, Rest};
 use crate::api::credential::Credential;
 use crate::api::endpoint::{Definition, Run, serve};
@@ -28,60 +31,114 @@ use crate::http::request::{Fields, REQUEST_ID};
 use crate::http::response::{Reply, complete};
 use crate::http::{Body, Cors, Disconnect};
 
-/// Answers one request with what is shared; see [`App::exchange`](super::App::exchange).
-pub(super) fn exchange<B>(
-    shared: Handle,
-    request: Request<B>,
-) -> impl Future<Output = Result<Response<Body>, Infallible>> + use<B>
+impl App {
+    /// Answers one request.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # use agentcfg_server::{App, Cors};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let request = hyper::Request::get("/api/agents/configs").body(String::new())?;
+    /// assert_eq!(app.respond(request).await.status(), 401, "it has no credential");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn respond<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: std::error::Error + 'static,
+    {
+        let Ok(response) = self.exchange(request).await;
+        response
+    }
+
+    /// Answers one request, as a `'static` and infallible future, which `tower` services need.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # use agentcfg_server::{App, Cors};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let exchange = app.exchange(hyper::Request::get("/healthz").body(String::new())?);
+    /// drop(app);
+    /// let Ok(response) = exchange.await;
+    /// assert_eq!(response.status(), 200);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn exchange<B>(&self, request: Request<B>) -> impl Future<Output = Result<Response<Body>, Infallible>> + use<B>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: std::error::Error + 'static,
+    {
+        let shared = Arc::clone(&self.shared);
+        // A future is moved several times before it runs. The smaller it is the better, so that the parts stay where
+        // they are captured.
+        let (head, mut body) = request.into_parts();
+        async move {
+            let observer = shared.observer.as_deref();
+            let stopwatch = observer.map(|_| Stopwatch::start());
+            let path = head.uri.path();
+            let resource = routes::find(path);
+            let fields = Fields::of(&head.headers);
+            let request_id = fields.request_id.cloned().unwrap_or_else(|| shared.request_ids.next());
+            let mut exchange = Exchange {
+                resource,
+                head: &head,
+                fields,
+                body: &mut body,
+                rate: None,
+                by_cookie: false,
+                caller: None,
+            };
+            let mut response = match answer(&shared, &mut exchange).await {
+                Ok(reply) => {
+                    let to = (&head, &exchange.fields);
+                    reply
+                        .into_response(to, &shared.compression, exchange.rate.as_ref(), request_id)
+                        .await
+                }
+                Err(failure) => {
+                    // An answer 401 has no rate headers, also when the credential ended while its request waited.
+                    exchange.rate.take_if(|_| failure.is_unauthorized());
+                    log(&failure, &head.method, path, &request_id);
+                    let mut refusal = Box::pin(refuse(&failure, &head, &mut *exchange.body)).await;
+                    complete(refusal.headers_mut(), exchange.rate.as_ref(), request_id);
+                    refusal
+                }
+            };
+            tracing::debug!(method = %head.method, path, status = response.status().as_u16(), request_id = id_of(&response), "answered");
+            exchange.set_fields(shared.cors.as_ref(), response.headers_mut());
+            if head.method == Method::HEAD {
+                response = without_body(response);
+            }
+            if let (Some(observer), Some(stopwatch)) = (observer, stopwatch) {
+                let unrouted = || shared.label(path);
+                observer.answered(&exchange.answered(unrouted, &response, stopwatch.elapsed()));
+            }
+            Ok(response)
+        }
+    }
+}
+
+impl<B> tower_service::Service<Request<B>> for App
 where
-    B: HttpBody<Data = Bytes> + Unpin,
-    B::Error: std::error::Error + 'static,
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: std::error::Error + Send + 'static,
 {
-    // A future is moved several times before it runs. The smaller it is the better, so that the parts stay where
-    // they are captured.
-    let (head, mut body) = request.into_parts();
-    async move {
-        let observer = shared.observer.as_deref();
-        let stopwatch = observer.map(|_| Stopwatch::start());
-        let path = head.uri.path();
-        let resource = routes::find(path);
-        let fields = Fields::of(&head.headers);
-        let request_id = fields.request_id.cloned().unwrap_or_else(|| shared.request_ids.next());
-        let mut exchange = Exchange {
-            resource,
-            head: &head,
-            fields,
-            body: &mut body,
-            rate: None,
-            by_cookie: false,
-            caller: None,
-        };
-        let mut response = match answer(&shared, &mut exchange).await {
-            Ok(reply) => {
-                let to = (&head, &exchange.fields);
-                reply
-                    .into_response(to, &shared.compression, exchange.rate.as_ref(), request_id)
-                    .await
-            }
-            Err(failure) => {
-                // An answer 401 has no rate headers, also when the credential ended while its request waited.
-                exchange.rate.take_if(|_| failure.is_unauthorized());
-                log(&failure, &head.method, path, &request_id);
-                let mut refusal = Box::pin(refuse(&failure, &head, &mut *exchange.body)).await;
-                complete(refusal.headers_mut(), exchange.rate.as_ref(), request_id);
-                refusal
-            }
-        };
-        tracing::debug!(method = %head.method, path, status = response.status().as_u16(), request_id = id_of(&response), "answered");
-        exchange.set_fields(shared.cors.as_ref(), response.headers_mut());
-        if head.method == Method::HEAD {
-            response = without_body(response);
-        }
-        if let (Some(observer), Some(stopwatch)) = (observer, stopwatch) {
-            let unrouted = || shared.label(path);
-            observer.answered(&exchange.answered(unrouted, &response, stopwatch.elapsed()));
-        }
-        Ok(response)
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        Box::pin(self.exchange(request))
     }
 }
 
