@@ -241,16 +241,24 @@ impl Client {
 }
 
 fn list(workspace: WorkspaceId, filter: &AgentFilter) -> Call {
-    let (at, revision) = match filter.as_of {
+    // Each field is named, so that a new one is sent.
+    let AgentFilter {
+        agent_id,
+        state,
+        as_of,
+        offset,
+        limit,
+    } = filter;
+    let (at, revision) = match *as_of {
         Some(AsOf::At(at)) => (Some(at), None),
         Some(AsOf::Revision(revision)) => (None, Some(revision)),
         None => (None, None),
     };
     Call::get(CONFIGS)
         .query("workspace_id", workspace)
-        .query_if("agent_id", filter.agent_id.as_deref())
-        .query_if("state", (filter.state != AgentState::Active).then_some(filter.state))
+        .query_if("agent_id", agent_id.as_deref())
+        .query_if("state", (*state != AgentState::Active).then_some(*state))
         .query_if("at", at)
         .query_if("revision", revision)
-        .page(filter.offset, filter.limit)
+        .page(*offset, *limit)
 }

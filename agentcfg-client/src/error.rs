@@ -252,7 +252,8 @@ impl Error {
         self.is(410)
     }
 
-    /// Whether the plan allows no more agents (422).
+    /// Whether a limit of the plan or of the workspace is reached (422): of active agents, of labels, of webhooks, or of the agents of
+    /// one promotion.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {

@@ -1,6 +1,6 @@
 //! Workspaces.
 
-use agentcfg_core::model::{NewWorkspace, Success, Workspace, WorkspaceId, WorkspacePatch, WorkspaceView};
+use agentcfg_core::model::{NewWorkspace, Workspace, WorkspaceId, WorkspacePatch, WorkspaceView};
 
 use crate::request::Call;
 use crate::response::Answer;
@@ -82,8 +82,8 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn delete_workspace(&self, workspace: WorkspaceId, confirm: &str) -> Result<Success, Error> {
+    pub async fn delete_workspace(&self, workspace: WorkspaceId, confirm: &str) -> Result<(), Error> {
         let call = Call::delete(WORKSPACES).query("workspace_id", workspace);
-        self.send(call.query("confirm", confirm), Answer::json).await
+        self.send(call.query("confirm", confirm), Answer::success).await
     }
 }

@@ -10,8 +10,9 @@ use crate::model::{Actor, Member, Message, Permission, PermissionSet, Role, Scop
 use crate::store::Check;
 use crate::token;
 
-/// The proof that a caller may act in a workspace. Only authorisation makes one, and every access to
-/// a workspace's records takes its workspace from here.
+/// The proof that a caller may act in a workspace: methods that a caller reaches take the workspace from here, and mutations their
+/// actor and their guard. For a caller only authorisation makes one. A change that needs no membership has one of
+/// [`Access::without_membership`].
 pub(super) struct Access {
     workspace: WorkspaceId,
     basis: Basis,
@@ -44,8 +45,8 @@ impl Access {
         self.workspace
     }
 
-    /// The access of a user who needs no membership: the founder of a workspace, and an operator
-    /// who changes its plan.
+    /// The access for a change that needs no membership, such as that of a workspace's founder, of an operator who changes a
+    /// plan, and of this service when it disables a webhook. `guard` is the basis of the decision.
     pub(super) fn without_membership(workspace: WorkspaceId, actor: Actor, guard: Check) -> Self {
         Self {
             workspace,

@@ -81,7 +81,7 @@ impl Default for OfAgents {
 impl OfAgents {
     /// Adds the changes of an agent, which [`changes`] has written.
     pub(super) fn add(&mut self, agent_id: &str, changes: &[u8]) -> Result<(), Error> {
-        let fields: BTreeMap<&str, &RawValue> = serde_json::from_slice(changes).map_err(records::not_written)?;
+        let fields: BTreeMap<&str, &RawValue> = serde_json::from_slice(changes).map_err(records::not_read)?;
         for (field, change) in fields {
             if self.text.len() > 1 {
                 self.text.push(b',');

@@ -187,6 +187,6 @@ impl Undo {
             }
             serde_json::from_value(value)
         });
-        undone.map(Some).map_err(records::not_written)
+        undone.map(Some).map_err(records::not_read)
     }
 }

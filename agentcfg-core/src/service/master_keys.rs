@@ -13,7 +13,7 @@ use super::AgentCfg;
 use super::records::{
     self, Encoded, EntityKey, Entries, SealedKey, Stored, StoredMasterKeys, Transaction, WebhookPlace,
 };
-use super::retry::Attempt;
+use super::retry::{Attempt, Rounds};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Provider, WorkspaceId};
 use crate::vault::{KeyId, Vault};
@@ -145,11 +145,11 @@ impl AgentCfg {
                 Err(MasterKeyError::Missing { needed, given })
             };
         };
-        loop {
-            if let Attempt::Done(()) = self.try_adopt(&vault).await? {
-                return Ok(());
-            }
+        let mut rounds = Rounds::default();
+        while let Attempt::Raced = self.try_adopt(&vault).await? {
+            rounds.lost().await?;
         }
+        Ok(())
     }
 
     async fn try_adopt(&self, vault: &Vault) -> Result<Attempt<()>, MasterKeyError> {
@@ -240,6 +240,7 @@ impl AgentCfg {
             done.unreadable += unreadable;
             progress(done);
         }
+        let mut rounds = Rounds::default();
         loop {
             let Some(list) = self.read(records::master_keys()).await? else {
                 return Ok(done);
@@ -253,6 +254,7 @@ impl AgentCfg {
             if let Attempt::Done(()) = self.put_list(Some(&list), &sealing).await? {
                 return Ok(done);
             }
+            rounds.lost().await?;
         }
     }
 

@@ -277,7 +277,7 @@ impl AgentCfg {
         let before = self.version(&found.agent, from).await?.config;
         let after = self.version(&found.agent, to).await?.config;
         let changes = diff::changes(Some(&Written::of(&before)?), Some(&Written::of(&after)?))?;
-        let changes = serde_json::from_slice(&changes).map_err(records::not_written)?;
+        let changes = serde_json::from_slice(&changes).map_err(records::not_read)?;
         let compare = move || prompt_diff((from, before.persona_prompt), (to, after.persona_prompt));
         // Two long prompts of short lines take milliseconds.
         let prompt_diff = blocking(compare).await?;

@@ -48,13 +48,14 @@ pub enum TransferError {
     /// The stream is truncated or was modified.
     #[error("the stream is damaged: {0}")]
     Damaged(String),
-    /// The imported records do not read back as they were in the stream. The import was rolled back.
+    /// The imported records do not read back as they were in the stream. No server uses them: a database was rolled back, and an
+    /// etcd prefix stays marked as incomplete until an import into it succeeds.
     #[error("the imported records do not read back as they were in the stream")]
     VerificationFailed,
     /// The stream could not be read or written.
     #[error("the stream cannot be read or written: {0}")]
     Io(#[from] io::Error),
-    /// The database failed; an import was rolled back.
+    /// The store failed. What was imported until then is not used, as after [`Self::VerificationFailed`].
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -250,6 +250,6 @@ fn applied(action: ApplyAction, stored: &StoredAgent, changes: &[u8]) -> Result<
         agent_id: stored.agent.agent_id.clone(),
         action,
         version: stored.version(),
-        changes: serde_json::from_slice(changes).map_err(records::not_written)?,
+        changes: serde_json::from_slice(changes).map_err(records::not_read)?,
     })
 }

@@ -22,6 +22,11 @@ pub(in crate::service) fn not_written(error: serde_json::Error) -> Error {
     Error::new(ErrorKind::Internal, "the record could not be written").because(error)
 }
 
+/// The error of text that this service has encoded and cannot decode.
+pub(in crate::service) fn not_read(error: serde_json::Error) -> Error {
+    Error::new(ErrorKind::Internal, "stored data could not be read").because(error)
+}
+
 /// The error of a key or a record that cannot be decoded.
 pub(super) fn unreadable(key: &Key, error: impl Display) -> Error {
     Error::new(ErrorKind::Internal, "stored data could not be read").because(format!("{key:?}: {error}"))

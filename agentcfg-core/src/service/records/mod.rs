@@ -16,7 +16,7 @@ mod read;
 mod transaction;
 mod webhooks;
 
-pub(super) use self::codec::{encode, not_written};
+pub(super) use self::codec::{encode, not_read, not_written};
 pub(super) use self::entity::{Encoded, EncodedKey, Entity, EntityKey, NumberKey, Stored};
 pub(super) use self::history::*;
 pub(super) use self::kinds::*;

@@ -49,8 +49,8 @@ pub(in crate::service) fn webhooks_count(workspace: WorkspaceId) -> NumberKey {
     NumberKey::of(Key::in_workspace(workspace, Kind::Counter, "webhooks"))
 }
 
-/// The part of a webhook that the audit log shows.
-#[derive(Serialize)]
+/// The part of a webhook that the audit log shows. A patch that leaves it as it is changes nothing.
+#[derive(PartialEq, Serialize)]
 pub(in crate::service) struct AuditedWebhook<'a> {
     id: WebhookId,
     workspace_id: WorkspaceId,
@@ -84,17 +84,31 @@ impl StoredWebhook {
 
     /// The webhook as the audit log shows it: without its secrets, sealed or not.
     pub(in crate::service) fn audited(&self) -> AuditedWebhook<'_> {
+        // Each field is named, so that a new one is either shown or left out on purpose.
+        let Self {
+            id,
+            workspace_id,
+            url,
+            types,
+            description,
+            ordered,
+            enabled,
+            disabled_reason,
+            created_at,
+            updated_at,
+            secrets: _,
+        } = self;
         AuditedWebhook {
-            id: self.id,
-            workspace_id: self.workspace_id,
-            url: &self.url,
-            types: &self.types,
-            description: self.description.as_deref(),
-            ordered: self.ordered,
-            enabled: self.enabled,
-            disabled_reason: self.disabled_reason,
-            created_at: self.created_at,
-            updated_at: self.updated_at,
+            id: *id,
+            workspace_id: *workspace_id,
+            url,
+            types,
+            description: description.as_deref(),
+            ordered: *ordered,
+            enabled: *enabled,
+            disabled_reason: *disabled_reason,
+            created_at: *created_at,
+            updated_at: *updated_at,
         }
     }
 }

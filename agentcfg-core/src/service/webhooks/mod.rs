@@ -222,7 +222,7 @@ impl AgentCfg {
         if patch.enabled.is_some() {
             after.disabled_reason = after.disabled_reason.filter(|_| !after.enabled && !before.enabled);
         }
-        if same(before, &after) {
+        if after.audited() == before.audited() {
             return Ok(Attempt::Done(after.listed(epoch, &state)));
         }
         let now = self.now().max(before.updated_at.plus_millis(1));
@@ -405,20 +405,6 @@ impl MovedCursor {
     fn of(webhook: &Webhook) -> Self {
         Self { cursor: webhook.cursor }
     }
-}
-
-fn same(one: &StoredWebhook, other: &StoredWebhook) -> bool {
-    let fields = |webhook: &StoredWebhook| {
-        (
-            webhook.url.clone(),
-            webhook.types.clone(),
-            webhook.description.clone(),
-            webhook.ordered,
-            webhook.enabled,
-            webhook.disabled_reason,
-        )
-    };
-    fields(one) == fields(other)
 }
 
 fn with_secret(webhook: Webhook, secret: &SigningSecret) -> WebhookWithSecret {

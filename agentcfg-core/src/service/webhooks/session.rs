@@ -22,6 +22,7 @@ use crate::service::access::Access;
 use crate::service::records::{
     self, Encoded, EncodedKey, Outcome, Pending, Stored, StoredWebhook, Transaction, WebhookState, encode,
 };
+use crate::service::retry::Rounds;
 use crate::webhook::{self, EventHead, Transport};
 
 /// After how many entries that are no events of the webhook its position is stored without a delivery.
@@ -371,6 +372,7 @@ impl Session {
 
     /// Stores the queue and the attempts that are not recorded yet, and renews the lease or releases it.
     async fn save(&mut self, holds: bool) -> Result<Saved, Error> {
+        let mut rounds = Rounds::default();
         loop {
             let began = self.service().inner.clock.steady_millis();
             let lease = holds.then(|| self.resources.holder.clone());
@@ -392,6 +394,7 @@ impl Session {
                     if !self.adopt().await? {
                         return Ok(Saved::Lost);
                     }
+                    rounds.lost().await?;
                 }
             }
         }
@@ -431,6 +434,7 @@ impl Session {
     /// Disables the webhook, with an entry in the audit log. Events in flight stay pending.
     async fn disable(mut self, reason: DisabledReason) -> Result<End, Error> {
         self.in_flight.abort_all();
+        let mut rounds = Rounds::default();
         loop {
             let before = &self.webhook.value;
             let (workspace, id) = (before.workspace_id, before.id);
@@ -459,6 +463,7 @@ impl Session {
                     if !self.adopt().await? || !self.webhook.value.enabled {
                         return Ok(End::Done);
                     }
+                    rounds.lost().await?;
                 }
             }
         }

@@ -63,9 +63,14 @@ impl Content {
 
 /// What a model call forwards: the body, the query and the header fields.
 #[derive(Debug)]
-pub struct Passed(pub Bytes);
+pub struct Passed(Bytes);
 
 impl Passed {
+    /// The body.
+    pub fn body(&self) -> Bytes {
+        self.0.clone()
+    }
+
     /// The query as it was received, without the parameters that are for this service.
     ///
     /// # Errors

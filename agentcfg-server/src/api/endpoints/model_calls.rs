@@ -120,7 +120,7 @@ impl Endpoint for CallModel {
     ) -> Result<Self::Answer, Failure> {
         let target = Target { provider, path };
         let version = selector(version, label, None)?;
-        let draft = draft(target.format(), passed.0.clone()).await?;
+        let draft = draft(target.format(), passed.body()).await?;
         let decided = call
             .service
             .resolve_model_call(
