@@ -247,11 +247,11 @@ impl AgentCfg {
                 "the API key was revoked or has expired: create a new one",
             ));
         }
-        let lifetime = |end: Timestamp| end.unix_millis() - old.created_at.unix_millis();
+        let lifetime = self.lifetime(old).await?;
         let end = now.plus_millis(i64::from(rotate.overlap_seconds) * 1000);
         let new = StoredApiKey {
             id: new_id.clone(),
-            expires_at: old.expires_at.map(|end| now.plus_millis(lifetime(end))),
+            expires_at: lifetime.map(|millis| now.plus_millis(millis)),
             created_at: now,
             replaced_by: None,
             hash: hash.to_owned(),
@@ -272,6 +272,19 @@ impl AgentCfg {
                 &WorkspaceApiKey {},
             )?;
         Ok(self.apply(change).await?.attempt(new.listed(None)))
+    }
+
+    /// The milliseconds from a key's creation to the expiry that was chosen for it; `None` for a key without one. The expiry of a
+    /// key that was rotated is the end of its overlap, so the lifetime is read from the last key that replaced it.
+    async fn lifetime(&self, key: &StoredApiKey) -> Result<Option<i64>, Error> {
+        let mut last = key.clone();
+        while let Some(next) = last.replaced_by.take() {
+            if let Some(found) = self.read(records::api_key(next.as_str())).await? {
+                last = found.value;
+            }
+        }
+        let millis = |end: Timestamp| end.unix_millis() - last.created_at.unix_millis();
+        Ok(last.expires_at.map(millis))
     }
 
     /// An API key, for a caller who may manage it.

@@ -1,7 +1,9 @@
 //! The life cycle of API keys: creation, use, expiry, revocation.
 
 use agentcfg_core::model::AgentFilter;
-use agentcfg_core::model::{AgentPatch, Environment, NewAgent, NewApiKey, Permission, Role, Scope, WorkspaceId};
+use agentcfg_core::model::{
+    AgentPatch, Environment, NewAgent, NewApiKey, Permission, Role, RotateApiKey, Scope, WorkspaceId,
+};
 use agentcfg_core::store::{Batch, Key, Kind, Write};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, token};
 
@@ -453,4 +455,35 @@ async fn the_last_use_never_moves_back_between_servers() {
     early.flush().await.unwrap();
     let listed = world.service.list_api_keys(&ada, workspace).await.unwrap();
     assert_eq!(listed[0].last_used_at, Some(world.now()));
+}
+
+#[tokio::test]
+async fn a_key_that_is_rotated_again_gives_the_lifetime_that_it_had() {
+    const DAY: i64 = 86_400_000;
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    for lifetime in [None, Some(DAY)] {
+        let ends = |millis: i64| lifetime.map(|lifetime| world.now().plus_millis(lifetime + millis));
+        let new = NewApiKey {
+            expires_at: ends(0),
+            ..new_key(workspace, Scope::Read)
+        };
+        let old = world.service.create_api_key(&ada, new).await.unwrap().record;
+        let rotate = async || {
+            let overlap = RotateApiKey { overlap_seconds: 3600 };
+            let made = world.service.rotate_api_key(&ada, &old.id, overlap).await;
+            made.unwrap().record.expires_at
+        };
+        world.clock.advance_millis(60_000);
+        assert_eq!(rotate().await, ends(0));
+        // The old key ends with its overlap now, which is no lifetime for a second one.
+        world.clock.advance_millis(60_000);
+        assert_eq!(rotate().await, ends(0));
+        world.clock.advance_millis(60_000);
+        assert_eq!(rotate().await, ends(0));
+        let listed = world.service.list_api_keys(&ada, workspace).await.unwrap();
+        let old = listed.iter().find(|key| key.id == old.id).unwrap();
+        assert_eq!(old.expires_at, Some(world.now().plus_millis(3_600_000 - 120_000)));
+    }
 }
