@@ -60,7 +60,11 @@ impl Store for MapStore {
                 Direction::Descending => key.item() < &**after,
             });
         }
-        entries.truncate(scan.limit);
+        let (mut kept, mut bytes) = (0, 0);
+        while let Some((_, record)) = entries.get(kept).filter(|_| !scan.is_full(kept, bytes)) {
+            (kept, bytes) = (kept + 1, bytes + record.value.len());
+        }
+        entries.truncate(kept);
         let with = scan.with.iter().map(|key| state.records.get(key).cloned()).collect();
         Ok(Scanned { entries, with })
     }

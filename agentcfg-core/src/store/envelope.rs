@@ -18,7 +18,8 @@ use super::{Key, Record, StoreError};
 pub const FORMAT: u8 = 1;
 
 const CHECKSUM: std::ops::Range<usize> = 1..5;
-const HEADER: usize = 13;
+/// The length of what precedes the value.
+pub(in crate::store) const HEADER: usize = 13;
 
 /// Wraps a record for storage under the encoded key.
 ///

@@ -82,8 +82,8 @@ impl Store for MemoryStore {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let found = state.records.range(scan_range(scan));
         let entries = match scan.direction {
-            Direction::Ascending => found.take(scan.limit).map(entry).collect::<Result<_, _>>()?,
-            Direction::Descending => found.rev().take(scan.limit).map(entry).collect::<Result<_, _>>()?,
+            Direction::Ascending => scan.take(found.map(entry))?,
+            Direction::Descending => scan.take(found.rev().map(entry))?,
         };
         Ok(Scanned {
             entries,

@@ -96,7 +96,16 @@ impl Model {
             (Some(after), Direction::Ascending) => *key.item() > **after,
             (Some(after), Direction::Descending) => *key.item() < **after,
         });
-        found.truncate(scan.limit);
+        let mut bytes = 0;
+        let mut count = 0;
+        for (_, value) in found.iter().take(scan.limit) {
+            if bytes >= scan.max_bytes {
+                break;
+            }
+            bytes += value.len();
+            count += 1;
+        }
+        found.truncate(count);
         found
     }
 }
@@ -211,13 +220,15 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         proptest::option::of(item()),
         direction,
         0_usize..6,
+        prop_oneof![Just(usize::MAX), 0_usize..20],
     )
-        .prop_map(|((partition, kind), after, direction, limit)| {
+        .prop_map(|((partition, kind), after, direction, limit, max_bytes)| {
             let after = after.map(Into::into);
             Step::Scan(Scan {
                 after,
                 direction,
                 limit,
+                max_bytes,
                 ..Scan::all(partition, kind)
             })
         });

@@ -28,6 +28,9 @@ pub struct Scan {
     pub direction: Direction,
     /// At most this many records.
     pub limit: usize,
+    /// The scan ends with the record whose value takes the length of all values to this many bytes. So it returns one record
+    /// more than fits, and a reader that goes on after it always advances.
+    pub max_bytes: usize,
     /// Keys to read in the same snapshot, such as the log head that says which revision was read.
     pub with: Vec<Key>,
 }
@@ -52,6 +55,7 @@ impl Scan {
             after: None,
             direction: Direction::Ascending,
             limit: usize::MAX,
+            max_bytes: usize::MAX,
             with: Vec::new(),
         }
     }
@@ -75,6 +79,34 @@ impl Scan {
     pub fn with(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
         self.with.extend(keys);
         self
+    }
+
+    /// Whether a scan ends that has found so many records, with values of so many bytes together. A reader that finds this of a
+    /// result reads on; else the result had all records.
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Kind, Partition, Scan};
+    /// let scan = Scan { limit: 3, max_bytes: 100, ..Scan::all(Partition::Global("ada".into()), Kind::Membership) };
+    /// assert!(!scan.is_full(2, 99));
+    /// assert!(scan.is_full(3, 0) && scan.is_full(1, 100));
+    /// ```
+    pub fn is_full(&self, records: usize, bytes: usize) -> bool {
+        records >= self.limit || bytes >= self.max_bytes
+    }
+
+    /// The first records of a sequence, up to the bounds of this scan.
+    pub(in crate::store) fn take<E>(
+        &self,
+        found: impl IntoIterator<Item = Result<(Key, Record), E>>,
+    ) -> Result<Vec<(Key, Record)>, E> {
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        let mut found = found.into_iter();
+        while !self.is_full(entries.len(), bytes) {
+            let Some(entry) = found.next().transpose()? else { break };
+            bytes += entry.1.value.len();
+            entries.push(entry);
+        }
+        Ok(entries)
     }
 }
 
@@ -113,4 +145,23 @@ pub struct Scanned {
     pub entries: Vec<(Key, Record)>,
     /// The records of [`Scan::with`], in that order.
     pub with: Vec<Option<Record>>,
+}
+
+impl Scanned {
+    /// The length of the values of all entries together, in bytes.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use agentcfg_core::store::{Kind, MemoryStore, Partition, Scan, Store};
+    /// # let store = MemoryStore::new();
+    /// let scan = Scan { max_bytes: 1 << 20, ..Scan::all(Partition::Global("store".into()), Kind::Meta) };
+    /// let found = store.scan(&scan).await?;
+    /// assert!(!scan.is_full(found.entries.len(), found.bytes()), "these are all");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn bytes(&self) -> usize {
+        self.entries.iter().map(|(_, record)| record.value.len()).sum()
+    }
 }

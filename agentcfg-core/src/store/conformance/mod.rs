@@ -87,6 +87,7 @@ macro_rules! for_all_tests {
                 scans_start_behind_an_item,
                 scans_stay_in_their_kind,
                 scans_stay_in_their_partition,
+                scans_stop_at_their_bytes,
                 scans_stop_at_their_limit;
             stamps:
                 a_refused_batch_keeps_stamps_current,

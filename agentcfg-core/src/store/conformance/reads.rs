@@ -141,6 +141,53 @@ pub async fn scans_stay_in_their_partition(store: Arc<dyn Store>) {
     }
 }
 
+/// [`Scan::max_bytes`] keeps the records up to the one that reaches it, and consecutive pages are complete.
+pub async fn scans_stop_at_their_bytes(store: Arc<dyn Store>) {
+    // The lengths of the values: two and the quotes of a text more than here.
+    let lengths = [10, 2_000, 3, 500, 300_000, 1, 1, 40_000, 7];
+    for (number, length) in lengths.into_iter().enumerate() {
+        write(&store, [put(&agent(&format!("a{number}")), "x".repeat(length))]).await;
+    }
+    for scan in [agents(), descending(agents())] {
+        let whole = store.scan(&scan).await.unwrap();
+        for max_bytes in [0, 1, 12, 13, 700, 2_020, 300_000, 342_540, 342_541, usize::MAX] {
+            let bounded = Scan {
+                max_bytes,
+                ..scan.clone()
+            };
+            let (mut expected, mut bytes) = (Vec::new(), 0);
+            for (key, record) in &whole.entries {
+                if bytes >= max_bytes {
+                    break;
+                }
+                bytes += record.value.len();
+                expected.push(key.item().to_owned());
+            }
+            assert_eq!(items(&store, &bounded).await, expected, "{max_bytes} bytes");
+            let few = Scan { limit: 2, ..bounded };
+            expected.truncate(2);
+            assert_eq!(items(&store, &few).await, expected, "{max_bytes} bytes, 2 records");
+        }
+        for max_bytes in [1, 1_000, 50_000] {
+            let mut pages: Vec<String> = Vec::new();
+            loop {
+                let after = pages.last().map(|item| item.as_str().into());
+                let page = Scan {
+                    max_bytes,
+                    after,
+                    ..scan.clone()
+                };
+                let found = store.scan(&page).await.unwrap();
+                pages.extend(found.entries.iter().map(|(key, _)| key.item().to_owned()));
+                if !page.is_full(found.entries.len(), found.bytes()) {
+                    break;
+                }
+            }
+            assert_eq!(pages.len(), lengths.len(), "pages of {max_bytes} bytes");
+        }
+    }
+}
+
 /// [`Scan::limit`] keeps the first items in the direction of the scan, and consecutive pages are complete.
 pub async fn scans_stop_at_their_limit(store: Arc<dyn Store>) {
     filled(&store).await;

@@ -69,10 +69,12 @@ async fn put_since(cluster: &Cluster, scan: &Scan, since: Position) -> Result<Op
 }
 
 fn changes(cluster: &Cluster, is_all: bool, stored: &Stored, count: u64) -> Result<Changes, StoreError> {
-    let records = stored.records(cluster)?;
+    let records = stored.records(cluster);
     Ok(Changes {
         is_all,
-        entries: records.into_iter().map(|(key, record)| (key, Some(record))).collect(),
+        entries: records
+            .map(|found| found.map(|(key, record)| (key, Some(record))))
+            .collect::<Result<_, _>>()?,
         position: Some(Position {
             origin: stored.cluster,
             moment: stored.revision.unsigned_abs(),

@@ -149,6 +149,15 @@ pub(super) fn compress(sealed: Vec<u8>) -> Vec<u8> {
     }
 }
 
+/// The length of the value of a stored record, which is not decompressed.
+pub(super) fn value_length(stored: &[u8]) -> usize {
+    let envelope = match stored {
+        [COMPRESSED, a, b, c, d, ..] => u32::from_be_bytes([*a, *b, *c, *d]) as usize,
+        _ => stored.len(),
+    };
+    envelope.saturating_sub(envelope::HEADER)
+}
+
 /// The envelope of a stored record.
 fn decompress<'a>(key: &[u8], stored: &'a [u8]) -> Result<Cow<'a, [u8]>, StoreError> {
     let Some((&COMPRESSED, rest)) = stored.split_first() else {

@@ -19,6 +19,8 @@ use super::{Cluster, EtcdStore, bounds};
 const KEYS: usize = 1000;
 /// The greatest number of records that one request of a scan reads.
 const PAGE: usize = 500;
+/// The number of records that the first request of a scan with a bound in bytes reads. Each further one reads twice as many.
+const FIRST_PAGE: usize = 16;
 /// How many times a read begins again because its revision was compacted meanwhile.
 const RESTARTS: usize = 5;
 
@@ -133,12 +135,17 @@ pub(super) struct Stored {
 
 impl Stored {
     /// The records of the range.
-    pub(super) fn records(&self, cluster: &Cluster) -> Result<Vec<(Key, Record)>, StoreError> {
-        let record = |stored: &KeyValue| {
+    pub(super) fn records(&self, cluster: &Cluster) -> impl Iterator<Item = Result<(Key, Record), StoreError>> {
+        self.entries.iter().map(|stored| {
             let key = cluster.layout.encoded(&stored.key);
             Ok((decode_key(key)?, layout::open(cluster.base(), key, stored)?.record))
-        };
-        self.entries.iter().map(record).collect()
+        })
+    }
+
+    /// Whether the range has as many records as a scan may return.
+    fn is_full(&self, scan: &Scan) -> bool {
+        let lengths = self.entries.iter().map(|stored| layout::value_length(&stored.value));
+        scan.is_full(self.entries.len(), lengths.sum())
     }
 }
 
@@ -150,7 +157,7 @@ pub(super) async fn scan(cluster: &Cluster, scan: &Scan) -> Result<Scanned, Stor
         found.as_ref().map(open).transpose()
     };
     Ok(Scanned {
-        entries: stored.records(cluster)?,
+        entries: scan.take(stored.records(cluster))?,
         with: scan
             .with
             .iter()
@@ -180,7 +187,7 @@ async fn try_scan(cluster: &Cluster, scan: &Scan) -> Result<Stored, Failure> {
         && let Some(first) = near_end(cluster, scan).await?
     {
         let found = read_range(cluster, scan, Some(first)).await?;
-        if found.entries.len() >= scan.limit {
+        if found.is_full(scan) {
             return Ok(found);
         }
         // The numbers have gaps there, or there are fewer records than the scan may return.
@@ -228,8 +235,12 @@ async fn read_range(cluster: &Cluster, scan: &Scan, from: Option<Vec<u8>>) -> Re
     let mut end = cluster.layout.record(&end);
     let descends = scan.direction == Direction::Descending;
     let order = if descends { SortOrder::Descend } else { SortOrder::None };
-    let page = |first: &[u8], end: &[u8], left: usize, revision| RangeRequest {
-        limit: i64::try_from(left.min(PAGE)).unwrap_or(i64::MAX),
+    let mut longest = match scan.max_bytes {
+        usize::MAX => PAGE,
+        _ => FIRST_PAGE,
+    };
+    let page = |first: &[u8], end: &[u8], most: usize, revision| RangeRequest {
+        limit: i64::try_from(most).unwrap_or(i64::MAX),
         revision,
         sort_order: order.into(),
         ..RangeRequest::between(first.to_vec(), end.to_vec())
@@ -237,9 +248,9 @@ async fn read_range(cluster: &Cluster, scan: &Scan, from: Option<Vec<u8>>) -> Re
     let mut stored = Stored::default();
     let mut success = Vec::with_capacity(1 + scan.with.len());
     // A limit of 0 means "no limit" to the cluster, and an end that is not behind the beginning means other things.
-    let is_empty = scan.limit == 0 || first >= end;
+    let is_empty = scan.is_full(0, 0) || first >= end;
     if !is_empty {
-        success.push(RequestOp::range(page(&first, &end, scan.limit, 0)));
+        success.push(RequestOp::range(page(&first, &end, scan.limit.min(longest), 0)));
     }
     let with = scan.with.iter().map(|key| cluster.layout.record(&key.encode()));
     success.extend(with.map(|key| RequestOp::range(RangeRequest::key(key))));
@@ -262,15 +273,16 @@ async fn read_range(cluster: &Cluster, scan: &Scan, from: Option<Vec<u8>>) -> Re
     loop {
         let more = last_page.more;
         stored.entries.append(&mut last_page.kvs);
-        let left = scan.limit.saturating_sub(stored.entries.len());
-        let Some(last) = stored.entries.last().filter(|_| more && left > 0) else {
+        let Some(last) = stored.entries.last().filter(|_| more && !stored.is_full(scan)) else {
             return Ok(stored);
         };
+        longest = (2 * longest).min(PAGE);
+        let most = longest.min(scan.limit - stored.entries.len());
         match descends {
             true => end = last.key.clone(),
             false => first = [&last.key[..], &[0]].concat(),
         }
-        let request = page(&first, &end, left, revision);
+        let request = page(&first, &end, most, revision);
         last_page = cluster
             .client
             .repeat(path::RANGE, &request, cluster.read_deadline())

@@ -139,9 +139,27 @@ impl Select {
             Ok(limit) => format!("LIMIT ${}", self.param(Param::Number(limit))),
             Err(_) => String::new(),
         };
+        let rows = format!(
+            "FROM {name} AS r WHERE r.{s} = ${scope} {bound} AND r.value IS NOT NULL ORDER BY r.{i} {order} {limit}"
+        );
+        let Ok(max_bytes) = i64::try_from(scan.max_bytes) else {
+            self.part(format_args!(
+                "SELECT * FROM (SELECT -1::int8 AS slot, r.{i} AS item, r.version, r.value::text {rows}) AS found"
+            ));
+            return;
+        };
+        let max = self.param(Param::Number(max_bytes));
+        // A row is read when those before it have fewer bytes. The first comparison is of the sizes on disk, which are never
+        // greater without their headers and need no read of the values; so few rows come to the second one.
+        let before = format!("OVER (ORDER BY item {order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)");
         self.part(format_args!(
-            "SELECT * FROM (SELECT -1::int8 AS slot, r.{i} AS item, r.version, r.value::text FROM {name} AS r \
-             WHERE r.{s} = ${scope} {bound} AND r.value IS NOT NULL ORDER BY r.{i} {order} {limit}) AS found"
+            "SELECT slot, item, version, value FROM (\
+             SELECT slot, item, version, value, sum(octet_length(value)) {before} AS bytes FROM (\
+             SELECT slot, item, version, value::text AS value FROM (\
+             SELECT slot, item, version, value, sum(pg_column_size(value) - 4) {before} AS stored FROM (\
+             SELECT -1::int8 AS slot, r.{i} AS item, r.version, r.value {rows}\
+             ) AS found) AS found WHERE coalesce(stored, 0) < ${max}\
+             ) AS found) AS found WHERE coalesce(bytes, 0) < ${max}"
         ));
     }
 

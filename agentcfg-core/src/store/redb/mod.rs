@@ -67,6 +67,8 @@ pub use self::state::Status;
 
 /// The number of records that a scan reads on the caller's thread. A scan that finds as many is run on the blocking pool.
 const SHORT_SCAN: usize = 512;
+/// The same for the length of their values, in bytes.
+const SHORT_BYTES: usize = 1 << 20;
 
 /// Memory limits, queue limits and retry pauses of a [`RedbStore`].
 ///
@@ -323,6 +325,7 @@ impl Store for RedbStore {
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
         let first = Scan {
             limit: scan.limit.min(SHORT_SCAN),
+            max_bytes: scan.max_bytes.min(SHORT_BYTES),
             ..scan.clone()
         };
         let place = || scanned(scan);
@@ -331,7 +334,8 @@ impl Store for RedbStore {
                 .try_read(&self.queue, place, |snapshot| read::scan(snapshot, &first))
         };
         let found = self.shared.retry(work).await?;
-        if found.entries.len() < SHORT_SCAN || scan.limit <= SHORT_SCAN {
+        let (records, bytes) = (found.entries.len(), found.bytes());
+        if !first.is_full(records, bytes) || scan.is_full(records, bytes) {
             return Ok(found);
         }
         self.long_scan(scan).await

@@ -36,21 +36,19 @@ pub(super) fn scan(transaction: &ReadTransaction, scan: &Scan) -> Result<Scanned
         start.as_ref().map(|bytes| bytes.as_slice()),
         end.as_ref().map(|bytes| bytes.as_slice()),
     ))?;
-    let mut entries = Vec::new();
-    while entries.len() < scan.limit {
+    let next = || {
         let next = match scan.direction {
             Direction::Ascending => range.next(),
             Direction::Descending => range.next_back(),
         };
-        let Some(next) = next else { break };
-        let (key, sealed) = next?;
-        entries.push((
-            decode_key(key.value()).map_err(ReadFault::Record)?,
-            envelope::open(key.value(), sealed.value()).map_err(ReadFault::Record)?,
-        ));
-    }
+        next.map(|next| {
+            let (key, sealed) = next?;
+            let record = envelope::open(key.value(), sealed.value()).map_err(ReadFault::Record)?;
+            Ok((decode_key(key.value()).map_err(ReadFault::Record)?, record))
+        })
+    };
     Ok(Scanned {
-        entries,
+        entries: scan.take::<ReadFault>(std::iter::from_fn(next))?,
         with: get_from(&table, &scan.with.iter().map(Key::encode).collect::<Vec<_>>())?,
     })
 }
